@@ -1,0 +1,35 @@
+# Every target builds what it needs from nothing but Python >= 3.11.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test slow lint bench clean
+
+demo: $(VENV)/plot
+	$(BIN)/python examples/plot_demo.py
+
+test: $(VENV)/test
+	$(BIN)/python -m pytest -q
+
+slow: $(VENV)/test
+	$(BIN)/python -m pytest -q -m slow
+
+lint: $(VENV)/lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/bench
+	$(BIN)/python benchmarks/step_cost.py
+	$(BIN)/python benchmarks/ahn_logistic.py
+
+# one environment; a stamp for each extra that is in it
+$(VENV)/%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,184 @@
+"""How far to trust a set of draws. Arrays in, numbers out; vectorised over parameters.
+
+Draws have shape (chains, draws, D) unless said otherwise. R-hat and effective sample sizes are those
+of Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), as ArviZ computes them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+
+def r_hat(draws: NDArray) -> NDArray:
+    """Rank-normalised split R-hat, the larger of bulk and folded (tail); shape (D,).
+
+    1 for chains that agree; above 1.01 a careful reader runs longer, above 1.05 the means of the
+    chains differ visibly. NaN where a parameter never moves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).standard_normal((4, 1000, 2))
+    >>> bool((r_hat(draws) < 1.01).all())
+    True
+    """
+    halves = _split(draws)
+    folded = np.abs(halves - np.median(halves, axis=(0, 1)))
+    return np.maximum(_r_hat(_rank_normalise(halves)), _r_hat(_rank_normalise(folded)))
+
+
+def ess_bulk(draws: NDArray) -> NDArray:
+    """Effective number of independent draws for the centre of each marginal; shape (D,)."""
+    return _ess(_rank_normalise(_split(draws)))
+
+
+def ess_tail(draws: NDArray) -> NDArray:
+    """The smaller of the effective sizes for the 5 % and the 95 % quantile; shape (D,)."""
+    tails = [_ess(_split((draws <= np.quantile(draws, q, axis=(0, 1))).astype(float))) for q in (0.05, 0.95)]
+    return np.minimum(*tails)
+
+
+def ess_mean(draws: NDArray) -> NDArray:
+    """Effective number of independent draws for the mean of each parameter; shape (D,)."""
+    return _ess(_split(draws))
+
+
+def autocorrelation_time(draws: NDArray) -> NDArray:
+    """Integrated autocorrelation time 1 + 2 sum_s rho(s), in draws; shape (D,).
+
+    Geyer's initial monotone sequence decides where the sum ends.
+    """
+    return draws.shape[0] * draws.shape[1] / ess_mean(draws)
+
+
+def mean_error(mean: NDArray, reference: NDArray) -> float:
+    """E1 of Ahn et al. Eq. 14: sum |mean - reference| / sum |reference|."""
+    return float(np.abs(mean - reference).sum() / np.abs(reference).sum())
+
+
+def covariance_error(covariance: NDArray, reference: NDArray) -> float:
+    """E2 of Ahn et al. Eq. 14, over all D^2 entries. Of M independent draws it is about 6 / sqrt(M)."""
+    return float(np.abs(covariance - reference).sum() / np.abs(reference).sum())
+
+
+def stein_ratio(theta: NDArray, gradient: NDArray) -> NDArray:
+    """-mean (theta - mean theta) * gradient per parameter; shape (D,).
+
+    Integration by parts gives 1 for any posterior when theta has its law and `gradient` is an
+    unbiased estimate of grad log p at that very theta: below 1 the variance is too small, above 1 too
+    large. Blind if the rows behind the gradient are not independent of theta (MATH 6, trap 21).
+
+    Parameters
+    ----------
+    theta, gradient : arrays of shape (..., D)
+    """
+    dim = theta.shape[-1]
+    theta, gradient = theta.reshape(-1, dim), gradient.reshape(-1, dim)
+    return -((theta - theta.mean(axis=0)) * gradient).mean(axis=0)
+
+
+class SteinSums:
+    """The Stein ratio of a running group of chains from sums, at O(D) memory.
+
+    Sums are taken of theta's distance to a fixed origin, so that nothing cancels.
+
+    Parameters
+    ----------
+    origin : array of shape (chains, D)
+        Any point near the draws; where the chains are now.
+    """
+
+    def __init__(self, origin: NDArray) -> None:
+        self.origin = origin.copy()
+        self.count = 0
+        self.theta = np.zeros_like(origin)
+        self.gradient = np.zeros_like(origin)
+        self.product = np.zeros_like(origin)
+
+    def add(self, theta: NDArray, gradient: NDArray) -> None:
+        """Add steps of shape (steps, chains, D)."""
+        distance = theta - self.origin
+        self.count += len(theta)
+        self.theta += distance.sum(axis=0)
+        self.gradient += gradient.sum(axis=0)
+        self.product += np.einsum("tcd,tcd->cd", distance, gradient)
+
+    def ratio(self, mean: NDArray) -> NDArray:
+        """Ratio of each chain and parameter, (chains, D), with theta centred at `mean` (D,)."""
+        return -(self.product + (self.origin - mean) * self.gradient) / self.count
+
+    def mean(self) -> NDArray:
+        """Mean of theta over chains and steps, (D,)."""
+        return (self.origin + self.theta / self.count).mean(axis=0)
+
+
+def stein_ratio_of_sums(sums: list[SteinSums]) -> tuple[float, float]:
+    """Stein ratio averaged over parameters and chains, and its standard error from the chains' spread.
+
+    NaN stands for a standard error that one chain cannot give.
+    """
+    mean = np.mean([s.mean() for s in sums], axis=0)
+    per_chain = np.concatenate([s.ratio(mean) for s in sums]).mean(axis=1)
+    se = per_chain.std(ddof=1) / np.sqrt(len(per_chain)) if len(per_chain) > 1 else np.nan
+    return float(per_chain.mean()), float(se)
+
+
+def _split(draws: NDArray) -> NDArray:
+    """Halves of each chain as chains of their own; the middle draw of an odd number is left out."""
+    half = draws.shape[1] // 2
+    return np.concatenate([draws[:, :half], draws[:, -half:]], axis=0)
+
+
+def _rank_normalise(draws: NDArray) -> NDArray:
+    flat = draws.reshape(-1, draws.shape[-1])
+    ranks = rankdata(flat, axis=0)
+    return ndtri((ranks - 3 / 8) / (len(flat) + 1 / 4)).reshape(draws.shape)
+
+
+def _r_hat(x: NDArray) -> NDArray:
+    n = x.shape[1]
+    between = n * x.mean(axis=1).var(axis=0, ddof=1)
+    within = x.var(axis=1, ddof=1).mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt((between / within + n - 1) / n)
+
+
+def _ess(x: NDArray) -> NDArray:
+    """Geyer's initial monotone positive sequence, for all parameters at once."""
+    chains, n, dim = x.shape
+    autocovariance = np.empty((n, dim))
+    step = max(1, (1 << 22) // (chains * n))  # parameters per FFT: bounded memory
+    for start in range(0, dim, step):
+        part = x[..., start : start + step]
+        autocovariance[:, start : start + step] = _autocovariance(part).mean(axis=0)
+    variance_within = autocovariance[0] * n / (n - 1)
+    variance = autocovariance[0].copy()
+    if chains > 1:
+        variance += x.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rho = 1 - (variance_within - autocovariance) / variance
+    rho[0] = 1.0
+
+    n_pairs = (n - 3) // 2  # Geyer pairs rho(2t) + rho(2t + 1)
+    pairs = rho[0 : 2 * n_pairs : 2] + rho[1 : 2 * n_pairs : 2]
+    positive = np.logical_and.accumulate(pairs > 0, axis=0)
+    kept = positive.sum(axis=0)  # leading positive pairs
+    monotone = np.minimum.accumulate(pairs, axis=0)
+    total = np.where(positive, monotone, 0.0).sum(axis=0)
+    # the even lag after the last positive pair still counts, once, if it is positive (Stan, ArviZ)
+    extra = np.maximum(rho[2 * kept, np.arange(dim)], 0.0)
+    tau = -1 + 2 * total + extra
+    size = chains * n
+    constant = np.ptp(x, axis=(0, 1)) < np.finfo(float).resolution
+    return np.where(constant, float(size), size / np.maximum(tau, 1 / np.log10(size)))
+
+
+def _autocovariance(x: NDArray) -> NDArray:
+    n = x.shape[1]
+    size = next_fast_len(2 * n)
+    spectrum = rfft(x - x.mean(axis=1, keepdims=True), n=size, axis=1)
+    return irfft(np.abs(spectrum) ** 2, n=size, axis=1)[:, :n] / n

@@ -1,0 +1,5 @@
+"""scikit-learn estimators."""
+
+from skbayes_sg.estimators.logistic import BayesianLogisticRegressionSGFS
+
+__all__ = ["BayesianLogisticRegressionSGFS"]

@@ -1,0 +1,221 @@
+"""What all estimators share: parameters, start, sampling, verdict."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from skbayes_sg import diagnostics
+from skbayes_sg.chains import Chain, run_chains, start_chains
+from skbayes_sg.mode import Mode
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import SGFS, SGLD, Sampler, State
+
+SAMPLERS: dict[str, type[Sampler]] = {"sgfs": SGFS, "sgld": SGLD}
+
+R_HAT_LIMIT = 1.05
+ESS_LIMIT = 100  # a standard deviation from 100 draws is good to 7 %
+STEIN_LIMIT = 0.1
+
+
+class BayesianEstimator(BaseEstimator):
+    """Samples a posterior. Subclasses bind model and data and read their parameters off the draws."""
+
+    # constructor parameters that subclasses set
+    sampler: Any
+    n_chains: int
+    n_draws: int
+    burn_in: int | str
+    thin: int | str
+    warm_start: bool
+    n_jobs: int | None
+    random_state: Any
+
+    # -- parameters ---------------------------------------------------------------------------------
+
+    def _validate_run_length(self) -> None:
+        for name, least in {"n_chains": 1, "n_draws": 4}.items():
+            require_integer(name, getattr(self, name), least)
+        if self.burn_in != "auto":
+            require_integer("burn_in", self.burn_in, 0, ' or "auto"')
+        if self.thin != "auto":
+            require_integer("thin", self.thin, 1, ' or "auto"')
+
+    def _resolve_sampler(self, posterior: Posterior) -> Sampler:
+        """The sampler to use: a clone of the given one, one by name, or the best default."""
+        if self.sampler is None:
+            return self._default_sampler(posterior)
+        if isinstance(self.sampler, str):
+            if self.sampler not in SAMPLERS:
+                raise ValueError(f"sampler must be one of {sorted(SAMPLERS)} or an instance, got {self.sampler!r}")
+            return SAMPLERS[self.sampler]()
+        if not isinstance(self.sampler, Sampler):
+            raise TypeError(
+                f"sampler must be a Sampler instance, a name out of {sorted(SAMPLERS)} or None, got {self.sampler!r}"
+            )
+        return clone(self.sampler)
+
+    def _default_sampler(self, posterior: Posterior) -> Sampler:
+        raise NotImplementedError
+
+    def _seed(self) -> np.random.SeedSequence:
+        """128 bits from `random_state`: an int, None, a RandomState, or a Generator."""
+        if isinstance(self.random_state, np.random.Generator):
+            return np.random.SeedSequence(self.random_state.integers(2**32, size=4, dtype=np.uint32).tolist())
+        bits = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
+        return np.random.SeedSequence(bits.tolist())
+
+    # -- sampling -----------------------------------------------------------------------------------
+
+    def _start(self, posterior: Posterior, rng: np.random.Generator) -> Mode:
+        raise NotImplementedError
+
+    def _sample(self, posterior: Posterior) -> None:
+        """Run the chains and set every fitted attribute that does not depend on the model."""
+        sampler = self._resolve_sampler(posterior)
+        sampler.validate(posterior)
+        about = self._fingerprint(sampler, posterior)
+        resume = self.warm_start and getattr(self, "_about", None) == about
+        if resume:
+            states, burn_in, start_passes = self.states_, 0, 0.0
+        else:
+            states, start_passes = self._new_states(sampler, posterior)
+            burn_in = self._burn_in(states[0])
+        steps_before = _total_steps(states)
+        thin = self._thin(states[0])
+        chains = run_chains(
+            sampler, posterior, states, n_draws=self.n_draws, burn_in=burn_in, thin=thin, n_jobs=self.n_jobs
+        )
+        self._about = about
+        self.sampler_ = sampler
+        self.states_ = [chain.state for chain in chains]
+        self.draws_ = np.concatenate([chain.draws for chain in chains])
+        self.draw_weights_ = chains[0].weights / chains[0].weights.sum()
+        self.n_iter_ = self.states_[0].t
+        rows_per_pass = self.states_[0].rows.size / posterior.n_rows
+        self.n_passes_ = start_passes + rows_per_pass * (_total_steps(self.states_) - steps_before)
+        kept_passes = rows_per_pass * self.n_draws * thin * self.n_chains
+        self._judge(chains, kept_passes)
+
+    @staticmethod
+    def _fingerprint(sampler: Sampler, posterior: Posterior) -> tuple:
+        """What must be equal for a warm start to go on with the frozen matrices; else only theta is kept."""
+        return repr(sampler), posterior.n_rows, posterior.dim, posterior.prior_precision.tobytes()
+
+    def _new_states(self, sampler: Sampler, posterior: Posterior) -> tuple[list[State], float]:
+        """Chains over-dispersed around the mode by twice the posterior, or where the last fit stopped."""
+        start_seed, chain_seed = self._seed().spawn(2)
+        states = getattr(self, "states_", [])
+        if self.warm_start and states and states[0].theta.shape[1] == posterior.dim:
+            theta = np.concatenate([state.theta for state in states])
+            if len(theta) == self.n_chains:
+                return start_chains(sampler, posterior, theta, chain_seed), 0.0
+        rng = np.random.default_rng(start_seed)
+        mode = self._start(posterior, rng)
+        spread = mode.curvature.inverse().cholesky()
+        theta = mode.theta + 2.0 * spread.matvec(rng.standard_normal((self.n_chains, posterior.dim)))
+        return start_chains(sampler, posterior, theta, chain_seed), mode.passes
+
+    def _burn_in(self, state: State) -> int:
+        """Half of 10 N/n steps forget the start (by e^-10 at IAT N/n), half average the matrices."""
+        if self.burn_in == "auto":
+            return max(1000, math.ceil(10 * (state.rows.noise_factor + 1)))
+        return int(self.burn_in)
+
+    def _thin(self, state: State) -> int:
+        """A fifth of the autocorrelation time N/n of SGFS: loses no effective draw."""
+        return max(1, round((state.rows.noise_factor + 1) / 5)) if self.thin == "auto" else int(self.thin)
+
+    # -- verdict ------------------------------------------------------------------------------------
+
+    def _judge(self, chains: list[Chain], kept_passes: float) -> None:
+        """Set `diagnostics_` and warn with figure and knob."""
+        ess = diagnostics.ess_bulk(self.draws_)
+        stein, stein_se = diagnostics.stein_ratio_of_sums([chain.stein for chain in chains])
+        self.diagnostics_ = {
+            "r_hat_max": float(np.max(diagnostics.r_hat(self.draws_))),
+            "ess_min": float(np.min(ess)),
+            "ess_tail_min": float(np.min(diagnostics.ess_tail(self.draws_))),
+            "ess_per_pass": float(np.min(ess)) / kept_passes,
+            "stein_ratio": stein,
+            "stein_se": stein_se,
+        }
+        complaints = [c for chain in chains for c in self.sampler_.complaints(chain.state)]
+        for complaint in dict.fromkeys([*complaints, *_complaints(self.diagnostics_)]):
+            warnings.warn(complaint, ConvergenceWarning, stacklevel=4)
+
+    def to_arviz(self):
+        """The draws as an ArviZ data tree (needs the extra ``arviz``).
+
+        Returns
+        -------
+        xarray.DataTree
+            Group "posterior" with one variable per parameter block, dimensions (chain, draw, ...).
+
+        Raises
+        ------
+        ImportError
+            If arviz-base is not installed; says how to.
+        """
+        check_is_fitted(self)
+        try:
+            from arviz_base import from_dict
+        except ImportError as error:
+            raise ImportError('to_arviz needs arviz-base: pip install "skbayes_sg[arviz]"') from error
+        return from_dict({"posterior": self.model_.unpack(self.draws_)})
+
+    def _flat_draws(self, dtype: np.dtype) -> tuple[NDArray, NDArray]:
+        """All draws (S, D) and their weights (S,), summing to 1."""
+        draws = self.draws_.reshape(-1, self.draws_.shape[-1]).astype(dtype, copy=False)
+        n_chains = self.draws_.shape[0]
+        return draws, np.tile(self.draw_weights_ / n_chains, n_chains)
+
+
+def _total_steps(states: list[State]) -> int:
+    return sum(state.t * len(state.theta) for state in states)
+
+
+def _complaints(found: dict[str, float]) -> list[str]:
+    complaints = []
+    if not found["r_hat_max"] <= R_HAT_LIMIT:
+        complaints.append(
+            f"r_hat_max is {found['r_hat_max']:.3f}, above {R_HAT_LIMIT}: the chains do not agree; "
+            "raise burn_in, or n_draws and thin"
+        )
+    if found["ess_min"] < ESS_LIMIT:
+        complaints.append(
+            f"ess_min is {found['ess_min']:.0f}, below {ESS_LIMIT}: too few effective draws; raise n_draws or thin"
+        )
+    off = abs(found["stein_ratio"] - 1.0)
+    if off > STEIN_LIMIT and not off < 4 * found["stein_se"]:
+        complaints.append(
+            f"stein_ratio is {found['stein_ratio']:.3f}, not 1 within {STEIN_LIMIT}: posterior variances are too "
+            f"{'large' if found['stein_ratio'] > 1 else 'small'} by about this factor; raise the sampler's alpha "
+            "(SGFS) or lower its step_size (SGLD)"
+        )
+    return complaints
+
+
+def require_integer(name: str, value: Any, least: int, otherwise: str = "") -> None:
+    """Raise TypeError or ValueError, naming the parameter, unless `value` is an integer of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer{otherwise}, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}{otherwise}, got {value}")
+
+
+def require_positive(name: str, value: Any, remedy: str) -> None:
+    """Raise TypeError or ValueError, naming the parameter, unless `value` is a finite positive number."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r}; {remedy}")
+    if not (value > 0 and np.isfinite(value)):
+        raise ValueError(f"{name} must be positive and finite, got {value}; {remedy}")

@@ -1,0 +1,235 @@
+"""Labels, weights and averaged probabilities: what all classifiers share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Bunch
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbayes_sg.estimators.base import BayesianEstimator, require_positive
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.rows import row_blocks
+
+_BLOCK_ROWS = 256  # rows of a prediction block; draws are taken so many at a time that it stays in cache
+_BLOCK_BYTES = 1 << 20
+
+
+class BayesianClassifier(ClassifierMixin, BayesianEstimator):
+    """Classification by averaging a model's class probabilities over posterior draws."""
+
+    class_weight: dict | str | None
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- data ---------------------------------------------------------------------------------------
+
+    def _validate_data(self, X, y="no_validation", reset: bool = True):
+        """X as float32 or float64, dense or CSR, without a copy where it is that already (and y)."""
+        try:
+            return validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+        except ValueError as error:
+            columns = _text_columns(X)
+            if columns:
+                raise ValueError(
+                    f"X holds text in column(s) {', '.join(map(repr, columns))}; encode them first, "
+                    "for example with OneHotEncoder in a ColumnTransformer"
+                ) from error
+            raise
+
+    def _codes(self, y: NDArray) -> NDArray:
+        """Position of each label in `classes_`."""
+        codes = np.searchsorted(self.classes_, y)
+        unknown = self.classes_[np.minimum(codes, len(self.classes_) - 1)] != y
+        if unknown.any():
+            raise ValueError(f"y holds {np.unique(y[unknown])!r}, which is not among the classes {self.classes_!r}")
+        return codes
+
+    def _weights(self, y: NDArray, sample_weight: ArrayLike | None) -> NDArray | None:
+        """sample_weight times class_weight, or None where all are 1."""
+        weight = np.ones(len(y))
+        if sample_weight is not None:
+            weight = np.asarray(sample_weight, dtype=np.float64)
+            if weight.shape != (len(y),):
+                raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(len(y),)}: one weight per row")
+            if not np.isfinite(weight).all() or weight.min() < 0:
+                raise ValueError("sample_weight must be finite and not negative; 0 leaves a row out")
+        if not (weight > 0).any():
+            raise ValueError("sample_weight is zero for all rows; at least two classes need a positive weight")
+        if self.class_weight is not None:
+            used = weight > 0
+            weight = weight.copy()
+            weight[used] *= compute_sample_weight(self.class_weight, np.repeat(y[used], 1))
+        return None if (weight == 1).all() else weight
+
+    def _bind(self, X, y: NDArray, weight: NDArray | None, n_total: float | None = None) -> Posterior:
+        """Posterior of the model given validated data; rows of weight 0 are not in it."""
+        codes = self._codes(y)
+        if weight is not None and (weight == 0).any():
+            kept = np.flatnonzero(weight)
+            X, codes, weight = X[kept], codes[kept], weight[kept]
+            weight = None if (weight == 1).all() else weight
+        if n_total is None and len(np.unique(codes)) < 2:
+            raise ValueError("y holds one class only (among rows of positive weight); at least two classes are needed")
+        self.model_ = self._make_model(X.shape[1], len(self.classes_))
+        if weight is not None:
+            weight = weight.astype(X.dtype)
+        return Posterior(self.model_, X, self.model_.encode(codes, X.dtype), self._prior(), weight, n_total)
+
+    def _make_model(self, n_features: int, n_classes: int):
+        raise NotImplementedError
+
+    def _prior(self) -> NDArray:
+        raise NotImplementedError
+
+    def _validate_labels(self, y: NDArray) -> None:
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; at least two classes are needed")
+
+    # -- predictions --------------------------------------------------------------------------------
+
+    def predict_proba(self, X) -> NDArray:
+        """Class probabilities, averaged over all posterior draws.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+            Columns in the order of `classes_`.
+        """
+        X = self._check_predict(X)
+        draws, weights = self._flat_draws(X.dtype)
+        weights = weights.astype(X.dtype)
+        n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        step = max(1, _BLOCK_BYTES // (_BLOCK_ROWS * n_outputs * X.dtype.itemsize))
+        proba = np.zeros((X.shape[0], n_outputs))
+        for start in range(0, X.shape[0], _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            block = _dense(X[rows])
+            mean = 0.0
+            for first in range(0, len(draws), step):
+                some = slice(first, first + step)
+                each = self.model_.predict(draws[some], block)
+                mean = mean + weights[some] @ each.reshape(len(each), -1)
+            proba[rows] = np.reshape(mean, (n_outputs, -1)).T
+        return self._both_classes(proba, axis=1)
+
+    def predict_log_proba(self, X) -> NDArray:
+        """Logarithm of `predict_proba`; minus infinity where that underflows."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X) -> NDArray:
+        """The class of largest averaged probability, shape (n_rows,)."""
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
+
+    def predict_proba_draws(self, X) -> NDArray:
+        """Class probabilities under each draw, shape (n_chains * n_draws, n_rows, n_classes).
+
+        Chain by chain in the order of `draws_`. Memory: 8 bytes an entry.
+        """
+        X = self._check_predict(X)
+        return np.concatenate([p.transpose(0, 2, 1) for _, p in self._probabilities(X)], axis=1)
+
+    def predict_interval(self, X, level: float = 0.9) -> NDArray:
+        """Central posterior interval of each class probability.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        level : float in (0, 1), default=0.9
+            Posterior probability that the interval holds.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes, 2)
+            Lower and upper end.
+        """
+        require_positive("level", level, "give a probability such as 0.9")
+        if level >= 1:
+            raise ValueError(f"level must be below 1, got {level}; give a probability such as 0.9")
+        X = self._check_predict(X)
+        ends = np.empty((X.shape[0], len(self.classes_), 2))
+        _, weights = self._flat_draws(X.dtype)
+        for rows, p in self._probabilities(X):
+            for end, q in enumerate([(1 - level) / 2, (1 + level) / 2]):
+                ends[rows, :, end] = _quantile(p, q, weights).T
+        return ends
+
+    def predict_uncertainty(self, X) -> Bunch:
+        """How unsure a prediction is, and why, in nats.
+
+        Returns
+        -------
+        sklearn.utils.Bunch of arrays of shape (n_rows,)
+            ``total``: entropy of the averaged probabilities; ``aleatoric``: averaged entropy, which
+            more data cannot remove; ``epistemic``: their difference, what the parameters' uncertainty
+            adds (the mutual information of label and parameters).
+        """
+        X = self._check_predict(X)
+        total, aleatoric = np.empty(X.shape[0]), np.empty(X.shape[0])
+        _, weights = self._flat_draws(X.dtype)
+        for rows, p in self._probabilities(X):
+            total[rows] = _entropy(np.tensordot(weights, p, axes=1), axis=0)
+            aleatoric[rows] = weights @ _entropy(p, axis=1)
+        return Bunch(total=total, aleatoric=aleatoric, epistemic=total - aleatoric)
+
+    def _check_predict(self, X):
+        check_is_fitted(self)
+        return self._validate_data(X, reset=False)
+
+    def _probabilities(self, X) -> Iterator[tuple[slice, NDArray]]:
+        """Row blocks and their probabilities under every draw, (S, classes, rows) in float64."""
+        draws, _ = self._flat_draws(X.dtype)
+        for rows in row_blocks(X.shape[0], 8 * len(draws) * len(self.classes_), 16 * _BLOCK_BYTES):
+            each = self.model_.predict(draws, _dense(X[rows])).astype(np.float64)
+            yield rows, self._both_classes(each, axis=1)
+
+    def _both_classes(self, proba: NDArray, axis: int) -> NDArray:
+        """A model with one output gives the second class; the first has the rest. Others sum to 1 exactly."""
+        if len(self.classes_) == 2:
+            return np.concatenate([1.0 - proba, proba], axis=axis)
+        return proba / proba.sum(axis=axis, keepdims=True)
+
+
+def _dense(X) -> NDArray:
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+def _entropy(p: NDArray, axis: int) -> NDArray:
+    return -np.sum(p * np.log(np.maximum(p, np.finfo(p.dtype).tiny)), axis=axis)
+
+
+def _quantile(p: NDArray, q: float, weights: NDArray) -> NDArray:
+    """Quantile over axis 0; interpolated for equal weights, of the weighted sample otherwise."""
+    if np.ptp(weights) == 0:
+        return np.quantile(p, q, axis=0)
+    return np.quantile(p, q, axis=0, weights=weights, method="inverted_cdf")
+
+
+def _text_columns(X) -> list:
+    """Names of the data frame columns that are not numbers."""
+    if not hasattr(X, "columns"):
+        return []
+    text = []
+    for position, name in enumerate(X.columns):
+        try:
+            np.asarray(X.iloc[:, position], dtype=np.float64)
+        except (ValueError, TypeError):
+            text.append(name)
+    return text

@@ -1,0 +1,77 @@
+"""What a model is: per-row log likelihoods and scores of parameters it shapes, and nothing else."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.scores import Scores
+
+
+class Model(ABC):
+    """Stateless mathematics of a likelihood. No prior, no data, no randomness but in `init`.
+
+    ``theta`` is always (chains, dim): the parameter blocks of `shapes`, one after another, each in
+    C order. X is a dense block of rows, (n, features) shared by the chains or (chains, n, features), and
+    y goes with it, (n,) or (chains, n). Results come in X's precision.
+
+    Attributes
+    ----------
+    shapes : dict of str to tuple of int
+        Parameter blocks by name, also the prior's groups.
+    """
+
+    shapes: dict[str, tuple[int, ...]]
+
+    @property
+    def dim(self) -> int:
+        """Number of parameters."""
+        return sum(prod(shape) for shape in self.shapes.values())
+
+    def unpack(self, theta: NDArray) -> dict[str, NDArray]:
+        """Views of the blocks: name -> (..., *shape)."""
+        blocks, start = {}, 0
+        for name, shape in self.shapes.items():
+            stop = start + prod(shape)
+            blocks[name] = theta[..., start:stop].reshape(*theta.shape[:-1], *shape)
+            start = stop
+        return blocks
+
+    def units(self) -> list[NDArray]:
+        """Coordinates that feed one output unit together, ascending: the natural blocks of a noise matrix.
+
+        By default row k of every block goes with unit k.
+        """
+        names = self.unpack(np.arange(self.dim))
+        rows = max(len(block) for block in names.values())
+        return [
+            np.sort(np.concatenate([np.atleast_1d(b[k]).ravel() for b in names.values() if k < len(b)]))
+            for k in range(rows)
+        ]
+
+    @abstractmethod
+    def init(self, rng: np.random.Generator) -> NDArray:
+        """A starting point, shape (1, dim)."""
+
+    @abstractmethod
+    def predict(self, theta: NDArray, X: NDArray) -> NDArray:
+        """Mean of the response: (chains, outputs, n)."""
+
+    @abstractmethod
+    def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
+        """log p(y_i | x_i, theta): (chains, n)."""
+
+    @abstractmethod
+    def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
+        """Gradient of each row's log likelihood, as factors."""
+
+    @abstractmethod
+    def fisher(self, theta: NDArray, X: NDArray) -> Scores:
+        """A square root of the model Fisher: factors whose second moment is sum_i E_{y ~ model}[g_i g_i^T].
+
+        The labels are integrated out, so this is the curvature of the log likelihood and not the
+        empirical covariance of the scores; the two agree only where the model is right (MATH trap 24).
+        """

@@ -1,0 +1,165 @@
+"""A model bound to data, weights and a Gaussian prior."""
+
+from __future__ import annotations
+
+import copy
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from skbayes_sg.linalg import Diag, Layout, Operator
+from skbayes_sg.rows import Minibatches, row_blocks
+from skbayes_sg.scores import Scores
+
+_SMALL_SPARSE = 1 << 25  # a sparse matrix below 32 MB when dense is kept dense: rows then cost a copy, not a search
+
+Rows = NDArray | slice
+"""Row numbers, (n,) shared by the chains or (chains, n), or a slice."""
+
+
+class Expansion(NamedTuple):
+    """Second-order expansion of the log posterior at one theta."""
+
+    log_prob: float
+    gradient: NDArray
+    """(1, D)"""
+    curvature: Operator
+    """Model Fisher plus prior precision: minus the expected Hessian."""
+
+
+class Posterior:
+    """log p(theta | data) = sum_i w_i log p(y_i | x_i, theta) - 0.5 sum_k lam_k theta_k^2 + const.
+
+    Sum units throughout (MATH 1): the likelihood is that of all rows, the prior enters once. A
+    sampler asks it for the scores of a minibatch and turns them into a gradient; which estimator of
+    the gradient that is, is not the sampler's business.
+
+    Parameters
+    ----------
+    model : Model
+    X : array or CSR matrix of shape (n_rows, n_features)
+        Kept as given, float32 or float64. Sparse rows are made dense one minibatch at a time.
+    y : array of shape (n_rows,)
+        In the model's own coding.
+    prior_precision : float or array of shape (dim,)
+        Precision of the Gaussian prior of each parameter, in 1 / parameter^2; mean zero.
+    sample_weight : array of shape (n_rows,), optional
+        Factor of each row's log likelihood: an integer weight is a repetition.
+    n_total : float, optional
+        Size of the population of which the rows are a random sample: the likelihood is scaled by
+        ``n_total / n_rows``. By default the rows are all there is.
+    """
+
+    def __init__(
+        self,
+        model,
+        X: NDArray,
+        y: NDArray,
+        prior_precision: ArrayLike = 1.0,
+        sample_weight: NDArray | None = None,
+        n_total: float | None = None,
+    ) -> None:
+        self.model = model
+        self._sparse = sparse.issparse(X)
+        if self._sparse:
+            small = X.shape[0] * X.shape[1] * X.dtype.itemsize <= _SMALL_SPARSE
+            self.X = X.toarray() if small else X.tocsr()
+            self._sparse = not small
+        else:
+            self.X = np.asarray(X)  # a memmap stays on disk, without the cost of its subclass
+        self.y = y
+        self.prior_precision = np.broadcast_to(np.asarray(prior_precision, dtype=np.float64), model.dim)
+        self.sample_weight = sample_weight
+        self.n_rows: int = X.shape[0]
+        self.n_total = float(self.n_rows if n_total is None else n_total)
+
+    @property
+    def dim(self) -> int:
+        return self.model.dim
+
+    @property
+    def prior(self) -> Diag:
+        """The prior precision as an operator."""
+        return Diag(self.prior_precision)
+
+    def with_prior(self, prior_precision: ArrayLike) -> Posterior:
+        """The same data under another prior."""
+        other = copy.copy(self)
+        other.prior_precision = np.broadcast_to(np.asarray(prior_precision, dtype=np.float64), self.dim)
+        return other
+
+    def minibatches(self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int) -> Minibatches:
+        """The stream of minibatch rows of one group of chains."""
+        return Minibatches(self.n_rows, batch_size, replace, rng, n_chains, self.n_total)
+
+    def layout(self, structure: str, block_size: int | None = None) -> Layout:
+        """Storage of a noise matrix: "diag", "full", or "block" in runs of `block_size` or one per output unit."""
+        if structure != "block":
+            return structure  # type: ignore[return-value]
+        if block_size is None:
+            return self.model.units()
+        return np.split(np.arange(self.dim), np.arange(block_size, self.dim, block_size))
+
+    def take(self, rows: Rows) -> NDArray:
+        """A dense block of rows of X, (*rows.shape, features)."""
+        if self._sparse:
+            dense = self.X[rows if isinstance(rows, slice) else rows.ravel()].toarray()
+            return dense if isinstance(rows, slice) else dense.reshape(*rows.shape, -1)
+        return self.X[rows] if isinstance(rows, slice) else self.X.take(rows, axis=0)
+
+    def scores(self, theta: NDArray, rows: Rows) -> Scores:
+        """Weighted scores of the rows at each chain's theta."""
+        y = self.y[rows] if isinstance(rows, slice) else self.y.take(rows)
+        scores = self.model.scores(theta, self.take(rows), y)
+        return scores if self.sample_weight is None else scores.scaled(self.sample_weight[rows])
+
+    def gradient(self, theta: NDArray, scores: Scores) -> NDArray:
+        """Unbiased estimate of grad log p(theta | data), (chains, D)."""
+        gradient = scores.total()
+        gradient *= self.n_total / scores.n_rows
+        gradient -= self.prior_precision * theta
+        return gradient
+
+    def fisher(self, theta: NDArray, rows: Rows) -> Scores:
+        """Square root of the rows' model Fisher, weighted."""
+        fisher = self.model.fisher(theta, self.take(rows))
+        return fisher if self.sample_weight is None else fisher.scaled(np.sqrt(self.sample_weight[rows]))
+
+    def information(self, theta: NDArray, rows: Rows, layout: Layout) -> Operator:
+        """Estimate of the likelihood's model Fisher at all rows, without the prior."""
+        fisher = self.fisher(theta, rows)
+        return fisher.moment(layout) * (self.n_total / fisher.n_rows)
+
+    def log_prob(self, theta: NDArray, rows: NDArray | None = None) -> NDArray:
+        """Log posterior up to a constant at each theta, (chains,); from all rows or scaled up from some."""
+        value = np.zeros(theta.shape[0])
+        for block in self._blocks(rows):
+            each = self.model.log_likelihood(theta, self.take(block), self.y[block])
+            weight = np.ones_like(each[0]) if self.sample_weight is None else self.sample_weight[block]
+            value += (each * weight).sum(axis=1, dtype=np.float64)
+        value *= self.n_total / (self.n_rows if rows is None else len(rows))
+        return value - 0.5 * (self.prior_precision * theta * theta).sum(axis=1)
+
+    def expand(self, theta: NDArray, layout: Layout, rows: NDArray | None = None) -> Expansion:
+        """Value, gradient and curvature at one theta (1, D) in a single pass over the rows."""
+        gradient = np.zeros((1, self.dim))
+        information: Operator | None = None
+        for block in self._blocks(rows):
+            gradient += self.scores(theta, block).total()
+            moment = self.fisher(theta, block).moment(layout)
+            information = moment if information is None else information + moment
+        assert information is not None
+        scale = self.n_total / (self.n_rows if rows is None else len(rows))
+        return Expansion(
+            float(self.log_prob(theta, rows)[0]),
+            scale * gradient - self.prior_precision * theta,
+            information * scale + self.prior,
+        )
+
+    def _blocks(self, rows: NDArray | None) -> list[Rows]:
+        """All rows, or the given ones, in pieces of a few megabytes."""
+        row_bytes = self.X.dtype.itemsize * max(self.X.shape[1], self.dim)
+        blocks = row_blocks(self.n_rows if rows is None else len(rows), row_bytes)
+        return list(blocks) if rows is None else [rows[block] for block in blocks]

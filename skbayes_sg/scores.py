@@ -1,0 +1,192 @@
+"""Per-row gradients kept as outer-product factors.
+
+The score of row i in parameter block b is ``outer(left[:, i], right[i])``: residual times input for
+a linear predictor, back-propagated error times activation for a layer (MATH 3.10, 3.11). Sums,
+diagonals and blocks of the score covariance come from the factors; the n x D matrix of scores is
+built only where a covariance over all columns is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations_with_replacement
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.linalg import Blocks, Dense, Diag, Layout, Operator
+
+
+class Factor(NamedTuple):
+    """One parameter block of shape (k, m), or (k,) when `right` is None (a vector of ones).
+
+    left : array of shape (chains, k, n), or (chains, q, k, n) with q virtual labels per row
+    right : array of shape (n, m), shared by the chains, or (chains, n, m), or None
+    """
+
+    left: NDArray
+    right: NDArray | None
+
+
+class Scores:
+    """Scores of n rows at the parameters of each chain in a group.
+
+    The coordinates are those of theta: the blocks one after another, each in C order. Second
+    moments are averaged over the chains, because the chains of a group share one preconditioner.
+    """
+
+    def __init__(self, *factors: Factor) -> None:
+        self.factors = factors
+        self.n_chains = factors[0].left.shape[0]
+        self.n_rows = factors[0].left.shape[-1]
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates, D."""
+        return sum(self.sizes)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of coordinates of each block."""
+        return [f.left.shape[-2] * (1 if f.right is None else f.right.shape[-1]) for f in self.factors]
+
+    def scaled(self, row_scale: NDArray) -> Scores:
+        """Each row's score times its entry of `row_scale`, shape (n,) or (chains, n)."""
+        scale = row_scale.astype(self.factors[0].left.dtype, copy=False)
+        if scale.ndim == 2:
+            scale = np.expand_dims(scale, tuple(range(1, self.factors[0].left.ndim - 1)))
+        return Scores(*(Factor(f.left * scale, f.right) for f in self.factors))
+
+    def of_chain(self, chain: int) -> Scores:
+        """The scores of one chain, as a group of one."""
+        one = slice(chain, chain + 1)
+        rights = [f.right[one] if f.right is not None and f.right.ndim == 3 else f.right for f in self.factors]
+        return Scores(*(Factor(f.left[one], right) for f, right in zip(self.factors, rights, strict=True)))
+
+    def total(self) -> NDArray:
+        """Sum over rows, shape (chains, D), in float64."""
+        parts = []
+        for left, right in self.factors:
+            if right is None:
+                total = np.add.reduce(left, axis=-1)
+            elif right.ndim == 3:
+                total = left @ right
+            else:
+                total = left.reshape(-1, self.n_rows).dot(right)  # all chains and units in one product
+            parts.append(total.reshape(self.n_chains, -1))
+        return np.concatenate(parts, axis=1, dtype=np.float64)
+
+    def covariance(self, layout: Layout) -> Operator:
+        """Sample covariance over rows, divisor n - 1: V of Ahn et al., Algorithm 1, line 6."""
+        n = self.n_rows
+        mean = self.total() / n
+        centred = self.moment(layout) + _outer(mean, layout) * float(-n)
+        return centred * (1.0 / (n - 1))
+
+    def single_row_covariance(self, layout: Layout, row: int) -> Operator:
+        """(g_i - gbar)(g_i - gbar)^T n/(n - 1) for one row i: Mandt et al. Eq. 25, without its bias 1 - 1/n (E11)."""
+        n, one = self.n_rows, slice(row, row + 1)
+        rights = [None if f.right is None else f.right[..., one, :] for f in self.factors]
+        alone = Scores(*(Factor(f.left[..., one], right) for f, right in zip(self.factors, rights, strict=True)))
+        return _outer(alone.total() - self.total() / n, layout) * (n / (n - 1))
+
+    def moment(self, layout: Layout) -> Operator:
+        """Sum over rows (and virtual labels) of g g^T, not centred, averaged over the chains."""
+        if isinstance(layout, str) and layout == "diag":
+            return Diag(np.concatenate([self._squares(f) for f in self.factors]) / self.n_chains)
+        if isinstance(layout, str):
+            return Dense(self._gram(np.arange(self.dim)))
+        return Blocks.from_parts(layout, [self._gram(part) for part in layout])
+
+    def gram_matvec(self, v: NDArray) -> NDArray:
+        """Sum over rows of g (g . v) for one chain, v and the result (1, D); no n x D matrix."""
+        inner = 0.0
+        labels = [f.left[0].reshape(-1, *f.left.shape[-2:]) for f in self.factors]  # (q, k, n)
+        inputs = [self._right(b, 0) for b in range(len(self.factors))]
+        blocks = np.split(v[0], np.cumsum(self.sizes)[:-1])
+        for left, right, block in zip(labels, inputs, blocks, strict=True):
+            units = block.reshape(left.shape[1], -1)
+            along = units if right is None else units @ right.T
+            inner = inner + np.einsum("qkn,kn->qn", left, np.broadcast_to(along, left.shape[1:]))
+        parts = []
+        for left, right in zip(labels, inputs, strict=True):
+            weighted = np.einsum("qkn,qn->kn", left, inner)
+            parts.append((weighted.sum(axis=1) if right is None else weighted @ right).ravel())
+        return np.concatenate(parts, dtype=np.float64)[None]
+
+    def rows(self, chain: int = 0, columns: NDArray | None = None) -> NDArray:
+        """The score matrix of one chain, (n, D) or ascending `columns` of it; (n q, .) with virtual labels."""
+        pieces = [self._columns(chain, *segment) for segment in self._segments(columns)]
+        return np.concatenate(pieces, axis=1)
+
+    # The coordinates of one output unit are contiguous features of one block: a segment.
+
+    def _segments(self, columns: NDArray | None) -> list[tuple[int, int, NDArray | slice]]:
+        """Split ascending coordinates into runs (block, unit, features)."""
+        if columns is None:
+            columns = np.arange(self.dim)
+        segments: list[tuple[int, int, NDArray | slice]] = []
+        offsets = np.concatenate([[0], np.cumsum(self.sizes)])
+        for b, factor in enumerate(self.factors):
+            inside = columns[(columns >= offsets[b]) & (columns < offsets[b + 1])] - offsets[b]
+            width = 1 if factor.right is None else factor.right.shape[-1]
+            for unit in np.unique(inside // width):
+                features = inside[inside // width == unit] - unit * width
+                whole = len(features) == width
+                segments.append((b, int(unit), slice(None) if whole else features))
+        return segments
+
+    def _columns(self, chain: int, block: int, unit: int, features: NDArray | slice) -> NDArray:
+        column = self.factors[block].left[chain, ..., unit, :]
+        right = self._right(block, chain)
+        if right is None:
+            return column.reshape(-1, 1)
+        return (column[..., None] * right[:, features]).reshape(-1, right[:, features].shape[1])
+
+    def _right(self, block: int, chain: int) -> NDArray | None:
+        right = self.factors[block].right
+        return right[chain] if right is not None and right.ndim == 3 else right
+
+    def _gram(self, columns: NDArray) -> NDArray:
+        gram = np.zeros((len(columns), len(columns)))
+        for chain in range(self.n_chains):
+            if self.factors[0].left.ndim == 3:
+                rows = self.rows(chain, columns)
+                gram += rows.T @ rows  # NumPy sends A.T @ A to syrk
+            else:
+                gram += self._gram_of_virtual_labels(chain, self._segments(columns))
+        return gram / self.n_chains
+
+    def _gram_of_virtual_labels(self, chain: int, segments: Sequence[tuple[int, int, NDArray | slice]]) -> NDArray:
+        """Weighted Gram matrices of the inputs, one per pair of units: q times fewer operations than the rows."""
+        ones = np.ones((self.n_rows, 1), dtype=self.factors[0].left.dtype)
+        rights = [self._right(b, chain) for b, _, _ in segments]
+        inputs = [ones if x is None else x[:, f] for x, (_, _, f) in zip(rights, segments, strict=True)]
+        lefts = [self.factors[b].left[chain, :, unit] for b, unit, _ in segments]  # (q, n) each
+        ends = np.cumsum([x.shape[1] for x in inputs])
+        gram = np.empty((ends[-1], ends[-1]))
+        for s, t in combinations_with_replacement(range(len(segments)), 2):
+            weight = np.einsum("qn,qn->n", lefts[s], lefts[t])
+            rows = slice(ends[s] - inputs[s].shape[1], ends[s])
+            cols = slice(ends[t] - inputs[t].shape[1], ends[t])
+            gram[rows, cols] = (inputs[s] * weight[:, None]).T @ inputs[t]
+            gram[cols, rows] = gram[rows, cols].T
+        return gram
+
+    def _squares(self, factor: Factor) -> NDArray:
+        left, right = factor
+        labels = left.reshape(self.n_chains, -1, *left.shape[-2:])
+        weight = np.einsum("cqkn,cqkn->ckn", labels, labels)
+        squares = weight.sum(axis=-1) if right is None else weight @ (right * right)
+        return squares.sum(axis=0, dtype=np.float64).ravel()
+
+
+def _outer(vectors: NDArray, layout: Layout) -> Operator:
+    """Average over the chains of v v^T, in the given storage."""
+    n_chains = vectors.shape[0]
+    if isinstance(layout, str) and layout == "diag":
+        return Diag((vectors * vectors).mean(axis=0))
+    if isinstance(layout, str):
+        return Dense(vectors.T @ vectors / n_chains)
+    return Blocks.from_parts(layout, [vectors[:, p].T @ vectors[:, p] / n_chains for p in layout])

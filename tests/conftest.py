@@ -1,0 +1,99 @@
+"""Targets with known answers, and the seeds that tests run at.
+
+Statistical tests take the fixture `seed`: 42 by default, or every seed of the range in the environment
+variable SKBAYES_SG_SEEDS ("0-19").
+"""
+
+import os
+
+import numpy as np
+import pytest
+
+from skbayes_sg.models import Model
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.scores import Factor, Scores
+
+
+def pytest_generate_tests(metafunc):
+    if "seed" in metafunc.fixturenames:
+        first, _, last = os.environ.get("SKBAYES_SG_SEEDS", "42").partition("-")
+        metafunc.parametrize("seed", range(int(first), int(last or first) + 1))
+
+
+class GaussianTarget(Model):
+    """Rows x_i, log p(x_i | theta) = -0.5 (x_i - theta)^T A (x_i - theta): scores A (x_i - theta).
+
+    Curvature N A and score covariance A Cov(x) A are constant in theta and chosen apart, so every
+    linear recursion has a stationary law in closed form. A may be singular.
+    """
+
+    def __init__(self, A):
+        self.A = A
+        self.shapes = {"theta": (len(A),)}
+
+    def init(self, rng):
+        return np.zeros((1, self.dim))
+
+    def _residual(self, theta, X):
+        X = X if X.ndim == 3 else X[None]
+        return X - theta[:, None]
+
+    def predict(self, theta, X):
+        return np.zeros((len(theta), 1, X.shape[-2]))
+
+    def log_likelihood(self, theta, X, y):
+        r = self._residual(theta, X)
+        return -0.5 * np.einsum("cnd,de,cne->cn", r, self.A, r)
+
+    def scores(self, theta, X, y):
+        left = np.swapaxes(self._residual(theta, X) @ self.A, 1, 2)
+        return Scores(Factor(np.ascontiguousarray(left), None))
+
+    def fisher(self, theta, X):
+        values, vectors = np.linalg.eigh(self.A)
+        root = vectors * np.sqrt(np.maximum(values, 0))  # (k, q)
+        left = np.broadcast_to(root.T[None, :, :, None], (len(theta), self.dim, self.dim, X.shape[-2]))
+        return Scores(Factor(left, None))
+
+
+class KnownGaussian:
+    """A posterior with `GaussianTarget` and everything that theory asks of it."""
+
+    def __init__(self, n_rows=200, dim=4, seed=0, prior_precision=None, misspecified=True, null=False):
+        rng = np.random.default_rng(seed)
+        root = rng.standard_normal((dim, dim))
+        A = root @ root.T / dim + 0.5 * np.eye(dim)
+        mix = rng.standard_normal((dim, dim)) / np.sqrt(dim) if misspecified else np.linalg.inv(np.linalg.cholesky(A))
+        X = rng.standard_normal((n_rows, dim)) @ (mix if misspecified else mix)
+        if null:
+            A[-1] = A[:, -1] = 0.0
+        lam = np.linspace(5.0, 60.0, dim) if prior_precision is None else np.full(dim, float(prior_precision))
+        self.posterior = Posterior(GaussianTarget(A), X, np.zeros(n_rows), lam)
+        self.A, self.Lam, self.N = A, n_rows * A + np.diag(lam), n_rows
+        self.mean = np.linalg.solve(self.Lam, n_rows * A @ X.mean(axis=0))
+        self.I1 = A @ np.cov(X.T) @ A
+
+
+@pytest.fixture
+def gaussian():
+    return KnownGaussian()
+
+
+def z_scores(estimates, truth):
+    """Mean of independent estimates (first axis) against the truth, in Monte-Carlo standard errors."""
+    se = estimates.std(axis=0, ddof=1) / np.sqrt(len(estimates))
+    return (estimates.mean(axis=0) - truth) / np.where(se > 0, se, 1e-300)
+
+
+def second_moments(draws, mean):
+    """Per chain: average of (theta - mean)(theta - mean)^T over draws; draws are (chains, draws, D)."""
+    centred = draws - mean
+    return np.einsum("csi,csj->cij", centred, centred) / draws.shape[1]
+
+
+def logistic_data(n_rows=300, n_features=4, seed=0, dtype=np.float64):
+    """Binary logistic data, targets -1 and 1."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_features))
+    p = 1 / (1 + np.exp(-X @ rng.standard_normal(n_features)))
+    return X.astype(dtype), np.where(rng.random(n_rows) < p, 1.0, -1.0).astype(dtype)

@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+from conftest import logistic_data
+
+from skbayes_sg.chains import group_sizes, run_chain, run_chains, start_chains
+from skbayes_sg.models import Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import SGFS, SGLD
+
+
+def test_groups_depend_on_the_number_of_chains_alone():
+    assert [group_sizes(n) for n in (1, 2, 3, 4, 8, 9, 16)] == [
+        [1], [1, 1], [2, 1], [2, 2], [4, 4], [3, 3, 3], [4, 4, 4, 4],
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    X, y = logistic_data(20_000, 20, dtype=np.float32)  # large enough for joblib to map it from disk
+    return Posterior(Softmax(20, 2), X, y, 1.0)
+
+
+@pytest.mark.parametrize("sampler", [SGFS(), SGFS(structure="diag", alpha=1.0), SGLD()], ids=str)
+def test_draws_are_bitwise_the_same_for_every_n_jobs_and_backend(posterior, sampler):
+    from joblib import parallel_config
+
+    states = start_chains(sampler, posterior, np.zeros((3, 21)), np.random.SeedSequence(1))
+    run = {"n_draws": 20, "burn_in": 16, "thin": 2}
+    one = run_chains(sampler, posterior, states, n_jobs=1, **run)
+    for backend in ("loky", "threading"):
+        with parallel_config(backend=backend):
+            two = run_chains(sampler, posterior, states, n_jobs=2, **run)
+        for a, b in zip(one, two, strict=True):
+            np.testing.assert_array_equal(a.draws, b.draws)
+            np.testing.assert_array_equal(a.stein.product, b.stein.product)
+
+
+def test_stop_and_go_on_equals_one_long_run_and_leaves_the_state_alone(posterior):
+    for sampler in (SGFS(), SGFS(adapt="always"), SGLD(preconditioner="diag")):
+        (state, _) = start_chains(sampler, posterior, np.zeros((4, 21)), np.random.SeedSequence(2))
+        long = run_chain(sampler, posterior, state, n_draws=50, burn_in=40, thin=3)
+        first = run_chain(sampler, posterior, state, n_draws=20, burn_in=40, thin=3)
+        second = run_chain(sampler, posterior, first.state, n_draws=30, thin=3)
+        np.testing.assert_array_equal(long.draws, np.concatenate([first.draws, second.draws], axis=1))
+        np.testing.assert_array_equal(long.state.theta, second.state.theta)
+        assert state.t == 0
+
+
+def test_the_draw_kept_is_the_point_its_gradient_was_taken_at(posterior):
+    """MATH trap 25: with all rows in every minibatch the gradient at the draw can be computed again."""
+    sampler = SGFS(batch_size=20_000)
+    (state, _) = start_chains(sampler, posterior, np.zeros((2, 21)), np.random.SeedSequence(3))
+    chain = run_chain(sampler, posterior, state, n_draws=1)
+    at_draw = posterior.gradient(chain.draws[:, 0], posterior.scores(chain.draws[:, 0], slice(None)))
+    np.testing.assert_allclose(chain.state.gradient, at_draw)
+
+
+def test_divergence_names_sampler_step_and_remedy(gaussian):
+    sampler = SGLD(step_size=1.0, batch_size=20)
+    states = start_chains(sampler, gaussian.posterior, np.zeros((2, 4)), np.random.SeedSequence(0))
+    with pytest.raises(FloatingPointError, match=r"SGLD\(.*\) diverged by step \d+; lower step_size"):
+        run_chains(sampler, gaussian.posterior, states, n_draws=1000)

@@ -1,0 +1,85 @@
+"""What every exported sampler must do, on every kind of posterior. A new sampler is found by itself."""
+
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from conftest import KnownGaussian, logistic_data
+from sklearn.base import clone
+
+from skbayes_sg import samplers
+from skbayes_sg.estimators.base import SAMPLERS
+from skbayes_sg.models import Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import Sampler
+
+EXPORTED = [
+    cls
+    for name in samplers.__all__
+    if inspect.isclass(cls := getattr(samplers, name)) and issubclass(cls, Sampler) and not inspect.isabstract(cls)
+]
+
+
+def posteriors():
+    X, y = logistic_data(120, 3)
+    yield "gaussian", KnownGaussian().posterior
+    yield "binary", Posterior(Softmax(3, 2), X, y, 1.0)
+    yield "binary float32, weighted", Posterior(
+        Softmax(3, 2), X.astype(np.float32), y.astype(np.float32), 1.0, np.linspace(0.5, 2, 120, dtype=np.float32)
+    )
+    yield "three classes", Posterior(Softmax(3, 3), X, np.arange(120) % 3, 1.0)
+
+
+ON_EVERYTHING = [
+    pytest.param(cls, posterior, id=f"{cls.__name__}-{name}") for cls in EXPORTED for name, posterior in posteriors()
+]
+
+
+def test_every_sampler_has_a_name():
+    assert set(SAMPLERS.values()) == set(EXPORTED)
+
+
+@pytest.mark.parametrize(("cls", "posterior"), ON_EVERYTHING)
+def test_a_state_is_the_whole_checkpoint(cls, posterior):
+    sampler = clone(cls().set_params(batch_size=30))
+    state = sampler.init(posterior, np.zeros((3, posterior.dim)), np.random.default_rng(0))
+    for _ in range(5):
+        sampler.step(state, posterior)
+    twins = [copy.deepcopy(state), pickle.loads(pickle.dumps(state))]
+    for s in (state, *twins):
+        for _ in range(70):
+            sampler.step(s, posterior)
+    for twin in twins:
+        np.testing.assert_array_equal(state.theta, twin.theta)
+    assert state.t == 75
+    assert state.theta.shape == state.gradient.shape == (3, posterior.dim)
+    assert sampler.draw(state).dtype == np.float64
+    assert np.isfinite(state.theta).all()
+
+
+@pytest.mark.parametrize(("cls", "posterior"), ON_EVERYTHING)
+def test_chains_of_a_group_are_not_copies_of_each_other(cls, posterior):
+    sampler = cls().set_params(batch_size=30)
+    state = sampler.init(posterior, np.zeros((2, posterior.dim)), np.random.default_rng(0))
+    sampler.step(state, posterior)
+    assert (state.theta[0] != state.theta[1]).all()
+
+
+@pytest.mark.parametrize("cls", EXPORTED)
+def test_parameters_are_kept_as_given_and_documented(cls):
+    sampler = cls()
+    for name in inspect.signature(cls).parameters:
+        assert f"\n    {name} : " in cls.__doc__
+        assert getattr(sampler, name) == inspect.signature(cls).parameters[name].default
+    assert "batch_size" in sampler.get_params()
+
+
+@pytest.mark.parametrize("cls", EXPORTED)
+def test_samplers_of_one_seed_meet_on_the_same_rows(cls):
+    posterior = KnownGaussian().posterior
+    state = cls(batch_size=30).init(posterior, np.zeros((1, 4)), np.random.default_rng(7))
+    reference = posterior.minibatches(30, False, np.random.default_rng(7).spawn(2)[1], 1)
+    np.testing.assert_array_equal(state.rows.rng.bit_generator.seed_seq.entropy, 7)
+    assert state.rows.rng.bit_generator.seed_seq.spawn_key == reference.rng.bit_generator.seed_seq.spawn_key

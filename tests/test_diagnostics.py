@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+
+from skbayes_sg import diagnostics
+
+
+def draws_of(kind, n_draws=401):
+    rng = np.random.default_rng(5)
+    noise = rng.standard_normal((4, n_draws, 3))
+    if kind == "iid":
+        return noise
+    if kind == "antithetic":
+        return noise[:, 1:] - 0.9 * noise[:, :-1]
+    if kind == "heavy":
+        return rng.standard_cauchy((4, n_draws, 3))
+    walk = np.cumsum(noise, axis=1)
+    return walk if kind == "walk" else 0.1 * walk + noise + np.arange(4)[:, None, None]
+
+
+@pytest.mark.parametrize("kind", ["iid", "antithetic", "heavy", "walk", "apart"])
+@pytest.mark.parametrize("n_draws", [7, 100, 401])
+def test_equal_to_arviz(kind, n_draws):
+    x = draws_of(kind, n_draws)
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    pairs = [
+        (diagnostics.r_hat(x), array_stats.rhat(x, method="rank", **axes)),
+        (diagnostics.ess_bulk(x), array_stats.ess(x, method="bulk", **axes)),
+        (diagnostics.ess_tail(x), array_stats.ess(x, method="tail", prob=(0.05, 0.95), **axes)),
+        (diagnostics.ess_mean(x), array_stats.ess(x, method="mean", **axes)),
+    ]
+    for ours, theirs in pairs:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10)
+
+
+def test_one_chain_and_constant_parameters():
+    x = np.zeros((1, 50, 2))
+    x[..., 1] = np.random.default_rng(0).standard_normal((1, 50))
+    assert diagnostics.ess_bulk(x)[0] == 50
+    assert np.isnan(diagnostics.r_hat(x)[0])
+    assert diagnostics.r_hat(x)[1] < 1.5
+
+
+def test_autocorrelation_time_of_ar1():
+    """(1 + rho) / (1 - rho) = 19 at rho = 0.9."""
+    rng = np.random.default_rng(1)
+    x = np.empty((8, 20_000, 4))
+    x[:, 0] = rng.standard_normal((8, 4)) / np.sqrt(1 - 0.81)
+    for t in range(1, x.shape[1]):
+        x[:, t] = 0.9 * x[:, t - 1] + rng.standard_normal((8, 4))
+    assert diagnostics.autocorrelation_time(x).mean() == pytest.approx(19, rel=0.05)
+
+
+def test_errors_of_ahn_eq_14():
+    assert diagnostics.mean_error(np.array([1.1, -2.0]), np.array([1.0, -2.0])) == pytest.approx(0.1 / 3)
+    assert diagnostics.covariance_error(np.eye(2), 2 * np.eye(2)) == pytest.approx(0.5)
+
+
+def test_stein_ratio_is_the_variance_ratio_of_a_gaussian(seed):
+    """With gradient -Lam theta + noise, R is Sigma Lam, whatever law theta has."""
+    rng = np.random.default_rng(seed)
+    Lam = np.array([4.0, 1.0])
+    theta = rng.standard_normal((50_000, 2)) * np.sqrt([0.25, 0.5])
+    gradient = -Lam * theta + 3.0 * rng.standard_normal(theta.shape)
+    terms = -(theta * gradient)
+    se = terms.std(axis=0) / np.sqrt(len(theta))
+    assert np.all(np.abs(diagnostics.stein_ratio(theta, gradient) - [1.0, 0.5]) < 5 * se)
+
+
+def test_running_sums_equal_the_ratio_of_the_arrays():
+    rng = np.random.default_rng(2)
+    theta = 1e4 + rng.standard_normal((128, 2, 3))  # far from zero: nothing may cancel
+    gradient = rng.standard_normal((128, 2, 3)) - (theta - 1e4)
+    sums = diagnostics.SteinSums(theta[0])
+    sums.add(theta[:64], gradient[:64])
+    sums.add(theta[64:], gradient[64:])
+    ratio, se = diagnostics.stein_ratio_of_sums([sums])
+    assert ratio == pytest.approx(diagnostics.stein_ratio(theta, gradient).mean(), abs=1e-9)
+    assert 0 < se < 0.5
+    one = diagnostics.SteinSums(theta[0, :1])
+    one.add(theta[:, :1], gradient[:, :1])
+    assert np.isnan(diagnostics.stein_ratio_of_sums([one])[1])

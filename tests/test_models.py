@@ -1,0 +1,113 @@
+"""Contract of every exported model, and what is special about each."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+
+from skbayes_sg.models import Softmax
+
+RNG = np.random.default_rng(0)
+MODELS = {
+    "binary": Softmax(3, 2),
+    "binary without intercept": Softmax(3, 2, fit_intercept=False),
+    "three classes": Softmax(3, 3),
+    "three classes without intercept": Softmax(3, 3, fit_intercept=False),
+}
+MODEL = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+def data(model, n=7, chains=None):
+    shape = (n,) if chains is None else (chains, n)
+    n_classes = max(2, model.n_logits)
+    X = RNG.standard_normal((*shape, 3))
+    y = model.encode(RNG.integers(n_classes, size=shape), np.float64)
+    return X, y
+
+
+def theta_of(model, chains=1):
+    return RNG.standard_normal((chains, model.dim))
+
+
+@MODEL
+def test_scores_are_the_gradient_of_the_log_likelihood(model):
+    (X, y), theta = data(model), theta_of(model)
+    h = 1e-5
+    steps = h * np.eye(model.dim)
+    difference = (model.log_likelihood(theta + steps, X, y) - model.log_likelihood(theta - steps, X, y)) / (2 * h)
+    np.testing.assert_allclose(model.scores(theta, X, y).rows(), difference.T, atol=1e-8)
+
+
+@MODEL
+def test_fisher_is_the_second_moment_of_scores_under_the_models_own_labels(model):
+    X, _ = data(model)
+    theta = theta_of(model)
+    n_classes = max(2, model.n_logits)
+    p = model.predict(theta, X)[0]
+    p = np.stack([1 - p[0], p[0]]) if model.binary else p
+    expected = np.zeros((model.dim, model.dim))
+    for k in range(n_classes):
+        g = model.scores(theta, X, model.encode(np.full(len(X), k), np.float64)).rows()
+        expected += (g * p[k][:, None]).T @ g
+    fisher = model.fisher(theta, X)
+    np.testing.assert_allclose(fisher.moment("full").dense(), expected, atol=1e-12)
+    np.testing.assert_allclose(fisher.moment("diag").values, expected.diagonal())
+    for part in model.units():
+        block = fisher.moment(model.units()).dense()[np.ix_(part, part)]
+        np.testing.assert_allclose(block, expected[np.ix_(part, part)], atol=1e-12)
+
+
+@MODEL
+@pytest.mark.parametrize("private", [True, False], ids=["rows of its own", "shared rows"])
+def test_chains_in_lock_step_equal_chains_one_by_one(model, private):
+    X, y = data(model, chains=4 if private else None)
+    theta = theta_of(model, 4)
+    total = model.scores(theta, X, y).total()
+    loglik = model.log_likelihood(theta, X, y)
+    for c in range(4):
+        Xc, yc = (X[c], y[c]) if private else (X, y)
+        np.testing.assert_allclose(total[c], model.scores(theta[c : c + 1], Xc, yc).total()[0])
+        np.testing.assert_allclose(loglik[c], model.log_likelihood(theta[c : c + 1], Xc, yc)[0])
+        np.testing.assert_allclose(model.predict(theta, X)[c], model.predict(theta[c : c + 1], Xc)[0])
+
+
+@MODEL
+def test_blocks_units_and_start(model):
+    names = model.unpack(np.arange(model.dim)[None])
+    assert sum(block.size for block in names.values()) == model.dim
+    np.testing.assert_array_equal(np.sort(np.concatenate(model.units())), np.arange(model.dim))
+    assert model.init(np.random.default_rng(0)).shape == (1, model.dim)
+
+
+@MODEL
+def test_float32_rows_give_float32_scores_close_to_those_of_float64(model):
+    (X, y), theta = data(model), theta_of(model)
+    narrow = model.scores(theta, X.astype(np.float32), y.astype(np.float32) if model.binary else y)
+    assert narrow.factors[0].left.dtype == np.float32
+    np.testing.assert_allclose(narrow.total(), model.scores(theta, X, y).total(), atol=1e-5)
+
+
+def test_probabilities():
+    model, theta = Softmax(3, 2), theta_of(Softmax(3, 2))
+    X, _ = data(model)
+    np.testing.assert_allclose(model.predict(theta, X)[0, 0], expit(X @ theta[0, :3] + theta[0, 3]))
+    model, theta = Softmax(3, 4), theta_of(Softmax(3, 4))
+    z = theta[0, :12].reshape(4, 3) @ X.T + theta[0, 12:, None]
+    np.testing.assert_allclose(model.predict(theta, X)[0], softmax(z, axis=0))
+
+
+@MODEL
+def test_finite_where_logits_are_huge(model):
+    (X, y), theta = data(model), 1e4 * theta_of(model)
+    for value in (
+        model.predict(theta, X),
+        model.log_likelihood(theta, X, y),
+        model.scores(theta, X, y).total(),
+        model.fisher(theta, X).moment("full").dense(),
+    ):
+        assert np.isfinite(value).all()
+
+
+def test_dimensions():
+    assert Softmax(50, 2).dim == 51
+    assert Softmax(64, 10).dim == 650
+    assert [p.tolist() for p in Softmax(2, 3).units()] == [[0, 1, 6], [2, 3, 7], [4, 5, 8]]

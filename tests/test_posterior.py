@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+from conftest import logistic_data
+from scipy import sparse
+
+from skbayes_sg.linalg import Dense
+from skbayes_sg.mode import find_mode
+from skbayes_sg.models import Softmax
+from skbayes_sg.posterior import Posterior
+
+
+@pytest.fixture
+def posterior():
+    X, y = logistic_data()
+    return Posterior(Softmax(4, 2), X, y, np.linspace(0.5, 2.5, 5))
+
+
+THETA = np.random.default_rng(1).standard_normal((3, 5))
+
+
+def test_gradient_of_all_rows_is_that_of_log_prob(posterior):
+    h = 1e-5
+    for k in range(5):
+        step = h * np.eye(5)[k]
+        difference = (posterior.log_prob(THETA + step) - posterior.log_prob(THETA - step)) / (2 * h)
+        gradient = posterior.gradient(THETA, posterior.scores(THETA, slice(None)))
+        np.testing.assert_allclose(gradient[:, k], difference, rtol=1e-6)
+
+
+def test_minibatch_gradients_average_to_the_full_one(posterior, seed):
+    stream = posterior.minibatches(20, False, np.random.default_rng(seed), 3)
+    draws = np.array([posterior.gradient(THETA, posterior.scores(THETA, stream.draw())) for _ in range(3000)])
+    full = posterior.gradient(THETA, posterior.scores(THETA, slice(None)))
+    assert np.abs((draws.mean(axis=0) - full) / (draws.std(axis=0) / np.sqrt(3000))).max() < 5
+
+
+def test_an_integer_weight_is_a_repetition():
+    X, y = logistic_data(50)
+    weight = np.random.default_rng(0).integers(1, 4, 50)
+    weighted = Posterior(Softmax(4, 2), X, y, 1.0, weight.astype(float))
+    repeated = Posterior(Softmax(4, 2), X.repeat(weight, 0), y.repeat(weight), 1.0)
+    np.testing.assert_allclose(weighted.log_prob(THETA), repeated.log_prob(THETA))
+    a, b = weighted.expand(THETA[:1], "full"), repeated.expand(THETA[:1], "full")
+    np.testing.assert_allclose(a.gradient, b.gradient)
+    np.testing.assert_allclose(a.curvature.dense(), b.curvature.dense())
+
+
+def test_expand_is_value_gradient_and_hessian(posterior):
+    point = posterior.expand(THETA[:1], "full")
+    assert point.log_prob == pytest.approx(posterior.log_prob(THETA[:1])[0])
+    h = 1e-5
+    hessian = [
+        (posterior.expand(THETA[:1] + s, "diag").gradient - posterior.expand(THETA[:1] - s, "diag").gradient)[0] / (2 * h)
+        for s in h * np.eye(5)
+    ]
+    np.testing.assert_allclose(point.curvature.dense(), -np.array(hessian), atol=1e-5)
+
+
+def test_sparse_rows_and_memory_maps_equal_dense_ones(tmp_path, monkeypatch):
+    X, y = logistic_data()
+    X[np.abs(X) < 0.7] = 0
+    np.save(tmp_path / "X.npy", X)
+    dense = Posterior(Softmax(4, 2), X, y)
+    monkeypatch.setattr("skbayes_sg.posterior._SMALL_SPARSE", 0)
+    rows = np.array([[3, 5, 7], [0, 1, 2], [9, 8, 7]])
+    for other in (sparse.csr_matrix(X), np.load(tmp_path / "X.npy", mmap_mode="r")):
+        same = Posterior(Softmax(4, 2), other, y)
+        np.testing.assert_array_equal(same.take(rows), dense.take(rows))
+        np.testing.assert_allclose(same.scores(THETA, rows).total(), dense.scores(THETA, rows).total())
+        np.testing.assert_allclose(same.log_prob(THETA), dense.log_prob(THETA))
+    assert sparse.issparse(Posterior(Softmax(4, 2), sparse.csr_matrix(X), y).X)
+
+
+def test_n_total_scales_the_likelihood_and_not_the_prior():
+    X, y = logistic_data()
+    scaled = Posterior(Softmax(4, 2), X, y, 1.0, n_total=900)
+    tripled = Posterior(Softmax(4, 2), np.tile(X, (3, 1)), np.tile(y, 3), 1.0)
+    np.testing.assert_allclose(scaled.log_prob(THETA), tripled.log_prob(THETA))
+    other = scaled.with_prior(2.0)
+    assert (other.prior_precision == 2).all()
+    assert (scaled.prior_precision == 1).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_mode_has_no_gradient_left(n_classes, monkeypatch):
+    """Newton on growing subsets, and L-BFGS where D is large, end within 0.1 posterior sd."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30_000, 5)) * np.array([1e-3, 1, 1, 1, 1e3])
+    model = Softmax(5, n_classes)
+    y = model.encode(rng.integers(n_classes, size=len(X)), X.dtype)
+    posterior = Posterior(model, X, y, 1.0)
+
+    def distance(mode):
+        here = posterior.expand(mode.theta, "full")
+        return np.sqrt(np.sum(here.gradient * here.curvature.inverse().matvec(here.gradient)) / model.dim)
+
+    newton = find_mode(posterior, model.init(rng), rng)
+    assert distance(newton) < 0.1
+    assert newton.passes < 6
+    assert isinstance(newton.curvature, Dense)
+    monkeypatch.setattr("skbayes_sg.mode.FULL_CURVATURE_DIM", 1)
+    assert distance(find_mode(posterior, model.init(rng), rng)) < 0.1

@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+from conftest import second_moments, z_scores
+
+from skbayes_sg import theory
+from skbayes_sg.chains import run_chain
+from skbayes_sg.samplers import SGLD, PolynomialDecay
+from skbayes_sg.samplers.schedules import value_at
+from skbayes_sg.samplers.sgld import clip_by_norm, clip_by_value, scale_to_norm
+
+P_DIAG = np.array([1.0, 0.5, 2.0, 1.5])
+P_FULL = np.diag(P_DIAG) + 0.2
+
+
+def noise_of(known, state):
+    return state.rows.noise_factor * known.N * known.I1
+
+
+@pytest.mark.parametrize("preconditioner", [None, P_DIAG, P_FULL], ids=["none", "diagonal", "full"])
+@pytest.mark.parametrize("temperature", [1.0, 0.3])
+def test_moments_of_one_step(gaussian, preconditioner, temperature, seed):
+    sampler = SGLD(1e-3, temperature, preconditioner, batch_size=20)
+    theta = np.full((4000, 4), 0.3)
+    state = sampler.init(gaussian.posterior, theta, np.random.default_rng(seed))
+    sampler.step(state, gaussian.posterior)
+    P = np.eye(4) if preconditioner is None else np.atleast_2d(preconditioner)
+    P = np.diag(P[0]) if len(P) == 1 else P
+    centred = state.theta - theta - 1e-3 * P @ gaussian.Lam @ (gaussian.mean - theta[0])
+    covariance = 2 * temperature * 1e-3 * P + 1e-6 * P @ noise_of(gaussian, state) @ P
+    assert np.abs(z_scores(centred, 0.0)).max() < 5
+    assert np.abs(z_scores(np.einsum("ci,cj->cij", centred, centred), covariance)).max() < 5
+
+
+@pytest.mark.parametrize("preconditioner", [None, P_FULL], ids=["none", "full"])
+@pytest.mark.parametrize("temperature", [1.0, 0.3])
+def test_stationary_covariance_includes_the_bias_of_the_step(gaussian, preconditioner, temperature, seed):
+    """The corrected noise sqrt(2 eta tau): the handout's sqrt(eta tau) would give half (MATH E21)."""
+    eta = 0.1 / np.linalg.eigvalsh(gaussian.Lam).max()
+    sampler = SGLD(eta, temperature, preconditioner, batch_size=20)
+    state = sampler.init(gaussian.posterior, np.tile(gaussian.mean, (64, 1)), np.random.default_rng(seed))
+    chain = run_chain(sampler, gaussian.posterior, state, n_draws=300, thin=20, burn_in=600)
+    P = 1.0 if preconditioner is None else preconditioner
+    predicted = theory.sgld_cov(gaussian.Lam, noise_of(gaussian, state), eta, temperature, P)
+    assert np.abs(z_scores(second_moments(chain.draws, gaussian.mean), predicted)).max() < 5
+
+
+def test_the_automatic_step_keeps_the_variance_bias_near_a_tenth(gaussian):
+    state = SGLD(batch_size=20).init(gaussian.posterior, gaussian.mean[None], np.random.default_rng(0))
+    Sigma = theory.sgld_cov(gaussian.Lam, noise_of(gaussian, state), state.memory.step_size)
+    ratios = np.linalg.eigvals(Sigma @ gaussian.Lam).real
+    assert 1.0 < ratios.max() < 1.15
+
+
+def test_the_adapted_diagonal_is_that_of_the_curvature(gaussian):
+    sampler = SGLD(preconditioner="diag", batch_size=20)
+    state = sampler.init(gaussian.posterior, gaussian.mean[None], np.random.default_rng(0))
+    chain = run_chain(sampler, gaussian.posterior, state, n_draws=5, burn_in=50)
+    np.testing.assert_allclose(chain.state.memory.preconditioner.values, 1 / gaussian.Lam.diagonal())
+    assert not chain.state.memory.adapting
+
+
+def test_zero_temperature_is_gradient_descent(gaussian):
+    sampler = SGLD(1e-3, temperature=0.0, batch_size=500)
+    state = sampler.init(gaussian.posterior, np.zeros((1, 4)), np.random.default_rng(0))
+    for _ in range(2000):
+        sampler.step(state, gaussian.posterior)
+    np.testing.assert_allclose(state.theta[0], gaussian.mean, atol=1e-10)
+
+
+def test_clips():
+    v = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
+    np.testing.assert_allclose(clip_by_norm(v, 1.0), [[0.6, 0.8], [0.3, 0.4], [0, 0]])
+    np.testing.assert_allclose(clip_by_value(v, 1.0), [[1, 1], [0.3, 0.4], [0, 0]])
+    np.testing.assert_allclose(scale_to_norm(v, 1.0), [[0.6, 0.8], [0.6, 0.8], [0, 0]])
+
+
+@pytest.mark.parametrize("kind", ["norm", "value", "scale"])
+def test_clipping_more_than_one_step_in_a_hundred_is_reported(gaussian, kind):
+    for threshold, complains in [(1e-3, True), (1e9, kind == "scale")]:
+        sampler = SGLD(1e-6 if threshold < 1 else 1e-12, clip=(kind, threshold), batch_size=20)
+        state = sampler.init(gaussian.posterior, np.zeros((1, 4)), np.random.default_rng(0))
+        chain = run_chain(sampler, gaussian.posterior, state, n_draws=50, burn_in=10)
+        assert chain.state.memory.steps == 50
+        assert bool(sampler.complaints(chain.state)) == complains
+
+
+def test_draws_are_weighted_by_the_step_that_leaves_them(gaussian):
+    schedule = PolynomialDecay(1e-3, 10, 1.0)
+    sampler = SGLD(schedule, batch_size=20)
+    state = sampler.init(gaussian.posterior, np.zeros((1, 4)), np.random.default_rng(0))
+    chain = run_chain(sampler, gaussian.posterior, state, n_draws=5, burn_in=4, thin=2)
+    np.testing.assert_allclose(chain.weights, [schedule(t) for t in (4, 6, 8, 10, 12)])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"step_size": 0.0}, "step_size must be positive"),
+        ({"step_size": -1}, "step_size must be positive"),
+        ({"step_size": "large"}, 'step_size must be "auto"'),
+        ({"step_size": lambda t: "x"}, r"step_size\(0\) must be a finite number"),
+        ({"temperature": -1.0}, "temperature must be at least 0"),
+        ({"clip": ("norm", 0.0)}, "clip must be a pair"),
+        ({"clip": 3.0}, "clip must be a pair"),
+        ({"preconditioner": "full"}, 'preconditioner must be None, "diag"'),
+        ({"preconditioner": np.ones(3)}, "preconditioner must have shape"),
+        ({"preconditioner": -np.eye(4)}, "preconditioner must be positive definite"),
+        ({"preconditioner": np.triu(np.ones((4, 4)))}, "preconditioner must be symmetric"),
+    ],
+)
+def test_impossible_parameters_are_named(gaussian, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        SGLD(**parameters).validate(gaussian.posterior)
+
+
+def test_a_schedule_that_turns_bad_on_the_way_is_named(gaussian):
+    sampler = SGLD(lambda t: 1e-4 if t < 3 else 0.0, batch_size=20)
+    state = sampler.init(gaussian.posterior, np.zeros((1, 4)), np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"step_size\(3\)"):
+        run_chain(sampler, gaussian.posterior, state, n_draws=10)
+
+
+def test_schedules():
+    assert PolynomialDecay(1.0, 1000.0, 1.0)(0) == pytest.approx(1e-3)
+    assert value_at(2, 0, "x") == 2.0
+    assert value_at(np.float32(0.5), 0, "x") == 0.5
+    for bad in (np.nan, np.inf, None, True, "1"):
+        with pytest.raises(ValueError, match="x must be a finite number"):
+            value_at(bad, 0, "x")
