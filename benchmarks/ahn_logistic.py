@@ -166,6 +166,7 @@ def figure_2(rows: list[dict], n_draws: int) -> None:
 
 
 def main() -> None:
+    """Run every setting, print, draw, judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=100_000)
     n_draws = parser.parse_args().draws

@@ -14,7 +14,8 @@ from threadpoolctl import threadpool_limits  # a dependency of scikit-learn
 from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.samplers.base import Sampler, State
 
-_BLOCK = 64  # steps between two looks at the chain: finiteness and Stein sums cost a pass over a block, not a step
+_BLOCK = 64  # steps between two looks at the chain: divergence and Stein sums cost a pass over a block, not a step
+_FAR = 1e100  # no posterior lives there, and squares are about to overflow
 
 
 class Chain(NamedTuple):
@@ -65,9 +66,13 @@ def run_chain(sampler: Sampler, posterior, state: State, *, n_draws: int, burn_i
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
         if burn_in or state.t == 0:
             done = 0
-            for until in (burn_in // 8, burn_in // 4, burn_in // 2):  # what was learnt far out must not count at the end
+            for until in (
+                burn_in // 8,
+                burn_in // 4,
+                burn_in // 2,
+            ):  # what was learnt far out must not count at the end
                 _advance(sampler, posterior, state, until - done)
-                sampler.restart(state)
+                sampler.restart(state, posterior)
                 done = until
             _advance(sampler, posterior, state, burn_in - done)
             sampler.freeze(state, posterior)
@@ -100,10 +105,16 @@ def _advance(
             thetas[i] = state.theta
             sampler.step(state, posterior)
             gradients[i] = state.gradient
-        if not (np.isfinite(thetas[:size]).all() and np.isfinite(state.theta).all()):
-            raise FloatingPointError(f"{sampler} diverged by step {state.t}; {sampler.remedy}")
+        check_divergence(sampler, state, thetas[:size])
+        check_divergence(sampler, state, state.theta)
         if stein is not None:
             stein.add(thetas[:size], gradients[:size])
+
+
+def check_divergence(sampler: Sampler, state: State, thetas: NDArray) -> None:
+    """Raise FloatingPointError, naming sampler, step and remedy, if a point is out of all bounds or NaN."""
+    if not np.abs(thetas).max() < _FAR:
+        raise FloatingPointError(f"{sampler} diverged by step {state.t}; {sampler.remedy}")
 
 
 def run_chains(

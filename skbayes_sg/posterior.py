@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,7 +55,7 @@ class Posterior:
     def __init__(
         self,
         model,
-        X: NDArray,
+        X: Any,
         y: NDArray,
         prior_precision: ArrayLike = 1.0,
         sample_weight: NDArray | None = None,
@@ -70,7 +70,7 @@ class Posterior:
         else:
             self.X = np.asarray(X)  # a memmap stays on disk, without the cost of its subclass
         self.y = y
-        self.prior_precision = np.broadcast_to(np.asarray(prior_precision, dtype=np.float64), model.dim)
+        self.prior_precision = np.full(model.dim, prior_precision, dtype=np.float64)
         self.sample_weight = sample_weight
         self.n_rows: int = X.shape[0]
         self.n_total = float(self.n_rows if n_total is None else n_total)
@@ -87,7 +87,7 @@ class Posterior:
     def with_prior(self, prior_precision: ArrayLike) -> Posterior:
         """The same data under another prior."""
         other = copy.copy(self)
-        other.prior_precision = np.broadcast_to(np.asarray(prior_precision, dtype=np.float64), self.dim)
+        other.prior_precision = np.full(self.dim, prior_precision, dtype=np.float64)
         return other
 
     def minibatches(self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int) -> Minibatches:
@@ -131,6 +131,11 @@ class Posterior:
         """Estimate of the likelihood's model Fisher at all rows, without the prior."""
         fisher = self.fisher(theta, rows)
         return fisher.moment(layout) * (self.n_total / fisher.n_rows)
+
+    def full_gradient(self, theta: NDArray) -> NDArray:
+        """Gradient of the log posterior from all rows, (chains, D)."""
+        total = sum(self.scores(theta, block).total() for block in self._blocks(None))
+        return total * (self.n_total / self.n_rows) - self.prior_precision * theta
 
     def log_prob(self, theta: NDArray, rows: NDArray | None = None) -> NDArray:
         """Log posterior up to a constant at each theta, (chains,); from all rows or scaled up from some."""

@@ -64,7 +64,7 @@ class KnownGaussian:
         root = rng.standard_normal((dim, dim))
         A = root @ root.T / dim + 0.5 * np.eye(dim)
         mix = rng.standard_normal((dim, dim)) / np.sqrt(dim) if misspecified else np.linalg.inv(np.linalg.cholesky(A))
-        X = rng.standard_normal((n_rows, dim)) @ (mix if misspecified else mix)
+        X = rng.standard_normal((n_rows, dim)) @ mix
         if null:
             A[-1] = A[:, -1] = 0.0
         lam = np.linspace(5.0, 60.0, dim) if prior_precision is None else np.full(dim, float(prior_precision))

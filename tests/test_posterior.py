@@ -50,7 +50,8 @@ def test_expand_is_value_gradient_and_hessian(posterior):
     assert point.log_prob == pytest.approx(posterior.log_prob(THETA[:1])[0])
     h = 1e-5
     hessian = [
-        (posterior.expand(THETA[:1] + s, "diag").gradient - posterior.expand(THETA[:1] - s, "diag").gradient)[0] / (2 * h)
+        (posterior.expand(THETA[:1] + s, "diag").gradient - posterior.expand(THETA[:1] - s, "diag").gradient)[0]
+        / (2 * h)
         for s in h * np.eye(5)
     ]
     np.testing.assert_allclose(point.curvature.dense(), -np.array(hessian), atol=1e-5)

@@ -54,7 +54,9 @@ def test_totals_and_sample_covariance(shared):
     V = np.mean([np.cov(r.T) for r in rows], axis=0)
     np.testing.assert_allclose(scores.covariance("full").dense(), V, atol=1e-12)
     np.testing.assert_allclose(scores.covariance("diag").values, V.diagonal())
-    np.testing.assert_allclose(scores.covariance(PARTS).dense()[np.ix_(PARTS[1], PARTS[1])], V[np.ix_(PARTS[1], PARTS[1])])
+    np.testing.assert_allclose(
+        scores.covariance(PARTS).dense()[np.ix_(PARTS[1], PARTS[1])], V[np.ix_(PARTS[1], PARTS[1])]
+    )
 
 
 def test_scaling_weighs_each_row():

@@ -204,7 +204,9 @@ def test_score_covariance_converges_to_that_of_all_rows(gaussian):
 def test_burn_in_freezes_or_not(gaussian):
     for adapt in ("burn_in", "always"):
         sampler = SGFS(batch_size=10, adapt=adapt)
-        state = run_chain(sampler, gaussian.posterior, start(sampler, gaussian.posterior, 2), n_draws=1, burn_in=64).state
+        state = run_chain(
+            sampler, gaussian.posterior, start(sampler, gaussian.posterior, 2), n_draws=1, burn_in=64
+        ).state
         before = state.memory.noise.dense()
         count = state.memory.count
         for _ in range(10):
@@ -217,7 +219,7 @@ def test_restart_keeps_the_square_root_of_the_count(gaussian):
     sampler = SGFS(batch_size=10)
     state = start(sampler, gaussian.posterior, 1)
     state.memory.count = 100.0
-    sampler.restart(state)
+    sampler.restart(state, gaussian.posterior)
     assert state.memory.count == 10
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from numbers import Integral, Real
 from typing import Any
@@ -18,9 +17,9 @@ from skbayes_sg import diagnostics
 from skbayes_sg.chains import Chain, run_chains, start_chains
 from skbayes_sg.mode import Mode
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import SGFS, SGLD, Sampler, State
+from skbayes_sg.samplers import HMC, SGFS, SGLD, Sampler, State
 
-SAMPLERS: dict[str, type[Sampler]] = {"sgfs": SGFS, "sgld": SGLD}
+SAMPLERS: dict[str, type[Sampler]] = {"sgfs": SGFS, "sgld": SGLD, "hmc": HMC}
 
 R_HAT_LIMIT = 1.05
 ESS_LIMIT = 100  # a standard deviation from 100 draws is good to 7 %
@@ -39,6 +38,11 @@ class BayesianEstimator(BaseEstimator):
     warm_start: bool
     n_jobs: int | None
     random_state: Any
+
+    # set by fit
+    states_: list[State]
+    draws_: NDArray
+    draw_weights_: NDArray
 
     # -- parameters ---------------------------------------------------------------------------------
 
@@ -89,9 +93,9 @@ class BayesianEstimator(BaseEstimator):
             states, burn_in, start_passes = self.states_, 0, 0.0
         else:
             states, start_passes = self._new_states(sampler, posterior)
-            burn_in = self._burn_in(states[0])
-        steps_before = _total_steps(states)
-        thin = self._thin(states[0])
+            burn_in = sampler.auto_burn_in(states[0]) if self.burn_in == "auto" else int(self.burn_in)
+        touched_before = sum(sampler.rows_touched(state) for state in states) if resume else 0.0
+        thin = sampler.auto_thin(states[0]) if self.thin == "auto" else int(self.thin)
         chains = run_chains(
             sampler, posterior, states, n_draws=self.n_draws, burn_in=burn_in, thin=thin, n_jobs=self.n_jobs
         )
@@ -101,10 +105,10 @@ class BayesianEstimator(BaseEstimator):
         self.draws_ = np.concatenate([chain.draws for chain in chains])
         self.draw_weights_ = chains[0].weights / chains[0].weights.sum()
         self.n_iter_ = self.states_[0].t
-        rows_per_pass = self.states_[0].rows.size / posterior.n_rows
-        self.n_passes_ = start_passes + rows_per_pass * (_total_steps(self.states_) - steps_before)
-        kept_passes = rows_per_pass * self.n_draws * thin * self.n_chains
-        self._judge(chains, kept_passes)
+        passes = (sum(sampler.rows_touched(state) for state in self.states_) - touched_before) / posterior.n_rows
+        self.n_passes_ = start_passes + passes
+        kept = self.n_draws * thin / (self.n_draws * thin + burn_in)
+        self._judge(chains, kept_passes=kept * passes)
 
     @staticmethod
     def _fingerprint(sampler: Sampler, posterior: Posterior) -> tuple:
@@ -125,16 +129,6 @@ class BayesianEstimator(BaseEstimator):
         theta = mode.theta + 2.0 * spread.matvec(rng.standard_normal((self.n_chains, posterior.dim)))
         return start_chains(sampler, posterior, theta, chain_seed), mode.passes
 
-    def _burn_in(self, state: State) -> int:
-        """Half of 10 N/n steps forget the start (by e^-10 at IAT N/n), half average the matrices."""
-        if self.burn_in == "auto":
-            return max(1000, math.ceil(10 * (state.rows.noise_factor + 1)))
-        return int(self.burn_in)
-
-    def _thin(self, state: State) -> int:
-        """A fifth of the autocorrelation time N/n of SGFS: loses no effective draw."""
-        return max(1, round((state.rows.noise_factor + 1) / 5)) if self.thin == "auto" else int(self.thin)
-
     # -- verdict ------------------------------------------------------------------------------------
 
     def _judge(self, chains: list[Chain], kept_passes: float) -> None:
@@ -149,6 +143,8 @@ class BayesianEstimator(BaseEstimator):
             "stein_ratio": stein,
             "stein_se": stein_se,
         }
+        figures = [self.sampler_.figures(chain.state) for chain in chains]
+        self.diagnostics_ |= {name: float(np.mean([f[name] for f in figures])) for name in figures[0]}
         complaints = [c for chain in chains for c in self.sampler_.complaints(chain.state)]
         for complaint in dict.fromkeys([*complaints, *_complaints(self.diagnostics_)]):
             warnings.warn(complaint, ConvergenceWarning, stacklevel=4)
@@ -178,10 +174,6 @@ class BayesianEstimator(BaseEstimator):
         draws = self.draws_.reshape(-1, self.draws_.shape[-1]).astype(dtype, copy=False)
         n_chains = self.draws_.shape[0]
         return draws, np.tile(self.draw_weights_ / n_chains, n_chains)
-
-
-def _total_steps(states: list[State]) -> int:
-    return sum(state.t * len(state.theta) for state in states)
 
 
 def _complaints(found: dict[str, float]) -> list[str]:
@@ -215,7 +207,7 @@ def require_integer(name: str, value: Any, least: int, otherwise: str = "") -> N
 
 def require_positive(name: str, value: Any, remedy: str) -> None:
     """Raise TypeError or ValueError, naming the parameter, unless `value` is a finite positive number."""
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, (Real, np.floating)):
         raise TypeError(f"{name} must be a number, got {value!r}; {remedy}")
-    if not (value > 0 and np.isfinite(value)):
+    if not 0 < float(value) < np.inf:
         raise ValueError(f"{name} must be positive and finite, got {value}; {remedy}")

@@ -34,9 +34,13 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     # -- data ---------------------------------------------------------------------------------------
 
     def _validate_data(self, X, y="no_validation", reset: bool = True):
-        """X as float32 or float64, dense or CSR, without a copy where it is that already (and y)."""
+        """X as float32 or float64, dense in C order or CSR, without a copy where it is that already (and y).
+
+        C order because rows are gathered; data frames come in Fortran order.
+        """
+        kinds = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
         try:
-            return validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+            return validate_data(self, X, y, reset=reset, **kinds)
         except ValueError as error:
             columns = _text_columns(X)
             if columns:
@@ -68,7 +72,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         if self.class_weight is not None:
             used = weight > 0
             weight = weight.copy()
-            weight[used] *= compute_sample_weight(self.class_weight, np.repeat(y[used], 1))
+            weight[used] *= compute_sample_weight(self.class_weight, y[used])
         return None if (weight == 1).all() else weight
 
     def _bind(self, X, y: NDArray, weight: NDArray | None, n_total: float | None = None) -> Posterior:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -10,13 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from skbayes_sg.chains import check_divergence
 from skbayes_sg.estimators.base import require_positive
 from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.mode import FULL_CURVATURE_DIM, Mode, find_mode
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.rows import Partition
-from skbayes_sg.samplers import SGFS, Sampler, State
+from skbayes_sg.samplers import HMC, SGFS, Sampler, State
+
+FEW_ROWS = 5000
+"""Up to here all rows are cheapest: twice the effective draws per second of SGFS, equal at 10,000 x 50
+(benchmarks/few_rows.py)."""
 
 
 class BayesianLogisticRegressionSGFS(BayesianClassifier):
@@ -27,8 +31,9 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
 
     Parameters
     ----------
-    sampler : Sampler, {"sgfs", "sgld"} or None, default=None
-        None: SGFS with full matrices up to 1,000 parameters, with diagonal ones and alpha=3 above.
+    sampler : Sampler, {"sgfs", "sgld", "hmc"} or None, default=None
+        None: HMC, which is exact, up to 5,000 rows; SGFS beyond; with more than 1,000 parameters SGFS with
+        diagonal matrices and alpha=3.
     prior_precision : float or array of shape (n_features,), default=1.0
         1 / variance of the prior of each coefficient, in the units of X (LogisticRegression's 1/C).
         One number, or one per feature.
@@ -41,9 +46,10 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
     n_draws : int, default=500
         Draws kept per chain by each `fit`.
     burn_in : int or "auto", default="auto"
-        Sampler steps before the first kept draw; auto is max(1000, 10 rows / batch_size).
+        Sampler steps before the first kept draw; auto is max(1000, 10 rows / batch_size), 300 for HMC.
     thin : int or "auto", default="auto"
-        Sampler steps per kept draw; auto is rows / (5 batch_size), a fifth of the autocorrelation time.
+        Sampler steps per kept draw; auto is rows / (5 batch_size), a fifth of SGFS's autocorrelation time, and
+        1 for HMC.
     warm_start : bool, default=False
         `fit` goes on where the last fit stopped, without burn-in: the new draws are those that one
         longer fit would have drawn next. With other data or parameters it keeps the position only,
@@ -80,7 +86,7 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
         Rows touched by the last fit, search for the mode included, over rows.
     diagnostics_ : dict of str to float
         ``r_hat_max``, ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``, ``stein_ratio`` (1 means
-        that the variances are right) and its standard error ``stein_se``.
+        that the variances are right) and its standard error ``stein_se``; ``accept_rate`` for HMC.
 
     See Also
     --------
@@ -96,7 +102,7 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
     --------
     >>> from sklearn.datasets import make_classification
     >>> from skbayes_sg import BayesianLogisticRegressionSGFS
-    >>> X, y = make_classification(n_samples=2000, random_state=0)
+    >>> X, y = make_classification(n_samples=10_000, random_state=0)
     >>> model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
     >>> model.predict_proba(X[:3]).shape
     (3, 2)
@@ -205,15 +211,19 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
 
     def _follow(self, posterior: Posterior, new: bool) -> None:
         """Take the chunk's steps and keep the last points of the stream."""
-        sampler = self._resolve_sampler(posterior)
+        sampler = SGFS() if self.sampler is None else self._resolve_sampler(posterior)
+        if isinstance(sampler, HMC):
+            raise ValueError("sampler: HMC needs all rows at once; use SGFS or SGLD with partial_fit")
         if new:
+            sampler.validate(posterior)
             start_seed, chain_seed = self._seed().spawn(2)
             mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(start_seed))
             self._stream = sampler.init(posterior, mode.theta, np.random.default_rng(chain_seed))
             self._kept: list[NDArray] = []
         stream: State = self._stream  # type: ignore[assignment]
         stream.rows = Partition(posterior.n_rows, sampler.batch_size, stream.rows.rng, posterior.n_total)
-        burn_in, thin = self._burn_in(stream), self._thin(stream)
+        burn_in = sampler.auto_burn_in(stream) if self.burn_in == "auto" else int(self.burn_in)
+        thin = sampler.auto_thin(stream) if self.thin == "auto" else int(self.thin)
         if new:
             warnings.warn(
                 f"partial_fit: the first {burn_in} steps of up to {sampler.batch_size} rows are burn-in (set burn_in); "
@@ -225,8 +235,7 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
             if stream.t >= burn_in and stream.t % thin == 0:
                 self._kept = [*self._kept[-self.n_draws + 1 :], sampler.draw(stream).copy()]
             sampler.step(stream, posterior)
-        if not np.isfinite(stream.theta).all():
-            raise FloatingPointError(f"{sampler} diverged by step {stream.t}; {sampler.remedy}")
+            check_divergence(sampler, stream, stream.theta)
         self.sampler_ = sampler
         self.draws_ = np.stack(self._kept or [stream.theta.copy()], axis=1)
         self.draw_weights_ = np.full(self.draws_.shape[1], 1 / self.draws_.shape[1])
@@ -234,7 +243,9 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
         self._read_off(posterior)
 
     def _default_sampler(self, posterior: Posterior) -> Sampler:
-        return SGFS() if posterior.dim <= FULL_CURVATURE_DIM else SGFS(structure="diag", alpha=3.0)
+        if posterior.dim > FULL_CURVATURE_DIM:
+            return SGFS(structure="diag", alpha=3.0)
+        return HMC() if posterior.n_rows <= FEW_ROWS else SGFS()
 
     def _start(self, posterior: Posterior, rng: np.random.Generator) -> Mode:
         return find_mode(posterior, self.model_.init(rng), rng)

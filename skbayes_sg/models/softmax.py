@@ -83,15 +83,15 @@ class Softmax(Model):
 
     def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
         """Residual times input: (1[y = k] - p_k) x."""
-        z = self.logits(theta, X)
         if self.binary:
-            z *= 0.5
-            residual = np.tanh(z, out=z)  # sigmoid(z) = (1 + tanh(z / 2)) / 2 cannot overflow
+            half = self.logits(0.5 * theta, X)
+            residual = np.tanh(half, out=half)  # sigmoid(z) = (1 + tanh(z / 2)) / 2 cannot overflow
             np.subtract(y[..., None, :], residual, out=residual)
             residual *= 0.5
         else:
-            residual = np.negative(_softmax(z), out=z)
-            residual[_at(y, z)] += 1
+            p = _softmax(self.logits(theta, X))
+            residual = np.negative(p, out=p)
+            residual[_at(y, residual)] += 1
         return self._times_input(residual, X)
 
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:

@@ -1,8 +1,9 @@
 """Samplers: one update formula each, with its tuning parameters."""
 
 from skbayes_sg.samplers.base import Sampler, State
+from skbayes_sg.samplers.hmc import HMC
 from skbayes_sg.samplers.schedules import PolynomialDecay
 from skbayes_sg.samplers.sgfs import SGFS
 from skbayes_sg.samplers.sgld import SGLD
 
-__all__ = ["SGFS", "SGLD", "PolynomialDecay", "Sampler", "State"]
+__all__ = ["HMC", "SGFS", "SGLD", "PolynomialDecay", "Sampler", "State"]

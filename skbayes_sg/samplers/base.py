@@ -7,6 +7,7 @@ One convention in the whole package: gradients are those of the log posterior in
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Integral
@@ -50,8 +51,8 @@ class Sampler(BaseEstimator, ABC):
     A new sampler writes `step`, and `start` if it keeps a memory; the other hooks have defaults.
     """
 
-    batch_size: int = 500
-    replace: bool = False
+    batch_size: int  # of the samplers that draw minibatches
+    replace: bool
 
     remedy = "take smaller steps"
     """What to do when a chain diverges, for the error message."""
@@ -60,7 +61,7 @@ class Sampler(BaseEstimator, ABC):
         """State of a group of chains at theta (chains, D), with streams spawned from `rng`."""
         self.validate(posterior)
         noise, rows = rng.spawn(2)
-        state = State(theta.copy(), noise, posterior.minibatches(self.batch_size, self.replace, rows, len(theta)))
+        state = State(theta.copy(), noise, self.minibatches(posterior, rows, len(theta)))
         self.start(state, posterior)
         return state
 
@@ -80,17 +81,21 @@ class Sampler(BaseEstimator, ABC):
                 "from the spread of its rows"
             )
 
-    def start(self, state: State, posterior) -> None:  # noqa: B027  (no memory is a good default)
+    def minibatches(self, posterior, rng: np.random.Generator, n_chains: int):
+        """The stream of rows of a group of chains."""
+        return posterior.minibatches(self.batch_size, self.replace, rng, n_chains)
+
+    def start(self, state: State, posterior) -> None:
         """Fill ``state.memory`` before the first step."""
 
     @abstractmethod
     def step(self, state: State, posterior) -> None:
         """Move the group by one transition, in place; leave the gradient it used in ``state.gradient``."""
 
-    def restart(self, state: State) -> None:  # noqa: B027
+    def restart(self, state: State, posterior) -> None:
         """An eighth, a quarter, a half of burn-in is over: forget what was learnt far from the mode."""
 
-    def freeze(self, state: State, posterior) -> None:  # noqa: B027
+    def freeze(self, state: State, posterior) -> None:
         """Burn-in is over: stop adapting."""
 
     def draw(self, state: State) -> NDArray:
@@ -100,6 +105,26 @@ class Sampler(BaseEstimator, ABC):
     def weight(self, state: State) -> float:
         """Weight of the draw about to be recorded."""
         return 1.0
+
+    def auto_burn_in(self, state: State) -> int:
+        """Steps of burn-in that ``burn_in="auto"`` stands for.
+
+        Half of 10 N/n steps forget the start (to e^-10 at the autocorrelation time N/n of SGFS), half
+        average the matrices.
+        """
+        return max(1000, math.ceil(10 * (state.rows.noise_factor + 1)))
+
+    def auto_thin(self, state: State) -> int:
+        """Steps per kept draw of ``thin="auto"``: a fifth of N/n loses no effective draw."""
+        return max(1, round((state.rows.noise_factor + 1) / 5))
+
+    def rows_touched(self, state: State) -> float:
+        """Row gradients taken since the start, over all chains of the group."""
+        return state.t * state.rows.size * len(state.theta)
+
+    def figures(self, state: State) -> dict[str, float]:
+        """What this sampler adds to the estimator's `diagnostics_`."""
+        return {}
 
     def complaints(self, state: State) -> list[str]:
         """What the user must be told of the finished run: figure and knob."""

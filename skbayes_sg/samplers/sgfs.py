@@ -124,7 +124,10 @@ class SGFS(Sampler):
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
         if value_at(self.alpha, 0, "alpha") < 0:
             raise ValueError(f"alpha must be at least 0, got {self.alpha!r}")
-        if self.B != "fisher" and not value_at(self.B, 0, "B") > 0:
+        if isinstance(self.B, str):
+            if self.B != "fisher":
+                raise ValueError(f'B must be "fisher" or a positive number, got {self.B!r}')
+        elif not value_at(self.B, 0, "B") > 0:
             raise ValueError(f'B must be "fisher" or a positive number, got {self.B!r}')
         if self.refresh_every != "auto" and not (isinstance(self.refresh_every, int) and self.refresh_every >= 1):
             raise ValueError(f'refresh_every must be "auto" or an integer of at least 1, got {self.refresh_every!r}')
@@ -249,13 +252,13 @@ class SGFS(Sampler):
             return fisher * (alpha2 * gamma)
         return Diag(np.full(fisher.dim, alpha2 * float(self.B)))
 
-    def restart(self, state: State) -> None:
+    def restart(self, state: State, posterior) -> None:
         """Keep the averages as if from the square root of their number of minibatches (MATH trap 5)."""
         state.memory.count = math.sqrt(state.memory.count)
 
     def freeze(self, state: State, posterior) -> None:
         if self.adapt == "always":
-            self.restart(state)
+            self.restart(state, posterior)
             return
         self._factorise(state, posterior)
         state.memory.adapting = False

@@ -195,7 +195,7 @@ class SGLD(Sampler):
         memory.preconditioner = (memory.curvature + posterior.prior).inverse()
         memory.root = memory.preconditioner.cholesky()
 
-    def restart(self, state: State) -> None:
+    def restart(self, state: State, posterior) -> None:
         state.memory.count = math.sqrt(state.memory.count)
 
     def freeze(self, state: State, posterior) -> None:

@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+from conftest import KnownGaussian, logistic_data, second_moments, z_scores
+
+from skbayes_sg.chains import run_chain
+from skbayes_sg.models import Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import HMC
+
+
+def run(sampler, posterior, seed, n_chains=32, n_draws=400, burn_in=200, theta=None):
+    theta = np.zeros((n_chains, posterior.dim)) if theta is None else theta
+    state = sampler.init(posterior, theta, np.random.default_rng(seed))
+    return run_chain(sampler, posterior, state, n_draws=n_draws, burn_in=burn_in)
+
+
+@pytest.mark.parametrize("n_leapfrog", [None, 3])
+def test_a_gaussian_is_sampled_exactly(n_leapfrog, seed):
+    known = KnownGaussian(n_rows=40)
+    chain = run(HMC(n_leapfrog), known.posterior, seed)
+    assert np.abs(z_scores(chain.draws.mean(axis=1), known.mean)).max() < 5
+    assert np.abs(z_scores(second_moments(chain.draws, known.mean), np.linalg.inv(known.Lam))).max() < 5
+
+
+def test_a_skewed_posterior_is_sampled_exactly(seed):
+    """Separable data, one parameter: moments against quadrature; Laplace is off by a factor."""
+    X = np.linspace(-1, 1, 30)[:, None]
+    posterior = Posterior(Softmax(1, 2, fit_intercept=False), X, np.sign(X[:, 0]), 0.01)
+    grid = np.linspace(-5, 80, 20_001)
+    weight = np.exp(posterior.log_prob(grid[:, None]) - posterior.log_prob(grid[:, None]).max())
+    weight /= weight.sum()
+    mean = weight @ grid
+    chain = run(HMC(), posterior, seed, n_draws=1500)
+    theta = chain.draws[..., 0]
+    assert np.abs(z_scores(theta.mean(axis=1), mean)) < 5
+    assert np.abs(z_scores(((theta - mean) ** 2).mean(axis=1), weight @ (grid - mean) ** 2)) < 5
+
+
+def test_burn_in_reaches_the_target_and_then_freezes():
+    X, y = logistic_data(200, 20)
+    posterior = Posterior(Softmax(20, 2), X, y, 1.0)
+    for target in (0.6, 0.9):
+        chain = run(HMC(n_leapfrog=4, target_accept=target), posterior, 0, n_chains=4, burn_in=500)
+        assert HMC().figures(chain.state)["accept_rate"] == pytest.approx(target, abs=0.07)
+        assert not chain.state.memory.adapting
+        assert chain.state.memory.steps == 400
+
+
+def test_rows_touched_count_every_gradient():
+    known = KnownGaussian(n_rows=40)
+    chain = run(HMC(n_leapfrog=3), known.posterior, 0, n_chains=2, n_draws=10, burn_in=0)
+    assert HMC().rows_touched(chain.state) == 3 * 10 * 40 * 2
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_leapfrog": 0}, "n_leapfrog must be"),
+        ({"n_leapfrog": 2.5}, "n_leapfrog must be"),
+        ({"target_accept": 1.0}, "target_accept must lie between"),
+        ({"target_accept": "high"}, "target_accept must be a finite number"),
+    ],
+)
+def test_impossible_parameters_are_named(gaussian, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        HMC(**parameters).validate(gaussian.posterior)

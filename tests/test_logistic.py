@@ -1,0 +1,452 @@
+"""BayesianLogisticRegressionSGFS as a user meets it."""
+
+import copy
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import logistic_data
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg.models import Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import HMC, SGFS, SGLD, PolynomialDecay
+
+BLR = BayesianLogisticRegressionSGFS
+SHORT = {"n_chains": 2, "n_draws": 60, "burn_in": 40, "random_state": 0}
+
+
+@pytest.fixture(autouse=True)
+def _short_runs_may_complain(request):
+    if "verdict" not in request.keywords:
+        warnings.simplefilter("ignore", ConvergenceWarning)
+
+
+@pytest.fixture(scope="module")
+def binary():
+    X, y = logistic_data(3000, 4)
+    return X, np.where(y > 0, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def fitted(binary):
+    return BLR("sgfs", random_state=0).fit(*binary)
+
+
+# -- what a fit leaves behind ------------------------------------------------------------------------
+
+
+@pytest.mark.verdict
+def test_sgfs_agrees_with_the_exact_posterior(binary, fitted):
+    """HMC on the same posterior; bounds in Monte-Carlo errors."""
+    X, y = binary
+    exact = BLR(HMC(), n_draws=2000, random_state=1).fit(X, y)
+    draws, truth = fitted.draws_.reshape(-1, 5), exact.draws_.reshape(-1, 5)
+    ess = fitted.diagnostics_["ess_min"]
+    se = truth.std(axis=0) * np.sqrt(1 / ess + 1 / exact.diagnostics_["ess_min"])
+    assert np.all(np.abs(draws.mean(axis=0) - truth.mean(axis=0)) < 5 * se)
+    ratio = draws.std(axis=0) / truth.std(axis=0)
+    assert np.all(np.abs(ratio - 1) < 5 * np.sqrt(0.5 / ess + 0.5 / exact.diagnostics_["ess_min"]))
+
+
+def test_attributes_and_shapes(binary, fitted):
+    X, _ = binary
+    assert fitted.classes_.tolist() == ["no", "yes"]
+    assert fitted.draws_.shape == (8, 500, 5)
+    assert fitted.coef_.shape == fitted.coef_std_.shape == (1, 4)
+    assert fitted.intercept_.shape == (1,)
+    assert fitted.coef_samples_.shape == (8, 500, 1, 4)
+    assert fitted.intercept_samples_.shape == (8, 500, 1)
+    assert fitted.n_features_in_ == 4
+    np.testing.assert_allclose(fitted.coef_, fitted.coef_samples_.mean(axis=(0, 1)))
+    np.testing.assert_allclose(fitted.coef_std_, fitted.coef_samples_.std(axis=(0, 1)))
+    np.testing.assert_array_equal(fitted.prior_precision_, [1, 1, 1, 1, 0.01])
+    assert all(type(value) is float for value in fitted.diagnostics_.values())
+    assert {"r_hat_max", "ess_min", "ess_per_pass", "stein_ratio"} <= set(fitted.diagnostics_)
+    assert isinstance(fitted.sampler_, SGFS)
+    steps_per_draw = max(1, round(6 / 5))
+    assert fitted.n_iter_ == 1000 + 500 * steps_per_draw
+    assert fitted.n_passes_ == pytest.approx(fitted.n_iter_ * 8 * 500 / len(X), rel=0.01)
+
+
+def test_three_classes_have_three_columns():
+    X, y = load_iris(return_X_y=True)
+    model = BLR(**SHORT).fit(X, y)
+    assert isinstance(model.sampler_, HMC)
+    assert 0.5 < model.diagnostics_["accept_rate"] <= 1
+    assert model.coef_.shape == (3, 4)
+    assert model.predict_proba(X).shape == (150, 3)
+    assert model.score(X, y) > 0.9
+
+
+def test_predictions_average_over_draws(binary, fitted):
+    X, _ = binary
+    draws = fitted.predict_proba_draws(X[:300])
+    assert draws.shape == (4000, 300, 2)
+    proba = fitted.predict_proba(X[:300])
+    np.testing.assert_allclose(proba, draws.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    np.testing.assert_allclose(fitted.predict_log_proba(X[:300]), np.log(proba))
+    np.testing.assert_array_equal(fitted.predict(X[:300]), fitted.classes_[proba.argmax(axis=1)])
+    one = Softmax(4, 2).predict(fitted.draws_[0, :1], X[:300])[0, 0]
+    np.testing.assert_allclose(draws[0, :, 1], one)
+
+
+def test_intervals_and_uncertainty(binary, fitted):
+    X, _ = binary
+    ends = fitted.predict_interval(X[:50], level=0.8)
+    draws = fitted.predict_proba_draws(X[:50])
+    np.testing.assert_allclose(ends[..., 0], np.quantile(draws, 0.1, axis=0))
+    np.testing.assert_allclose(ends[..., 1], np.quantile(draws, 0.9, axis=0))
+    u = fitted.predict_uncertainty(X[:50])
+    p = fitted.predict_proba(X[:50])
+    np.testing.assert_allclose(u.total, -(p * np.log(p)).sum(axis=1))
+    np.testing.assert_allclose(u.total, u.aleatoric + u.epistemic)
+    assert (u.epistemic > 0).all()
+    with pytest.raises(ValueError, match="level must be below 1"):
+        fitted.predict_interval(X, level=90)
+
+
+def test_draws_weighted_by_a_decreasing_step(binary):
+    X, y = binary
+    model = BLR(SGLD(PolynomialDecay(0.05, 10, 1.0)), **SHORT).fit(X, y)
+    w = model.draw_weights_
+    assert w.sum() == pytest.approx(1)
+    assert w[0] > 2 * w[-1]
+    np.testing.assert_allclose(model.coef_, np.average(model.coef_samples_, axis=1, weights=w).mean(axis=0))
+    expected = np.average(model.predict_proba_draws(X[:9]), axis=0, weights=np.tile(w, 2))
+    np.testing.assert_allclose(model.predict_proba(X[:9]), expected)
+    assert model.predict_interval(X[:9]).shape == (9, 2, 2)
+
+
+def test_arviz(fitted):
+    posterior = fitted.to_arviz()["posterior"]
+    assert dict(posterior["coef"].sizes) == {"chain": 8, "draw": 500, "coef_dim_0": 1, "coef_dim_1": 4}
+    np.testing.assert_array_equal(posterior["intercept"].values[..., 0], fitted.intercept_samples_[..., 0])
+
+
+def test_without_intercept(binary):
+    model = BLR(fit_intercept=False, **SHORT).fit(*binary)
+    assert model.intercept_.tolist() == [0.0]
+    assert model.draws_.shape[2] == 4
+
+
+# -- exact weights -----------------------------------------------------------------------------------
+
+
+def test_weights_are_repetitions_in_distribution(binary):
+    """With minibatches: weighted rows have the posterior of repeated ones."""
+    X, y = binary
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    weighted = BLR("sgfs", random_state=0).fit(X, y, sample_weight=weight)
+    repeated = BLR("sgfs", random_state=1).fit(X.repeat(weight, axis=0), y.repeat(weight))
+    ess = min(weighted.diagnostics_["ess_min"], repeated.diagnostics_["ess_min"])
+    difference = (weighted.coef_ - repeated.coef_) / repeated.coef_std_
+    assert np.abs(difference).max() < 5 * np.sqrt(2 / ess)
+    assert np.abs(weighted.coef_std_ / repeated.coef_std_ - 1).max() < 5 * np.sqrt(1 / ess)
+
+
+def test_class_weight_multiplies_sample_weight(binary):
+    X, y = binary
+    sample_weight = np.linspace(0.5, 2.0, len(y))
+    by_class = BLR(class_weight={"no": 3.0, "yes": 0.5}, **SHORT).fit(X, y, sample_weight=sample_weight)
+    by_hand = BLR(**SHORT).fit(X, y, sample_weight=sample_weight * np.where(y == "no", 3.0, 0.5))
+    np.testing.assert_array_equal(by_class.draws_, by_hand.draws_)
+    balanced = BLR(class_weight="balanced", **SHORT).fit(X, y)
+    assert np.isfinite(balanced.coef_).all()
+
+
+# -- reproducibility ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampler", ["sgfs", SGLD(), HMC()], ids=str)
+def test_stop_and_warm_start_equal_one_long_run(binary, sampler):
+    long = BLR(sampler, **{**SHORT, "n_draws": 100}).fit(*binary)
+    short = BLR(sampler, warm_start=True, **{**SHORT, "n_draws": 40}).fit(*binary)
+    first = short.draws_
+    short.set_params(n_draws=60).fit(*binary)
+    np.testing.assert_array_equal(long.draws_, np.concatenate([first, short.draws_], axis=1))
+    assert short.n_iter_ == long.n_iter_
+
+
+def test_warm_start_on_other_data_burns_in_again(binary):
+    X, y = binary
+    model = BLR("sgfs", warm_start=True, **SHORT).fit(X, y)
+    before = np.concatenate([state.theta for state in model.states_])
+    model.fit(X[:2000], y[:2000])
+    assert model.n_iter_ == SHORT["burn_in"] + SHORT["n_draws"]
+    assert np.isfinite(before).all()
+
+
+def test_the_seed_decides_and_may_be_of_any_kind(binary):
+    X, y = binary
+    a, b = (BLR(**SHORT).fit(X, y).draws_ for _ in range(2))
+    np.testing.assert_array_equal(a, b)
+    same = BLR(**{**SHORT, "random_state": np.random.RandomState(0)}).fit(X, y).draws_
+    np.testing.assert_array_equal(same, a)
+    for seed in (1, np.random.default_rng(0), None):
+        assert not np.array_equal(BLR(**{**SHORT, "random_state": seed}).fit(X, y).draws_, a)
+
+
+def test_fitted_and_unfitted_models_are_copied_and_pickled(binary, fitted):
+    X, _ = binary
+    for twin in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):
+        np.testing.assert_array_equal(twin.predict_proba(X[:20]), fitted.predict_proba(X[:20]))
+    assert repr(pickle.loads(pickle.dumps(BLR(SGFS(alpha=2.0))))) == repr(BLR(SGFS(alpha=2.0)))
+
+
+# -- kinds of input ----------------------------------------------------------------------------------
+
+
+def test_data_frames_sparse_matrices_and_float32(binary):
+    X, y = binary
+    X = np.where(np.abs(X) < 0.3, 0.0, X)
+    dense = BLR(**SHORT).fit(X, y)
+    frame = BLR(**SHORT).fit(pd.DataFrame(X, columns=list("abcd")), pd.Series(y))
+    assert frame.feature_names_in_.tolist() == list("abcd")
+    np.testing.assert_array_equal(frame.draws_, dense.draws_)
+    csr = BLR(**SHORT).fit(sparse.csc_matrix(X), y)
+    np.testing.assert_allclose(csr.draws_, dense.draws_, atol=1e-8)
+    np.testing.assert_allclose(csr.predict_proba(sparse.csr_matrix(X)), dense.predict_proba(X), atol=1e-8)
+    narrow = BLR(**SHORT).fit(X.astype(np.float32), y)
+    np.testing.assert_allclose(narrow.coef_, dense.coef_, atol=0.01)
+    np.testing.assert_allclose(narrow.predict_proba(X.astype(np.float32)), dense.predict_proba(X), atol=0.01)
+
+
+def test_a_memory_map_is_not_copied(binary, tmp_path, monkeypatch):
+    X, y = binary
+    np.save(tmp_path / "X.npy", X)
+    bound = []
+    monkeypatch.setattr(Posterior, "__init__", spy(Posterior.__init__, bound))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    BLR(**SHORT).fit(mapped, y)
+    assert np.shares_memory(bound[0].X, mapped)
+
+
+def spy(function, seen):
+    def wrapped(self, *args, **kwargs):
+        function(self, *args, **kwargs)
+        seen.append(self)
+
+    return wrapped
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_ten_rows_a_constant_column_and_columns_in_the_millions(scale):
+    X, y = logistic_data(10, 3)
+    X[:, 1] = 7.0
+    X[:, 2] *= scale
+    model = BLR(random_state=0).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
+    assert model.coef_std_[0, 1] > 0.5  # known by the prior, and by nothing else apart from the intercept
+
+
+def test_one_row_of_leverage_is_right_or_said():
+    """A single row a thousand sds out: the fit agrees with exact HMC, or warns."""
+    X, y = logistic_data(2000, 3)
+    X[7] *= 1000
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = BLR("sgfs", random_state=0).fit(X, y)
+    exact = BLR(HMC(), random_state=0).fit(X, y)
+    ratio = model.coef_std_ / exact.coef_std_
+    assert caught or np.abs(ratio - 1).max() < 0.15
+
+
+@pytest.mark.parametrize(("n_rows", "sampler"), [(5000, HMC), (5001, SGFS)])
+def test_few_rows_are_sampled_exactly(n_rows, sampler):
+    X, y = logistic_data(n_rows, 2)
+    model = BLR(**SHORT).fit(X, y)
+    assert isinstance(model.sampler_, sampler)
+
+
+@pytest.mark.verdict
+def test_more_than_a_thousand_parameters_take_diagonal_matrices():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1200, 400))
+    y = rng.integers(3, size=1200)
+    model = BLR(n_chains=1, n_draws=4, burn_in=8, thin=1, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    assert (model.sampler_.structure, model.sampler_.alpha) == ("diag", 3.0)
+
+
+# -- the verdict -------------------------------------------------------------------------------------
+
+
+@pytest.mark.verdict
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (BLR(n_chains=2, n_draws=10), r"ess_min is \d+, below 100: .*n_draws"),
+        (BLR(SGLD(step_size=1e-7), burn_in=2, thin=1), r"r_hat_max is \d.*burn_in"),
+        (BLR(SGLD(step_size=2e-3, batch_size=20), thin=5), r"stein_ratio is \d+\.\d+, .*too large.*step_size"),
+        (BLR(SGLD(clip=("norm", 1.0))), "clipped the gradient in 100% of the kept steps"),
+    ],
+    ids=["few draws", "slow chain", "large step", "clipped"],
+)
+def test_a_poor_fit_says_so_with_figure_and_knob(binary, model, message):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.set_params(random_state=0).fit(*binary)
+    assert all(w.category is ConvergenceWarning for w in caught)
+    assert any(re.search(message, str(w.message)) for w in caught)
+    assert all(w.filename == __file__ for w in caught)
+
+
+@pytest.mark.verdict
+@pytest.mark.parametrize("scaled", [True, False])
+def test_breast_cancer_as_it_comes_and_scaled(scaled):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X) if scaled else X
+    model = BLR(random_state=0).fit(X, y)
+    if scaled:
+        reference = LogisticRegression(max_iter=1000).fit(X, y)
+        assert np.corrcoef(model.coef_[0], reference.coef_[0])[0, 1] > 0.9
+    assert abs(model.diagnostics_["stein_ratio"] - 1) < 0.05
+    assert model.score(X, y) > 0.95
+
+
+def test_divergence_raises(binary):
+    X, y = binary
+    with pytest.raises(FloatingPointError, match=r"SGLD.*diverged.*lower step_size"):
+        BLR(SGLD(step_size=10.0), prior_precision=10.0, **SHORT).fit(X, y)
+
+
+# -- bad input ---------------------------------------------------------------------------------------
+
+
+def broken(X, y, what):
+    X, y = X.copy(), y.copy()
+    if what == "nan":
+        X[3, 1] = np.nan
+    elif what == "inf":
+        X[3, 1] = np.inf
+    elif what == "one class":
+        y[:] = "yes"
+    elif what == "1-D":
+        X = X[:, 0]
+    elif what == "text":
+        X = pd.DataFrame(X, columns=["age", "b", "c", "d"]).assign(job="clerk")
+    elif what == "lengths":
+        y = y[:-1]
+    elif what == "continuous":
+        y = np.linspace(0, 1, len(y))
+    return X, y
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("nan", "contains NaN"),
+        ("inf", "contains infinity"),
+        ("one class", "one class only.*at least two classes"),
+        ("1-D", "Expected 2D array"),
+        ("text", "column.* 'job'; encode"),
+        ("lengths", "inconsistent numbers of samples"),
+        ("continuous", "Unknown label type: continuous"),
+    ],
+)
+def test_bad_data_are_refused_before_any_sampling(binary, what, message, monkeypatch):
+    monkeypatch.setattr("skbayes_sg.estimators.base.run_chains", None)
+    with pytest.raises(ValueError, match=message):
+        BLR().fit(*broken(*binary, what))
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (lambda n: np.full(n, -1.0), "sample_weight must be finite and not negative"),
+        (lambda n: np.full(n, np.nan), "sample_weight must be finite"),
+        (lambda n: np.zeros(n), "sample_weight is zero for all rows"),
+        (lambda n: np.ones(n - 1), "sample_weight.shape"),
+    ],
+)
+def test_bad_weights(binary, weight, message):
+    X, y = binary
+    with pytest.raises(ValueError, match=message):
+        BLR().fit(X, y, sample_weight=weight(len(y)))
+
+
+def test_weights_that_leave_one_class(binary):
+    X, y = binary
+    with pytest.raises(ValueError, match="one class only"):
+        BLR().fit(X, y, sample_weight=(y == "yes").astype(float))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"sampler": "nuts"}, ValueError, "sampler must be one of"),
+        ({"sampler": 3}, TypeError, "sampler must be a Sampler instance"),
+        ({"sampler": SGFS}, TypeError, "sampler must be a Sampler instance"),
+        ({"sampler": SGFS(batch_size=1)}, ValueError, "batch_size must be at least 2"),
+        ({"sampler": SGFS(structure="block", block_size=6)}, ValueError, "block_size must lie between"),
+        ({"prior_precision": 0.0}, ValueError, "prior_precision must be positive"),
+        ({"prior_precision": -1}, ValueError, "prior_precision must be positive"),
+        ({"prior_precision": [1.0, 2.0]}, ValueError, r"prior_precision must be one number or one per feature.*\(4,\)"),
+        ({"prior_precision": [1.0, 1.0, 1.0, 0.0]}, ValueError, "prior_precision must be positive"),
+        ({"prior_precision": "strong"}, ValueError, "prior_precision must be a number"),
+        ({"intercept_precision": 0.0}, ValueError, "intercept_precision must be positive"),
+        ({"n_chains": 0}, ValueError, "n_chains must be at least 1"),
+        ({"n_draws": 3}, ValueError, "n_draws must be at least 4"),
+        ({"n_draws": 10.0}, TypeError, "n_draws must be an integer"),
+        ({"burn_in": -1}, ValueError, "burn_in must be at least 0"),
+        ({"burn_in": "long"}, TypeError, 'burn_in must be an integer or "auto"'),
+        ({"thin": 0}, ValueError, "thin must be at least 1"),
+    ],
+)
+def test_bad_parameters_are_named_before_any_sampling(binary, parameters, error, message, monkeypatch):
+    monkeypatch.setattr("skbayes_sg.estimators.base.run_chains", None)
+    with pytest.raises(error, match=message):
+        BLR(**parameters).fit(*binary)
+
+
+# -- streams -----------------------------------------------------------------------------------------
+
+
+def test_a_stream_of_random_chunks_reaches_the_posterior(binary):
+    """Chunks drawn at random from 3,000 rows, n_total given: means and sds of the fit to all of them."""
+    X, y = binary
+    rng = np.random.default_rng(0)
+    model = BLR(SGFS(batch_size=150), n_draws=4000, burn_in=300, thin=1, random_state=0)
+    for _ in range(420):
+        rows = rng.choice(3000, 1500, replace=False)
+        model.partial_fit(X[rows], y[rows], classes=["no", "yes"], n_total=3000)
+    assert model.draws_.shape == (1, 3900, 5)
+    exact = BLR(HMC(), n_draws=2000, random_state=1).fit(X, y)
+    ess = 3900 / 20  # autocorrelation time N/n
+    assert np.abs((model.coef_ - exact.coef_) / exact.coef_std_).max() < 5 / np.sqrt(ess)
+    # half of the rows in each chunk: the parts of a chunk are negatively correlated (MATH trap 1), so the
+    # variance may fall short by up to that half, never by more
+    ratio = (model.coef_std_ / exact.coef_std_) ** 2
+    assert 0.5 - 5 / np.sqrt(ess) < ratio.mean() < 1 + 5 / np.sqrt(ess)
+
+
+@pytest.mark.verdict
+def test_partial_fit_says_what_it_is_doing(binary):
+    X, y = binary
+    model = BLR(random_state=0)
+    with pytest.raises(ValueError, match="classes must be given"):
+        model.partial_fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="the first 1000 steps .* are burn-in"):
+        model.partial_fit(X, y, classes=["no", "yes"])
+    assert model.n_rows_seen_ == 3000
+    assert model.draws_.shape == (1, 1, 5)
+    model.partial_fit(X[:500], y[:500])
+    assert model.n_rows_seen_ == 3500
+    assert model.predict_proba(X[:5]).shape == (5, 2)
+    with pytest.raises(ValueError, match="n_total must be at least"):
+        model.partial_fit(X, y, n_total=10)
+    with pytest.raises(ValueError, match="not among the classes"):
+        model.partial_fit(X, np.where(y == "no", "maybe", y))
+    with pytest.raises(ValueError, match="HMC needs all rows at once"):
+        BLR("hmc").partial_fit(X, y, classes=["no", "yes"])

@@ -1,0 +1,105 @@
+"""scikit-learn's own suite, and life in pipelines and searches."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg.samplers import SGFS, SGLD
+
+SHORT = {"n_chains": 2, "n_draws": 50, "burn_in": 50, "random_state": 0}
+
+
+@parametrize_with_checks([BayesianLogisticRegressionSGFS()])
+def test_estimator_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tiny and odd data: the verdict is expected
+        check(estimator)
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(40, 10, 1500),
+            "income": rng.lognormal(10, 1, 1500),
+            "city": rng.choice(["Rome", "Oslo", "Lima"], 1500),
+            "job": rng.choice([f"job {i}" for i in range(30)], 1500),
+        }
+    )
+    logit = 0.1 * (frame.age - 40) + (frame.city == "Oslo") - 0.5
+    return frame, np.where(rng.random(1500) < 1 / (1 + np.exp(-logit)), "buys", "leaves")
+
+
+@pytest.fixture
+def pipeline():
+    columns = make_column_transformer((StandardScaler(), ["age", "income"]), (OneHotEncoder(), ["city", "job"]))
+    return make_pipeline(columns, BayesianLogisticRegressionSGFS(SGFS(), **SHORT))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_grid_search_in_a_pipeline(table, pipeline):
+    name = "bayesianlogisticregressionsgfs"
+    grid = [
+        {f"{name}__sampler__alpha": [0.0, 2.0], f"{name}__prior_precision": [0.1, 10.0]},
+        {f"{name}__sampler": ["sgld", SGLD(preconditioner="diag"), SGFS(structure="diag")]},
+    ]
+    search = GridSearchCV(pipeline, grid, cv=2, scoring="neg_log_loss", n_jobs=1).fit(*table)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert len(search.cv_results_["params"]) == 7
+    assert search.best_estimator_.score(*table) > 0.6
+
+
+def test_a_diverging_setting_scores_nan_in_a_search(table, pipeline):
+    grid = {"bayesianlogisticregressionsgfs__sampler": [SGLD(step_size=1e3), SGFS()]}
+    pipeline.set_params(bayesianlogisticregressionsgfs__prior_precision=10.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search = GridSearchCV(pipeline, grid, cv=2).fit(*table)
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [True, False]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_drop_in_for_logistic_regression(table, pipeline):
+    """Full run: log loss of the posterior average is no worse than that of the point estimate."""
+    X, y = table
+    pipeline[-1].set_params(n_chains=4, n_draws=300, burn_in="auto")
+    ours = cross_val_score(pipeline, X, y, cv=3, scoring="neg_log_loss").mean()
+    theirs = cross_val_score(make_pipeline(pipeline[0], LogisticRegression()), X, y, cv=3, scoring="neg_log_loss")
+    assert ours > theirs.mean() - 0.005
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_inside_other_meta_estimators(table, pipeline):
+    X, y = table
+    calibrated = CalibratedClassifierCV(pipeline, cv=2).fit(X, y)
+    assert calibrated.predict_proba(X[:5]).shape == (5, 2)
+
+
+def test_clone_and_nested_parameters():
+    model = BayesianLogisticRegressionSGFS(SGFS(alpha=1.0))
+    model.set_params(sampler__alpha=3.0, sampler__structure="diag")
+    assert clone(model).sampler.get_params()["alpha"] == 3.0
+    assert model.sampler is not clone(model).sampler
+
+
+def test_the_samplers_given_are_not_touched(table, pipeline):
+    X, y = table
+    sampler = pipeline[-1].sampler
+    with pytest.warns(ConvergenceWarning):
+        pipeline.set_params(bayesianlogisticregressionsgfs__n_draws=5).fit(X, y)
+    assert pipeline[-1].sampler is sampler
+    assert pipeline[-1].sampler_ is not sampler
+    assert not hasattr(sampler, "memory")
