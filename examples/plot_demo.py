@@ -83,9 +83,10 @@ def main():
     draw_most_uncertain(pipeline, X_test, y_test, PICTURE)
     print(f"\nthe ten most uncertain digits: {PICTURE}")
     print(
-        "\nWhat you saw: with no parameter set, posterior sampling classified as well as the point estimate, at a log loss"
-        "\nwithin 0.02 of it, and added what a point estimate lacks: an interval for every probability, the share of doubt"
-        "\nthat more data would remove, and a verdict on itself (r_hat_max and stein_ratio near 1, ess_min above 100)."
+        "\nWhat you saw: with no parameter set, posterior sampling classified as well as the point estimate, at a log"
+        "\nloss within 0.02 of it, and added what a point estimate lacks: an interval for every probability, the share"
+        "\nof doubt that more data would remove, and a verdict on itself (r_hat_max and stein_ratio near 1, ess_min"
+        "\nabove 100)."
     )
 
 

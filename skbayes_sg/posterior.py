@@ -96,11 +96,10 @@ class Posterior:
 
     def layout(self, structure: str, block_size: int | None = None) -> Layout:
         """Storage of a noise matrix: "diag", "full", or "block" in runs of `block_size` or one per output unit."""
-        if structure != "block":
-            return structure  # type: ignore[return-value]
-        if block_size is None:
-            return self.model.units()
-        return np.split(np.arange(self.dim), np.arange(block_size, self.dim, block_size))
+        if structure == "block":
+            edges = None if block_size is None else np.arange(block_size, self.dim, block_size)
+            return self.model.units() if edges is None else np.split(np.arange(self.dim), edges)
+        return "diag" if structure == "diag" else "full"
 
     def take(self, rows: Rows) -> NDArray:
         """A dense block of rows of X, (*rows.shape, features)."""

@@ -446,6 +446,10 @@ def test_partial_fit_says_what_it_is_doing(binary):
     assert model.predict_proba(X[:5]).shape == (5, 2)
     with pytest.raises(ValueError, match="n_total must be at least"):
         model.partial_fit(X, y, n_total=10)
+    with pytest.raises(ValueError, match="not those of the first call"):
+        model.partial_fit(X, y, classes=["no", "yes", "perhaps"])
+    with pytest.raises(ValueError, match="at least 2 rows"):
+        model.partial_fit(X[:1], y[:1])
     with pytest.raises(ValueError, match="not among the classes"):
         model.partial_fit(X, np.where(y == "no", "maybe", y))
     with pytest.raises(ValueError, match="HMC needs all rows at once"):

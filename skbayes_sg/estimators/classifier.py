@@ -13,7 +13,8 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbayes_sg.estimators.base import BayesianEstimator, require_positive
+from skbayes_sg.estimators.base import require_positive
+from skbayes_sg.estimators.stream import StreamingEstimator
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.rows import row_blocks
 
@@ -21,7 +22,7 @@ _BLOCK_ROWS = 256  # rows of a prediction block; draws are taken so many at a ti
 _BLOCK_BYTES = 1 << 20
 
 
-class BayesianClassifier(ClassifierMixin, BayesianEstimator):
+class BayesianClassifier(ClassifierMixin, StreamingEstimator):
     """Classification by averaging a model's class probabilities over posterior draws."""
 
     class_weight: dict | str | None
@@ -88,6 +89,60 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         if weight is not None:
             weight = weight.astype(X.dtype)
         return Posterior(self.model_, X, self.model_.encode(codes, X.dtype), self._prior(), weight, n_total)
+
+    def partial_fit(self, X, y, classes=None, n_total: float | None = None):
+        """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
+
+        The chunks of all calls must be independent random samples of one population: a file read
+        in order, or epoch after epoch, makes the variances too small. One chain only, as chains fed
+        the same rows would coalesce. The last `n_draws` points after burn-in are kept, each `thin`
+        steps apart; until burn-in is over the present point alone predicts. One pass over N rows is
+        worth about one effective draw: `fit` on a memory-mapped X is the better way where it can be had.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            At least two rows.
+        y : array-like of shape (n_rows,)
+        classes : array-like, required in the first call
+            All labels that may occur.
+        n_total : float, optional
+            Rows of the population: the scale of the likelihood. By default the rows seen so far, this
+            chunk included, so that the posterior is that of all data until now.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For impossible data or parameters, before any step.
+        FloatingPointError
+            If the chain diverges.
+        """
+        self._validate_run_length()
+        X, y = self._validate_data(X, y, reset=not hasattr(self, "model_"))
+        if X.shape[0] < 2:
+            raise ValueError(f"X must have at least 2 rows in each call of partial_fit, got n_samples = {X.shape[0]}")
+        if not hasattr(self, "classes_"):
+            if classes is None:
+                raise ValueError("classes must be given in the first call of partial_fit: all labels that may occur")
+            self._validate_labels(np.asarray(classes))
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes={classes!r} are not those of the first call, {self.classes_!r}")
+        seen = getattr(self, "n_rows_seen_", 0) + X.shape[0]
+        posterior = self._bind(X, y, self._weights(y, None), float(seen if n_total is None else n_total))
+        if posterior.n_total < posterior.n_rows:
+            raise ValueError(f"n_total must be at least the rows of the chunk, {posterior.n_rows}, got {n_total}")
+        self._follow(posterior)
+        self.n_rows_seen_ = seen
+        self._read_off(posterior)
+        return self
+
+    def _read_off(self, posterior: Posterior) -> None:
+        """Set the attributes that are read off the draws."""
+        raise NotImplementedError
 
     def _make_model(self, n_features: int, n_classes: int):
         raise NotImplementedError

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sg.chains import check_divergence
 from skbayes_sg.estimators.base import require_positive
 from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.mode import FULL_CURVATURE_DIM, Mode, find_mode
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.rows import Partition
-from skbayes_sg.samplers import HMC, SGFS, Sampler, State
+from skbayes_sg.samplers import HMC, SGFS, Sampler
 
 FEW_ROWS = 5000
 """Up to here all rows are cheapest: twice the effective draws per second of SGFS, equal at 10,000 x 50
@@ -166,81 +162,10 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
         X, y = self._validate_data(X, y)
         self._validate_labels(y)
         posterior = self._bind(X, y, self._weights(y, sample_weight))
-        self._stream: State | None = None
         self._sample(posterior)
         self._read_off(posterior)
+        self._stream, self.n_rows_seen_ = None, X.shape[0]
         return self
-
-    def partial_fit(self, X, y, classes=None, n_total: float | None = None) -> BayesianLogisticRegressionSGFS:
-        """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
-
-        The chunks of all calls must be independent random samples of one population: a file read
-        in order, or epoch after epoch, makes the variances too small. One chain only, as chains fed
-        the same rows would coalesce. The last `n_draws` points after burn-in are kept, each `thin`
-        steps apart; until burn-in is over the present point alone predicts. One pass over N rows is
-        worth about one effective draw: `fit` on a memory-mapped X is the better way where it can be had.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-        classes : array-like, required in the first call
-            All labels that may occur.
-        n_total : float, optional
-            Rows of the population: the scale of the likelihood. By default the rows seen so far, this
-            chunk included, so that the posterior is that of all data until now.
-
-        Returns
-        -------
-        self
-        """
-        self._validate_run_length()
-        new = getattr(self, "_stream", None) is None
-        X, y = self._validate_data(X, y, reset=new and not hasattr(self, "model_"))
-        if not hasattr(self, "classes_"):
-            if classes is None:
-                raise ValueError("classes must be given in the first call of partial_fit: all labels that may occur")
-            self._validate_labels(np.asarray(classes))
-        weight = self._weights(y, None)
-        self.n_rows_seen_ = getattr(self, "n_rows_seen_", 0) + X.shape[0]
-        posterior = self._bind(X, y, weight, float(self.n_rows_seen_ if n_total is None else n_total))
-        if posterior.n_total < posterior.n_rows:
-            raise ValueError(f"n_total must be at least the rows of the chunk, {posterior.n_rows}, got {n_total}")
-        self._follow(posterior, new)
-        return self
-
-    def _follow(self, posterior: Posterior, new: bool) -> None:
-        """Take the chunk's steps and keep the last points of the stream."""
-        sampler = SGFS() if self.sampler is None else self._resolve_sampler(posterior)
-        if isinstance(sampler, HMC):
-            raise ValueError("sampler: HMC needs all rows at once; use SGFS or SGLD with partial_fit")
-        if new:
-            sampler.validate(posterior)
-            start_seed, chain_seed = self._seed().spawn(2)
-            mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(start_seed))
-            self._stream = sampler.init(posterior, mode.theta, np.random.default_rng(chain_seed))
-            self._kept: list[NDArray] = []
-        stream: State = self._stream  # type: ignore[assignment]
-        stream.rows = Partition(posterior.n_rows, sampler.batch_size, stream.rows.rng, posterior.n_total)
-        burn_in = sampler.auto_burn_in(stream) if self.burn_in == "auto" else int(self.burn_in)
-        thin = sampler.auto_thin(stream) if self.thin == "auto" else int(self.thin)
-        if new:
-            warnings.warn(
-                f"partial_fit: the first {burn_in} steps of up to {sampler.batch_size} rows are burn-in (set burn_in); "
-                "until then predictions use one point, not a posterior",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        for _ in range(stream.rows.n_parts):
-            if stream.t >= burn_in and stream.t % thin == 0:
-                self._kept = [*self._kept[-self.n_draws + 1 :], sampler.draw(stream).copy()]
-            sampler.step(stream, posterior)
-            check_divergence(sampler, stream, stream.theta)
-        self.sampler_ = sampler
-        self.draws_ = np.stack(self._kept or [stream.theta.copy()], axis=1)
-        self.draw_weights_ = np.full(self.draws_.shape[1], 1 / self.draws_.shape[1])
-        self.n_iter_ = stream.t
-        self._read_off(posterior)
 
     def _default_sampler(self, posterior: Posterior) -> Sampler:
         if posterior.dim > FULL_CURVATURE_DIM:

@@ -158,9 +158,9 @@ class SGLD(Sampler):
         state.t += 1
 
     def _eta(self, state: State) -> float:
-        if state.memory.step_size is not None:
+        if isinstance(self.step_size, str):
             return state.memory.step_size
-        eta = value_at(self.step_size, state.t, "step_size")  # type: ignore[arg-type]
+        eta = value_at(self.step_size, state.t, "step_size")
         if eta <= 0:
             raise ValueError(f"step_size must be positive, step_size({state.t}) is {eta}")
         return eta

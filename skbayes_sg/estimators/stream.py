@@ -1,0 +1,65 @@
+"""Sampling along a stream of data: the engine of `partial_fit`."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayes_sg.chains import check_divergence
+from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.rows import Partition
+from skbayes_sg.samplers import HMC, SGFS, Sampler, State
+
+
+class StreamingEstimator(BayesianEstimator):
+    """One chain that takes a step per `batch_size` rows of each chunk and is never frozen.
+
+    One chain only: chains fed the same rows coalesce where nothing is injected.
+    """
+
+    _stream: State | None = None
+    _kept: list[NDArray]
+    n_rows_seen_: int
+
+    def _follow(self, posterior: Posterior) -> None:
+        """Take the chunk's steps and keep the last `n_draws` points after burn-in, `thin` steps apart."""
+        sampler = self._resolve_sampler(posterior)
+        if isinstance(sampler, HMC):
+            if self.sampler is not None:
+                raise ValueError("sampler: HMC needs all rows at once; use SGFS or SGLD with partial_fit")
+            sampler = SGFS()
+        stream = self._start_stream(sampler, posterior) if self._stream is None else self._stream
+        stream.rows = Partition(posterior.n_rows, sampler.batch_size, stream.rows.rng, posterior.n_total)
+        burn_in = sampler.auto_burn_in(stream) if self.burn_in == "auto" else int(self.burn_in)
+        thin = sampler.auto_thin(stream) if self.thin == "auto" else int(self.thin)
+        if self._stream is None:
+            self._stream, self._kept = stream, []
+            warnings.warn(
+                f"partial_fit: the first {burn_in} steps of up to {sampler.batch_size} rows are burn-in (set burn_in); "
+                "until then predictions use one point, not a posterior",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        for _ in range(stream.rows.n_parts):
+            if stream.t >= burn_in and stream.t % thin == 0:
+                self._kept = [*self._kept, sampler.draw(stream).copy()][-self.n_draws :]
+            sampler.step(stream, posterior)
+            check_divergence(sampler, stream, stream.theta)
+        self.sampler_ = sampler
+        self.draws_ = np.stack(self._kept or [stream.theta.copy()], axis=1)
+        self.draw_weights_ = np.full(self.draws_.shape[1], 1 / self.draws_.shape[1])
+        self.n_iter_ = stream.t
+
+    def _start_stream(self, sampler: Sampler, posterior: Posterior) -> State:
+        """At the mean of an earlier fit, or at the mode of the first chunk."""
+        sampler.validate(posterior)
+        start_seed, chain_seed = self._seed().spawn(2)
+        if getattr(self, "draws_", np.empty(0)).shape[-1] == posterior.dim:
+            theta = self.draws_.mean(axis=(0, 1))[None]
+        else:
+            theta = self._start(posterior, np.random.default_rng(start_seed)).theta
+        return sampler.init(posterior, theta, np.random.default_rng(chain_seed))
