@@ -38,8 +38,15 @@ def find_mode(posterior, theta: NDArray, rng: np.random.Generator) -> Mode:
     not an estimate. Nothing is raised when the iterations run out (separable data under a weak
     prior); burn-in covers what is left and the diagnostics judge it.
     """
-    if posterior.dim > FULL_CURVATURE_DIM:
-        return _scaled_lbfgs(posterior, theta)
+    with np.errstate(over="ignore", invalid="ignore"):
+        some = np.arange(min(posterior.n_rows, 1000))
+        if not np.isfinite(posterior.expand(theta, "diag", some).curvature.diagonal()).all():
+            raise ValueError("X holds values whose squares overflow; scale its columns, for example by StandardScaler")
+        return _scaled_lbfgs(posterior, theta) if posterior.dim > FULL_CURVATURE_DIM else _staged(posterior, theta, rng)
+
+
+def _staged(posterior, theta: NDArray, rng: np.random.Generator) -> Mode:
+    """Fisher scoring on ever more rows."""
     passes = 0.0
     for size in _stages(posterior):
         rows = None if size == posterior.n_rows else np.sort(rng.choice(posterior.n_rows, size, replace=False))

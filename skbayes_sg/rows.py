@@ -109,8 +109,8 @@ class Minibatches:
 class Partition:
     """Minibatches of a chunk that is seen once: the parts of a random partition, one after another.
 
-    The rows of a stream are independent draws from its population, so its parts are too; rows are
-    not drawn again from the chunk, or they would carry its own error into every step.
+    The rows of a stream are independent draws from its population, so its parts are too, and the noise
+    factor is N/n; rows are not drawn again from the chunk, or its own error would enter every step.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Partition:
         self.rng = rng
         self.n_parts = -(-n_rows // batch_size)
         self.size = n_rows / self.n_parts
-        self.noise_factor = n_total / self.size - 1.0
+        self.noise_factor = n_total / self.size
         self._parts = iter(np.array_split(rng.permutation(n_rows), self.n_parts))
 
     def draw(self) -> NDArray:

@@ -152,7 +152,8 @@ class Scores:
         gram = np.zeros((len(columns), len(columns)))
         for chain in range(self.n_chains):
             if self.factors[0].left.ndim == 3:
-                rows = self.rows(chain, columns)
+                # in float64: c N times the rounding of float32 would drown a weak prior in a direction without data
+                rows = self.rows(chain, columns).astype(np.float64, copy=False)
                 gram += rows.T @ rows  # NumPy sends A.T @ A to syrk
             else:
                 gram += self._gram_of_virtual_labels(chain, self._segments(columns))
@@ -160,10 +161,10 @@ class Scores:
 
     def _gram_of_virtual_labels(self, chain: int, segments: Sequence[tuple[int, int, NDArray | slice]]) -> NDArray:
         """Weighted Gram matrices of the inputs, one per pair of units: q times fewer operations than the rows."""
-        ones = np.ones((self.n_rows, 1), dtype=self.factors[0].left.dtype)
-        rights = [self._right(b, chain) for b, _, _ in segments]
-        inputs = [ones if x is None else x[:, f] for x, (_, _, f) in zip(rights, segments, strict=True)]
-        lefts = [self.factors[b].left[chain, :, unit] for b, unit, _ in segments]  # (q, n) each
+        rights = [self._right(b, chain) for b in range(len(self.factors))]
+        wide = [np.ones((self.n_rows, 1)) if x is None else x.astype(np.float64, copy=False) for x in rights]
+        inputs = [wide[b] if rights[b] is None else wide[b][:, f] for b, _, f in segments]
+        lefts = [self.factors[b].left[chain, :, unit].astype(np.float64) for b, unit, _ in segments]  # (q, n) each
         ends = np.cumsum([x.shape[1] for x in inputs])
         gram = np.empty((ends[-1], ends[-1]))
         for s, t in combinations_with_replacement(range(len(segments)), 2):

@@ -46,10 +46,10 @@ def test_burn_in_reaches_the_target_and_then_freezes():
         assert chain.state.memory.steps == 400
 
 
-def test_rows_touched_count_every_gradient():
+def test_rows_touched_count_every_gradient_and_energy():
     known = KnownGaussian(n_rows=40)
     chain = run(HMC(n_leapfrog=3), known.posterior, 0, n_chains=2, n_draws=10, burn_in=0)
-    assert HMC().rows_touched(chain.state) == 3 * 10 * 40 * 2
+    assert HMC().rows_touched(chain.state) == (3 + 1) * 10 * 40 * 2
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,7 @@ def test_rows_touched_count_every_gradient():
     [
         ({"n_leapfrog": 0}, "n_leapfrog must be"),
         ({"n_leapfrog": 2.5}, "n_leapfrog must be"),
+        ({"target_accept": lambda t: 0.8}, "target_accept must lie between"),
         ({"target_accept": 1.0}, "target_accept must lie between"),
         ({"target_accept": "high"}, "target_accept must be a finite number"),
     ],

@@ -100,6 +100,17 @@ def test_predictions_average_over_draws(binary, fitted):
     np.testing.assert_allclose(draws[0, :, 1], one)
 
 
+def test_probabilities_stay_within_0_and_1(binary):
+    X, y = binary
+    far = np.vstack([X[:50] * 100, -X[:50] * 100])
+    for dtype in (np.float32, np.float64):
+        model = BLR(**SHORT).fit(X.astype(dtype), y)
+        proba = model.predict_proba(far.astype(dtype))
+        assert proba.min() >= 0
+        assert proba.max() <= 1
+        assert (model.predict_log_proba(far.astype(dtype)) <= 0).all()
+
+
 def test_intervals_and_uncertainty(binary, fitted):
     X, _ = binary
     ends = fitted.predict_interval(X[:50], level=0.8)
@@ -178,12 +189,23 @@ def test_stop_and_warm_start_equal_one_long_run(binary, sampler):
 
 
 def test_warm_start_on_other_data_burns_in_again(binary):
+    """Other rows, labels, weights, prior, sampler or number of chains: never the old frozen matrices."""
     X, y = binary
-    model = BLR("sgfs", warm_start=True, **SHORT).fit(X, y)
-    before = np.concatenate([state.theta for state in model.states_])
-    model.fit(X[:2000], y[:2000])
-    assert model.n_iter_ == SHORT["burn_in"] + SHORT["n_draws"]
-    assert np.isfinite(before).all()
+    flipped = np.where(y == "yes", "no", "yes")
+    for sampler in ("sgfs", "hmc"):
+        for change, data, weight in [
+            ({}, (X[:2000], y[:2000]), None),
+            ({}, (X, flipped), None),
+            ({}, (X, y), np.full(len(y), 3.0)),
+            ({"prior_precision": 5.0}, (X, y), None),
+            ({"class_weight": {"no": 2.0}}, (X, y), None),
+            ({"sampler": SGFS(alpha=0.5)}, (X, y), None),
+            ({"n_chains": 3}, (X, y), None),
+        ]:
+            model = BLR(sampler, thin=1, warm_start=True, **SHORT).fit(X, y)
+            model.set_params(**change).fit(*data, sample_weight=weight)
+            assert model.n_iter_ == SHORT["burn_in"] + SHORT["n_draws"]
+            assert len(model.draws_) == model.n_chains
 
 
 def test_the_seed_decides_and_may_be_of_any_kind(binary):
@@ -364,6 +386,8 @@ def test_bad_data_are_refused_before_any_sampling(binary, what, message, monkeyp
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
+        (lambda n: ["a"] * n, "sample_weight must hold real numbers"),
+        (lambda n: np.ones(n) * 1j, "sample_weight must hold real numbers"),
         (lambda n: np.full(n, -1.0), "sample_weight must be finite and not negative"),
         (lambda n: np.full(n, np.nan), "sample_weight must be finite"),
         (lambda n: np.zeros(n), "sample_weight is zero for all rows"),
@@ -389,11 +413,15 @@ def test_weights_that_leave_one_class(binary):
         ({"sampler": 3}, TypeError, "sampler must be a Sampler instance"),
         ({"sampler": SGFS}, TypeError, "sampler must be a Sampler instance"),
         ({"sampler": SGFS(batch_size=1)}, ValueError, "batch_size must be at least 2"),
-        ({"sampler": SGFS(structure="block", block_size=6)}, ValueError, "block_size must lie between"),
+        ({"sampler": SGFS(structure="block", block_size=6)}, ValueError, "block_size must be an integer"),
         ({"prior_precision": 0.0}, ValueError, "prior_precision must be positive"),
         ({"prior_precision": -1}, ValueError, "prior_precision must be positive"),
         ({"prior_precision": [1.0, 2.0]}, ValueError, r"prior_precision must be one number or one per feature.*\(4,\)"),
         ({"prior_precision": [1.0, 1.0, 1.0, 0.0]}, ValueError, "prior_precision must be positive"),
+        ({"prior_precision": ["a"] * 4}, ValueError, "prior_precision must hold real numbers"),
+        ({"prior_precision": [[1], [2, 3]]}, ValueError, "prior_precision must hold real numbers"),
+        ({"class_weight": {"no": -1}}, ValueError, "class_weight must be finite and not negative"),
+        ({"burn_in": np.array([1, 2])}, TypeError, "burn_in must be an integer"),
         ({"prior_precision": "strong"}, ValueError, "prior_precision must be a number"),
         ({"intercept_precision": 0.0}, ValueError, "intercept_precision must be positive"),
         ({"n_chains": 0}, ValueError, "n_chains must be at least 1"),
@@ -444,8 +472,10 @@ def test_partial_fit_says_what_it_is_doing(binary):
     model.partial_fit(X[:500], y[:500])
     assert model.n_rows_seen_ == 3500
     assert model.predict_proba(X[:5]).shape == (5, 2)
-    with pytest.raises(ValueError, match="n_total must be at least"):
+    with pytest.raises(ValueError, match="n_total must lie between"):
         model.partial_fit(X, y, n_total=10)
+    with pytest.raises(ValueError, match="n_total must be positive and finite"):
+        model.partial_fit(X, y, n_total=np.nan)
     with pytest.raises(ValueError, match="not those of the first call"):
         model.partial_fit(X, y, classes=["no", "yes", "perhaps"])
     with pytest.raises(ValueError, match="at least 2 rows"):
@@ -454,3 +484,34 @@ def test_partial_fit_says_what_it_is_doing(binary):
         model.partial_fit(X, np.where(y == "no", "maybe", y))
     with pytest.raises(ValueError, match="HMC needs all rows at once"):
         BLR("hmc").partial_fit(X, y, classes=["no", "yes"])
+    with pytest.raises(ValueError, match="SGLD needs a step_size"):
+        BLR("sgld").partial_fit(X, y, classes=["no", "yes"])
+
+
+def test_a_failed_first_chunk_leaves_no_trace(binary):
+    X, y = binary
+    model = BLR(random_state=0)
+    for wrong in ({"classes": [0, 1]}, {"classes": ["no"]}, {"classes": ["no", "yes"], "n_total": 3}):
+        with pytest.raises(ValueError, match=r"class|n_total"):
+            model.partial_fit(X, y, **wrong)
+    model.partial_fit(X[:, :2], y, classes=["no", "yes"])
+    assert model.n_rows_seen_ == 3000
+
+
+def test_a_stream_starts_again_with_another_formula(binary):
+    X, y = binary
+    model = BLR(burn_in=0, random_state=0).partial_fit(X, y, classes=["no", "yes"])
+    for change in ({"sampler": SGLD(1e-4)}, {"sampler": SGFS(structure="diag")}, {"fit_intercept": False}):
+        model.set_params(**change).partial_fit(X, y)
+        assert model.n_iter_ == 6
+        assert np.isfinite(model.draws_).all()
+    assert model.draws_.shape[2] == 4
+
+
+def test_partial_fit_after_fit_goes_on_from_its_mean(binary):
+    X, y = binary
+    model = BLR(**{**SHORT, "burn_in": "auto"}).fit(X, y)
+    model.partial_fit(X, y)
+    assert model.n_rows_seen_ == 6000
+    assert model.diagnostics_ == {}
+    assert model.draws_.shape == (1, 1, 5)

@@ -66,7 +66,7 @@ def test_a_partition_uses_each_row_once():
     parts = [chunk.draw()[0] for _ in range(chunk.n_parts)]
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(103))
     assert max(map(len, parts)) <= 25
-    assert chunk.noise_factor == pytest.approx(1030 / (103 / 5) - 1)
+    assert chunk.noise_factor == pytest.approx(1030 / (103 / 5))
     with pytest.raises(StopIteration):
         chunk.draw()
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from skbayes_sg.models import Softmax
 from skbayes_sg.scores import Factor, Scores
 
 N, CHAINS = 12, 2
@@ -57,6 +58,16 @@ def test_totals_and_sample_covariance(shared):
     np.testing.assert_allclose(
         scores.covariance(PARTS).dense()[np.ix_(PARTS[1], PARTS[1])], V[np.ix_(PARTS[1], PARTS[1])]
     )
+
+
+def test_grams_of_float32_rows_are_summed_in_float64():
+    """A direction that the rows do not see stays one: c N times float32 rounding would drown a weak prior."""
+    X = np.random.default_rng(0).standard_normal((5000, 3)).astype(np.float32)
+    model, shift = Softmax(3, 3), np.zeros(12)
+    shift[9:] = 1.0  # all intercepts alike
+    theta, y = np.random.default_rng(1).standard_normal((1, 12)), np.arange(5000) % 3
+    for scores in (model.scores(theta, X, y), model.fisher(theta, X)):
+        assert abs(shift @ scores.moment("full").dense() @ shift) < 5000 * 1e-12
 
 
 def test_scaling_weighs_each_row():

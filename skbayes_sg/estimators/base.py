@@ -43,16 +43,17 @@ class BayesianEstimator(BaseEstimator):
     states_: list[State]
     draws_: NDArray
     draw_weights_: NDArray
+    diagnostics_: dict[str, float]
 
     # -- parameters ---------------------------------------------------------------------------------
 
     def _validate_run_length(self) -> None:
         for name, least in {"n_chains": 1, "n_draws": 4}.items():
             require_integer(name, getattr(self, name), least)
-        if self.burn_in != "auto":
-            require_integer("burn_in", self.burn_in, 0, ' or "auto"')
-        if self.thin != "auto":
-            require_integer("thin", self.thin, 1, ' or "auto"')
+        for name, least in {"burn_in": 0, "thin": 1}.items():
+            value = getattr(self, name)
+            if not (isinstance(value, str) and value == "auto"):
+                require_integer(name, value, least, ' or "auto"')
 
     def _resolve_sampler(self, posterior: Posterior) -> Sampler:
         """The sampler to use: a clone of the given one, one by name, or the best default."""
@@ -87,8 +88,8 @@ class BayesianEstimator(BaseEstimator):
         """Run the chains and set every fitted attribute that does not depend on the model."""
         sampler = self._resolve_sampler(posterior)
         sampler.validate(posterior)
-        about = self._fingerprint(sampler, posterior)
-        resume = self.warm_start and getattr(self, "_about", None) == about
+        about = self._fingerprint(posterior) if self.warm_start else None
+        resume = about is not None and self._same(sampler, about)
         if resume:
             states, burn_in, start_passes = self.states_, 0, 0.0
         else:
@@ -110,10 +111,25 @@ class BayesianEstimator(BaseEstimator):
         kept = self.n_draws * thin / (self.n_draws * thin + burn_in)
         self._judge(chains, kept_passes=kept * passes)
 
-    @staticmethod
-    def _fingerprint(sampler: Sampler, posterior: Posterior) -> tuple:
-        """What must be equal for a warm start to go on with the frozen matrices; else only theta is kept."""
-        return repr(sampler), posterior.n_rows, posterior.dim, posterior.prior_precision.tobytes()
+    def _fingerprint(self, posterior: Posterior) -> NDArray:
+        """The gradient of the log posterior at a random point: one pass over the data.
+
+        It changes with every row, label, weight and prior precision.
+        """
+        somewhere = np.random.default_rng(0).standard_normal((1, posterior.dim))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.append(posterior.full_gradient(somewhere), posterior.n_rows)
+
+    def _same(self, sampler: Sampler, about: NDArray) -> bool:
+        """Whether a warm start can go on as if the last fit had never stopped."""
+        before = getattr(self, "_about", None)
+        return (
+            before is not None
+            and before.shape == about.shape
+            and np.allclose(about, before, rtol=1e-9, atol=0.0)
+            and sum(len(state.theta) for state in self.states_) == self.n_chains
+            and same_parameters(sampler, self.sampler_)
+        )
 
     def _new_states(self, sampler: Sampler, posterior: Posterior) -> tuple[list[State], float]:
         """Chains over-dispersed around the mode by twice the posterior, or where the last fit stopped."""
@@ -133,13 +149,10 @@ class BayesianEstimator(BaseEstimator):
 
     def _judge(self, chains: list[Chain], kept_passes: float) -> None:
         """Set `diagnostics_` and warn with figure and knob."""
-        ess = diagnostics.ess_bulk(self.draws_)
         stein, stein_se = diagnostics.stein_ratio_of_sums([chain.stein for chain in chains])
-        self.diagnostics_ = {
-            "r_hat_max": float(np.max(diagnostics.r_hat(self.draws_))),
-            "ess_min": float(np.min(ess)),
-            "ess_tail_min": float(np.min(diagnostics.ess_tail(self.draws_))),
-            "ess_per_pass": float(np.min(ess)) / kept_passes,
+        self.diagnostics_ = self._of_draws()
+        self.diagnostics_ |= {
+            "ess_per_pass": self.diagnostics_["ess_min"] / kept_passes,
             "stein_ratio": stein,
             "stein_se": stein_se,
         }
@@ -148,6 +161,13 @@ class BayesianEstimator(BaseEstimator):
         complaints = [c for chain in chains for c in self.sampler_.complaints(chain.state)]
         for complaint in dict.fromkeys([*complaints, *_complaints(self.diagnostics_)]):
             warnings.warn(complaint, ConvergenceWarning, stacklevel=4)
+
+    def _of_draws(self) -> dict[str, float]:
+        return {
+            "r_hat_max": float(np.max(diagnostics.r_hat(self.draws_))),
+            "ess_min": float(np.min(diagnostics.ess_bulk(self.draws_))),
+            "ess_tail_min": float(np.min(diagnostics.ess_tail(self.draws_))),
+        }
 
     def to_arviz(self):
         """The draws as an ArviZ data tree (needs the extra ``arviz``).
@@ -176,6 +196,12 @@ class BayesianEstimator(BaseEstimator):
         return draws, np.tile(self.draw_weights_ / n_chains, n_chains)
 
 
+def same_parameters(a: Sampler, b: Sampler) -> bool:
+    """Whether two samplers are the same formula with the same parameters."""
+    ours, theirs = a.get_params(), b.get_params()
+    return type(a) is type(b) and all(np.array_equal(ours[name], theirs[name]) for name in ours)
+
+
 def _complaints(found: dict[str, float]) -> list[str]:
     complaints = []
     if not found["r_hat_max"] <= R_HAT_LIMIT:
@@ -191,8 +217,8 @@ def _complaints(found: dict[str, float]) -> list[str]:
     if off > STEIN_LIMIT and not off < 4 * found["stein_se"]:
         complaints.append(
             f"stein_ratio is {found['stein_ratio']:.3f}, not 1 within {STEIN_LIMIT}: posterior variances are too "
-            f"{'large' if found['stein_ratio'] > 1 else 'small'} by about this factor; raise the sampler's alpha "
-            "(SGFS) or lower its step_size (SGLD)"
+            f"{'large' if found['stein_ratio'] > 1 else 'small'}, on average over directions; raise alpha (SGFS) or "
+            "lower step_size (SGLD) of the sampler"
         )
     return complaints
 
@@ -203,6 +229,17 @@ def require_integer(name: str, value: Any, least: int, otherwise: str = "") -> N
         raise TypeError(f"{name} must be an integer{otherwise}, got {value!r}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}{otherwise}, got {value}")
+
+
+def real_array(name: str, value: Any) -> NDArray:
+    """`value` as an array of float64, or a ValueError that names it."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "biuf" or (array.dtype.kind == "O" and not np.iscomplexobj(array)):
+            return array.astype(np.float64)
+    except (ValueError, TypeError):
+        pass
+    raise ValueError(f"{name} must hold real numbers, got {value!r}")
 
 
 def require_positive(name: str, value: Any, remedy: str) -> None:

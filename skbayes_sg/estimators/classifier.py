@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Bunch
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbayes_sg.estimators.base import require_positive
+from skbayes_sg.estimators.base import real_array, require_positive
 from skbayes_sg.estimators.stream import StreamingEstimator
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.rows import row_blocks
@@ -26,6 +26,7 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
     """Classification by averaging a model's class probabilities over posterior draws."""
 
     class_weight: dict | str | None
+    classes_: NDArray
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -42,28 +43,20 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         kinds = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
         try:
             return validate_data(self, X, y, reset=reset, **kinds)
-        except ValueError as error:
-            columns = _text_columns(X)
+        except (ValueError, TypeError) as error:
+            columns = _columns_without_numbers(X)
             if columns:
                 raise ValueError(
-                    f"X holds text in column(s) {', '.join(map(repr, columns))}; encode them first, "
+                    f"X holds text or dates in column(s) {', '.join(map(repr, columns))}; encode them first, "
                     "for example with OneHotEncoder in a ColumnTransformer"
                 ) from error
             raise
-
-    def _codes(self, y: NDArray) -> NDArray:
-        """Position of each label in `classes_`."""
-        codes = np.searchsorted(self.classes_, y)
-        unknown = self.classes_[np.minimum(codes, len(self.classes_) - 1)] != y
-        if unknown.any():
-            raise ValueError(f"y holds {np.unique(y[unknown])!r}, which is not among the classes {self.classes_!r}")
-        return codes
 
     def _weights(self, y: NDArray, sample_weight: ArrayLike | None) -> NDArray | None:
         """sample_weight times class_weight, or None where all are 1."""
         weight = np.ones(len(y))
         if sample_weight is not None:
-            weight = np.asarray(sample_weight, dtype=np.float64)
+            weight = real_array("sample_weight", sample_weight)
             if weight.shape != (len(y),):
                 raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(len(y),)}: one weight per row")
             if not np.isfinite(weight).all() or weight.min() < 0:
@@ -71,15 +64,29 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         if not (weight > 0).any():
             raise ValueError("sample_weight is zero for all rows; at least two classes need a positive weight")
         if self.class_weight is not None:
-            used = weight > 0
-            weight = weight.copy()
-            weight[used] *= compute_sample_weight(self.class_weight, y[used])
+            weight = weight * self._class_weights(y, weight > 0)[np.searchsorted(self.classes_, y)]
+            if not (weight > 0).any():
+                raise ValueError("class_weight is zero for all rows; at least two classes need a positive weight")
         return None if (weight == 1).all() else weight
+
+    def _class_weights(self, y: NDArray, used: NDArray) -> NDArray:
+        """Factor of each class; classes that the dict does not name have 1."""
+        if isinstance(self.class_weight, dict):
+            factors = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+            if not np.isfinite(factors).all() or factors.min() < 0:
+                raise ValueError(f"class_weight must be finite and not negative, got {self.class_weight!r}")
+            return factors
+        present = np.unique(y[used])
+        factors = np.ones(len(self.classes_))
+        factors[np.searchsorted(self.classes_, present)] = compute_class_weight(
+            self.class_weight, classes=present, y=y[used]
+        )
+        return factors
 
     def _bind(self, X, y: NDArray, weight: NDArray | None, n_total: float | None = None) -> Posterior:
         """Posterior of the model given validated data; rows of weight 0 are not in it."""
-        codes = self._codes(y)
-        if weight is not None and (weight == 0).any():
+        codes = np.searchsorted(self.classes_, y)
+        if n_total is None and weight is not None and (weight == 0).any():
             kept = np.flatnonzero(weight)
             X, codes, weight = X[kept], codes[kept], weight[kept]
             weight = None if (weight == 1).all() else weight
@@ -87,7 +94,10 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
             raise ValueError("y holds one class only (among rows of positive weight); at least two classes are needed")
         self.model_ = self._make_model(X.shape[1], len(self.classes_))
         if weight is not None:
-            weight = weight.astype(X.dtype)
+            with np.errstate(over="ignore"):
+                weight = weight.astype(X.dtype)
+            if not np.isfinite(weight).all():
+                raise ValueError(f"sample_weight or class_weight is too large for {X.dtype}; divide all by a constant")
         return Posterior(self.model_, X, self.model_.encode(codes, X.dtype), self._prior(), weight, n_total)
 
     def partial_fit(self, X, y, classes=None, n_total: float | None = None):
@@ -96,8 +106,9 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         The chunks of all calls must be independent random samples of one population: a file read
         in order, or epoch after epoch, makes the variances too small. One chain only, as chains fed
         the same rows would coalesce. The last `n_draws` points after burn-in are kept, each `thin`
-        steps apart; until burn-in is over the present point alone predicts. One pass over N rows is
-        worth about one effective draw: `fit` on a memory-mapped X is the better way where it can be had.
+        steps apart; until burn-in is over (ten passes over `n_total` rows by default) the present point alone
+        predicts. One pass is worth about one effective draw: `fit` on a memory-mapped X is the better way
+        where it can be had.
 
         Parameters
         ----------
@@ -107,8 +118,9 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         classes : array-like, required in the first call
             All labels that may occur.
         n_total : float, optional
-            Rows of the population: the scale of the likelihood. By default the rows seen so far, this
-            chunk included, so that the posterior is that of all data until now.
+            Rows of the population: the scale of the likelihood, the same in every call. By default the rows
+            seen so far, this chunk included: then the posterior narrows with the stream, the automatic
+            burn-in never ends, and what predicts is a point that follows the mode.
 
         Returns
         -------
@@ -122,19 +134,26 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
             If the chain diverges.
         """
         self._validate_run_length()
-        X, y = self._validate_data(X, y, reset=not hasattr(self, "model_"))
+        if isinstance(self.class_weight, str):
+            raise ValueError("class_weight: the shares of the classes in a stream are not known; give a dict")
+        first = not hasattr(self, "draws_")
+        X, y = self._validate_data(X, y, reset=first)
         if X.shape[0] < 2:
             raise ValueError(f"X must have at least 2 rows in each call of partial_fit, got n_samples = {X.shape[0]}")
-        if not hasattr(self, "classes_"):
-            if classes is None:
-                raise ValueError("classes must be given in the first call of partial_fit: all labels that may occur")
-            self._validate_labels(np.asarray(classes))
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"classes={classes!r} are not those of the first call, {self.classes_!r}")
-        seen = getattr(self, "n_rows_seen_", 0) + X.shape[0]
+        if first and classes is None:
+            raise ValueError("classes must be given in the first call of partial_fit: all labels that may occur")
+        known = self._classes_of(np.asarray(classes)) if first else self.classes_
+        if classes is not None and not np.array_equal(np.unique(classes), known):
+            raise ValueError(f"classes={classes!r} are not those of the first call, {known!r}")
+        if not np.isin(y, known).all():
+            raise ValueError(f"y holds {np.setdiff1d(y, known)!r}, which is not among the classes {known!r}")
+        seen = (0 if first else self.n_rows_seen_) + X.shape[0]
+        if n_total is not None:
+            require_positive("n_total", n_total, "give the number of rows of the population")
+            if not X.shape[0] <= n_total <= 1e15:
+                raise ValueError(f"n_total must lie between the chunk's rows, {X.shape[0]}, and 1e15, got {n_total}")
+        self.classes_ = known
         posterior = self._bind(X, y, self._weights(y, None), float(seen if n_total is None else n_total))
-        if posterior.n_total < posterior.n_rows:
-            raise ValueError(f"n_total must be at least the rows of the chunk, {posterior.n_rows}, got {n_total}")
         self._follow(posterior)
         self.n_rows_seen_ = seen
         self._read_off(posterior)
@@ -150,11 +169,14 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
     def _prior(self) -> NDArray:
         raise NotImplementedError
 
-    def _validate_labels(self, y: NDArray) -> None:
+    @staticmethod
+    def _classes_of(y: NDArray) -> NDArray:
+        """The labels, sorted."""
         check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; at least two classes are needed")
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise ValueError(f"y holds one class only, {classes[0]!r}; at least two classes are needed")
+        return classes
 
     # -- predictions --------------------------------------------------------------------------------
 
@@ -262,6 +284,7 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
     def _both_classes(self, proba: NDArray, axis: int) -> NDArray:
         """A model with one output gives the second class; the first has the rest. Others sum to 1 exactly."""
         if len(self.classes_) == 2:
+            proba = np.minimum(proba, 1.0)  # an average of ones may round above
             return np.concatenate([1.0 - proba, proba], axis=axis)
         return proba / proba.sum(axis=axis, keepdims=True)
 
@@ -281,7 +304,7 @@ def _quantile(p: NDArray, q: float, weights: NDArray) -> NDArray:
     return np.quantile(p, q, axis=0, weights=weights, method="inverted_cdf")
 
 
-def _text_columns(X) -> list:
+def _columns_without_numbers(X) -> list:
     """Names of the data frame columns that are not numbers."""
     if not hasattr(X, "columns"):
         return []

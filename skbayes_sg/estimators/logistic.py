@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg.estimators.base import require_positive
+from skbayes_sg.estimators.base import real_array, require_positive
 from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.mode import FULL_CURVATURE_DIM, Mode, find_mode
 from skbayes_sg.models import Softmax
@@ -42,10 +42,11 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
     n_draws : int, default=500
         Draws kept per chain by each `fit`.
     burn_in : int or "auto", default="auto"
-        Sampler steps before the first kept draw; auto is max(1000, 10 rows / batch_size), 300 for HMC.
+        Sampler steps before the first kept draw; auto is max(1000, 10 (1 + alpha^2) rows / batch_size) for
+        SGFS, 300 for HMC.
     thin : int or "auto", default="auto"
-        Sampler steps per kept draw; auto is rows / (5 batch_size), a fifth of SGFS's autocorrelation time, and
-        1 for HMC.
+        Sampler steps per kept draw; auto is a fifth of SGFS's autocorrelation time, (1 + alpha^2) rows /
+        (5 batch_size), and 1 for HMC.
     warm_start : bool, default=False
         `fit` goes on where the last fit stopped, without burn-in: the new draws are those that one
         longer fit would have drawn next. With other data or parameters it keeps the position only,
@@ -79,10 +80,11 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
     n_iter_ : int
         Steps of each chain so far.
     n_passes_ : float
-        Rows touched by the last fit, search for the mode included, over rows.
+        Row gradients and energies taken by the last fit, search for the mode included, over rows.
     diagnostics_ : dict of str to float
-        ``r_hat_max``, ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``, ``stein_ratio`` (1 means
-        that the variances are right) and its standard error ``stein_se``; ``accept_rate`` for HMC.
+        ``r_hat_max``, ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``, ``stein_ratio`` (drawn over
+        wanted variance, on average over directions; 1 for exact draws of any posterior) and its standard
+        error ``stein_se``; ``accept_rate`` for HMC.
 
     See Also
     --------
@@ -160,7 +162,7 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
         """
         self._validate_run_length()
         X, y = self._validate_data(X, y)
-        self._validate_labels(y)
+        self.classes_ = self._classes_of(y)
         posterior = self._bind(X, y, self._weights(y, sample_weight))
         self._sample(posterior)
         self._read_off(posterior)
@@ -183,9 +185,11 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
         n_features = self.model_.shapes["coef"][1]
         if isinstance(self.prior_precision, str):
             raise ValueError(f"prior_precision must be a number or one per feature, got {self.prior_precision!r}")
-        precision = np.asarray(self.prior_precision)
-        if precision.ndim == 0:
+        if np.isscalar(self.prior_precision) or self.prior_precision is None:
             require_positive("prior_precision", self.prior_precision, "use a small number for a weak prior")
+        precision = real_array("prior_precision", self.prior_precision)
+        if precision.ndim == 0:
+            require_positive("prior_precision", float(precision), "use a small number for a weak prior")
         elif precision.shape != (n_features,):
             raise ValueError(
                 f"prior_precision must be one number or one per feature, shape ({n_features},), got {precision.shape}"

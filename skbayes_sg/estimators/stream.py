@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg.chains import check_divergence
-from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.base import BayesianEstimator, same_parameters
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.rows import Partition
-from skbayes_sg.samplers import HMC, SGFS, Sampler, State
+from skbayes_sg.samplers import HMC, SGFS, SGLD, Sampler, State
 
 
 class StreamingEstimator(BayesianEstimator):
@@ -32,6 +32,11 @@ class StreamingEstimator(BayesianEstimator):
             if self.sampler is not None:
                 raise ValueError("sampler: HMC needs all rows at once; use SGFS or SGLD with partial_fit")
             sampler = SGFS()
+        if isinstance(sampler, SGLD) and isinstance(sampler.step_size, str):
+            raise ValueError("sampler: SGLD needs a step_size with partial_fit, a number or a callable")
+        if self._stream is not None:
+            unchanged = same_parameters(sampler, self.sampler_) and self._stream.theta.shape[1] == posterior.dim
+            self._stream = self._stream if unchanged else None  # another formula needs another memory
         stream = self._start_stream(sampler, posterior) if self._stream is None else self._stream
         stream.rows = Partition(posterior.n_rows, sampler.batch_size, stream.rows.rng, posterior.n_total)
         burn_in = sampler.auto_burn_in(stream) if self.burn_in == "auto" else int(self.burn_in)
@@ -53,6 +58,8 @@ class StreamingEstimator(BayesianEstimator):
         self.draws_ = np.stack(self._kept or [stream.theta.copy()], axis=1)
         self.draw_weights_ = np.full(self.draws_.shape[1], 1 / self.draws_.shape[1])
         self.n_iter_ = stream.t
+        self.n_passes_ = sampler.rows_touched(stream) / posterior.n_total
+        self.diagnostics_ = self._of_draws() if len(self._kept) >= 8 else {}
 
     def _start_stream(self, sampler: Sampler, posterior: Posterior) -> State:
         """At the mean of an earlier fit, or at the mode of the first chunk."""

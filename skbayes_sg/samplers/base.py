@@ -45,6 +45,11 @@ class State:
     gradient: NDArray | None = None
 
 
+def first_chain(rows: NDArray | slice) -> NDArray | slice:
+    """The rows of the first chain of a group, for figures that one chain gives as well as all."""
+    return rows if isinstance(rows, slice) else rows[:1]
+
+
 class Sampler(BaseEstimator, ABC):
     """A transition that moves a group of chains in lock step.
 

@@ -15,6 +15,7 @@ from skbayes_sg.samplers.schedules import value_at
 
 _MEASURE_EVERY = 5
 _LONGEST_STEP = 1.5  # in metric units, where 2 is the limit of stability of a unit-frequency oscillator
+_SHORTEST_STEP = 0.02  # a hundred leapfrog steps a draw; who needs less has lost the digits of the energy
 
 
 @dataclass
@@ -69,7 +70,7 @@ class HMC(Sampler):
         L = self.n_leapfrog
         if L is not None and not (isinstance(L, Integral) and not isinstance(L, bool) and L >= 1):
             raise ValueError(f"n_leapfrog must be None or an integer of at least 1, got {L!r}")
-        if not 0 < value_at(self.target_accept, 0, "target_accept") < 1:
+        if callable(self.target_accept) or not 0 < value_at(self.target_accept, 0, "target_accept") < 1:
             raise ValueError(f"target_accept must lie between 0 and 1, got {self.target_accept!r}")
 
     def minibatches(self, posterior, rng: np.random.Generator, n_chains: int):
@@ -107,7 +108,7 @@ class HMC(Sampler):
         memory.gradient = np.where(accept[:, None], gradient, memory.gradient)
         memory.log_prob = np.where(accept, log_prob, memory.log_prob)
 
-        memory.rows_touched += n_leapfrog * posterior.n_rows * len(accept)
+        memory.rows_touched += (n_leapfrog + 1) * posterior.n_rows * len(accept)  # gradients, and the energy
         memory.steps += 1
         memory.accepted += chance.mean()
         if memory.adapting:
@@ -129,7 +130,7 @@ class HMC(Sampler):
         """Robbins-Monro on the log step; the Fisher of one chain after the other into the average."""
         memory = state.memory
         memory.log_step += (chance - self.target_accept) * (memory.steps + 5) ** -0.6
-        memory.log_step = min(memory.log_step, math.log(_LONGEST_STEP))
+        memory.log_step = float(np.clip(memory.log_step, math.log(_SHORTEST_STEP), math.log(_LONGEST_STEP)))
         if state.t % _MEASURE_EVERY == 0:
             turn = state.t // _MEASURE_EVERY % len(state.theta)
             memory.count += 1
@@ -147,6 +148,7 @@ class HMC(Sampler):
         state.memory.steps = 0
 
     def freeze(self, state: State, posterior) -> None:
+        """The last metric is the average of the most draws; the step was adapted to the one before, near enough."""
         self._factorise(state, posterior)
         memory = state.memory
         memory.adapting, memory.steps, memory.accepted = False, 0, 0.0
@@ -165,6 +167,15 @@ class HMC(Sampler):
 
     def figures(self, state: State) -> dict[str, float]:
         return {"accept_rate": state.memory.accepted / max(1, state.memory.steps)}
+
+    def complaints(self, state: State) -> list[str]:
+        rate = self.figures(state)["accept_rate"]
+        if rate >= 0.5 * self.target_accept or state.memory.steps < 10:
+            return []
+        return [
+            f"accept_rate is {rate:.2f}, far below target_accept={self.target_accept}: the energy is not resolved; "
+            "scale the columns of X, use float64, or divide the weights by a constant"
+        ]
 
 
 def _kinetic(momentum: NDArray, inverse: Operator) -> NDArray:

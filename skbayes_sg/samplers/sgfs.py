@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
 from skbayes_sg.linalg import Diag, Layout, Operator, largest_eigenvalue
-from skbayes_sg.samplers.base import Sampler, State
+from skbayes_sg.samplers.base import Sampler, State, first_chain
 from skbayes_sg.samplers.schedules import Schedule, value_at
 
 
@@ -57,12 +58,14 @@ class SGFS(Sampler):
         "model": Fisher with the labels integrated out. "empirical": the score covariance serves as
         curvature too, as in the paper; right only where the model is.
     covariance : {"minibatch", "single_row"}, default="minibatch"
-        Estimator of one row's score covariance: all rows of the minibatch, or one of them
-        (Mandt et al. Eq. 25, bias removed; n times noisier, free of matrix products).
+        Estimator of one row's score covariance: all rows of the minibatch, or one of them, at random
+        (Mandt et al. Eq. 25, bias removed). The latter needs n times as many steps for the same precision:
+        some hundred times D in burn-in.
     adapt : {"burn_in", "always"}, default="burn_in"
         Freeze the averages after burn-in, or go on with kappa_t = 1/t, restarted there.
     refresh_every : int or "auto", default="auto"
-        While adapting, measure and factorise every so many steps; auto is max(1, D // 40).
+        While adapting, measure and factorise every so many steps; auto is max(1, D // 40), and 1 for
+        single rows.
     batch_size : int, default=500
         Rows per minibatch, n. With no more rows than this each step uses all of them.
     replace : bool, default=False
@@ -122,18 +125,19 @@ class SGFS(Sampler):
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
-        if value_at(self.alpha, 0, "alpha") < 0:
-            raise ValueError(f"alpha must be at least 0, got {self.alpha!r}")
+        if not 0 <= value_at(self.alpha, 0, "alpha") <= 1e6:
+            raise ValueError(f"alpha must lie between 0 and 1e6, got {self.alpha!r}")
         if isinstance(self.B, str):
             if self.B != "fisher":
                 raise ValueError(f'B must be "fisher" or a positive number, got {self.B!r}')
         elif not value_at(self.B, 0, "B") > 0:
             raise ValueError(f'B must be "fisher" or a positive number, got {self.B!r}')
-        if self.refresh_every != "auto" and not (isinstance(self.refresh_every, int) and self.refresh_every >= 1):
+        if self.refresh_every != "auto" and not _is_count(self.refresh_every):
             raise ValueError(f'refresh_every must be "auto" or an integer of at least 1, got {self.refresh_every!r}')
-        if self.block_size is not None and not 1 <= self.block_size <= posterior.dim:
+        if self.block_size is not None and not (_is_count(self.block_size) and self.block_size <= posterior.dim):
             raise ValueError(
-                f"block_size must lie between 1 and the number of parameters, {posterior.dim}, got {self.block_size}"
+                f"block_size must be an integer from 1 to the number of parameters, {posterior.dim}, "
+                f"got {self.block_size!r}"
             )
         if posterior.sample_weight is not None and self._empirical:
             raise ValueError(
@@ -166,7 +170,9 @@ class SGFS(Sampler):
         state.t += 1
 
     def _period(self, posterior) -> int:
-        return max(1, posterior.dim // 40) if self.refresh_every == "auto" else int(self.refresh_every)
+        if self.refresh_every != "auto":
+            return int(self.refresh_every)
+        return max(1, posterior.dim // 40) if self.covariance == "minibatch" else 1
 
     def _follow_alpha(self, state: State, posterior) -> None:
         """Rebuild when alpha moved by 1 %: a step with the old one in P and in W is as exact."""
@@ -195,7 +201,7 @@ class SGFS(Sampler):
         """Score covariance and model Fisher of one row, at the minibatch of one chain.
 
         The chains of a group take turns: their minibatches are equally good, and one at a time spreads
-        the average over more of the path. So do the rows of Eq. 25 (minibatches are sorted, the first
+        the average over more of the path. The row of Eq. 25 is drawn (minibatches are sorted, the first
         row is not any row).
         """
         chain = turn % len(state.theta)
@@ -203,7 +209,7 @@ class SGFS(Sampler):
         if self.covariance == "minibatch":
             noise = one.covariance(layout)
         else:
-            noise = one.single_row_covariance(layout, turn % one.n_rows)
+            noise = one.single_row_covariance(layout, int(state.noise.integers(one.n_rows)))
         if self._empirical:
             return noise, None
         its_rows = rows if isinstance(rows, slice) else rows[chain : chain + 1]
@@ -223,11 +229,19 @@ class SGFS(Sampler):
     def _factorise(self, state: State, posterior) -> None:
         memory = state.memory
         memory.alpha = value_at(self.alpha, state.t, "alpha")
-        if memory.alpha < 0:
-            raise ValueError(f"alpha must be at least 0, alpha({state.t}) is {memory.alpha}")
+        if not 0 <= memory.alpha <= 1e6:
+            raise ValueError(f"alpha must lie between 0 and 1e6, alpha({state.t}) is {memory.alpha}")
         P, W = self._operators(memory, posterior, state.rows)
-        memory.gain = P.inverse() * 2.0
-        memory.kick = None if W is None else W.cholesky()
+        try:
+            memory.gain = P.inverse() * 2.0
+            memory.kick = None if W is None else W.cholesky()
+        except np.linalg.LinAlgError as error:
+            if self.variant == "exact":
+                raise
+            raise ValueError(
+                'variant="paper" has no prior in P, which is singular where a direction has no data noise (constant or '
+                'duplicated columns, more than two classes); use variant="exact", or a number for B with alpha > 0'
+            ) from error
 
     def _operators(self, memory: _Memory, posterior, rows) -> tuple[Operator, Operator | None]:
         """P = curvature + noise + W, and W."""
@@ -267,7 +281,8 @@ class SGFS(Sampler):
 
     def _spectral_radius(self, state: State, posterior) -> float:
         """Of I - 2 P^-1 Lam with the whole curvature Lam, estimated from the Fisher of ten minibatches."""
-        fishers = [posterior.fisher(state.theta, state.rows.draw()) for _ in range(1 if state.rows.whole else 10)]
+        batches = [first_chain(state.rows.draw()) for _ in range(1 if state.rows.whole else 10)]
+        fishers = [posterior.fisher(state.theta[:1], rows) for rows in batches]
 
         def gain_curvature(v):
             Lam_v = posterior.prior_precision * v
@@ -277,6 +292,17 @@ class SGFS(Sampler):
 
         return largest_eigenvalue(gain_curvature, posterior.dim, np.random.default_rng(0)) - 1.0
 
+    def auto_burn_in(self, state: State) -> int:
+        """As `Sampler.auto_burn_in`, for the autocorrelation time (1 + alpha^2) N/n."""
+        return max(1000, math.ceil(10 * self._relative_time(state)))
+
+    def auto_thin(self, state: State) -> int:
+        """As `Sampler.auto_thin`."""
+        return max(1, round(self._relative_time(state) / 5))
+
+    def _relative_time(self, state: State) -> float:
+        return (1 + value_at(self.alpha, 0, "alpha") ** 2) * (state.rows.noise_factor + 1)
+
     def complaints(self, state: State) -> list[str]:
         if state.memory.radius < 1.0:
             return []
@@ -284,3 +310,7 @@ class SGFS(Sampler):
             f'SGFS(structure="{self.structure}") is unstable here: spectral radius {state.memory.radius:.2f} >= 1 at '
             f'alpha={state.memory.alpha:g}; raise alpha, or use structure="full"'
         ]
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.linalg import Dense, Diag, Operator, largest_eigenvalue
-from skbayes_sg.samplers.base import Sampler, State
+from skbayes_sg.samplers.base import Sampler, State, first_chain
 from skbayes_sg.samplers.schedules import Schedule, value_at
 
 
@@ -60,7 +60,7 @@ class SGLD(Sampler):
     step_size : float, callable or "auto", default="auto"
         eta_t, in units of a variance of theta; Welling & Teh's epsilon is 2 eta. "auto" is constant,
         0.2 / largest eigenvalue of P^(1/2) (curvature + gradient noise) P^(1/2), measured at the
-        start: variances at most about 10 % too large.
+        start and again after burn-in: stationary variances at most about 10 % too large.
     temperature : float or callable, default=1.0
         Samples posterior^(1 / temperature); 0 is stochastic gradient descent.
     preconditioner : None, "diag" or array of shape (D,) or (D, D), default=None
@@ -116,7 +116,7 @@ class SGLD(Sampler):
         if value_at(self.temperature, 0, "temperature") < 0:
             raise ValueError(f"temperature must be at least 0, got {self.temperature!r}")
         if self.clip is not None:
-            well_formed = isinstance(self.clip, tuple) and len(self.clip) == 2 and self.clip[0] in CLIPS
+            well_formed = isinstance(self.clip, tuple) and len(self.clip) == 2 and self.clip[0] in list(CLIPS)
             if not (well_formed and value_at(self.clip[1], 0, "clip") > 0):
                 raise ValueError(f"clip must be a pair (one of {sorted(CLIPS)}, positive threshold), got {self.clip!r}")
         if isinstance(self.preconditioner, str) and self.preconditioner != "diag":
@@ -125,7 +125,10 @@ class SGLD(Sampler):
             self._fixed_preconditioner(posterior.dim)
 
     def _fixed_preconditioner(self, dim: int) -> Operator:
-        P = np.asarray(self.preconditioner, dtype=np.float64)
+        try:
+            P = np.asarray(self.preconditioner, dtype=np.float64)
+        except (ValueError, TypeError):
+            raise ValueError(f"preconditioner must hold numbers, got {self.preconditioner!r}") from None
         if P.shape not in ((dim,), (dim, dim)):
             raise ValueError(f"preconditioner must have shape ({dim},) or ({dim}, {dim}), got {P.shape}")
         if not (P.ndim == 1 or np.array_equal(P, P.T)):
@@ -208,9 +211,9 @@ class SGLD(Sampler):
     def _stiffness(self, state: State, posterior) -> float:
         """Largest eigenvalue of P (curvature + gradient noise), from ten minibatches at the current point."""
         P, c, N = state.memory.preconditioner, state.rows.noise_factor, posterior.n_total
-        batches = [state.rows.draw() for _ in range(1 if state.rows.whole else 10)]
-        fishers = [posterior.fisher(state.theta, rows) for rows in batches]
-        scores = [posterior.scores(state.theta, rows) for rows in batches]
+        batches = [first_chain(state.rows.draw()) for _ in range(1 if state.rows.whole else 10)]
+        fishers = [posterior.fisher(state.theta[:1], rows) for rows in batches]
+        scores = [posterior.scores(state.theta[:1], rows) for rows in batches]
 
         def matvec(v: NDArray) -> NDArray:
             out = posterior.prior_precision * v
