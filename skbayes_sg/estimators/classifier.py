@@ -100,6 +100,38 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
                 raise ValueError(f"sample_weight or class_weight is too large for {X.dtype}; divide all by a constant")
         return Posterior(self.model_, X, self.model_.encode(codes, X.dtype), self._prior(), weight, n_total)
 
+    def fit(self, X, y, sample_weight=None):
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            float32 stays float32; sparse rows are made dense one minibatch at a time.
+        y : array-like of shape (n_rows,)
+            Labels, strings or numbers, of at least two classes.
+        sample_weight : array-like of shape (n_rows,), optional
+            Factor of each row's log likelihood; an integer weight is a repetition.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For impossible data or parameters, before any sampling.
+        FloatingPointError
+            If a chain diverges.
+        """
+        self._validate_run_length()
+        X, y = self._validate_data(X, y)
+        self.classes_ = self._classes_of(y)
+        posterior = self._bind(X, y, self._weights(y, sample_weight))
+        self._sample(posterior)
+        self._read_off(posterior)
+        self._stream, self.n_rows_seen_ = None, X.shape[0]
+        return self
+
     def partial_fit(self, X, y, classes=None, n_total: float | None = None):
         """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
 

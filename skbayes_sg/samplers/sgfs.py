@@ -53,10 +53,11 @@ class SGFS(Sampler):
     variant : {"exact", "paper"}, default="exact"
         "exact": the prior enters P once, the noise factor is that of the row scheme, and prior noise
         is injected, so that directions without data follow the prior. "paper": Algorithm 1 as
-        printed, P = gamma I_N + alpha^2 B with gamma = (n + N) / n; diverges under a strong prior.
+        printed, P = gamma I_N + alpha^2 B with gamma = (n + N) / n; diverges under a strong prior. To the
+        letter it goes with ``adapt="always"``, ``refresh_every=1`` and ``replace=True``.
     curvature : {"model", "empirical"}, default="model"
         "model": Fisher with the labels integrated out. "empirical": the score covariance serves as
-        curvature too, as in the paper; right only where the model is.
+        curvature too, as always in the paper's variant; right only where the model is.
     covariance : {"minibatch", "single_row"}, default="minibatch"
         Estimator of one row's score covariance: all rows of the minibatch, or one of them, at random
         (Mandt et al. Eq. 25, bias removed). The latter needs n times as many steps for the same precision:
