@@ -89,8 +89,8 @@ def _scaled_lbfgs(posterior, theta: NDArray) -> Mode:
     scale = 1.0 / np.sqrt(posterior.expand(theta, "diag").curvature.diagonal())
 
     def objective(u: NDArray) -> tuple[float, NDArray]:
-        point = posterior.expand((u * scale)[None], "diag")
-        return -point.log_prob, -point.gradient[0] * scale
+        value, gradient = posterior.slope((u * scale)[None])
+        return -value, -gradient[0] * scale
 
     result = minimize(objective, theta[0] / scale, jac=True, method="L-BFGS-B", options={"maxiter": 200})
     theta = (result.x * scale)[None]

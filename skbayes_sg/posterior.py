@@ -110,9 +110,8 @@ class Posterior:
 
     def scores(self, theta: NDArray, rows: Rows) -> Scores:
         """Weighted scores of the rows at each chain's theta."""
-        y = self.y[rows] if isinstance(rows, slice) else self.y.take(rows)
-        scores = self.model.scores(theta, self.take(rows), y)
-        return scores if self.sample_weight is None else scores.scaled(self.sample_weight[rows])
+        X, y, weight = self._load(rows)
+        return _weighted(self.model.scores(theta, X, y), weight)
 
     def gradient(self, theta: NDArray, scores: Scores) -> NDArray:
         """Unbiased estimate of grad log p(theta | data), (chains, D)."""
@@ -123,8 +122,8 @@ class Posterior:
 
     def fisher(self, theta: NDArray, rows: Rows) -> Scores:
         """Square root of the rows' model Fisher, weighted."""
-        fisher = self.model.fisher(theta, self.take(rows))
-        return fisher if self.sample_weight is None else fisher.scaled(np.sqrt(self.sample_weight[rows]))
+        X, _, weight = self._load(rows)
+        return _weighted(self.model.fisher(theta, X), None if weight is None else np.sqrt(weight))
 
     def information(self, theta: NDArray, rows: Rows, layout: Layout) -> Operator:
         """Estimate of the likelihood's model Fisher at all rows, without the prior."""
@@ -136,34 +135,61 @@ class Posterior:
         total = sum(self.scores(theta, block).total() for block in self._blocks(None))
         return total * (self.n_total / self.n_rows) - self.prior_precision * theta
 
-    def log_prob(self, theta: NDArray, rows: NDArray | None = None) -> NDArray:
-        """Log posterior up to a constant at each theta, (chains,); from all rows or scaled up from some."""
-        value = np.zeros(theta.shape[0])
-        for block in self._blocks(rows):
-            each = self.model.log_likelihood(theta, self.take(block), self.y[block])
-            weight = np.ones_like(each[0]) if self.sample_weight is None else self.sample_weight[block]
-            value += (each * weight).sum(axis=1, dtype=np.float64)
-        value *= self.n_total / (self.n_rows if rows is None else len(rows))
-        return value - 0.5 * (self.prior_precision * theta * theta).sum(axis=1)
+    def log_prob(self, theta: NDArray) -> NDArray:
+        """Log posterior of all rows up to a constant at each theta, (chains,)."""
+        value = np.zeros(len(theta))
+        for block in self._blocks(None):
+            X, y, weight = self._load(block)
+            value += _sum_rows(self.model.log_likelihood(theta, X, y), weight)
+        return value * (self.n_total / self.n_rows) - 0.5 * (self.prior_precision * theta * theta).sum(axis=1)
 
     def expand(self, theta: NDArray, layout: Layout, rows: NDArray | None = None) -> Expansion:
-        """Value, gradient and curvature at one theta (1, D) in a single pass over the rows."""
-        gradient = np.zeros((1, self.dim))
-        information: Operator | None = None
-        for block in self._blocks(rows):
-            gradient += self.scores(theta, block).total()
-            moment = self.fisher(theta, block).moment(layout)
-            information = moment if information is None else information + moment
+        """Value, gradient and curvature at one theta (1, D) in a single pass over all rows, or scaled up from some."""
+        value, gradient, information = self._pass(theta, rows, layout)
         assert information is not None
+        return Expansion(value, gradient, information + self.prior)
+
+    def slope(self, theta: NDArray) -> tuple[float, NDArray]:
+        """Value and gradient at one theta (1, D) in a single pass over all rows."""
+        return self._pass(theta, None, None)[:2]
+
+    def _pass(
+        self, theta: NDArray, rows: NDArray | None, layout: Layout | None
+    ) -> tuple[float, NDArray, Operator | None]:
+        """Log posterior, gradient, and Fisher information if a layout is given; each block is loaded once."""
+        value, gradient, information = 0.0, np.zeros((1, self.dim)), None
+        for block in self._blocks(rows):
+            X, y, weight = self._load(block)
+            value += float(_sum_rows(self.model.log_likelihood(theta, X, y), weight)[0])
+            gradient += _weighted(self.model.scores(theta, X, y), weight).total()
+            if layout is not None:
+                root = _weighted(self.model.fisher(theta, X), None if weight is None else np.sqrt(weight))
+                moment = root.moment(layout)
+                information = moment if information is None else information + moment
         scale = self.n_total / (self.n_rows if rows is None else len(rows))
-        return Expansion(
-            float(self.log_prob(theta, rows)[0]),
-            scale * gradient - self.prior_precision * theta,
-            information * scale + self.prior,
-        )
+        value = scale * value - 0.5 * float(np.sum(self.prior_precision * theta * theta))
+        gradient = scale * gradient - self.prior_precision * theta
+        return value, gradient, None if information is None else information * scale
+
+    def _load(self, rows: Rows) -> tuple[NDArray, NDArray, NDArray | None]:
+        """A block of X, y and weights."""
+        if isinstance(rows, slice):
+            weight = None if self.sample_weight is None else self.sample_weight[rows]
+            return self.take(rows), self.y[rows], weight
+        weight = None if self.sample_weight is None else self.sample_weight.take(rows)
+        return self.take(rows), self.y.take(rows), weight
 
     def _blocks(self, rows: NDArray | None) -> list[Rows]:
         """All rows, or the given ones, in pieces of a few megabytes."""
         row_bytes = self.X.dtype.itemsize * max(self.X.shape[1], self.dim)
         blocks = row_blocks(self.n_rows if rows is None else len(rows), row_bytes)
         return list(blocks) if rows is None else [rows[block] for block in blocks]
+
+
+def _weighted(scores: Scores, weight: NDArray | None) -> Scores:
+    return scores if weight is None else scores.scaled(weight)
+
+
+def _sum_rows(each: NDArray, weight: NDArray | None) -> NDArray:
+    """Sum over the rows of (chains, n), in float64."""
+    return (each if weight is None else each * weight).sum(axis=1, dtype=np.float64)
