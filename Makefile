@@ -21,6 +21,8 @@ lint: $(VENV)/lint
 
 bench: $(VENV)/bench
 	$(BIN)/python benchmarks/step_cost.py
+	$(BIN)/python benchmarks/few_rows.py
+	$(BIN)/python benchmarks/million_rows.py
 	$(BIN)/python benchmarks/ahn_logistic.py
 
 # one environment; a stamp for each extra that is in it

@@ -65,12 +65,9 @@ def run_chain(sampler: Sampler, posterior, state: State, *, n_draws: int, burn_i
     state = copy.deepcopy(state)
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
         if burn_in or state.t == 0:
+            # what was learnt far out must not count at the end
             done = 0
-            for until in (
-                burn_in // 8,
-                burn_in // 4,
-                burn_in // 2,
-            ):  # what was learnt far out must not count at the end
+            for until in (burn_in // 8, burn_in // 4, burn_in // 2):
                 _advance(sampler, posterior, state, until - done)
                 sampler.restart(state, posterior)
                 done = until

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-_BATCHES_AHEAD = 256  # drawing them in one call costs a fifth of 256 calls
+_BATCHES_AHEAD = 256  # drawn in one call: a call for each would cost more than the rows
 _MAX_INDICES = 1 << 18  # but never hold more than 2 MB of them
 
 

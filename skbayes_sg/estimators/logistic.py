@@ -15,8 +15,8 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGFS, Sampler
 
 FEW_ROWS = 5000
-"""Up to here all rows are cheapest: twice the effective draws per second of SGFS, equal at 10,000 x 50
-(benchmarks/few_rows.py)."""
+"""Up to here all rows are cheapest: 1.5 times the effective draws per second of SGFS, and exact; equal at
+10,000 x 50 (benchmarks/few_rows.py)."""
 
 
 class BayesianLogisticRegressionSGFS(BayesianClassifier):
@@ -38,7 +38,7 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
         Prior precision of the intercepts: a standard deviation of 10 logits.
     n_chains : int, default=8
         Independent chains. They advance in groups of up to four, in lock step: a step of four chains
-        costs little more than twice that of one.
+        costs two and a half times that of one (benchmarks/step_cost.py).
     n_draws : int, default=500
         Draws kept per chain by each `fit`.
     burn_in : int or "auto", default="auto"
