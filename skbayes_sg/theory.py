@@ -3,13 +3,19 @@
 Near a mode every sampler here is ``theta' = theta - K (Lam theta - xi)``: curvature Lam (D, D) of the
 negative log posterior, gradient noise xi of covariance M (D, D), preconditioner K. Sum units. All
 matrices are plain arrays; K may be a scalar, a vector (its diagonal) or a matrix.
+
+``discrete=True`` is the recursion itself, whose step is finite; ``discrete=False`` its limit in continuous
+time, the Ornstein-Uhlenbeck process of Mandt, Hoffman & Blei (2017), whose time unit is one step.
+"E7" is an erratum of the papers, by its number in MATH 4.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solve_continuous_lyapunov, solve_discrete_lyapunov
+from scipy.linalg import expm, solve_continuous_lyapunov, solve_discrete_lyapunov
 
 
 def noise_cov(I1: NDArray, N: float, n: int, replace: bool, injected: NDArray | float = 0.0) -> NDArray:
@@ -65,6 +71,54 @@ def spectral_radius(Lam: NDArray, K: ArrayLike) -> float:
     return float(np.abs(np.linalg.eigvals(np.eye(len(Lam)) - _matrix(K, len(Lam)) @ Lam)).max())
 
 
+def optimal_preconditioner(Lam: NDArray, M: NDArray, kind: str = "full") -> NDArray | float:
+    """Constant preconditioner K that brings the stationary law near the posterior (MATH 2, 3.4).
+
+    With P = Lam + M, in discrete time:
+
+    - "full": 2 P^-1, which has the posterior itself as stationary law, for any SPD Lam and M;
+    - "diag": 2 / P_kk, safe, not the optimal diagonal (E2);
+    - "scalar": 2 D / Tr P;
+    - "sqrt": h G^-1 with G = sqrt(diag M), h = 2 D / Tr(P G^-1).
+
+    Prefixed with "ou-", P = M: the formulas of Mandt et al. (Theorem 2, Corollary 1, Theorem 1, Appendix
+    E) for continuous time. They may be unstable in discrete time; `spectral_radius` tells.
+
+    Parameters
+    ----------
+    Lam, M : arrays of shape (D, D)
+    kind : str
+
+    Returns
+    -------
+    float for the scalar kinds, (D,) for "diag" and "sqrt", (D, D) for "full"
+
+    Raises
+    ------
+    ValueError
+        If the kind is not one of these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Lam = np.diag([1.0, 2.0])
+    >>> optimal_preconditioner(Lam, 9 * Lam, "diag").tolist()
+    [0.2, 0.1]
+    """
+    P = M if kind.startswith("ou-") else Lam + M
+    match kind.removeprefix("ou-"):
+        case "full":
+            return 2 * np.linalg.inv(P)
+        case "diag":
+            return 2 / P.diagonal()
+        case "scalar":
+            return 2 * len(P) / float(np.trace(P))
+        case "sqrt":
+            root = np.sqrt(M.diagonal())
+            return 2 * len(P) / np.sum(P.diagonal() / root) / root
+    raise ValueError(f'kind must be "full", "diag", "scalar" or "sqrt", with or without "ou-" before it, got {kind!r}')
+
+
 def kl_gauss(S0: NDArray, S1: NDArray, m0: NDArray | float = 0.0, m1: NDArray | float = 0.0) -> float:
     """KL(N(m0, S0) || N(m1, S1)) in nats."""
     ratio = np.linalg.solve(S1, S0)
@@ -78,19 +132,235 @@ def kl_stationary(Lam: NDArray, M: NDArray, K: ArrayLike, discrete: bool = True)
     return kl_gauss(stationary_cov(Lam, M, K, discrete), np.linalg.inv(Lam))
 
 
-def iat(Lam: NDArray, K: ArrayLike, Sigma: NDArray) -> NDArray:
-    """Integrated autocorrelation time of each coordinate, in steps: 2 diag((K Lam)^-1 Sigma) / diag(Sigma) - 1."""
+def ou_autocov(Lam: NDArray, K: ArrayLike, Sigma: NDArray, lag: float, discrete: bool = True) -> NDArray:
+    """Stationary E[theta(t + lag) theta(t)^T] = F^lag Sigma, or exp(-lag K Lam) Sigma in continuous time."""
     K = _matrix(K, len(Lam))
-    return 2 * np.linalg.solve(K @ Lam, Sigma).diagonal() / Sigma.diagonal() - 1
+    if not discrete:
+        return expm(-lag * K @ Lam) @ Sigma
+    return np.linalg.matrix_power(np.eye(len(Lam)) - K @ Lam, int(lag)) @ Sigma
 
 
-def sgld_cov(Lam: NDArray, M: NDArray, step_size: float, temperature: float = 1.0, P: ArrayLike = 1.0) -> NDArray:
-    """Stationary covariance of SGLD at a constant step (Mandt et al. Eq. 34 as corrected, E3; discrete time).
+def iat(Lam: NDArray, K: ArrayLike, Sigma: NDArray, discrete: bool = True) -> NDArray:
+    """Integrated autocorrelation time of each coordinate, in steps.
 
-    With eta = `step_size`: K = eta P and W = (2 temperature / eta) P^-1.
+    ``2 diag((K Lam)^-1 Sigma) / diag(Sigma) - 1``; in continuous time without the -1.
+    """
+    K = _matrix(K, len(Lam))
+    return 2 * np.linalg.solve(K @ Lam, Sigma).diagonal() / Sigma.diagonal() - (1 if discrete else 0)
+
+
+def sgld_cov(
+    Lam: NDArray,
+    M: NDArray,
+    step_size: float,
+    temperature: float = 1.0,
+    P: ArrayLike = 1.0,
+    discrete: bool = True,
+) -> NDArray:
+    """Stationary covariance of SGLD at a constant step (Mandt et al. Eq. 34, corrected).
+
+    With eta = `step_size`: K = eta P and W = (2 temperature / eta) P^-1. In continuous time, with
+    eps = 2 eta and P = I: ``(1/2)(Lam Sigma + Sigma Lam) = I + (eps / 4) M``; the paper prints eps / 2 (E3).
+
+    Raises
+    ------
+    ValueError
+        If the step is unstable, eta >= 2 / largest eigenvalue of P Lam.
     """
     P = _matrix(P, len(Lam))
-    return stationary_cov(Lam, M + (2 * temperature / step_size) * np.linalg.inv(P), step_size * P)
+    return stationary_cov(Lam, M + (2 * temperature / step_size) * np.linalg.inv(P), step_size * P, discrete)
+
+
+def momentum_cov(Lam: NDArray, M: NDArray, K: ArrayLike, damping: float, discrete: bool = True) -> NDArray:
+    """Stationary covariance of theta under SGD with momentum (Mandt et al. section 3.3).
+
+    ``v' = (1 - damping) v - K (Lam theta - xi)``, ``theta' = theta + v'``, solved for (theta, v) together.
+    The paper's Eq. 31 leaves out a commutator and holds only where Lam and M commute (E7). With
+    K = 2 (M / damping + Lam / (2 - damping))^-1 the result is Lam^-1 for any Lam and M.
+
+    Parameters
+    ----------
+    Lam, M : arrays of shape (D, D)
+    K : scalar, (D,) or (D, D)
+        The paper's eps / N.
+    damping : float
+        mu, in (0, 1]; 1 is SGD without momentum.
+
+    Raises
+    ------
+    ValueError
+        If the recursion is unstable: for a scalar step h, unless h * eig(Lam) < 2 (2 - damping).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> momentum_cov(np.array([[2.0]]), np.array([[3.0]]), 0.3, 0.2).round(12).tolist()
+    [[1.35]]
+    """
+    dim = len(Lam)
+    K = _matrix(K, dim)
+    noise = K @ M @ K.T
+    if discrete:
+        F = _momentum_matrix(Lam, K, damping)
+        radius = np.abs(np.linalg.eigvals(F)).max()
+        if radius >= 1:
+            raise ValueError(f"unstable: the spectral radius with momentum is {radius:.3f}; take a smaller step")
+        return solve_discrete_lyapunov(F, np.tile(noise, (2, 2)))[:dim, :dim]
+    drift = np.block([[np.zeros((dim, dim)), -np.eye(dim)], [K @ Lam, damping * np.eye(dim)]])
+    if np.linalg.eigvals(drift).real.min() <= 0:
+        raise ValueError("unstable: the drift has an eigenvalue that is not positive")
+    blank = np.zeros((dim, dim))
+    return solve_continuous_lyapunov(drift, np.block([[blank, blank], [blank, noise]]))[:dim, :dim]
+
+
+def momentum_radius(Lam: NDArray, K: ArrayLike, damping: float) -> float:
+    """Spectral radius of the recursion of (theta, v): below 1 it forgets where it began."""
+    return float(np.abs(np.linalg.eigvals(_momentum_matrix(Lam, _matrix(K, len(Lam)), damping))).max())
+
+
+def _momentum_matrix(Lam: NDArray, K: NDArray, damping: float) -> NDArray:
+    eye = np.eye(len(Lam))
+    return np.block([[eye - K @ Lam, (1 - damping) * eye], [-K @ Lam, (1 - damping) * eye]])
+
+
+def iasg_cov(Lam: NDArray, M: NDArray, K: ArrayLike, T: int, discrete: bool = True) -> NDArray:
+    """Covariance of the average of T successive stationary iterates (Mandt et al. Eq. 45, for any Lam, M, K).
+
+    ``(1/T^2) [T Sigma + sum_{k=1}^{T-1} (T - k)(F^k Sigma + Sigma F^Tk)]``, by its closed sum. For large
+    T it is Lam^-1 M Lam^-1 / T, which is Lam^-1 only where M = T Lam: the right model, a negligible
+    prior, and T the noise factor (N/n, or N/n - 1 without replacement; MATH 3.6).
+
+    Raises
+    ------
+    ValueError
+        If the recursion is unstable, or T < 1.
+    """
+    if T < 1:
+        raise ValueError(f"T must be at least 1 iterate, got {T}")
+    K = _matrix(K, len(Lam))
+    Sigma = stationary_cov(Lam, M, K, discrete)
+    B, eye = K @ Lam, np.eye(len(Lam))
+    inverse = np.linalg.inv(B)
+    if discrete:
+        F = eye - B
+        decayed = F @ inverse @ (eye - np.linalg.matrix_power(F, int(T)))
+        half = inverse @ (T * eye - decayed) - T / 2 * eye  # half of the k = 0 term belongs to each side
+    else:
+        half = inverse @ (T * eye - inverse @ (eye - expm(-T * B)))
+    both = half @ Sigma
+    return (both + both.T) / T**2
+
+
+def iasg_error(x: ArrayLike) -> NDArray:
+    """Relative error (e^-x - 1) / x of an averaged variance, x = step * eigenvalue * T (Mandt et al. Eq. 46, E8).
+
+    Negative: the variance is underestimated. -1/x for large x.
+    """
+    x = np.asarray(x, dtype=float)
+    return np.divide(np.expm1(-x), x, out=np.full_like(x, -1.0), where=x != 0)
+
+
+def iasg_feasible(N: float, n: float, eigs: ArrayLike, c: float = 10.0) -> bool:
+    """Whether one scalar step can serve all eigenvalues: 2 / c > (n / N) largest / smallest (Mandt et al. Eq. 47).
+
+    `c` is the x of `iasg_error` wanted in the slowest direction.
+    """
+    eigs = np.asarray(eigs, dtype=float)
+    return bool(2 / c > n / N * eigs.max() / eigs.min())
+
+
+def lsq_noise(
+    X: NDArray,
+    y: NDArray,
+    law: Callable[[NDArray, NDArray], NDArray],
+    n: int,
+    replace: bool,
+    noise_variance: float = 1.0,
+    prior_precision: ArrayLike = 1.0,
+) -> tuple[NDArray, NDArray]:
+    """Curvature and mean gradient noise of linear regression, whose noise grows with the distance from the mode.
+
+    The scores of a row are ``(y_i - x_i . theta) x_i / noise_variance``, so at theta = mode + delta the
+    noise is M0 plus that of ``x_i x_i . delta``. In the mean over the stationary law it depends on the covariance
+    of that law, and that law on it: a linear equation, solved by iteration.
+
+    Parameters
+    ----------
+    X : array of shape (N, D)
+    y : array of shape (N,)
+    law : callable
+        Stationary covariance of theta from Lam and M, such as ``lambda Lam, M: stationary_cov(Lam, M, K)``.
+    n, replace :
+        Rows per minibatch, drawn with replacement or not.
+    noise_variance : float
+    prior_precision : float or (D,)
+
+    Returns
+    -------
+    Lam, M : arrays of shape (D, D)
+        Under these `law` and the functions of this module are exact.
+
+    Raises
+    ------
+    ValueError
+        If the mean or the variance of the recursion diverges.
+    """
+    N, D = X.shape
+    Lam = X.T @ X / noise_variance + np.diag(np.broadcast_to(prior_precision, D))
+    residual = y - X @ np.linalg.solve(Lam, X.T @ y / noise_variance)
+    # covariance of the minibatch gradient over that of a row, exactly: (N^2 / n)(1 - 1/N) or (N^2 / n)(1 - n/N)
+    factor = (N * N / n) * (1 - (1 if replace else n) / N)
+
+    def noise(weights: NDArray, mean: NDArray) -> NDArray:
+        return factor / (N - 1) * ((X * weights[:, None]).T @ X / noise_variance**2 - N * mean)
+
+    gbar = X.T @ residual / (noise_variance * N)
+    fixed = noise(residual**2, np.outer(gbar, gbar))
+    H = X.T @ X / (noise_variance * N)
+    M = fixed
+    for _ in range(500):
+        Sigma = law(Lam, M)
+        spread = np.einsum("ij,ij->i", X @ Sigma, X)
+        previous, M = M, fixed + noise(spread, H @ Sigma @ H)
+        if np.abs(M - previous).max() < 1e-13 * np.abs(M).max():
+            return Lam, M
+        if np.abs(M).max() > 1e12 * np.abs(fixed).max():
+            break
+    raise ValueError("unstable: the variance diverges, as gradient noise grows with it; take a smaller step")
+
+
+def lsq_cov(
+    X: NDArray,
+    y: NDArray,
+    K: ArrayLike,
+    n: int,
+    replace: bool,
+    noise_variance: float = 1.0,
+    prior_precision: ArrayLike = 1.0,
+    injected: NDArray | float = 0.0,
+) -> NDArray:
+    """Exact stationary covariance on linear regression of ``theta += K (gradient + eta)``, eta ~ N(0, injected).
+
+    `stationary_cov` under the curvature and noise of `lsq_noise`, whose parameters see.
+    """
+
+    def law(Lam: NDArray, M: NDArray) -> NDArray:
+        return stationary_cov(Lam, M + injected, K)
+
+    return law(*lsq_noise(X, y, law, n, replace, noise_variance, prior_precision))
+
+
+def gaussian_regime(R: float, se: float) -> bool:
+    """Whether a Stein (virial) ratio R of standard error `se` is 1 within max(0.02, 3 se) (MATH 6)."""
+    return abs(R - 1.0) <= max(0.02, 3 * se)
+
+
+def cv_gain(N: float, n: float, D: int, w: float = 1.0) -> float:
+    """Effective draws per pass of SGFS with control variates, N / (2 n w + 2 kappa) with kappa = D + 1 (MATH 9).
+
+    Without them it is about 1 for every minibatch sampler (Mandt et al. section 5.2).
+    """
+    return N / (2 * n * w + 2 * (D + 1))
 
 
 def _matrix(K: ArrayLike, dim: int) -> NDArray:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize, minimize_scalar
 
 from skbayes_sg import theory
 
@@ -93,3 +94,211 @@ def test_noise_cov_and_kl():
     assert theory.kl_gauss(S, S) == pytest.approx(0.0)
     assert theory.kl_gauss(S, S, m1=np.array([1.0, 2.0])) == pytest.approx(1.0)
     assert theory.kl_gauss(2 * S, S) == pytest.approx(1 - np.log(2))
+
+
+# -- preconditioners ---------------------------------------------------------------------------------
+
+
+def test_optimal_preconditioners_are_those_of_the_papers(matrices):
+    Lam, M, _ = matrices
+    P = Lam + M
+    np.testing.assert_allclose(theory.optimal_preconditioner(Lam, M, "full"), 2 * np.linalg.inv(P))
+    np.testing.assert_allclose(theory.optimal_preconditioner(Lam, M, "diag"), 2 / P.diagonal())
+    assert theory.optimal_preconditioner(Lam, M, "scalar") == pytest.approx(10 / np.trace(P))
+    np.testing.assert_allclose(theory.optimal_preconditioner(Lam, M, "ou-full"), 2 * np.linalg.inv(M))
+    np.testing.assert_allclose(theory.optimal_preconditioner(Lam, M, "ou-diag"), 2 / M.diagonal())
+    assert theory.optimal_preconditioner(Lam, M, "ou-scalar") == pytest.approx(10 / np.trace(M))
+    G = np.sqrt(M.diagonal())
+    np.testing.assert_allclose(theory.optimal_preconditioner(Lam, M, "ou-sqrt"), 10 / np.trace(M / G) / G)
+    with pytest.raises(ValueError, match='kind must be "full"'):
+        theory.optimal_preconditioner(Lam, M, "best")
+
+
+def test_mandt_theorem_1_is_the_best_scalar_in_continuous_time(matrices):
+    Lam, M, _ = matrices
+    best = minimize_scalar(lambda s: theory.kl_stationary(Lam, M, np.exp(s), discrete=False), bounds=(-9, 0)).fun
+    K = theory.optimal_preconditioner(Lam, M, "ou-scalar")
+    assert theory.kl_stationary(Lam, M, K, discrete=False) == pytest.approx(best, abs=1e-4)
+
+
+def test_mandt_appendix_e_is_the_best_scale_of_its_preconditioner(matrices):
+    Lam, M, _ = matrices
+    G = np.sqrt(M.diagonal())
+    best = minimize_scalar(lambda s: theory.kl_stationary(Lam, M, np.exp(s) / G, discrete=False), bounds=(-9, 3)).fun
+    K = theory.optimal_preconditioner(Lam, M, "ou-sqrt")
+    assert theory.kl_stationary(Lam, M, K, discrete=False) == pytest.approx(best, abs=1e-4)
+
+
+def test_mandt_corollary_1_is_not_the_best_diagonal(matrices):
+    """Erratum E2: a search finds a better one."""
+    Lam, M, _ = matrices
+    K = theory.optimal_preconditioner(Lam, M, "ou-diag")
+    found = minimize(lambda s: theory.kl_stationary(Lam, M, np.exp(s), discrete=False), np.log(K), method="BFGS").fun
+    assert found < theory.kl_stationary(Lam, M, K, discrete=False) - 0.01
+
+
+def test_scalar_steps_at_large_minibatches():
+    """S/N = .3, condition 30: Theorem 1, 2 D / Tr(M + Lam) and the optimum (MATH 7.1)."""
+    Lam = np.diag(np.geomspace(1, 30, 6))
+    M = Lam / 0.3
+    for kind, kl in [("ou-scalar", 14.98), ("scalar", 3.94)]:
+        K = theory.optimal_preconditioner(Lam, M, kind)
+        assert theory.kl_stationary(Lam, M, K) == pytest.approx(kl, abs=0.005)
+    best = minimize_scalar(lambda s: theory.kl_stationary(Lam, M, np.exp(s)), bounds=(-6, np.log(2 / 30) - 1e-9)).fun
+    assert best == pytest.approx(2.59, abs=0.005)
+
+
+def test_theorem_2_may_be_unstable_and_says_so():
+    """A != C at S/N >= .2 (MATH 7.1)."""
+    rng = np.random.default_rng(5)
+    Lam, M = spd(rng, 5, 50), spd(rng, 5, 30) / 0.2
+    with pytest.raises(ValueError, match="unstable"):
+        theory.kl_stationary(Lam, M, theory.optimal_preconditioner(Lam, M, "ou-full"))
+
+
+# -- momentum ----------------------------------------------------------------------------------------
+
+
+def test_momentum_in_one_dimension():
+    lam, m, h, mu = 2.0, 3.0, 0.3, 0.2
+    assert theory.momentum_cov(np.array([[lam]]), np.array([[m]]), h, mu)[0, 0] == pytest.approx(1.35, abs=1e-12)
+    continuous = theory.momentum_cov(np.array([[lam]]), np.array([[m]]), h, mu, discrete=False)[0, 0]
+    assert continuous == pytest.approx(h * m / (2 * mu * lam))
+    stable, unstable = (np.array([[2 * (2 - mu) / h * factor]]) for factor in (0.99, 1.01))
+    assert theory.momentum_radius(stable, h, mu) < 1 <= theory.momentum_radius(unstable, h, mu)
+    with pytest.raises(ValueError, match="spectral radius with momentum"):
+        theory.momentum_cov(unstable, np.eye(1), h, mu)
+
+
+def test_mandt_eq_31_lacks_a_commutator(matrices):
+    """Erratum E7: exact once (h / (2 mu^2)) [Lam, [Sigma, Lam]] stands on its right side, and wrong without it."""
+    Lam, M, _ = matrices
+    h, mu = 0.3 * 0.2 / 50, 0.2
+    Sigma = theory.momentum_cov(Lam, M, h, mu, discrete=False)
+
+    def commute(a, b):
+        return a @ b - b @ a
+
+    printed = Lam @ Sigma + Sigma @ Lam - h / mu * M
+    corrected = printed - h / (2 * mu**2) * commute(Lam, commute(Sigma, Lam))
+    scale = np.abs(h / mu * M).max()
+    assert np.abs(corrected).max() / scale < 1e-12
+    assert np.abs(printed).max() / scale > 1e-3
+
+
+def test_momentum_of_one_is_no_momentum(matrices):
+    Lam, M, _ = matrices
+    K = 0.3 * theory.optimal_preconditioner(Lam, M, "diag")
+    np.testing.assert_allclose(theory.momentum_cov(Lam, M, K, 1.0), theory.stationary_cov(Lam, M, K), atol=1e-12)
+
+
+def test_a_preconditioner_that_is_exact_with_momentum(matrices):
+    Lam, M, _ = matrices
+    for mu in (0.05, 0.3, 1.0):
+        K = 2 * np.linalg.inv(M / mu + Lam / (2 - mu))
+        assert theory.kl_gauss(theory.momentum_cov(Lam, M, K, mu), np.linalg.inv(Lam)) < 1e-10
+
+
+# -- averages ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("x", "ou", "discrete"), [(5, 0.80135, 0.80140), (10, 0.9, 0.90005), (20, 0.95, 0.95005)])
+def test_averaged_variance_of_one_pass(x, ou, discrete):
+    """A = C, 10,000 iterates: 1 + (e^-x - 1) / x (Mandt et al. Eq. 45, 46)."""
+    T, lam = 10_000, np.eye(1)
+    h = x / T
+    assert theory.iasg_cov(lam, T * lam, h, T, discrete=False)[0, 0] == pytest.approx(ou, abs=1e-5)
+    assert theory.iasg_cov(lam, T * lam, h, T)[0, 0] == pytest.approx(discrete, abs=1e-5)
+    assert 1 + theory.iasg_error(x) == pytest.approx(ou, abs=1e-5)
+
+
+def test_averaged_covariance_is_the_sum_it_closes(matrices):
+    Lam, M, W = matrices
+    K = 0.02 * W / 7
+    Sigma, F = theory.stationary_cov(Lam, M, K), np.eye(5) - K @ Lam
+    for T in (1, 2, 9):
+        total = T * Sigma
+        for k in range(1, T):
+            lagged = (T - k) * np.linalg.matrix_power(F, k) @ Sigma
+            total = total + lagged + lagged.T
+        np.testing.assert_allclose(theory.iasg_cov(Lam, M, K, T), total / T**2, atol=1e-10)
+    sandwich = np.linalg.solve(Lam, np.linalg.solve(Lam, M).T)
+    np.testing.assert_allclose(1e5 * theory.iasg_cov(Lam, M, 0.01, 10**5), sandwich, rtol=0.01, atol=1e-3)
+    with pytest.raises(ValueError, match="T must be at least 1"):
+        theory.iasg_cov(Lam, M, K, 0)
+
+
+def test_averaging_error_and_feasibility():
+    assert theory.iasg_error(0.0) == -1
+    np.testing.assert_allclose(theory.iasg_error([1e-9, 100.0]), [-1, -0.01], atol=1e-8)
+    assert theory.iasg_feasible(10_000, 10, [1.0, 100.0])  # (n/N) cond = .1 < 2/10
+    assert not theory.iasg_feasible(10_000, 10, [1.0, 300.0])
+
+
+# -- autocovariance ----------------------------------------------------------------------------------
+
+
+def test_autocovariance_and_time_in_both_clocks(matrices):
+    """The time is the sum, or the integral, of the autocorrelation over all lags."""
+    Lam, M, _ = matrices
+    K = 0.02
+    for discrete, lags in [(True, np.arange(1, 4000)), (False, np.arange(0, 400, 0.05))]:
+        Sigma = theory.stationary_cov(Lam, M, K, discrete)
+        each = np.array([theory.ou_autocov(Lam, K, Sigma, lag, discrete).diagonal() for lag in lags])
+        rho = each / Sigma.diagonal()
+        total = 1 + 2 * rho.sum(axis=0) if discrete else 2 * np.trapezoid(rho, lags, axis=0)
+        np.testing.assert_allclose(theory.iat(Lam, K, Sigma, discrete), total, rtol=1e-3)
+
+
+# -- linear regression -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def least_squares():
+    """N = 1000, D = 5, the model right, prior precision 1 (MATH 7.2)."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 5))
+    y = X @ rng.standard_normal(5) + rng.standard_normal(1000)
+    Lam = X.T @ X + np.eye(5)
+    scores = X * (y - X @ np.linalg.solve(Lam, X.T @ y))[:, None]
+    return X, y, Lam, np.cov(scores.T)
+
+
+@pytest.mark.parametrize(("share", "ratio"), [(0.05, 1.059), (0.1, 1.118), (0.2, 1.257), (0.5, 2.017)])
+def test_theorem_2_on_real_minibatches(least_squares, share, ratio):
+    """2 M^-1 with replacement, against the figures of MATH 7.2, which are of another draw of the data."""
+    X, y, Lam, I1 = least_squares
+    n = int(1000 * share)
+    K = theory.optimal_preconditioner(Lam, theory.noise_cov(I1, 1000, n, replace=True), "ou-full")
+    found = np.trace(Lam @ theory.lsq_cov(X, y, K, n, replace=True)) / 5
+    assert found == pytest.approx(ratio, rel=0.1)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2, 0.5])
+@pytest.mark.parametrize("replace", [True, False])
+def test_the_posterior_mean_of_the_noise_makes_it_exact(least_squares, share, replace):
+    """2 (Lam + Mbar + W)^-1 with Mbar the mean noise over the posterior, for every n and W (MATH 2)."""
+    X, y, Lam, _ = least_squares
+    n = int(1000 * share)
+    _, M = theory.lsq_noise(X, y, lambda Lam, M: np.linalg.inv(Lam), n, replace)
+    for W in (0 * Lam, 4 * Lam):
+        K = 2 * np.linalg.inv(Lam + M + W)
+        assert np.trace(Lam @ theory.lsq_cov(X, y, K, n, replace, injected=W)) / 5 == pytest.approx(1.0, abs=1e-10)
+        if not replace:  # the factor of the other row scheme: 1 - n/N of the variance, or so
+            wrong = 2 * np.linalg.inv(Lam + theory.lsq_noise(X, y, lambda L, M: np.linalg.inv(L), n, True)[1])
+            if W.max() == 0:
+                found = np.trace(Lam @ theory.lsq_cov(X, y, wrong, n, False)) / 5
+                assert found == pytest.approx(1 - share, abs=0.015)
+
+
+def test_variance_that_feeds_on_itself_is_reported(least_squares):
+    X, y, Lam, _ = least_squares
+    with pytest.raises(ValueError, match="unstable"):
+        theory.lsq_cov(X, y, 1.9 * np.linalg.inv(Lam), 2, replace=True)
+
+
+def test_small_rules():
+    assert theory.gaussian_regime(1.015, 0.001)
+    assert theory.gaussian_regime(1.05, 0.02)
+    assert not theory.gaussian_regime(0.95, 0.01)
+    assert theory.cv_gain(10_000, 50, 51) == pytest.approx(10_000 / 204)
