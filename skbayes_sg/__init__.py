@@ -1,8 +1,8 @@
 """Bayesian posteriors from minibatches, behind the scikit-learn API."""
 
 from skbayes_sg import diagnostics, theory
-from skbayes_sg.estimators import BayesianLogisticRegressionSGFS
+from skbayes_sg.estimators import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
 
 __version__ = "0.1.0"
 
-__all__ = ["BayesianLogisticRegressionSGFS", "diagnostics", "theory"]
+__all__ = ["BayesianLinearRegressionSGFS", "BayesianLogisticRegressionSGFS", "diagnostics", "theory"]

@@ -1,4 +1,4 @@
-"""A model bound to data, weights and a Gaussian prior."""
+"""A model bound to data, weights and a prior."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from skbayes_sg.linalg import Diag, Layout, Operator
+from skbayes_sg.linalg import Layout, Operator
 from skbayes_sg.rows import Minibatches, row_blocks
 from skbayes_sg.scores import Scores
 
@@ -30,7 +30,7 @@ class Expansion(NamedTuple):
 
 
 class Posterior:
-    """log p(theta | data) = sum_i w_i log p(y_i | x_i, theta) - 0.5 sum_k lam_k theta_k^2 + const.
+    """log p(theta | data) = sum_i w_i log p(y_i | x_i, theta) + log prior(theta) + const.
 
     Sum units throughout (MATH 1): the likelihood is that of all rows, the prior enters once. A
     sampler asks it for the scores of a minibatch and turns them into a gradient; which estimator of
@@ -44,7 +44,8 @@ class Posterior:
     y : array of shape (n_rows,)
         In the model's own coding.
     prior_precision : float or array of shape (dim,)
-        Precision of the Gaussian prior of each parameter, in 1 / parameter^2; mean zero.
+        Precision of the prior of each parameter, in 1 / parameter^2, of which the model makes its
+        prior: by default -0.5 sum_k prior_precision_k theta_k^2.
     sample_weight : array of shape (n_rows,), optional
         Factor of each row's log likelihood: an integer weight is a repetition.
     n_total : float, optional
@@ -71,6 +72,7 @@ class Posterior:
             self.X = np.asarray(X)  # a memmap stays on disk, without the cost of its subclass
         self.y = y
         self.prior_precision = np.full(model.dim, prior_precision, dtype=np.float64)
+        self.prior = model.prior(self.prior_precision)
         self.sample_weight = sample_weight
         self.n_rows: int = X.shape[0]
         self.n_total = float(self.n_rows if n_total is None else n_total)
@@ -79,15 +81,11 @@ class Posterior:
     def dim(self) -> int:
         return self.model.dim
 
-    @property
-    def prior(self) -> Diag:
-        """The prior precision as an operator."""
-        return Diag(self.prior_precision)
-
     def with_prior(self, prior_precision: ArrayLike) -> Posterior:
         """The same data under another prior."""
         other = copy.copy(self)
         other.prior_precision = np.full(self.dim, prior_precision, dtype=np.float64)
+        other.prior = self.model.prior(other.prior_precision)
         return other
 
     def minibatches(self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int) -> Minibatches:
@@ -117,7 +115,7 @@ class Posterior:
         """Unbiased estimate of grad log p(theta | data), (chains, D)."""
         gradient = scores.total()
         gradient *= self.n_total / scores.n_rows
-        gradient -= self.prior_precision * theta
+        gradient += self.prior.gradient(theta)
         return gradient
 
     def fisher(self, theta: NDArray, rows: Rows) -> Scores:
@@ -130,10 +128,23 @@ class Posterior:
         fisher = self.fisher(theta, rows)
         return fisher.moment(layout) * (self.n_total / fisher.n_rows)
 
+    def curvature(self, theta: NDArray, rows: Rows, layout: Layout) -> Operator:
+        """Estimate of minus the expected Hessian of the log posterior: model Fisher and prior."""
+        return self.information(theta, rows, layout) + self.prior.curvature(theta)
+
+    def score_covariance(self, theta: NDArray) -> NDArray:
+        """I1, the covariance of one row's score over all rows (divisor n - 1), at one theta (1, D): (D, D)."""
+        total, moment = np.zeros(self.dim), np.zeros((self.dim, self.dim))
+        for block in self._blocks(None):
+            scores = self.scores(theta, block)
+            total += scores.total()[0]
+            moment += scores.moment("full").dense()
+        return (moment - np.outer(total, total) / self.n_rows) / (self.n_rows - 1)
+
     def full_gradient(self, theta: NDArray) -> NDArray:
         """Gradient of the log posterior from all rows, (chains, D)."""
         total = sum(self.scores(theta, block).total() for block in self._blocks(None))
-        return total * (self.n_total / self.n_rows) - self.prior_precision * theta
+        return total * (self.n_total / self.n_rows) + self.prior.gradient(theta)
 
     def log_prob(self, theta: NDArray) -> NDArray:
         """Log posterior of all rows up to a constant at each theta, (chains,)."""
@@ -141,13 +152,13 @@ class Posterior:
         for block in self._blocks(None):
             X, y, weight = self._load(block)
             value += _sum_rows(self.model.log_likelihood(theta, X, y), weight)
-        return value * (self.n_total / self.n_rows) - 0.5 * (self.prior_precision * theta * theta).sum(axis=1)
+        return value * (self.n_total / self.n_rows) + self.prior.log_density(theta)
 
     def expand(self, theta: NDArray, layout: Layout, rows: NDArray | None = None) -> Expansion:
         """Value, gradient and curvature at one theta (1, D) in a single pass over all rows, or scaled up from some."""
         value, gradient, information = self._pass(theta, rows, layout)
         assert information is not None
-        return Expansion(value, gradient, information + self.prior)
+        return Expansion(value, gradient, information + self.prior.curvature(theta))
 
     def slope(self, theta: NDArray) -> tuple[float, NDArray]:
         """Value and gradient at one theta (1, D) in a single pass over all rows."""
@@ -167,8 +178,8 @@ class Posterior:
                 moment = root.moment(layout)
                 information = moment if information is None else information + moment
         scale = self.n_total / (self.n_rows if rows is None else len(rows))
-        value = scale * value - 0.5 * float(np.sum(self.prior_precision * theta * theta))
-        gradient = scale * gradient - self.prior_precision * theta
+        value = scale * value + float(self.prior.log_density(theta)[0])
+        gradient = scale * gradient + self.prior.gradient(theta)
         return value, gradient, None if information is None else information * scale
 
     def _load(self, rows: Rows) -> tuple[NDArray, NDArray, NDArray | None]:

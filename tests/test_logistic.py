@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from skbayes_sg import BayesianLogisticRegressionSGFS
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import HMC, SGFS, SGLD, PolynomialDecay
+from skbayes_sg.samplers import HMC, SGD, SGFS, SGLD, ConstantSGD, PolynomialDecay
 
 BLR = BayesianLogisticRegressionSGFS
 SHORT = {"n_chains": 2, "n_draws": 60, "burn_in": 40, "random_state": 0}
@@ -340,7 +340,13 @@ def test_breast_cancer_as_it_comes_and_scaled(scaled):
 def test_divergence_raises(binary):
     X, y = binary
     with pytest.raises(FloatingPointError, match=r"SGLD.*diverged.*lower step_size"):
-        BLR(SGLD(step_size=10.0), prior_precision=10.0, **SHORT).fit(X, y)
+        BLR(SGLD(step_size=lambda t: 10.0), prior_precision=10.0, **SHORT).fit(X, y)
+
+
+@pytest.mark.parametrize("sampler", [SGLD(step_size=10.0), SGD(step_size=10.0), ConstantSGD("scalar", step_size=10.0)])
+def test_an_unstable_constant_step_is_refused_with_its_radius_and_the_remedy(binary, sampler):
+    with pytest.raises(ValueError, match=r"spectral radius of its step is \d.*, not below 1; .*step_size"):
+        BLR(sampler, prior_precision=10.0, **SHORT).fit(*binary)
 
 
 # -- bad input ---------------------------------------------------------------------------------------
@@ -482,7 +488,7 @@ def test_partial_fit_says_what_it_is_doing(binary):
         model.partial_fit(X[:1], y[:1])
     with pytest.raises(ValueError, match="not among the classes"):
         model.partial_fit(X, np.where(y == "no", "maybe", y))
-    with pytest.raises(ValueError, match="HMC needs all rows at once"):
+    with pytest.raises(ValueError, match="HMC needs rows that it can draw again"):
         BLR("hmc").partial_fit(X, y, classes=["no", "yes"])
     with pytest.raises(ValueError, match="SGLD needs a step_size"):
         BLR("sgld").partial_fit(X, y, classes=["no", "yes"])

@@ -2,26 +2,44 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import expit, softmax
 
-from skbayes_sg.models import Softmax
+from skbayes_sg.models import Linear, Softmax
 
 RNG = np.random.default_rng(0)
-MODELS = {
+CLASSIFIERS = {
     "binary": Softmax(3, 2),
     "binary without intercept": Softmax(3, 2, fit_intercept=False),
     "three classes": Softmax(3, 3),
     "three classes without intercept": Softmax(3, 3, fit_intercept=False),
 }
+MODELS = CLASSIFIERS | {
+    "linear": Linear(3, noise_variance=0.7),
+    "linear, noise sampled": Linear(3),
+    "linear, noise sampled, without intercept": Linear(3, fit_intercept=False),
+}
 MODEL = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+CLASSIFIER = pytest.mark.parametrize("model", CLASSIFIERS.values(), ids=CLASSIFIERS)
 
 
 def data(model, n=7, chains=None):
     shape = (n,) if chains is None else (chains, n)
-    n_classes = max(2, model.n_logits)
     X = RNG.standard_normal((*shape, 3))
-    y = model.encode(RNG.integers(n_classes, size=shape), np.float64)
-    return X, y
+    if isinstance(model, Linear):
+        return X, RNG.standard_normal(shape)
+    return X, model.encode(RNG.integers(max(2, model.n_logits), size=shape), np.float64)
+
+
+def labels(model, theta, X):
+    """Labels that the model gives, and their probabilities: all classes, or three quadrature nodes of the noise."""
+    mean = model.predict(theta, X)[0]
+    if isinstance(model, Linear):
+        nodes, weights = np.polynomial.hermite_e.hermegauss(3)  # exact for r^4
+        scale = np.sqrt(0.7) if model.noise_variance else np.exp(0.5 * theta[0, -1])
+        return [(mean[0] + scale * r, np.full(len(X), w / weights.sum())) for r, w in zip(nodes, weights, strict=True)]
+    p = np.stack([1 - mean[0], mean[0]]) if model.binary else mean
+    return [(model.encode(np.full(len(X), k), np.float64), p[k]) for k in range(len(p))]
 
 
 def theta_of(model, chains=1):
@@ -41,13 +59,10 @@ def test_scores_are_the_gradient_of_the_log_likelihood(model):
 def test_fisher_is_the_second_moment_of_scores_under_the_models_own_labels(model):
     X, _ = data(model)
     theta = theta_of(model)
-    n_classes = max(2, model.n_logits)
-    p = model.predict(theta, X)[0]
-    p = np.stack([1 - p[0], p[0]]) if model.binary else p
     expected = np.zeros((model.dim, model.dim))
-    for k in range(n_classes):
-        g = model.scores(theta, X, model.encode(np.full(len(X), k), np.float64)).rows()
-        expected += (g * p[k][:, None]).T @ g
+    for y, p in labels(model, theta, X):
+        g = model.scores(theta, X, y).rows()
+        expected += (g * p[:, None]).T @ g
     fisher = model.fisher(theta, X)
     np.testing.assert_allclose(fisher.moment("full").dense(), expected, atol=1e-12)
     np.testing.assert_allclose(fisher.moment("diag").values, expected.diagonal())
@@ -81,7 +96,7 @@ def test_blocks_units_and_start(model):
 @MODEL
 def test_float32_rows_give_float32_scores_close_to_those_of_float64(model):
     (X, y), theta = data(model), theta_of(model)
-    narrow = model.scores(theta, X.astype(np.float32), y.astype(np.float32) if model.binary else y)
+    narrow = model.scores(theta, X.astype(np.float32), y.astype(np.float32) if y.dtype == float else y)
     assert narrow.factors[0].left.dtype == np.float32
     np.testing.assert_allclose(narrow.total(), model.scores(theta, X, y).total(), atol=1e-5)
 
@@ -95,7 +110,7 @@ def test_probabilities():
     np.testing.assert_allclose(model.predict(theta, X)[0], softmax(z, axis=0))
 
 
-@MODEL
+@CLASSIFIER
 def test_finite_where_logits_are_huge(model):
     (X, y), theta = data(model), 1e4 * theta_of(model)
     for value in (
@@ -111,3 +126,14 @@ def test_dimensions():
     assert Softmax(50, 2).dim == 51
     assert Softmax(64, 10).dim == 650
     assert [p.tolist() for p in Softmax(2, 3).units()] == [[0, 1, 6], [2, 3, 7], [4, 5, 8]]
+    assert Linear(11).dim == 13
+    assert Linear(11, noise_variance=1.0).dim == 12
+
+
+def test_linear_likelihood_is_that_of_the_normal_distribution():
+    for model, variance in [(Linear(3, noise_variance=0.7), 0.7), (Linear(3), None)]:
+        (X, y), theta = data(model), theta_of(model, 2)
+        for c in range(2):
+            scale = np.sqrt(variance or np.exp(theta[c, -1]))
+            expected = stats.norm.logpdf(y, X @ theta[c, :3] + theta[c, 3], scale)
+            np.testing.assert_allclose(model.log_likelihood(theta, X, y)[c], expected)

@@ -15,13 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
 from skbayes_sg.samplers import SGFS, SGLD
 
 SHORT = {"n_chains": 2, "n_draws": 50, "burn_in": 50, "random_state": 0}
 
 
-@parametrize_with_checks([BayesianLogisticRegressionSGFS()])
+@parametrize_with_checks([BayesianLogisticRegressionSGFS(), BayesianLinearRegressionSGFS()])
 def test_estimator_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tiny and odd data: the verdict is expected
@@ -54,7 +54,7 @@ def test_grid_search_in_a_pipeline(table, pipeline):
     name = "bayesianlogisticregressionsgfs"
     grid = [
         {f"{name}__sampler__alpha": [0.0, 2.0], f"{name}__prior_precision": [0.1, 10.0]},
-        {f"{name}__sampler": ["sgld", SGLD(preconditioner="diag"), SGFS(structure="diag")]},
+        {f"{name}__sampler": ["sgld", SGLD(preconditioner="diag"), SGFS(alpha=3.0, structure="diag")]},
     ]
     search = GridSearchCV(pipeline, grid, cv=2, scoring="neg_log_loss", n_jobs=1).fit(*table)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg import diagnostics
 from skbayes_sg.chains import Chain, run_chains, start_chains
 from skbayes_sg.mode import Mode
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import HMC, SGFS, SGLD, Sampler, State
+from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGLD, ConstantSGD, MomentumSGD, Sampler, State
 
-SAMPLERS: dict[str, type[Sampler]] = {"sgfs": SGFS, "sgld": SGLD, "hmc": HMC}
+SAMPLERS: dict[str, type[Sampler]] = {
+    "sgfs": SGFS,
+    "sgld": SGLD,
+    "sgd": SGD,
+    "constant_sgd": ConstantSGD,
+    "momentum_sgd": MomentumSGD,
+    "iasg": IASG,
+    "hmc": HMC,
+}
 
 R_HAT_LIMIT = 1.05
 ESS_LIMIT = 100  # a standard deviation from 100 draws is good to 7 %
@@ -44,6 +54,34 @@ class BayesianEstimator(BaseEstimator):
     draws_: NDArray
     draw_weights_: NDArray
     diagnostics_: dict[str, float]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- data ---------------------------------------------------------------------------------------
+
+    def _validate_data(self, X, y="no_validation", reset: bool = True, **more):
+        """X as float32 or float64, dense in C order or CSR, without a copy where it is that already (and y).
+
+        C order because rows are gathered; data frames come in Fortran order.
+        """
+        kinds = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+        try:
+            return validate_data(self, X, y, reset=reset, **kinds, **more)
+        except (ValueError, TypeError) as error:
+            columns = _columns_without_numbers(X)
+            if columns:
+                raise ValueError(
+                    f"X holds text or dates in column(s) {', '.join(map(repr, columns))}; encode them first, "
+                    "for example with OneHotEncoder in a ColumnTransformer"
+                ) from error
+            raise
+
+    def _check_predict(self, X):
+        check_is_fitted(self)
+        return self._validate_data(X, reset=False)
 
     # -- parameters ---------------------------------------------------------------------------------
 
@@ -138,12 +176,18 @@ class BayesianEstimator(BaseEstimator):
         if self.warm_start and states and states[0].theta.shape[1] == posterior.dim:
             theta = np.concatenate([state.theta for state in states])
             if len(theta) == self.n_chains:
-                return start_chains(sampler, posterior, theta, chain_seed), 0.0
+                return self._started(sampler, posterior, theta, chain_seed), 0.0
         rng = np.random.default_rng(start_seed)
         mode = self._start(posterior, rng)
         spread = mode.curvature.inverse().cholesky()
         theta = mode.theta + 2.0 * spread.matvec(rng.standard_normal((self.n_chains, posterior.dim)))
-        return start_chains(sampler, posterior, theta, chain_seed), mode.passes
+        return self._started(sampler, posterior, theta, chain_seed), mode.passes
+
+    @staticmethod
+    def _started(sampler: Sampler, posterior: Posterior, theta: NDArray, seed: np.random.SeedSequence) -> list[State]:
+        states = start_chains(sampler, posterior, theta, seed)
+        refuse_unstable(sampler, posterior, states[0])
+        return states
 
     # -- verdict ------------------------------------------------------------------------------------
 
@@ -153,13 +197,14 @@ class BayesianEstimator(BaseEstimator):
         self.diagnostics_ = self._of_draws()
         self.diagnostics_ |= {
             "ess_per_pass": self.diagnostics_["ess_min"] / kept_passes,
-            "stein_ratio": stein,
-            "stein_se": stein_se,
+            "stein_ratio": stein if self.sampler_.draws_are_points else np.nan,
+            "stein_se": stein_se if self.sampler_.draws_are_points else np.nan,
         }
         figures = [self.sampler_.figures(chain.state) for chain in chains]
         self.diagnostics_ |= {name: float(np.mean([f[name] for f in figures])) for name in figures[0]}
-        complaints = [c for chain in chains for c in self.sampler_.complaints(chain.state)]
-        for complaint in dict.fromkeys([*complaints, *_complaints(self.diagnostics_)]):
+        each = [self.sampler_.complaints(chain.state) for chain in chains]
+        complaints = max(each, key=len)  # the groups say the same, each with figures of its own
+        for complaint in dict.fromkeys([*complaints, *_complaints(self.diagnostics_, self.sampler_)]):
             warnings.warn(complaint, ConvergenceWarning, stacklevel=4)
 
     def _of_draws(self) -> dict[str, float]:
@@ -168,6 +213,51 @@ class BayesianEstimator(BaseEstimator):
             "ess_min": float(np.min(diagnostics.ess_bulk(self.draws_))),
             "ess_tail_min": float(np.min(diagnostics.ess_tail(self.draws_))),
         }
+
+    def predicted_covariance(self, X, y, sample_weight: ArrayLike | None = None) -> NDArray:
+        """What theory expects of this fit, to set beside the covariance that was drawn.
+
+        Stationary covariance of the fitted sampler, as its chains froze it after burn-in, under the curvature
+        and the gradient noise of all rows at the posterior mean: two passes over the data. It differs from the
+        posterior's (the inverse curvature) by the sampler's known bias, and from the
+        drawn one by Monte Carlo error and by what is not Gaussian.
+
+        Parameters
+        ----------
+        X, y, sample_weight :
+            The data of the fit.
+
+        Returns
+        -------
+        array of shape (dim, dim)
+            In the order of `draws_`.
+
+        Raises
+        ------
+        ValueError
+            If the sampler has no stationary law: decreasing steps, clipping, or a step that is unstable here.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_regression
+        >>> from skbayes_sg import BayesianLinearRegressionSGFS
+        >>> X, y = make_regression(n_samples=8000, n_features=3, noise=1.0, random_state=0)
+        >>> model = BayesianLinearRegressionSGFS("constant_sgd", random_state=0).fit(X, y)
+        >>> drawn = model.draws_.reshape(-1, 5).var(axis=0)
+        >>> bool((abs(drawn / model.predicted_covariance(X, y).diagonal() - 1) < 0.3).all())
+        True
+        """
+        check_is_fitted(self)
+        posterior = self._posterior_of(X, y, sample_weight)
+        theta = np.average(self.draws_.mean(axis=0), axis=0, weights=self.draw_weights_)[None]
+        Lam = posterior.expand(theta, "full").curvature.dense()
+        M = self.states_[0].rows.noise_factor * posterior.n_total * posterior.score_covariance(theta)
+        each = [self.sampler_.stationary_covariance(state, Lam, M) for state in self.states_]
+        return np.average(each, axis=0, weights=[len(state.theta) for state in self.states_])
+
+    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+        """The posterior under validated data, of the fitted shape."""
+        raise NotImplementedError
 
     def to_arviz(self):
         """The draws as an ArviZ data tree (needs the extra ``arviz``).
@@ -196,13 +286,23 @@ class BayesianEstimator(BaseEstimator):
         return draws, np.tile(self.draw_weights_ / n_chains, n_chains)
 
 
+def refuse_unstable(sampler: Sampler, posterior: Posterior, state: State) -> None:
+    """Raise ValueError, with the spectral radius and the remedy, for a step that does not settle on these data."""
+    radius = sampler.spectral_radius(copy.deepcopy(state), posterior)
+    if radius >= 1:
+        raise ValueError(
+            f"{sampler} is unstable on these data: the spectral radius of its step is {radius:.3g}, not below 1; "
+            f"{sampler.remedy}"
+        )
+
+
 def same_parameters(a: Sampler, b: Sampler) -> bool:
     """Whether two samplers are the same formula with the same parameters."""
     ours, theirs = a.get_params(), b.get_params()
     return type(a) is type(b) and all(np.array_equal(ours[name], theirs[name]) for name in ours)
 
 
-def _complaints(found: dict[str, float]) -> list[str]:
+def _complaints(found: dict[str, float], sampler: Sampler) -> list[str]:
     complaints = []
     if not found["r_hat_max"] <= R_HAT_LIMIT:
         complaints.append(
@@ -217,10 +317,35 @@ def _complaints(found: dict[str, float]) -> list[str]:
     if off > STEIN_LIMIT and not off < 4 * found["stein_se"]:
         complaints.append(
             f"stein_ratio is {found['stein_ratio']:.3f}, not 1 within {STEIN_LIMIT}: posterior variances are too "
-            f"{'large' if found['stein_ratio'] > 1 else 'small'}, on average over directions; raise alpha (SGFS) or "
-            "lower step_size (SGLD) of the sampler"
+            f"{'large' if found['stein_ratio'] > 1 else 'small'}, on average over directions; {sampler.bias_remedy}"
         )
     return complaints
+
+
+def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray:
+    """`sample_weight` as float64, one per row, finite and not negative; ones by default."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = real_array("sample_weight", sample_weight)
+    if weight.shape != (n_rows,):
+        raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n_rows,)}: one weight per row")
+    if not np.isfinite(weight).all() or weight.min() < 0:
+        raise ValueError("sample_weight must be finite and not negative; 0 leaves a row out")
+    return weight
+
+
+def in_dtype(name: str, values: NDArray, dtype: np.dtype) -> NDArray:
+    """`values` in X's precision, or a ValueError that names them if they do not fit."""
+    with np.errstate(over="ignore"):
+        values = values.astype(dtype)
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} is too large for {dtype}; divide all by a constant")
+    return values
+
+
+def dense(X) -> NDArray:
+    """A block of rows as an array."""
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
 def require_integer(name: str, value: Any, least: int, otherwise: str = "") -> None:
@@ -248,3 +373,16 @@ def require_positive(name: str, value: Any, remedy: str) -> None:
         raise TypeError(f"{name} must be a number, got {value!r}; {remedy}")
     if not 0 < float(value) < np.inf:
         raise ValueError(f"{name} must be positive and finite, got {value}; {remedy}")
+
+
+def _columns_without_numbers(X) -> list:
+    """Names of the data frame columns that are not numbers."""
+    if not hasattr(X, "columns"):
+        return []
+    text = []
+    for position, name in enumerate(X.columns):
+        try:
+            np.asarray(X.iloc[:, position], dtype=np.float64)
+        except (ValueError, TypeError):
+            text.append(name)
+    return text

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Bunch
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbayes_sg.estimators.base import real_array, require_positive
-from skbayes_sg.estimators.stream import StreamingEstimator
+from skbayes_sg.estimators.base import checked_weights, dense, in_dtype, require_positive
+from skbayes_sg.estimators.stream import StreamingEstimator, population
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.rows import row_blocks
 
@@ -28,39 +26,11 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
     class_weight: dict | str | None
     classes_: NDArray
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     # -- data ---------------------------------------------------------------------------------------
-
-    def _validate_data(self, X, y="no_validation", reset: bool = True):
-        """X as float32 or float64, dense in C order or CSR, without a copy where it is that already (and y).
-
-        C order because rows are gathered; data frames come in Fortran order.
-        """
-        kinds = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
-        try:
-            return validate_data(self, X, y, reset=reset, **kinds)
-        except (ValueError, TypeError) as error:
-            columns = _columns_without_numbers(X)
-            if columns:
-                raise ValueError(
-                    f"X holds text or dates in column(s) {', '.join(map(repr, columns))}; encode them first, "
-                    "for example with OneHotEncoder in a ColumnTransformer"
-                ) from error
-            raise
 
     def _weights(self, y: NDArray, sample_weight: ArrayLike | None) -> NDArray | None:
         """sample_weight times class_weight, or None where all are 1."""
-        weight = np.ones(len(y))
-        if sample_weight is not None:
-            weight = real_array("sample_weight", sample_weight)
-            if weight.shape != (len(y),):
-                raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(len(y),)}: one weight per row")
-            if not np.isfinite(weight).all() or weight.min() < 0:
-                raise ValueError("sample_weight must be finite and not negative; 0 leaves a row out")
+        weight = checked_weights(sample_weight, len(y))
         if not (weight > 0).any():
             raise ValueError("sample_weight is zero for all rows; at least two classes need a positive weight")
         if self.class_weight is not None:
@@ -94,11 +64,14 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
             raise ValueError("y holds one class only (among rows of positive weight); at least two classes are needed")
         self.model_ = self._make_model(X.shape[1], len(self.classes_))
         if weight is not None:
-            with np.errstate(over="ignore"):
-                weight = weight.astype(X.dtype)
-            if not np.isfinite(weight).all():
-                raise ValueError(f"sample_weight or class_weight is too large for {X.dtype}; divide all by a constant")
+            weight = in_dtype("sample_weight or class_weight", weight, X.dtype)
         return Posterior(self.model_, X, self.model_.encode(codes, X.dtype), self._prior(), weight, n_total)
+
+    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+        X, y = self._validate_data(X, y, reset=False)
+        if not np.isin(y, self.classes_).all():
+            raise ValueError(f"y holds {np.setdiff1d(y, self.classes_)!r}, which is not among the classes of the fit")
+        return self._bind(X, y, self._weights(y, sample_weight))
 
     def fit(self, X, y, sample_weight=None):
         """Sample the posterior.
@@ -170,8 +143,6 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
             raise ValueError("class_weight: the shares of the classes in a stream are not known; give a dict")
         first = not hasattr(self, "draws_")
         X, y = self._validate_data(X, y, reset=first)
-        if X.shape[0] < 2:
-            raise ValueError(f"X must have at least 2 rows in each call of partial_fit, got n_samples = {X.shape[0]}")
         if first and classes is None:
             raise ValueError("classes must be given in the first call of partial_fit: all labels that may occur")
         known = self._classes_of(np.asarray(classes)) if first else self.classes_
@@ -180,12 +151,9 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         if not np.isin(y, known).all():
             raise ValueError(f"y holds {np.setdiff1d(y, known)!r}, which is not among the classes {known!r}")
         seen = (0 if first else self.n_rows_seen_) + X.shape[0]
-        if n_total is not None:
-            require_positive("n_total", n_total, "give the number of rows of the population")
-            if not X.shape[0] <= n_total <= 1e15:
-                raise ValueError(f"n_total must lie between the chunk's rows, {X.shape[0]}, and 1e15, got {n_total}")
+        total = population(n_total, X.shape[0], seen)
         self.classes_ = known
-        posterior = self._bind(X, y, self._weights(y, None), float(seen if n_total is None else n_total))
+        posterior = self._bind(X, y, self._weights(y, None), total)
         self._follow(posterior)
         self.n_rows_seen_ = seen
         self._read_off(posterior)
@@ -232,7 +200,7 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         proba = np.zeros((X.shape[0], n_outputs))
         for start in range(0, X.shape[0], _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
-            block = _dense(X[rows])
+            block = dense(X[rows])
             mean = 0.0
             for first in range(0, len(draws), step):
                 some = slice(first, first + step)
@@ -302,15 +270,11 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
             aleatoric[rows] = weights @ _entropy(p, axis=1)
         return Bunch(total=total, aleatoric=aleatoric, epistemic=total - aleatoric)
 
-    def _check_predict(self, X):
-        check_is_fitted(self)
-        return self._validate_data(X, reset=False)
-
     def _probabilities(self, X) -> Iterator[tuple[slice, NDArray]]:
         """Row blocks and their probabilities under every draw, (S, classes, rows) in float64."""
         draws, _ = self._flat_draws(X.dtype)
         for rows in row_blocks(X.shape[0], 8 * len(draws) * len(self.classes_), 16 * _BLOCK_BYTES):
-            each = self.model_.predict(draws, _dense(X[rows])).astype(np.float64)
+            each = self.model_.predict(draws, dense(X[rows])).astype(np.float64)
             yield rows, self._both_classes(each, axis=1)
 
     def _both_classes(self, proba: NDArray, axis: int) -> NDArray:
@@ -319,10 +283,6 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
             proba = np.minimum(proba, 1.0)  # an average of ones may round above
             return np.concatenate([1.0 - proba, proba], axis=axis)
         return proba / proba.sum(axis=axis, keepdims=True)
-
-
-def _dense(X) -> NDArray:
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
 def _entropy(p: NDArray, axis: int) -> NDArray:
@@ -334,16 +294,3 @@ def _quantile(p: NDArray, q: float, weights: NDArray) -> NDArray:
     if np.ptp(weights) == 0:
         return np.quantile(p, q, axis=0)
     return np.quantile(p, q, axis=0, weights=weights, method="inverted_cdf")
-
-
-def _columns_without_numbers(X) -> list:
-    """Names of the data frame columns that are not numbers."""
-    if not hasattr(X, "columns"):
-        return []
-    text = []
-    for position, name in enumerate(X.columns):
-        try:
-            np.asarray(X.iloc[:, position], dtype=np.float64)
-        except (ValueError, TypeError):
-            text.append(name)
-    return text

@@ -5,21 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skbayes_sg.estimators.base import real_array, require_positive
 from skbayes_sg.estimators.classifier import BayesianClassifier
-from skbayes_sg.mode import FULL_CURVATURE_DIM, Mode, find_mode
+from skbayes_sg.estimators.coefficients import LinearPredictor
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import HMC, SGFS, Sampler
-
-FEW_ROWS = 5000
-"""Up to here all rows are cheapest: 1.5 times the effective draws per second of SGFS, and exact; equal at
-10,000 x 50 (benchmarks/few_rows.py)."""
+from skbayes_sg.samplers import Sampler
 
 
-class BayesianLogisticRegressionSGFS(BayesianClassifier):
+class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     """Logistic regression with a posterior instead of a point, sampled from minibatches.
 
     ``p(y = k | x) = softmax(coef x + intercept)_k`` with independent normal priors of mean zero. Two
@@ -27,7 +22,7 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
 
     Parameters
     ----------
-    sampler : Sampler, {"sgfs", "sgld", "hmc"} or None, default=None
+    sampler : Sampler, {"sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"} or None, default=None
         None: HMC, which is exact, up to 5,000 rows; SGFS beyond; with more than 1,000 parameters SGFS with
         diagonal matrices and alpha=3.
     prior_precision : float or array of shape (n_features,), default=1.0
@@ -137,38 +132,8 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
         self.random_state = random_state
         self.class_weight = class_weight
 
-    def _default_sampler(self, posterior: Posterior) -> Sampler:
-        if posterior.dim > FULL_CURVATURE_DIM:
-            return SGFS(structure="diag", alpha=3.0)
-        return HMC() if posterior.n_rows <= FEW_ROWS else SGFS()
-
-    def _start(self, posterior: Posterior, rng: np.random.Generator) -> Mode:
-        return find_mode(posterior, self.model_.init(rng), rng)
-
     def _make_model(self, n_features: int, n_classes: int) -> Softmax:
         return Softmax(n_features, n_classes, self.fit_intercept)
-
-    def _prior(self) -> NDArray:
-        """Prior precision of every parameter, from the two constructor parameters."""
-        n_features = self.model_.shapes["coef"][1]
-        if isinstance(self.prior_precision, str):
-            raise ValueError(f"prior_precision must be a number or one per feature, got {self.prior_precision!r}")
-        if np.isscalar(self.prior_precision) or self.prior_precision is None:
-            require_positive("prior_precision", self.prior_precision, "use a small number for a weak prior")
-        precision = real_array("prior_precision", self.prior_precision)
-        if precision.ndim == 0:
-            require_positive("prior_precision", float(precision), "use a small number for a weak prior")
-        elif precision.shape != (n_features,):
-            raise ValueError(
-                f"prior_precision must be one number or one per feature, shape ({n_features},), got {precision.shape}"
-            )
-        elif not (np.isfinite(precision).all() and precision.min() > 0):
-            raise ValueError("prior_precision must be positive and finite for every feature; use small numbers")
-        require_positive("intercept_precision", self.intercept_precision, "use a small number for a weak prior")
-        blocks = [np.broadcast_to(precision.astype(float), self.model_.shapes["coef"]).ravel()]
-        if self.fit_intercept:
-            blocks.append(np.full(self.model_.n_logits, float(self.intercept_precision)))
-        return np.concatenate(blocks)
 
     def _read_off(self, posterior: Posterior) -> None:
         """Coefficients from the draws."""
@@ -179,9 +144,3 @@ class BayesianLogisticRegressionSGFS(BayesianClassifier):
         self.intercept_samples_ = blocks.get("intercept", empty)
         self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
         self.intercept_, _ = self._moments(self.intercept_samples_)
-
-    def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
-        """Weighted mean and standard deviation over chains and draws."""
-        mean = np.tensordot(self.draw_weights_, samples, axes=(0, 1)).mean(axis=0)
-        square = np.tensordot(self.draw_weights_, (samples - mean) ** 2, axes=(0, 1)).mean(axis=0)
-        return mean, np.sqrt(square)

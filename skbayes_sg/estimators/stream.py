@@ -9,10 +9,22 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg.chains import check_divergence
-from skbayes_sg.estimators.base import BayesianEstimator, same_parameters
+from skbayes_sg.estimators.base import BayesianEstimator, refuse_unstable, require_positive, same_parameters
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.rows import Partition
-from skbayes_sg.samplers import HMC, SGFS, SGLD, Sampler, State
+from skbayes_sg.samplers import SGFS, SGLD, Sampler, State
+
+
+def population(n_total: float | None, chunk: int, seen: int) -> float:
+    """Rows that a chunk stands for: as given, or all seen so far."""
+    if chunk < 2:
+        raise ValueError(f"X must have at least 2 rows in each call of partial_fit, got n_samples = {chunk}")
+    if n_total is None:
+        return float(seen)
+    require_positive("n_total", n_total, "give the number of rows of the population")
+    if not chunk <= n_total <= 1e15:
+        raise ValueError(f"n_total must lie between the chunk's rows, {chunk}, and 1e15, got {n_total}")
+    return float(n_total)
 
 
 class StreamingEstimator(BayesianEstimator):
@@ -28,9 +40,12 @@ class StreamingEstimator(BayesianEstimator):
     def _follow(self, posterior: Posterior) -> None:
         """Take the chunk's steps and keep the last `n_draws` points after burn-in, `thin` steps apart."""
         sampler = self._resolve_sampler(posterior)
-        if isinstance(sampler, HMC):
+        if not sampler.follows_streams:
             if self.sampler is not None:
-                raise ValueError("sampler: HMC needs all rows at once; use SGFS or SGLD with partial_fit")
+                name = type(sampler).__name__
+                raise ValueError(
+                    f"sampler: {name} needs rows that it can draw again; use SGFS or SGLD with partial_fit"
+                )
             sampler = SGFS()
         if isinstance(sampler, SGLD) and isinstance(sampler.step_size, str):
             raise ValueError("sampler: SGLD needs a step_size with partial_fit, a number or a callable")
@@ -69,4 +84,6 @@ class StreamingEstimator(BayesianEstimator):
             theta = self.draws_.mean(axis=(0, 1))[None]
         else:
             theta = self._start(posterior, np.random.default_rng(start_seed)).theta
-        return sampler.init(posterior, theta, np.random.default_rng(chain_seed))
+        state = sampler.init(posterior, theta, np.random.default_rng(chain_seed))
+        refuse_unstable(sampler, posterior, state)
+        return state

@@ -1,6 +1,7 @@
 """Likelihoods: per-row log likelihoods, scores and Fisher factors."""
 
 from skbayes_sg.models.base import Model
+from skbayes_sg.models.linear import Linear
 from skbayes_sg.models.softmax import Softmax
 
-__all__ = ["Model", "Softmax"]
+__all__ = ["Linear", "Model", "Softmax"]

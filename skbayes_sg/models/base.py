@@ -8,11 +8,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.priors import GaussianPrior, Prior
 from skbayes_sg.scores import Scores
 
 
 class Model(ABC):
-    """Stateless mathematics of a likelihood. No prior, no data, no randomness but in `init`.
+    """Stateless mathematics of a likelihood. No data, and no randomness but in `init`.
 
     ``theta`` is always (chains, dim): the parameter blocks of `shapes`, one after another, each in
     C order. X is a dense block of rows, (n, features) shared by the chains or (chains, n, features), and
@@ -51,6 +52,10 @@ class Model(ABC):
             np.sort(np.concatenate([np.atleast_1d(b[k]).ravel() for b in names.values() if k < len(b)]))
             for k in range(rows)
         ]
+
+    def prior(self, precision: NDArray) -> Prior:
+        """Prior of the parameters, from one precision for each, (dim,)."""
+        return GaussianPrior(precision)
 
     @abstractmethod
     def init(self, rng: np.random.Generator) -> NDArray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -16,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+
+from skbayes_sg.linalg import largest_eigenvalue
 
 
 @dataclass
@@ -45,9 +48,41 @@ class State:
     gradient: NDArray | None = None
 
 
-def first_chain(rows: NDArray | slice) -> NDArray | slice:
-    """The rows of the first chain of a group, for figures that one chain gives as well as all."""
-    return rows if isinstance(rows, slice) else rows[:1]
+def rows_of(rows: NDArray | slice, chain: int) -> NDArray | slice:
+    """The rows of one chain of a group, as for a group of one."""
+    return rows if isinstance(rows, slice) else rows[chain : chain + 1]
+
+
+class Linearised:
+    """Curvature Lam and gradient noise M where the first chain is, from ten of its minibatches, as products.
+
+    Good to some per cent in the largest eigenvalue, at no D x D matrix: for step-size rules and
+    refusals.
+    """
+
+    def __init__(self, state: State, posterior) -> None:
+        theta = state.theta[:1]
+        batches = [rows_of(state.rows.draw(), 0) for _ in range(1 if state.rows.whole else 10)]
+        self._fishers = [posterior.fisher(theta, rows) for rows in batches]
+        self._scores = [posterior.scores(theta, rows) for rows in batches]
+        self._prior = posterior.prior.curvature(theta)
+        self._n_total, self._noise_factor = posterior.n_total, state.rows.noise_factor
+        self.dim = posterior.dim
+
+    def curvature(self, v: NDArray) -> NDArray:
+        """Lam v, (1, D)."""
+        return self._prior.matvec(v) + self._average(self._fishers, v)
+
+    def noise(self, v: NDArray) -> NDArray:
+        """M v, (1, D)."""
+        return self._noise_factor * self._average(self._scores, v)
+
+    def _average(self, factors: list, v: NDArray) -> NDArray:
+        return sum(f.gram_matvec(v) * (self._n_total / f.n_rows) for f in factors) / len(factors)
+
+    def largest(self, matvec: Callable[[NDArray], NDArray]) -> float:
+        """Largest eigenvalue of a product of these and SPD operators."""
+        return largest_eigenvalue(matvec, self.dim, np.random.default_rng(0))
 
 
 class Sampler(BaseEstimator, ABC):
@@ -61,6 +96,12 @@ class Sampler(BaseEstimator, ABC):
 
     remedy = "take smaller steps"
     """What to do when a chain diverges, for the error message."""
+    bias_remedy = "lower step_size"
+    """What to do when the Stein ratio is off, for the warning."""
+    follows_streams = True
+    """Whether it can sample from data that pass by once."""
+    draws_are_points = True
+    """Whether draws are points of the chain, so that the Stein ratio of the chain is theirs."""
 
     def init(self, posterior, theta: NDArray, rng: np.random.Generator) -> State:
         """State of a group of chains at theta (chains, D), with streams spawned from `rng`."""
@@ -126,6 +167,23 @@ class Sampler(BaseEstimator, ABC):
     def rows_touched(self, state: State) -> float:
         """Row gradients taken since the start, over all chains of the group."""
         return state.t * state.rows.size * len(state.theta)
+
+    def spectral_radius(self, state: State, posterior) -> float:
+        """Of the step's linear part at the chain's point: at 1 or above it does not settle. 0 if it always does.
+
+        Draws minibatches of the state's own stream.
+        """
+        return 0.0
+
+    def stationary_covariance(self, state: State, Lam: NDArray, M: NDArray) -> NDArray:
+        """What theory expects of the frozen step under curvature Lam and minibatch gradient noise M, all (D, D).
+
+        Raises
+        ------
+        ValueError
+            If it has no stationary law: a decreasing step, or one that is unstable under this curvature.
+        """
+        raise NotImplementedError
 
     def figures(self, state: State) -> dict[str, float]:
         """What this sampler adds to the estimator's `diagnostics_`."""

@@ -20,7 +20,7 @@ _SHORTEST_STEP = 0.02  # a hundred leapfrog steps a draw; who needs less has los
 
 @dataclass
 class _Memory:
-    curvature: Operator  # running average of the likelihood's model Fisher
+    curvature: Operator  # running average: model Fisher and prior
     log_prob: NDArray  # (chains,) at theta
     gradient: NDArray  # (chains, D) at theta
     log_step: float
@@ -61,6 +61,7 @@ class HMC(Sampler):
     """
 
     remedy = "raise target_accept"
+    follows_streams = False
 
     def __init__(self, n_leapfrog: int | None = None, target_accept: float = 0.8) -> None:
         self.n_leapfrog = n_leapfrog
@@ -79,12 +80,12 @@ class HMC(Sampler):
 
     def start(self, state: State, posterior) -> None:
         state.memory = _Memory(
-            curvature=posterior.information(state.theta, slice(None), "full"),
+            curvature=posterior.curvature(state.theta, slice(None), "full"),
             log_prob=posterior.log_prob(state.theta),
             gradient=posterior.full_gradient(state.theta),
             log_step=math.log(posterior.dim**-0.25),  # the scaling of the best step with D
         )
-        self._factorise(state, posterior)
+        self._factorise(state)
 
     def step(self, state: State, posterior) -> None:
         memory = state.memory
@@ -134,22 +135,22 @@ class HMC(Sampler):
         if state.t % _MEASURE_EVERY == 0:
             turn = state.t // _MEASURE_EVERY % len(state.theta)
             memory.count += 1
-            fisher = posterior.information(state.theta[turn : turn + 1], slice(None), "full")
-            memory.curvature.blend(fisher, 1 / memory.count)
+            curvature = posterior.curvature(state.theta[turn : turn + 1], slice(None), "full")
+            memory.curvature.blend(curvature, 1 / memory.count)
 
-    def _factorise(self, state: State, posterior) -> None:
-        metric = state.memory.curvature + posterior.prior
+    def _factorise(self, state: State) -> None:
+        metric = state.memory.curvature
         state.memory.inverse, state.memory.root = metric.inverse(), metric.cholesky()
 
     def restart(self, state: State, posterior) -> None:
         """A new metric, and the step adapts afresh to it."""
-        self._factorise(state, posterior)
+        self._factorise(state)
         state.memory.count = math.sqrt(state.memory.count)
         state.memory.steps = 0
 
     def freeze(self, state: State, posterior) -> None:
         """The last metric is the average of the most draws; the step was adapted to the one before, near enough."""
-        self._factorise(state, posterior)
+        self._factorise(state)
         memory = state.memory
         memory.adapting, memory.steps, memory.accepted = False, 0, 0.0
 
@@ -161,6 +162,10 @@ class HMC(Sampler):
 
     def auto_thin(self, state: State) -> int:
         return 1
+
+    def stationary_covariance(self, state: State, Lam: NDArray, M: NDArray) -> NDArray:
+        """That of the posterior, whatever its shape; here of its Gaussian approximation, Lam^-1."""
+        return np.linalg.inv(Lam)
 
     def rows_touched(self, state: State) -> float:
         return state.memory.rows_touched

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg.linalg import Dense, Diag, Operator, largest_eigenvalue
-from skbayes_sg.samplers.base import Sampler, State, first_chain
+from skbayes_sg import theory
+from skbayes_sg.linalg import Dense, Diag, Operator
+from skbayes_sg.samplers.base import Linearised, Sampler, State
 from skbayes_sg.samplers.schedules import Schedule, value_at
 
 
@@ -194,8 +195,8 @@ class SGLD(Sampler):
     def _learn(self, state: State, posterior, rows) -> None:
         memory = state.memory
         memory.count += 1
-        memory.curvature.blend(posterior.information(state.theta, rows, "diag"), 1 / memory.count)
-        memory.preconditioner = (memory.curvature + posterior.prior).inverse()
+        memory.curvature.blend(posterior.curvature(state.theta, rows, "diag"), 1 / memory.count)
+        memory.preconditioner = memory.curvature.inverse()
         memory.root = memory.preconditioner.cholesky()
 
     def restart(self, state: State, posterior) -> None:
@@ -209,20 +210,30 @@ class SGLD(Sampler):
             memory.step_size = 0.2 / self._stiffness(state, posterior)
 
     def _stiffness(self, state: State, posterior) -> float:
-        """Largest eigenvalue of P (curvature + gradient noise), from ten minibatches at the current point."""
-        P, c, N = state.memory.preconditioner, state.rows.noise_factor, posterior.n_total
-        batches = [first_chain(state.rows.draw()) for _ in range(1 if state.rows.whole else 10)]
-        fishers = [posterior.fisher(state.theta[:1], rows) for rows in batches]
-        scores = [posterior.scores(state.theta[:1], rows) for rows in batches]
+        """Largest eigenvalue of P (curvature + gradient noise) at the current point."""
+        P, here = state.memory.preconditioner, Linearised(state, posterior)
 
-        def matvec(v: NDArray) -> NDArray:
-            out = posterior.prior_precision * v
-            for fisher, score in zip(fishers, scores, strict=True):
-                both = fisher.gram_matvec(v) + c * score.gram_matvec(v)
-                out = out + both * (N / score.n_rows / len(batches))
+        def product(v: NDArray) -> NDArray:
+            out = here.curvature(v) + here.noise(v)
             return out if P is None else P.matvec(out)
 
-        return largest_eigenvalue(matvec, posterior.dim, np.random.default_rng(0))
+        return here.largest(product)
+
+    def spectral_radius(self, state: State, posterior) -> float:
+        """Of I - eta P Lam for a given constant eta; a schedule may begin anywhere, clipped steps stay finite."""
+        if isinstance(self.step_size, str) or callable(self.step_size) or self.clip is not None:
+            return 0.0
+        P, here = state.memory.preconditioner, Linearised(state, posterior)
+        largest = here.largest(lambda v: here.curvature(v) if P is None else P.matvec(here.curvature(v)))
+        return self._eta(state) * largest - 1.0
+
+    def stationary_covariance(self, state: State, Lam: NDArray, M: NDArray) -> NDArray:
+        if callable(self.step_size) or callable(self.temperature):
+            raise ValueError("a step_size or temperature that changes has no stationary law; give numbers")
+        if self.clip is not None:
+            raise ValueError("clipped gradients have no stationary law in closed form; set clip=None")
+        P = state.memory.preconditioner
+        return theory.sgld_cov(Lam, M, self._eta(state), self.temperature, 1.0 if P is None else P.dense())
 
     def complaints(self, state: State) -> list[str]:
         memory = state.memory

@@ -1,0 +1,353 @@
+"""Bayesian linear regression."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
+from sklearn.base import RegressorMixin
+from sklearn.utils import column_or_1d
+
+from skbayes_sg.estimators.base import (
+    checked_weights,
+    dense,
+    in_dtype,
+    real_array,
+    require_positive,
+)
+from skbayes_sg.estimators.coefficients import LinearPredictor
+from skbayes_sg.estimators.stream import StreamingEstimator, population
+from skbayes_sg.mode import Mode, find_mode
+from skbayes_sg.models import Linear
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.rows import row_blocks
+from skbayes_sg.samplers import Sampler
+
+_BLOCK_BYTES = 1 << 24
+
+
+class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEstimator):
+    """Linear regression with a posterior instead of a point, sampled from minibatches.
+
+    ``y = coef . x + intercept + noise``, noise normal, with independent normal priors of mean zero. The noise
+    variance is given, or sampled on the log scale under an inverse-gamma prior.
+
+    Parameters
+    ----------
+    sampler : Sampler, {"sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"} or None, default=None
+        None: HMC, which is exact, up to 5,000 rows; SGFS beyond; with more than 1,000 parameters SGFS with
+        diagonal matrices and alpha=3.
+    prior_precision : float or array of shape (n_features,), default=1.0
+        1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units of
+        1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``.
+    noise_variance : float, optional
+        In squared units of y. By default it is sampled.
+    noise_prior : tuple (shape, rate), default=(1e-6, 1e-6)
+        Inverse-gamma prior of the noise variance where it is sampled; the rate has the unit of y squared.
+    fit_intercept : bool, default=True
+    intercept_precision : float, default=1e-6
+        As `prior_precision`, for the intercept: a standard deviation of 1,000 noise standard deviations.
+    n_chains : int, default=8
+        Independent chains, in groups of up to four in lock step.
+    n_draws : int, default=500
+        Draws kept per chain by each `fit`.
+    burn_in : int or "auto", default="auto"
+        Sampler steps before the first kept draw.
+    thin : int or "auto", default="auto"
+        Sampler steps per kept draw.
+    warm_start : bool, default=False
+        `fit` goes on where the last fit stopped, without burn-in, if data and parameters are the same.
+    n_jobs : int, optional
+        Processes for the chains (joblib). The draws do not depend on it.
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,), where X had string column names
+    draws_ : array of shape (n_chains, n_draws, dim)
+        Posterior draws: coefficients, intercept, log noise variance (the last two where there are any).
+    draw_weights_ : array of shape (n_draws,)
+        Weights of the draws of a chain, equal unless the sampler's step size decreases.
+    coef_, coef_std_ : arrays of shape (n_features,)
+        Posterior means and standard deviations.
+    intercept_ : float
+    noise_variance_ : float
+        Posterior mean, or the given value.
+    coef_samples_ : array of shape (n_chains, n_draws, n_features)
+    intercept_samples_, noise_variance_samples_ : arrays of shape (n_chains, n_draws)
+    sampler_, states_, model_, prior_precision_, n_iter_, n_passes_, diagnostics_ :
+        As in `BayesianLogisticRegressionSGFS`.
+
+    Notes
+    -----
+    Source: Karagiannis, handout 4, section 4, with E22 to E24; Ahn et al. 2012; Mandt et al. 2017, section 6.1. With a
+    given noise variance, or the handout's prior, the posterior is known in closed form: the tests compare.
+    A noise variance given too small makes every minibatch sampler slow: its gradient noise grows with
+    the true one.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sg import BayesianLinearRegressionSGFS
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BayesianLinearRegressionSGFS(random_state=0).fit(X, y)
+    >>> mean, std = model.predict(X[:2], return_std=True)
+    >>> mean.shape, bool(50 < std[0] < 70)
+    ((2,), True)
+    """
+
+    def __init__(
+        self,
+        sampler: Sampler | str | None = None,
+        prior_precision: ArrayLike = 1.0,
+        noise_variance: float | None = None,
+        *,
+        noise_prior: tuple[float, float] = (1e-6, 1e-6),
+        fit_intercept: bool = True,
+        intercept_precision: float = 1e-6,
+        n_chains: int = 8,
+        n_draws: int = 500,
+        burn_in: int | str = "auto",
+        thin: int | str = "auto",
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.sampler = sampler
+        self.prior_precision = prior_precision
+        self.noise_variance = noise_variance
+        self.noise_prior = noise_prior
+        self.fit_intercept = fit_intercept
+        self.intercept_precision = intercept_precision
+        self.n_chains = n_chains
+        self.n_draws = n_draws
+        self.burn_in = burn_in
+        self.thin = thin
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    # -- data ---------------------------------------------------------------------------------------
+
+    def _validate_pair(self, X, y, reset: bool) -> tuple[Any, NDArray]:
+        """X and y; y is a vector of numbers in float64."""
+        X, y = self._validate_data(X, y, reset=reset, y_numeric=True)
+        return X, real_array("y", column_or_1d(y, warn=True))
+
+    def _bind(self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None) -> Posterior:
+        """Posterior of the model given validated data; rows of weight 0 are not in it."""
+        weight = checked_weights(sample_weight, len(y))
+        if not (weight > 0).any():
+            raise ValueError("sample_weight is zero for all rows; at least one row needs a positive weight")
+        if n_total is None and not weight.all():
+            kept = np.flatnonzero(weight)
+            X, y, weight = X[kept], y[kept], weight[kept]
+        if len(y) < 2:
+            raise ValueError(f"X must have at least 2 rows of positive weight, got n_samples = {len(y)}")
+        given = self.noise_variance
+        if given is not None:
+            require_positive("noise_variance", given, "leave it None to have it sampled")
+        self.model_ = Linear(X.shape[1], self.fit_intercept, None if given is None else float(given), self._noise())
+        weights = None if (weight == 1).all() else in_dtype("sample_weight", weight, X.dtype)
+        return Posterior(self.model_, X, in_dtype("y", y, X.dtype), self._prior(), weights, n_total)
+
+    def _noise(self) -> tuple[float, float]:
+        pair = self.noise_prior
+        if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
+            raise ValueError(f"noise_prior must be a pair (shape, rate), got {pair!r}")
+        for name, value in zip(("shape", "rate"), pair, strict=True):
+            require_positive(f"noise_prior: the {name}", value, "use a small number for a weak prior")
+        return float(pair[0]), float(pair[1])
+
+    def _prior(self) -> NDArray:
+        precision = super()._prior()
+        return precision if self.noise_variance is not None else np.append(precision, 0.0)  # the log noise has its own
+
+    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+        return self._bind(*self._validate_pair(X, y, reset=False), sample_weight)
+
+    def _start(self, posterior: Posterior, rng: np.random.Generator) -> Mode:
+        """From the mean and the variance of y, whence each scoring step can at most halve the log noise."""
+        theta = self.model_.init(rng)
+        blocks = self.model_.unpack(theta)
+        y = posterior.y.astype(np.float64)
+        weight = np.ones(len(y)) if posterior.sample_weight is None else posterior.sample_weight.astype(np.float64)
+        if self.fit_intercept:
+            blocks["intercept"][:] = np.average(y, weights=weight)
+            y = y - np.average(y, weights=weight)
+        if self.noise_variance is None:
+            shape, rate = self.model_.noise_prior
+            blocks["log_noise"][:] = math.log((weight @ (y * y) + 2 * rate) / (weight.sum() + 2 * shape))
+        return find_mode(posterior, theta, rng)
+
+    # -- fitting ------------------------------------------------------------------------------------
+
+    def fit(self, X, y, sample_weight=None):
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            float32 stays float32; sparse rows are made dense one minibatch at a time.
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+            Factor of each row's log likelihood; an integer weight is a repetition.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For impossible data or parameters, before any sampling.
+        FloatingPointError
+            If a chain diverges.
+        """
+        self._validate_run_length()
+        X, y = self._validate_pair(X, y, reset=True)
+        posterior = self._bind(X, y, sample_weight)
+        self._sample(posterior)
+        self._read_off(posterior)
+        self._stream, self.n_rows_seen_ = None, X.shape[0]
+        return self
+
+    def partial_fit(self, X, y, n_total: float | None = None):
+        """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
+
+        The chunks of all calls must be independent random samples of one population; see
+        `BayesianLogisticRegressionSGFS.partial_fit` for what it can and cannot give.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            At least two rows.
+        y : array-like of shape (n_rows,)
+        n_total : float, optional
+            Rows of the population, the same in every call. By default the rows seen so far.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For impossible data or parameters, before any step.
+        FloatingPointError
+            If the chain diverges.
+        """
+        self._validate_run_length()
+        first = not hasattr(self, "draws_")
+        X, y = self._validate_pair(X, y, reset=first)
+        seen = (0 if first else self.n_rows_seen_) + X.shape[0]
+        posterior = self._bind(X, y, None, population(n_total, X.shape[0], seen))
+        self._follow(posterior)
+        self.n_rows_seen_ = seen
+        self._read_off(posterior)
+        return self
+
+    def _read_off(self, posterior: Posterior) -> None:
+        """Coefficients and noise variance from the draws."""
+        blocks = self.model_.unpack(self.draws_)
+        self.prior_precision_ = np.array(posterior.prior_precision[: self.model_.dim - ("log_noise" in blocks)])
+        self.coef_samples_ = blocks["coef"][..., 0, :]
+        alike = self.draws_.shape[:2]
+        self.intercept_samples_ = blocks["intercept"][..., 0] if self.fit_intercept else np.zeros(alike)
+        given = self.noise_variance
+        self.noise_variance_samples_ = np.exp(blocks["log_noise"][..., 0]) if given is None else np.full(alike, given)
+        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
+        self.intercept_ = float(self._moments(self.intercept_samples_)[0])
+        self.noise_variance_ = float(self._moments(self.noise_variance_samples_)[0] if given is None else given)
+
+    # -- predictions --------------------------------------------------------------------------------
+
+    def predict(self, X, return_std: bool = False) -> NDArray | tuple[NDArray, NDArray]:
+        """Mean, and standard deviation, of the predictive distribution of y.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        return_std : bool, default=False
+
+        Returns
+        -------
+        mean : array of shape (n_rows,)
+        std : array of shape (n_rows,), if `return_std`
+            Of a new observation: uncertainty of the mean and noise.
+        """
+        X = self._check_predict(X)
+        mean = np.asarray(X @ self.coef_).ravel() + self.intercept_
+        if not return_std:
+            return mean
+        variance = np.empty(len(mean))
+        _, weights = self._flat_draws(np.dtype(np.float64))
+        for rows, centre in self._centres(X):
+            variance[rows] = weights @ (centre - mean[rows]) ** 2
+        return mean, np.sqrt(variance + self.noise_variance_)
+
+    def predict_interval(self, X, level: float = 0.9) -> NDArray:
+        """Central interval that holds a new observation with probability `level`.
+
+        Quantiles of the predictive distribution, the mixture of the normal distributions of all draws.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        level : float, default=0.9
+            Between 0 and 1.
+
+        Returns
+        -------
+        array of shape (n_rows, 2)
+            Lower and upper end.
+
+        Raises
+        ------
+        ValueError
+            If `level` is not between 0 and 1.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+        X = self._check_predict(X)
+        scale = np.sqrt(self.noise_variance_samples_).reshape(-1, 1)
+        _, weights = self._flat_draws(np.dtype(np.float64))
+        ends = np.empty((X.shape[0], 2))
+        for rows, centre in self._centres(X):
+            for side, q in enumerate(((1 - level) / 2, (1 + level) / 2)):
+                ends[rows, side] = _mixture_quantile(q, weights, centre, scale)
+        return ends
+
+    def _centres(self, X):
+        """Row blocks and their mean under every draw, (S, rows)."""
+        draws = self._flat_draws(np.dtype(np.float64))[0]
+        for rows in row_blocks(X.shape[0], 8 * len(draws), _BLOCK_BYTES):
+            yield rows, self.model_.predict(draws, dense(X[rows]).astype(np.float64, copy=False))[:, 0]
+
+
+def _mixture_quantile(q: float, weights: NDArray, centre: NDArray, scale: NDArray) -> NDArray:
+    """Quantile of each column's mixture of N(centre[s], scale[s]^2), to 1e-6 of the scale.
+
+    Newton steps from the quantile of a normal distribution with the mixture's moments, which it nearly is; a step
+    that leaves the bracket is replaced by bisection.
+    """
+    own = centre + ndtri(q) * scale  # the quantiles of the components enclose that of the mixture
+    low, high = own.min(axis=0), own.max(axis=0)
+    mean = weights @ centre
+    x = mean + ndtri(q) * np.sqrt(weights @ ((centre - mean) ** 2 + scale * scale))
+    for _ in range(60):
+        z = (x - centre) / scale
+        excess = weights @ ndtr(z) - q
+        density = weights @ (np.exp(-0.5 * z * z) / scale) / math.sqrt(2 * math.pi)
+        low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
+        with np.errstate(divide="ignore", over="ignore"):
+            ahead = x - excess / density
+        ahead = np.where((ahead >= low) & (ahead <= high), ahead, 0.5 * (low + high))
+        moved, x = np.abs(ahead - x).max(), ahead
+        if moved <= 1e-6 * scale.min():
+            break
+    return x

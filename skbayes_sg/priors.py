@@ -1,0 +1,85 @@
+"""Priors of the parameters: what a posterior adds, once, to the likelihood of its rows."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.linalg import Diag
+
+
+class Prior(Protocol):
+    """Log density up to a constant, its gradient and its curvature, at theta (chains, D)."""
+
+    def log_density(self, theta: NDArray) -> NDArray:
+        """Of each chain, (chains,)."""
+
+    def gradient(self, theta: NDArray) -> NDArray:
+        """Of each chain, (chains, D)."""
+
+    def curvature(self, theta: NDArray) -> Diag:
+        """Minus the expected Hessian, its diagonal, averaged over the chains."""
+
+
+class GaussianPrior:
+    """Independent normal priors N(0, 1 / precision).
+
+    Parameters
+    ----------
+    precision : array of shape (D,)
+    """
+
+    def __init__(self, precision: NDArray) -> None:
+        self.precision = precision
+        self._minus = -precision
+
+    def log_density(self, theta: NDArray) -> NDArray:
+        return -0.5 * (self.precision * theta * theta).sum(axis=1)
+
+    def gradient(self, theta: NDArray) -> NDArray:
+        return self._minus * theta
+
+    def curvature(self, theta: NDArray) -> Diag:
+        return Diag(self.precision)
+
+
+class NormalInverseGammaPrior:
+    """Coefficients N(0, s2 / precision) given the noise variance s2, and s2 ~ IG(shape, rate), on gamma = log s2.
+
+    Karagiannis, handout 4, section 4 with its Eq. 4.2 corrected (MATH E23, E24: -d/2, not +d/2). gamma is
+    the last coordinate. Its curvature is d/2 + shape, the prior expectation of minus the second
+    derivative; with the likelihood's N/2 this is exact at the mode.
+
+    Parameters
+    ----------
+    precision : array of shape (D - 1,)
+        In units of 1 / s2.
+    shape, rate : float
+        phi and psi of the handout; the rate has the unit of s2.
+    """
+
+    def __init__(self, precision: NDArray, shape: float, rate: float) -> None:
+        self.precision = precision
+        self.shape = shape
+        self.rate = rate
+
+    def _split(self, theta: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """Coefficients, e^-gamma, and half the scaled square norm of the coefficients."""
+        coef, inverse = theta[:, :-1], np.exp(-theta[:, -1:])
+        return coef, inverse, 0.5 * inverse * (self.precision * coef * coef).sum(axis=1, keepdims=True)
+
+    def log_density(self, theta: NDArray) -> NDArray:
+        _, inverse, energy = self._split(theta)
+        slope = 0.5 * len(self.precision) + self.shape
+        return -(slope * theta[:, -1:] + energy + self.rate * inverse)[:, 0]
+
+    def gradient(self, theta: NDArray) -> NDArray:
+        coef, inverse, energy = self._split(theta)
+        slope = 0.5 * len(self.precision) + self.shape
+        return np.concatenate([-inverse * self.precision * coef, energy + self.rate * inverse - slope], axis=1)
+
+    def curvature(self, theta: NDArray) -> Diag:
+        inverse = np.exp(-theta[:, -1]).mean()
+        return Diag(np.append(inverse * self.precision, 0.5 * len(self.precision) + self.shape))

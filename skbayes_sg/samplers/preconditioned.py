@@ -1,0 +1,184 @@
+"""What SGFS, constant SGD and their kin share: matrices measured on the way, and the linear step made of them."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from numpy.typing import NDArray
+
+from skbayes_sg import theory
+from skbayes_sg.linalg import Diag, Layout, Operator
+from skbayes_sg.samplers.base import Linearised, Sampler, State, rows_of
+
+
+@dataclass
+class Memory:
+    """Running averages and the operators of the step."""
+
+    layout: Layout
+    noise: Operator  # I1: running average of the score covariance of one row
+    curvature: Operator | None  # running average of the model Fisher of one row
+    prior: Diag  # running average of the prior's curvature
+    count: float = 1.0  # minibatches in the averages
+    turn: int = 0  # measurements so far
+    adapting: bool = True
+    gain: Operator | None = None  # K
+    kick: Operator | None = None  # a square root of the injected covariance W, None without injection
+    radius: float = 0.0  # spectral radius at the start or at the freeze, where it is not known to be below 1
+
+
+class PreconditionedSampler(Sampler):
+    """``theta += K (gradient + eta)``, ``eta ~ N(0, W)``: a subclass makes K and W from what is measured.
+
+    Curvature and gradient noise are averaged over minibatches in burn-in, with weights 1/t (Ahn et al. 2012,
+    Eq. 12), and frozen with it: then the chain's law is that of `theory.stationary_cov`.
+    """
+
+    structure: str
+    block_size: int | None = None
+    refresh_every: int | str = "auto"
+    memory_type: type[Memory] = Memory
+
+    @abstractmethod
+    def _operators(self, state: State, posterior) -> tuple[Operator, Operator | None]:
+        """K and W from the averages in ``state.memory``."""
+
+    def _burn_in_operators(self, state: State, posterior) -> tuple[Operator, Operator | None]:
+        """The same while matrices are still learnt."""
+        return self._operators(state, posterior)
+
+    # -- the update -------------------------------------------------------------------------------
+
+    def step(self, state: State, posterior) -> None:
+        memory = state.memory
+        rows = state.rows.draw()
+        scores = posterior.scores(state.theta, rows)
+        gradient = posterior.gradient(state.theta, scores)
+        if memory.adapting and state.t % self._period(posterior) == 0:
+            self._learn(state, posterior, rows, scores)
+            self._factorise(state, posterior)
+        else:
+            self._follow_schedule(state, posterior)
+
+        force = gradient
+        if memory.kick is not None:
+            force = gradient + memory.kick.matvec(state.noise.standard_normal(state.theta.shape))
+        self._move(state, memory.gain.matvec(force))
+        state.gradient = gradient
+        state.t += 1
+
+    def _move(self, state: State, push: NDArray) -> None:
+        state.theta += push
+
+    def _follow_schedule(self, state: State, posterior) -> None:
+        """Rebuild the operators where they follow a schedule."""
+
+    def _period(self, posterior) -> int:
+        return max(1, posterior.dim // 40) if self.refresh_every == "auto" else int(self.refresh_every)
+
+    # -- what is learnt on the way ------------------------------------------------------------------
+
+    def start(self, state: State, posterior) -> None:
+        """Average over enough minibatches at the initial points for full rank (MATH trap 4)."""
+        layout = self._layout(posterior)
+        rows = state.rows.draw()
+        measured = self._measure(state, posterior, rows, posterior.scores(state.theta, rows), layout, turn=0)
+        state.memory = self.memory_type(layout, *measured)
+        if not state.rows.whole:
+            for _ in range(math.ceil(5 * posterior.dim / self._rank(state))):
+                rows = state.rows.draw()
+                self._learn(state, posterior, rows, posterior.scores(state.theta, rows))
+        self._factorise(state, posterior)
+        state.memory.radius = self.spectral_radius(state, posterior)
+
+    def _layout(self, posterior) -> Layout:
+        return posterior.layout("diag" if self.structure in ("scalar", "sqrt") else self.structure, self.block_size)
+
+    def _rank(self, state: State) -> float:
+        """Rank that one measurement adds to the noise."""
+        return state.rows.size
+
+    def _measure(self, state, posterior, rows, scores, layout, turn) -> tuple[Operator, Operator | None, Diag]:
+        """Score covariance and model Fisher of one row, at the minibatch of one chain; and the prior's curvature.
+
+        The chains of a group take turns: their minibatches are equally good, and one at a time spreads
+        the average over more of the path.
+        """
+        chain = turn % len(state.theta)
+        noise = self._noise(state, scores.of_chain(chain), layout)
+        prior = posterior.prior.curvature(state.theta)
+        prior = Diag(prior.values.copy())  # the average is kept in place
+        return noise, self._curvature(posterior, state.theta[chain : chain + 1], rows_of(rows, chain), layout), prior
+
+    def _noise(self, state: State, scores, layout: Layout) -> Operator:
+        return scores.covariance(layout)
+
+    def _curvature(self, posterior, theta: NDArray, rows, layout: Layout) -> Operator | None:
+        fisher = posterior.fisher(theta, rows)
+        return fisher.moment(layout) * (1.0 / fisher.n_rows)
+
+    def _learn(self, state: State, posterior, rows, scores) -> None:
+        """I1 <- (1 - kappa) I1 + kappa V with kappa = 1/t (Ahn Eq. 12), and the curvatures likewise."""
+        memory = state.memory
+        memory.turn += 1
+        measured = self._measure(state, posterior, rows, scores, memory.layout, memory.turn)
+        memory.count += 1
+        for average, new in zip((memory.noise, memory.curvature, memory.prior), measured, strict=True):
+            if average is not None:
+                average.blend(new, 1 / memory.count)
+
+    def _factorise(self, state: State, posterior) -> None:
+        operators = self._burn_in_operators if state.memory.adapting else self._operators
+        gain, W = operators(state, posterior)
+        state.memory.gain = gain
+        state.memory.kick = None if W is None else W.cholesky()
+
+    def restart(self, state: State, posterior) -> None:
+        """Keep the averages as if from the square root of their number of minibatches (MATH trap 5)."""
+        state.memory.count = math.sqrt(state.memory.count)
+
+    def freeze(self, state: State, posterior) -> None:
+        state.memory.adapting = False
+        self._factorise(state, posterior)
+        state.memory.radius = max(state.memory.radius, self.spectral_radius(state, posterior))
+
+    def _noise_and_curvature(self, state: State, posterior) -> tuple[Operator, Operator]:
+        """M = c N I1, and Lam = the model Fisher of all rows plus the prior's curvature."""
+        memory, N = state.memory, posterior.n_total
+        return memory.noise * (state.rows.noise_factor * N), memory.curvature * N + memory.prior
+
+    # -- what theory says of it ---------------------------------------------------------------------
+
+    def spectral_radius(self, state: State, posterior) -> float:
+        return 0.0 if self._always_stable() else self._radius_of(self._largest_gain(state, posterior))
+
+    def _always_stable(self) -> bool:
+        """Whether K is of the form 2 (Lam + anything)^-1 with the whole Lam: K Lam < 2 (MATH 2)."""
+        return False
+
+    def _radius_of(self, gain: float) -> float:
+        """Spectral radius of the step where K Lam has this largest eigenvalue."""
+        return gain - 1.0
+
+    def _largest_gain(self, state: State, posterior) -> float:
+        """Largest eigenvalue of K Lam with the whole curvature, estimated from the Fisher of ten minibatches."""
+        gain, here = self._operators(state, posterior)[0], Linearised(state, posterior)
+        return here.largest(lambda v: gain.matvec(here.curvature(v)))
+
+    def stationary_covariance(self, state: State, Lam: NDArray, M: NDArray) -> NDArray:
+        return theory.stationary_cov(Lam, M + injected_covariance(state), state.memory.gain.dense())
+
+    def complaints(self, state: State) -> list[str]:
+        if state.memory.radius < 1.0:
+            return []
+        return [f"{self} is unstable here: spectral radius {state.memory.radius:.2f} >= 1; {self.remedy}"]
+
+
+def injected_covariance(state: State) -> NDArray | float:
+    """W of the frozen step, dense."""
+    if state.memory.kick is None:
+        return 0.0
+    root = state.memory.kick.dense()
+    return root @ root.T

@@ -1,0 +1,260 @@
+"""SGD and its sampling kin; their stationary laws are in test_stationary_law.py."""
+
+import numpy as np
+import pytest
+from conftest import KnownGaussian, logistic_data, z_scores
+
+from skbayes_sg import theory
+from skbayes_sg.chains import run_chain
+from skbayes_sg.linalg import Dense, Diag
+from skbayes_sg.models import Linear, Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import IASG, SGD, ConstantSGD, MomentumSGD, PolynomialDecay
+
+
+def start(sampler, posterior, n_chains, seed=0, theta=None):
+    theta = np.zeros((n_chains, posterior.dim)) if theta is None else theta
+    return sampler.init(posterior, theta, np.random.default_rng(seed))
+
+
+def known_state(sampler, known, dense):
+    """A state whose averages are the true matrices."""
+    state = start(sampler, known.posterior, 1)
+    keep = Dense if dense else (lambda matrix: Diag(matrix.diagonal().copy()))
+    state.memory.noise, state.memory.curvature = keep(known.I1), keep(known.A)
+    state.memory.adapting = False
+    return state
+
+
+# -- one step ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [SGD(step_size=2e-4), ConstantSGD(), ConstantSGD("sqrt", correction="ou"), MomentumSGD(), IASG()],
+    ids=repr,
+)
+@pytest.mark.parametrize("replace", [False, True])
+def test_moments_of_one_step(gaussian, sampler, replace, seed):
+    """4,000 chains leave one point; mean and covariance are those of theta + K gradient."""
+    sampler.set_params(batch_size=20, replace=replace)
+    theta = np.full((4000, 4), 0.3)
+    state = start(sampler, gaussian.posterior, 4000, seed, theta)
+    K = 2e-4 * np.eye(4) if isinstance(sampler, SGD) else state.memory.gain.dense()
+    if not isinstance(sampler, SGD):
+        state.memory.adapting = False
+    sampler.step(state, gaussian.posterior)
+    drift = K @ gaussian.Lam @ (gaussian.mean - theta[0])
+    c = state.rows.noise_factor * (1 - 1 / gaussian.N if replace else 1)
+    covariance = K @ (c * gaussian.N * gaussian.I1) @ K.T
+    centred = state.theta - theta - drift
+    assert np.abs(z_scores(centred, 0.0)).max() < 5
+    assert np.abs(z_scores(np.einsum("ci,cj->cij", centred, centred), covariance)).max() < 5
+
+
+def test_momentum_keeps_a_share_of_the_last_step(gaussian):
+    sampler = MomentumSGD(damping=0.25, structure="scalar", step_size=1e-4, batch_size=20)
+    state = start(sampler, gaussian.posterior, 2)
+    sampler.step(state, gaussian.posterior)
+    first, velocity = state.theta.copy(), state.theta.copy()
+    sampler.step(state, gaussian.posterior)
+    np.testing.assert_allclose(state.theta - first, 0.75 * velocity + 1e-4 * state.gradient)
+
+
+# -- steps of the theory -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("correction", ["discrete", "ou"])
+@pytest.mark.parametrize("structure", ["full", "diag", "scalar", "sqrt"])
+def test_steps_are_those_of_the_theory(gaussian, structure, correction):
+    sampler = ConstantSGD(structure, correction, batch_size=20)
+    state = known_state(sampler, gaussian, dense=structure == "full")
+    M = state.rows.noise_factor * gaussian.N * gaussian.I1
+    kind = structure if correction == "discrete" else f"ou-{structure}"
+    expected = theory.optimal_preconditioner(gaussian.Lam, M, kind)
+    K = sampler._operators(state, gaussian.posterior)[0].dense()
+    np.testing.assert_allclose(K, expected * np.eye(4) if np.ndim(expected) < 2 else expected)
+
+
+@pytest.mark.parametrize("damping", [0.05, 0.3, 1.0])
+def test_momentum_has_the_posterior_as_stationary_law_for_any_damping(gaussian, damping):
+    sampler = MomentumSGD(damping, batch_size=20)
+    state = known_state(sampler, gaussian, dense=True)
+    K = sampler._operators(state, gaussian.posterior)[0].dense()
+    M = state.rows.noise_factor * gaussian.N * gaussian.I1
+    assert theory.kl_gauss(theory.momentum_cov(gaussian.Lam, M, K, damping), np.linalg.inv(gaussian.Lam)) < 1e-10
+
+
+def test_window_is_solved_for_a_variance_ratio_of_one():
+    known = KnownGaussian(n_rows=2000, misspecified=False, prior_precision=1e-3)
+    sampler = IASG(batch_size=20)
+    state = known_state(sampler, known, dense=True)
+    K = sampler._operators(state, known.posterior)[0].dense()
+    M = state.rows.noise_factor * known.N * known.I1
+    assert 60 < state.memory.length < 100  # a little less than one pass of 100 steps
+    averaged = theory.iasg_cov(known.Lam, M, K, state.memory.length)
+    assert np.trace(averaged @ known.Lam) / 4 == pytest.approx(1.0, abs=0.01)
+    one_pass = IASG(structure="scalar", batch_size=20)
+    assert known_state(one_pass, known, dense=True).memory.length == 99
+
+
+def test_step_size_multiplies_the_preconditioned_gradient(gaussian):
+    for structure, scale in [("full", 0.5), ("diag", 0.5), ("scalar", None)]:
+        auto = known_state(ConstantSGD(structure, batch_size=20), gaussian, dense=structure == "full")
+        given = ConstantSGD(structure, step_size=1.0 if scale else 1e-4, batch_size=20)
+        K = given._operators(auto, gaussian.posterior)[0].dense()
+        reference = ConstantSGD(structure, batch_size=20)._operators(auto, gaussian.posterior)[0].dense()
+        np.testing.assert_allclose(K, scale * reference if scale else 1e-4 * np.eye(4))
+
+
+# -- annealed SGD ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch_size", [20, 200], ids=["minibatches", "all rows"])
+def test_sgd_goes_to_the_mode(gaussian, batch_size):
+    """Mean of the last points within a tenth of a posterior standard deviation; n = N is gradient descent."""
+    sampler = SGD(batch_size=batch_size)
+    state = start(sampler, gaussian.posterior, 8, theta=np.full((8, 4), 5.0))
+    chain = run_chain(sampler, gaussian.posterior, state, n_draws=3000, burn_in=3000)
+    sd = np.sqrt(np.linalg.inv(gaussian.Lam).diagonal())
+    assert np.abs((chain.draws.mean(axis=(0, 1)) - gaussian.mean) / sd).max() < 0.1
+    if batch_size == 200:
+        np.testing.assert_allclose(chain.draws[:, -1], np.tile(gaussian.mean, (8, 1)), rtol=1e-6)
+
+
+def test_sgd_takes_a_schedule(gaussian):
+    state = start(SGD(PolynomialDecay(1e-3, 1.0, 1.0), batch_size=20), gaussian.posterior, 1)
+    sampler = SGD(PolynomialDecay(1e-3, 1.0, 1.0), batch_size=20)
+    sampler.step(state, gaussian.posterior)
+    np.testing.assert_allclose(state.theta, 1e-3 * state.gradient)
+
+
+# -- corners -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampler", [ConstantSGD(), ConstantSGD("diag"), MomentumSGD()], ids=repr)
+def test_a_direction_without_noise_goes_to_its_mode_and_is_reported(sampler):
+    """Under 2 (Lam + M)^-1 it would swing from side to side for ever; its variance is lost, and the fit says so."""
+    known = KnownGaussian(null=True, prior_precision=4.0)
+    sampler.set_params(batch_size=20)
+    state = start(sampler, known.posterior, 4, theta=np.full((4, 4), 3.0))
+    chain = run_chain(sampler, known.posterior, state, n_draws=200, burn_in=400)
+    np.testing.assert_allclose(chain.draws[:, 100:, -1], 0, atol=1e-6)
+    assert any("1 of 4 directions" in complaint for complaint in sampler.complaints(chain.state))
+    assert chain.draws[..., 0].std() > 0
+
+
+@pytest.mark.parametrize("sampler", [ConstantSGD(), MomentumSGD()], ids=repr)
+def test_all_rows_in_every_minibatch_leave_no_noise(sampler):
+    X, y = logistic_data(300, 3)
+    posterior = Posterior(Softmax(3, 2), X, y, 1.0)
+    state = start(sampler, posterior, 4, theta=np.full((4, 4), 0.3))
+    chain = run_chain(sampler, posterior, state, n_draws=100, burn_in=200)
+    assert np.abs(posterior.full_gradient(chain.draws[:, -1])).max() < 1e-6  # the mode
+    assert any("4 of 4 directions" in complaint for complaint in sampler.complaints(chain.state))
+
+
+def test_iasg_draws_are_averages_of_windows(gaussian):
+    sampler = IASG(window=5, batch_size=20)
+    state = start(sampler, gaussian.posterior, 2)
+    points = []
+    for _ in range(12):
+        sampler.step(state, gaussian.posterior)
+        points.append(state.theta.copy())
+    np.testing.assert_allclose(sampler.draw(state), np.mean(points[5:10], axis=0))
+    fresh = start(sampler, gaussian.posterior, 2)
+    np.testing.assert_array_equal(sampler.draw(fresh), fresh.theta)
+
+
+def test_iasg_names_the_condition_number_where_a_scalar_step_cannot_serve():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 3)) * [1.0, 1.0, 30.0]
+    y = X @ [1.0, 1.0, 0.1] + rng.standard_normal(2000)
+    posterior = Posterior(Linear(3, fit_intercept=False, noise_variance=1.0), X, y, 1.0)
+    for structure, heard in [("scalar", True), ("full", False)]:
+        sampler = IASG(structure=structure, batch_size=20)
+        state = run_chain(sampler, posterior, start(sampler, posterior, 2), n_draws=10, burn_in=400).state
+        found = sampler.complaints(state)
+        assert bool(found) == heard
+        if heard:
+            cond = np.linalg.cond(X.T @ X + np.eye(3))
+            assert f"{cond:.0f}"[0] in found[0].split("curvature is ")[1]
+            assert not theory.iasg_feasible(2000, 20, np.linalg.eigvalsh(X.T @ X + np.eye(3)))
+
+
+def test_iasg_reports_the_sandwich():
+    """Noise four times what the model has it: averages spread four times as widely (MATH 3.6)."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 3))
+    y = np.where(X[:, 0] > 0, 3.0, 0.1) * rng.standard_normal(2000)
+    posterior = Posterior(Linear(3, fit_intercept=False, noise_variance=1.0), X * [1, 1, 3], y, 1e-3)
+    sampler = IASG(window=99, batch_size=20)
+    state = run_chain(sampler, posterior, start(sampler, posterior, 2), n_draws=10, burn_in=4000).state
+    mode = np.zeros((1, 3)) + np.linalg.solve(posterior.X.T @ posterior.X, posterior.X.T @ y)
+    Lam = posterior.X.T @ posterior.X + 1e-3 * np.eye(3)
+    M = 99 * 2000 * posterior.score_covariance(mode)
+    ratios = np.linalg.eigvals(sampler.stationary_covariance(state, Lam, M) @ Lam).real
+    assert ratios.min() > 3
+    np.testing.assert_allclose(state.memory.expected, (ratios.min(), ratios.max()), rtol=0.1)
+    assert f"from {state.memory.expected[0]:.2f}" in sampler.complaints(state)[0]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "error", "message"),
+    [
+        (SGD(step_size=0.0), ValueError, "step_size must be positive"),
+        (SGD(step_size=lambda t: "big"), ValueError, r"step_size\(0\) must be a finite number"),
+        (SGD(step_size="fast"), ValueError, 'step_size must be "auto"'),
+        (ConstantSGD(step_size=-1.0), ValueError, "step_size must be positive"),
+        (ConstantSGD(step_size=lambda t: 1.0), ValueError, 'must be "auto" or a number'),
+        (ConstantSGD(structure="block"), ValueError, "structure must be one of"),
+        (ConstantSGD(correction="none"), ValueError, "correction must be one of"),
+        (MomentumSGD(damping=0.0), ValueError, r"damping must lie in \(0, 1\]"),
+        (MomentumSGD(damping=1.5), ValueError, r"damping must lie in \(0, 1\]"),
+        (MomentumSGD(damping="high"), ValueError, "damping must be a finite number"),
+        (MomentumSGD(structure="sqrt"), ValueError, "structure must be one of"),
+        (IASG(window=0), ValueError, "window must be at least 1"),
+        (IASG(window=2.5), TypeError, 'window must be "pass" or an integer'),
+        (IASG(window="epoch"), TypeError, 'window must be "pass" or an integer'),
+        (IASG(structure="diag"), ValueError, "structure must be one of"),
+        (IASG(batch_size=1), ValueError, "batch_size must be at least 2"),
+    ],
+    ids=str,
+)
+def test_impossible_parameters_are_named(gaussian, sampler, error, message):
+    with pytest.raises(error, match=message):
+        sampler.validate(gaussian.posterior)
+
+
+def test_a_schedule_that_stops_being_positive_is_named(gaussian):
+    sampler = SGD(lambda t: 1e-4 - 1e-4 * t, batch_size=20)
+    state = start(sampler, gaussian.posterior, 1)
+    sampler.step(state, gaussian.posterior)
+    with pytest.raises(ValueError, match=r"step_size\(1\) is 0"):
+        sampler.step(state, gaussian.posterior)
+
+
+def test_the_continuous_time_step_needs_noise_everywhere():
+    known = KnownGaussian(null=True, prior_precision=4.0)
+    for structure, remedy in [("full", 'use correction="discrete"'), ("sqrt", 'use "diag"')]:
+        with pytest.raises(ValueError, match=remedy):
+            start(ConstantSGD(structure, "ou", batch_size=20), known.posterior, 1)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "stable", "unstable"),
+    [
+        (ConstantSGD("scalar"), 1.9, 2.1),
+        (SGD(step_size=1.0), 1.9, 2.1),
+        (MomentumSGD(damping=0.2, structure="scalar"), 3.5, 3.7),
+    ],
+    ids=repr,
+)
+def test_spectral_radius_crosses_one_where_theory_says(sampler, stable, unstable):
+    """Step times the largest eigenvalue below 2, or 2 (2 - damping) with momentum (MATH 3.5)."""
+    known = KnownGaussian()
+    largest = np.linalg.eigvalsh(known.Lam).max()
+    for factor, below in [(stable, True), (unstable, False)]:
+        sampler.set_params(step_size=factor / largest, batch_size=50)
+        state = start(sampler, known.posterior, 1)
+        assert (sampler.spectral_radius(state, known.posterior) < 1) == below
