@@ -29,6 +29,34 @@ def mnist() -> tuple[NDArray, NDArray]:
     return X[:60000], y[:60000].astype(int)
 
 
+def regression_data(name: str) -> tuple[NDArray, NDArray]:
+    """The wine (white, 4,898 x 11) or protein (45,730 x 9) data, from the data folder or OpenML, in float64."""
+    stored, openml = {
+        "wine": ("winequality_white", "wine-quality-white"),
+        "protein": ("casp", "physicochemical-protein"),
+    }[name]
+    if (DATA / f"{stored}.npz").exists():
+        with np.load(DATA / f"{stored}.npz", allow_pickle=False) as archive:
+            return archive["X"].astype(np.float64), archive["y"].astype(np.float64)
+    from sklearn.datasets import fetch_openml
+
+    X, y = fetch_openml(openml, version=1, as_frame=False, return_X_y=True)
+    y = y.astype(np.float64) + (2 if name == "wine" else 0)  # OpenML counts the wine grades 3 to 9 from 1
+    return X.astype(np.float64), y
+
+
+def skin_data() -> tuple[NDArray, NDArray]:
+    """The skin segmentation pixels (245,057 x 3, 0 to 255) in float64, and y = 1 for skin, else -1."""
+    if (DATA / "skin_nonskin.npz").exists():
+        with np.load(DATA / "skin_nonskin.npz", allow_pickle=False) as archive:
+            X, y = archive["X"], archive["y"]
+    else:
+        from sklearn.datasets import fetch_openml
+
+        X, y = fetch_openml("skin-segmentation", version=1, as_frame=False, return_X_y=True)
+    return X.astype(np.float64), np.where(y.astype(int) == 1, 1.0, -1.0)
+
+
 def mnist_7_vs_9(dtype: type = np.float64) -> tuple[NDArray, NDArray]:
     """The first 10,000 sevens and nines, projected to 50 dimensions (Ahn et al. 5.1); y = 1 for a nine, else -1."""
     X, y = mnist()
