@@ -30,20 +30,19 @@ class Chain(NamedTuple):
     stein: SteinSums
 
 
-def group_sizes(n_chains: int) -> list[int]:
-    """How many chains advance in lock step in each group: at most four, in at least two groups.
+def group_sizes(n_chains: int, most: int = 4) -> list[int]:
+    """How many chains advance in lock step in each group: at most `most`, in at least two groups.
 
     In lock step the overhead of a step is paid once for the group; two groups at least, so that R-hat
-    compares chains that have nothing in common. Depends on `n_chains` alone: draws must not depend
-    on `n_jobs`.
+    compares chains that have nothing in common. Does not depend on `n_jobs`, as draws must not.
     """
-    n_groups = min(n_chains, max(2, -(-n_chains // 4)))
+    n_groups = min(n_chains, max(2, -(-n_chains // most)))
     return [len(group) for group in np.array_split(np.arange(n_chains), n_groups)]
 
 
 def start_chains(sampler: Sampler, posterior, theta: NDArray, seed: np.random.SeedSequence) -> list[State]:
     """States of all groups, at the starting points theta (n_chains, D)."""
-    ends = np.cumsum(group_sizes(len(theta)))
+    ends = np.cumsum(group_sizes(len(theta), most=16 if posterior.shares_rows else 4))
     streams = seed.spawn(len(ends))
     parts = np.split(theta, ends[:-1])
     generators = [np.random.Generator(np.random.SFC64(stream)) for stream in streams]  # the fastest for row numbers

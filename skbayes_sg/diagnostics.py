@@ -26,14 +26,20 @@ def r_hat(draws: NDArray) -> NDArray:
     >>> bool((r_hat(draws) < 1.01).all())
     True
     """
-    halves = _split(draws)
-    folded = np.abs(halves - np.median(halves, axis=(0, 1)))
-    return np.maximum(_r_hat(_rank_normalise(halves)), _r_hat(_rank_normalise(folded)))
+    return r_hat_and_ess_bulk(draws)[0]
 
 
 def ess_bulk(draws: NDArray) -> NDArray:
     """Effective number of independent draws for the centre of each marginal; shape (D,)."""
     return _ess(_rank_normalise(_split(draws)))
+
+
+def r_hat_and_ess_bulk(draws: NDArray) -> tuple[NDArray, NDArray]:
+    """Both, from one ranking of the draws, which is most of their cost."""
+    halves = _split(draws)
+    ranked = _rank_normalise(halves)
+    folded = _rank_normalise(np.abs(halves - np.median(halves, axis=(0, 1))))
+    return np.maximum(_r_hat(ranked), _r_hat(folded)), _ess(ranked)
 
 
 def ess_tail(draws: NDArray) -> NDArray:

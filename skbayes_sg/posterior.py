@@ -53,6 +53,9 @@ class Posterior:
         ``n_total / n_rows``. By default the rows are all there is.
     """
 
+    shares_rows = False
+    """Whether the chains of a group draw one minibatch together."""
+
     def __init__(
         self,
         model,
@@ -69,7 +72,8 @@ class Posterior:
             self.X = X.toarray() if small else X.tocsr()
             self._sparse = not small
         else:
-            self.X = np.asarray(X)  # a memmap stays on disk, without the cost of its subclass
+            # C order, as rows are gathered; but a memmap stays on disk, without the cost of its subclass
+            self.X = np.asarray(X) if isinstance(X, np.memmap) else np.ascontiguousarray(X)
         self.y = y
         self.prior_precision = np.full(model.dim, prior_precision, dtype=np.float64)
         self.prior = model.prior(self.prior_precision)
@@ -160,9 +164,9 @@ class Posterior:
         assert information is not None
         return Expansion(value, gradient, information + self.prior.curvature(theta))
 
-    def slope(self, theta: NDArray) -> tuple[float, NDArray]:
-        """Value and gradient at one theta (1, D) in a single pass over all rows."""
-        return self._pass(theta, None, None)[:2]
+    def slope(self, theta: NDArray, rows: NDArray | None = None) -> tuple[float, NDArray]:
+        """Value and gradient at one theta (1, D) in a single pass over all rows, or scaled up from some."""
+        return self._pass(theta, rows, None)[:2]
 
     def _pass(
         self, theta: NDArray, rows: NDArray | None, layout: Layout | None

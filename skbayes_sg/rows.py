@@ -32,6 +32,8 @@ class Minibatches:
         Chains of the group; each gets rows of its own.
     n_total : int, default=n_rows
         Size of the population that the rows stand for (a stream's total).
+    shared : bool, default=False
+        One minibatch for all chains: `draw` gives (size,), and `n_chains` is 1.
 
     Attributes
     ----------
@@ -47,12 +49,14 @@ class Minibatches:
         rng: np.random.Generator,
         n_chains: int = 1,
         n_total: float | None = None,
+        shared: bool = False,
     ) -> None:
         n_total = n_rows if n_total is None else n_total
         self.n_rows = n_rows
         self.n_chains = n_chains
         self.size = batch_size if replace else min(batch_size, n_rows)
         self.replace = replace
+        self.shared = shared
         self.rng = rng
         self.noise_factor = n_total / self.size - (0.0 if replace else 1.0)
         self._dtype = np.int32 if n_rows < 2**31 else np.int64  # the narrow ones sort faster
@@ -65,7 +69,7 @@ class Minibatches:
         return not self.replace and self.size == self.n_rows
 
     def draw(self) -> NDArray | slice:
-        """Row numbers of the next minibatches, (chains, size); a full slice if they are all rows."""
+        """Row numbers of the next minibatches, (chains, size) or (size,); a full slice if they are all rows."""
         if self.whole:
             return slice(None)
         if self._ahead is None or self._next == len(self._ahead):
@@ -75,7 +79,8 @@ class Minibatches:
             self._ahead = ahead.astype(np.intp, copy=False).reshape(steps, self.n_chains, self.size)
             self._next = 0
         self._next += 1
-        return self._ahead[self._next - 1]
+        rows = self._ahead[self._next - 1]
+        return rows[0] if self.shared else rows
 
     def _with_replacement(self, count: int) -> NDArray:
         return self.rng.integers(self.n_rows, size=(count, self.size), dtype=self._dtype)
@@ -123,6 +128,7 @@ class Partition:
 
     replace = False
     whole = False
+    shared = False
 
     def __init__(self, n_rows: int, batch_size: int, rng: np.random.Generator, n_total: float) -> None:
         self.rng = rng

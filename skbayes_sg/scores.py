@@ -56,13 +56,34 @@ class Scores:
         scale = row_scale.astype(self.factors[0].left.dtype, copy=False)
         if scale.ndim == 2:
             scale = np.expand_dims(scale, tuple(range(1, self.factors[0].left.ndim - 1)))
-        return Scores(*(Factor(f.left * scale, f.right) for f in self.factors))
+        scaled = {id(left): left * scale for left in self.lefts()}
+        return Scores(*(Factor(scaled[id(f.left)], f.right) for f in self.factors))
 
     def of_chain(self, chain: int) -> Scores:
         """The scores of one chain, as a group of one."""
         one = slice(chain, chain + 1)
         rights = [f.right[one] if f.right is not None and f.right.ndim == 3 else f.right for f in self.factors]
         return Scores(*(Factor(f.left[one], right) for f, right in zip(self.factors, rights, strict=True)))
+
+    def lefts(self) -> list[NDArray]:
+        """The distinct left factors: coefficients and intercept share one."""
+        return list({id(f.left): f.left for f in self.factors}.values())
+
+    def minus(self, lefts: Sequence[NDArray]) -> Scores:
+        """Less those with the same right factors and these `lefts`, shared by the chains."""
+        less = {id(mine): mine - theirs for mine, theirs in zip(self.lefts(), lefts, strict=True)}
+        return Scores(*(Factor(less[id(f.left)], f.right) for f in self.factors))
+
+    def pooled(self) -> Scores:
+        """The chains as virtual labels of one chain; they must share their right factors.
+
+        Where all blocks have the same residual, of one unit, its root mean square serves as well and is one label.
+        """
+        lefts = self.lefts()
+        if len(lefts) == 1 and lefts[0].shape[1] == 1:
+            root = np.sqrt(np.einsum("cun,cun->un", lefts[0], lefts[0]))[None]
+            return Scores(*(Factor(root, f.right) for f in self.factors))
+        return Scores(*(Factor(f.left[None], f.right) for f in self.factors))
 
     def total(self) -> NDArray:
         """Sum over rows, shape (chains, D), in float64."""

@@ -219,7 +219,6 @@ def test_iasg_reports_the_sandwich():
         (IASG(structure="diag"), ValueError, "structure must be one of"),
         (IASG(batch_size=1), ValueError, "batch_size must be at least 2"),
     ],
-    ids=str,
 )
 def test_impossible_parameters_are_named(gaussian, sampler, error, message):
     with pytest.raises(error, match=message):

@@ -272,7 +272,7 @@ def test_an_unstable_diagonal_form_says_so():
         ({"alpha": 1e200}, "alpha must lie between 0"),
         ({"refresh_every": True}, "refresh_every must be"),
         ({"structure": "block", "block_size": 2.5}, "block_size must be an integer"),
-        ({"alpha": "big"}, "alpha must be a finite number"),
+        ({"alpha": "big"}, 'alpha must be "auto"'),
         ({"alpha": lambda t: None}, r"alpha\(0\) must be a finite number"),
         ({"structure": "blocks"}, "structure must be one of"),
         ({"variant": "new"}, "variant must be one of"),

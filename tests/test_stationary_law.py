@@ -42,7 +42,7 @@ BY_NAME = [pytest.param(sampler, id=repr(sampler)) for sampler in SAMPLERS]
 
 def simulated(sampler, posterior, mean, seed, n_chains=64, n_draws=300):
     """Draws of independent chains that start near the mode, and the frozen state they leave."""
-    if sampler.get_params().get("batch_size") == 500:
+    if sampler.get_params().get("batch_size") in (500, "auto"):
         sampler.set_params(batch_size=20)
     theta = np.tile(mean, (n_chains, 1))
     state = sampler.init(posterior, theta, np.random.default_rng(seed))

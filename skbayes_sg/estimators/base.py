@@ -14,12 +14,16 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from skbayes_sg import diagnostics
 from skbayes_sg.chains import Chain, run_chains, start_chains
+from skbayes_sg.control_variates import AnchoredPosterior
+from skbayes_sg.linalg import Diag
 from skbayes_sg.mode import Mode
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGLD, ConstantSGD, MomentumSGD, Sampler, State
+from skbayes_sg.samplers.base import NoGainError
 
 SAMPLERS: dict[str, type[Sampler]] = {
     "sgfs": SGFS,
@@ -51,6 +55,9 @@ class BayesianEstimator(BaseEstimator):
 
     # set by fit
     states_: list[State]
+    sampler_: Sampler
+    sampler_reason_: str
+    _anchor: Mode | None
     draws_: NDArray
     draw_weights_: NDArray
     diagnostics_: dict[str, float]
@@ -124,21 +131,23 @@ class BayesianEstimator(BaseEstimator):
 
     def _sample(self, posterior: Posterior) -> None:
         """Run the chains and set every fitted attribute that does not depend on the model."""
-        sampler = self._resolve_sampler(posterior)
-        sampler.validate(posterior)
+        asked = self._resolve_sampler(posterior)
+        asked.validate(posterior)
         about = self._fingerprint(posterior) if self.warm_start else None
-        resume = about is not None and self._same(sampler, about)
+        resume = about is not None and self._same(asked, about)
         if resume:
-            states, burn_in, start_passes = self.states_, 0, 0.0
+            sampler, states, burn_in, start_passes = self.sampler_, self.states_, 0, 0.0
+            posterior = self._under(sampler, posterior)
         else:
-            states, start_passes = self._new_states(sampler, posterior)
+            with threadpool_limits(1, "blas"):  # passes over blocks: two threads take three times as long as one
+                sampler, posterior, states, start_passes = self._new_states(asked, posterior)
             burn_in = sampler.auto_burn_in(states[0]) if self.burn_in == "auto" else int(self.burn_in)
         touched_before = sum(sampler.rows_touched(state) for state in states) if resume else 0.0
         thin = sampler.auto_thin(states[0]) if self.thin == "auto" else int(self.thin)
         chains = run_chains(
             sampler, posterior, states, n_draws=self.n_draws, burn_in=burn_in, thin=thin, n_jobs=self.n_jobs
         )
-        self._about = about
+        self._about, self._asked = about, asked
         self.sampler_ = sampler
         self.states_ = [chain.state for chain in chains]
         self.draws_ = np.concatenate([chain.draws for chain in chains])
@@ -166,28 +175,59 @@ class BayesianEstimator(BaseEstimator):
             and before.shape == about.shape
             and np.allclose(about, before, rtol=1e-9, atol=0.0)
             and sum(len(state.theta) for state in self.states_) == self.n_chains
-            and same_parameters(sampler, self.sampler_)
+            and same_parameters(sampler, self._asked)
         )
 
-    def _new_states(self, sampler: Sampler, posterior: Posterior) -> tuple[list[State], float]:
-        """Chains over-dispersed around the mode by twice the posterior, or where the last fit stopped."""
+    def _new_states(self, asked: Sampler, posterior: Posterior) -> tuple[Sampler, Posterior, list[State], float]:
+        """Settled sampler, its posterior, and chains, over-dispersed around the mode or where the last fit stopped."""
         start_seed, chain_seed = self._seed().spawn(2)
-        states = getattr(self, "states_", [])
-        if self.warm_start and states and states[0].theta.shape[1] == posterior.dim:
-            theta = np.concatenate([state.theta for state in states])
-            if len(theta) == self.n_chains:
-                return self._started(sampler, posterior, theta, chain_seed), 0.0
         rng = np.random.default_rng(start_seed)
         mode = self._start(posterior, rng)
         spread = mode.curvature.inverse().cholesky()
         theta = mode.theta + 2.0 * spread.matvec(rng.standard_normal((self.n_chains, posterior.dim)))
-        return self._started(sampler, posterior, theta, chain_seed), mode.passes
-
-    @staticmethod
-    def _started(sampler: Sampler, posterior: Posterior, theta: NDArray, seed: np.random.SeedSequence) -> list[State]:
-        states = start_chains(sampler, posterior, theta, seed)
+        states = getattr(self, "states_", [])
+        if self.warm_start and states and states[0].theta.shape[1] == posterior.dim:
+            last = np.concatenate([state.theta for state in states])
+            theta = last if len(last) == self.n_chains else theta
+        sampler, posterior = self._settled(asked, posterior, mode)
+        states = start_chains(sampler, posterior, theta, chain_seed)
         refuse_unstable(sampler, posterior, states[0])
-        return states
+        return sampler, posterior, states, mode.passes + posterior.shares_rows
+
+    def _settled(self, asked: Sampler, posterior: Posterior, mode: Mode) -> tuple[Sampler, Posterior]:
+        """The sampler with nothing left open, and the posterior that estimates gradients in the way it asks for."""
+        sampler = clone(asked)
+        self._anchor = mode if asked.variance_reduction else None
+        try:
+            anchored = self._under(sampler, posterior)
+            sampler.settle(anchored)
+            self.sampler_reason_ = self._reason(sampler, posterior)
+            return sampler, anchored
+        except NoGainError as no_gain:
+            if self.sampler is not None:
+                raise
+            plain = self._plain_sampler(posterior)
+            plain.settle(posterior)
+            self._anchor, self.sampler_reason_ = None, str(no_gain)
+            return plain, posterior
+
+    def _under(self, sampler: Sampler, posterior: Posterior) -> Posterior:
+        """The posterior, anchored at the mode of this fit if the sampler asks for control variates."""
+        if sampler.variance_reduction is None:
+            return posterior
+        assert self._anchor is not None
+        theta, curvature, _ = self._anchor
+        if isinstance(curvature, Diag):
+            curvature = posterior.expand(theta, "full").curvature
+        return AnchoredPosterior(posterior, theta, curvature)
+
+    def _reason(self, sampler: Sampler, posterior: Posterior) -> str:
+        """Why this sampler."""
+        return "given" if self.sampler is not None else "default"
+
+    def _plain_sampler(self, posterior: Posterior) -> Sampler:
+        """Where the default does not pay."""
+        raise NotImplementedError
 
     # -- verdict ------------------------------------------------------------------------------------
 
@@ -208,9 +248,10 @@ class BayesianEstimator(BaseEstimator):
             warnings.warn(complaint, ConvergenceWarning, stacklevel=4)
 
     def _of_draws(self) -> dict[str, float]:
+        r_hat, ess = diagnostics.r_hat_and_ess_bulk(self.draws_)
         return {
-            "r_hat_max": float(np.max(diagnostics.r_hat(self.draws_))),
-            "ess_min": float(np.min(diagnostics.ess_bulk(self.draws_))),
+            "r_hat_max": float(np.max(r_hat)),
+            "ess_min": float(np.min(ess)),
             "ess_tail_min": float(np.min(diagnostics.ess_tail(self.draws_))),
         }
 
@@ -218,8 +259,8 @@ class BayesianEstimator(BaseEstimator):
         """What theory expects of this fit, to set beside the covariance that was drawn.
 
         Stationary covariance of the fitted sampler, as its chains froze it after burn-in, under the curvature
-        and the gradient noise of all rows at the posterior mean: two passes over the data. It differs from the
-        posterior's (the inverse curvature) by the sampler's known bias, and from the
+        of all rows at the posterior mean and the mean gradient noise at eight draws: some ten passes over the
+        data. It differs from the posterior's (the inverse curvature) by the sampler's known bias, and from the
         drawn one by Monte Carlo error and by what is not Gaussian.
 
         Parameters
@@ -251,7 +292,10 @@ class BayesianEstimator(BaseEstimator):
         posterior = self._posterior_of(X, y, sample_weight)
         theta = np.average(self.draws_.mean(axis=0), axis=0, weights=self.draw_weights_)[None]
         Lam = posterior.expand(theta, "full").curvature.dense()
-        M = self.states_[0].rows.noise_factor * posterior.n_total * posterior.score_covariance(theta)
+        posterior = self._under(self.sampler_, posterior)
+        some = self.draws_[:, -1][:8, None]
+        I1 = np.mean([posterior.score_covariance(draw) for draw in some], axis=0)
+        M = self.states_[0].rows.noise_factor * posterior.n_total * I1
         each = [self.sampler_.stationary_covariance(state, Lam, M) for state in self.states_]
         return np.average(each, axis=0, weights=[len(state.theta) for state in self.states_])
 

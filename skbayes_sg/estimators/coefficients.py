@@ -24,12 +24,26 @@ class LinearPredictor:
     fit_intercept: bool
     intercept_precision: float
     model_: Any
+    sampler: Any
     draw_weights_: NDArray
 
     def _default_sampler(self, posterior: Posterior) -> Sampler:
         if posterior.dim > FULL_CURVATURE_DIM:
             return SGFS(structure="diag", alpha=3.0)
-        return HMC() if posterior.n_rows <= FEW_ROWS else SGFS()
+        return HMC() if posterior.n_rows <= FEW_ROWS else SGFS(variance_reduction="control_variate")
+
+    def _plain_sampler(self, posterior: Posterior) -> Sampler:
+        """Rows that control variates cannot bear throw other minibatch samplers too: all rows, where affordable."""
+        return HMC() if posterior.n_rows <= 4 * FEW_ROWS else SGFS()
+
+    def _reason(self, sampler: Sampler, posterior: Posterior) -> str:
+        if self.sampler is not None:
+            return "as given"
+        if posterior.dim > FULL_CURVATURE_DIM:
+            return f"{posterior.dim} parameters are too many for full matrices"
+        if posterior.n_rows <= FEW_ROWS:
+            return f"{posterior.n_rows} rows are so few that steps on all of them are cheapest, and exact"
+        return f"{posterior.n_rows} rows: control variates bring more effective draws than they cost"
 
     def _start(self, posterior: Posterior, rng: np.random.Generator) -> Mode:
         return find_mode(posterior, self.model_.init(rng), rng)

@@ -40,7 +40,7 @@ class StreamingEstimator(BayesianEstimator):
     def _follow(self, posterior: Posterior) -> None:
         """Take the chunk's steps and keep the last `n_draws` points after burn-in, `thin` steps apart."""
         sampler = self._resolve_sampler(posterior)
-        if not sampler.follows_streams:
+        if not sampler.follows_streams or sampler.variance_reduction is not None:
             if self.sampler is not None:
                 name = type(sampler).__name__
                 raise ValueError(
@@ -53,13 +53,13 @@ class StreamingEstimator(BayesianEstimator):
             unchanged = same_parameters(sampler, self.sampler_) and self._stream.theta.shape[1] == posterior.dim
             self._stream = self._stream if unchanged else None  # another formula needs another memory
         stream = self._start_stream(sampler, posterior) if self._stream is None else self._stream
-        stream.rows = Partition(posterior.n_rows, sampler.batch_size, stream.rows.rng, posterior.n_total)
+        stream.rows = Partition(posterior.n_rows, sampler.rows_per_step, stream.rows.rng, posterior.n_total)
         burn_in = sampler.auto_burn_in(stream) if self.burn_in == "auto" else int(self.burn_in)
         thin = sampler.auto_thin(stream) if self.thin == "auto" else int(self.thin)
         if self._stream is None:
             self._stream, self._kept = stream, []
             warnings.warn(
-                f"partial_fit: the first {burn_in} steps of up to {sampler.batch_size} rows are burn-in (set burn_in); "
+                f"partial_fit: the first {burn_in} steps of {sampler.rows_per_step} rows are burn-in (set burn_in); "
                 "until then predictions use one point, not a posterior",
                 ConvergenceWarning,
                 stacklevel=4,

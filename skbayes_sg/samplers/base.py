@@ -48,9 +48,13 @@ class State:
     gradient: NDArray | None = None
 
 
+class NoGainError(ValueError):
+    """What was asked for costs more effective draws on these data than it brings."""
+
+
 def rows_of(rows: NDArray | slice, chain: int) -> NDArray | slice:
     """The rows of one chain of a group, as for a group of one."""
-    return rows if isinstance(rows, slice) else rows[chain : chain + 1]
+    return rows if isinstance(rows, slice) or rows.ndim == 1 else rows[chain : chain + 1]
 
 
 class Linearised:
@@ -91,9 +95,12 @@ class Sampler(BaseEstimator, ABC):
     A new sampler writes `step`, and `start` if it keeps a memory; the other hooks have defaults.
     """
 
-    batch_size: int  # of the samplers that draw minibatches
+    variance_reduction: str | None = None  # "control_variate": the posterior it is given is to be anchored
+    batch_size: int | str  # of the samplers that draw minibatches
     replace: bool
 
+    smallest_batch = 2
+    """Two rows have a spread, from which gradient noise is measured; one is enough where nothing is."""
     remedy = "take smaller steps"
     """What to do when a chain diverges, for the error message."""
     bias_remedy = "lower step_size"
@@ -111,6 +118,20 @@ class Sampler(BaseEstimator, ABC):
         self.start(state, posterior)
         return state
 
+    @property
+    def rows_per_step(self) -> int:
+        """The batch size; 500 where it is left to the sampler."""
+        return 500 if self.batch_size == "auto" else self.batch_size  # type: ignore[return-value]
+
+    def settle(self, posterior) -> None:
+        """Choose, in place, what was left open, for this posterior: anchored, if control variates are asked for.
+
+        Raises
+        ------
+        NoGainError
+            If what was asked for does not pay on these data.
+        """
+
     def validate(self, posterior) -> None:
         """Refuse parameters that are impossible, or impossible for this posterior.
 
@@ -119,17 +140,18 @@ class Sampler(BaseEstimator, ABC):
         ValueError, TypeError
             Naming the parameter and the remedy.
         """
-        if isinstance(self.batch_size, bool) or not isinstance(self.batch_size, Integral):
+        size = self.rows_per_step
+        if isinstance(size, bool) or not isinstance(size, Integral):
             raise TypeError(f"batch_size must be an integer, got {self.batch_size!r}")
-        if self.batch_size < 2:
+        if size < self.smallest_batch:
             raise ValueError(
-                f"batch_size must be at least 2, got {self.batch_size}: the noise of a gradient is measured "
-                "from the spread of its rows"
+                f"batch_size must be at least {self.smallest_batch}, got {size}"
+                + (": the noise of a gradient is measured from the spread of its rows" if size > 0 else "")
             )
 
     def minibatches(self, posterior, rng: np.random.Generator, n_chains: int):
         """The stream of rows of a group of chains."""
-        return posterior.minibatches(self.batch_size, self.replace, rng, n_chains)
+        return posterior.minibatches(self.rows_per_step, self.replace, rng, n_chains)
 
     def start(self, state: State, posterior) -> None:
         """Fill ``state.memory`` before the first step."""
@@ -165,8 +187,8 @@ class Sampler(BaseEstimator, ABC):
         return max(1, round((state.rows.noise_factor + 1) / 5))
 
     def rows_touched(self, state: State) -> float:
-        """Row gradients taken since the start, over all chains of the group."""
-        return state.t * state.rows.size * len(state.theta)
+        """Rows read since the start, for all chains of the group; a minibatch that they share counts once."""
+        return state.t * state.rows.size * (1 if state.rows.shared else len(state.theta))
 
     def spectral_radius(self, state: State, posterior) -> float:
         """Of the step's linear part at the chain's point: at 1 or above it does not settle. 0 if it always does.

@@ -161,7 +161,8 @@ class HMC(Sampler):
         return 300
 
     def auto_thin(self, state: State) -> int:
-        return 1
+        """Two where there are many parameters, as the widest of many directions is the slower."""
+        return 1 if state.theta.shape[1] <= 200 else 2
 
     def stationary_covariance(self, state: State, Lam: NDArray, M: NDArray) -> NDArray:
         """That of the posterior, whatever its shape; here of its Gaussian approximation, Lam^-1."""

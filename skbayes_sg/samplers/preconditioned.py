@@ -126,7 +126,7 @@ class PreconditionedSampler(Sampler):
         measured = self._measure(state, posterior, rows, scores, memory.layout, memory.turn)
         memory.count += 1
         for average, new in zip((memory.noise, memory.curvature, memory.prior), measured, strict=True):
-            if average is not None:
+            if average is not None and new is not None:
                 average.blend(new, 1 / memory.count)
 
     def _factorise(self, state: State, posterior) -> None:

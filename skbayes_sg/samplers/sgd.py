@@ -48,6 +48,7 @@ class SGD(Sampler):
     0.001
     """
 
+    smallest_batch = 1
     remedy = "lower step_size"
     bias_remedy = "SGD goes to the mode; use SGFS or ConstantSGD for a posterior"
 
@@ -102,7 +103,7 @@ class _ConstantStep(PreconditionedSampler):
     step_size: float | str
     follows_streams = False  # its law is that of the frozen step
     bias_remedy = 'use structure="full", or SGFS'
-    remedy = 'set step_size="auto", or lower it'
+    remedy = 'use structure="full", or give a smaller step_size'
 
     def validate(self, posterior) -> None:
         super().validate(posterior)

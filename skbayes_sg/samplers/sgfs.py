@@ -9,7 +9,7 @@ from numbers import Integral
 import numpy as np
 
 from skbayes_sg.linalg import Diag, Layout, Operator
-from skbayes_sg.samplers.base import State
+from skbayes_sg.samplers.base import NoGainError, State
 from skbayes_sg.samplers.preconditioned import Memory, PreconditionedSampler
 from skbayes_sg.samplers.schedules import Schedule, value_at
 
@@ -31,17 +31,18 @@ class SGFS(PreconditionedSampler):
 
     Parameters
     ----------
-    alpha : float or callable, default=0.0
+    alpha : float, callable or "auto", default="auto"
         ``2 / sqrt(eps)`` of the paper: injected noise W = alpha^2 B. Zero mixes fastest (one effective
         draw per pass); more follows a non-Gaussian posterior better, at IAT gamma (1 + alpha^2) - 1
-        steps. A callable of the step index anneals.
+        steps. A callable of the step index anneals. "auto": 0; with control variates what makes the IAT 3 steps.
     structure : {"full", "diag", "block", "scalar"}, default="full"
         Which part of the matrices is kept. "full" is exact; the others misjudge variances along
         correlated directions unless alpha is large. "scalar": the mean of the diagonal of P.
     block_size : int, optional
         With "block": coordinates per block; by default one block per output unit (class).
     B : "fisher" or float, default="fisher"
-        The paper's B: gamma I_N, or this number times the identity (in 1 / parameter^2).
+        The paper's B: gamma I_N, or this number times the identity (in 1 / parameter^2). "fisher" with control
+        variates: the curvature Lam.
     variant : {"exact", "paper", "mandt"}, default="exact"
         "exact": the prior enters P once, the noise factor is that of the row scheme, and prior noise
         is injected, so that directions without data follow the prior. "paper": Algorithm 1 as
@@ -63,14 +64,21 @@ class SGFS(PreconditionedSampler):
     refresh_every : int or "auto", default="auto"
         While adapting, measure and factorise every so many steps; auto is max(1, D // 40), and 1 for
         single rows.
-    batch_size : int, default=500
-        Rows per minibatch, n. With no more rows than this each step uses all of them.
+    batch_size : int or "auto", default="auto"
+        Rows per minibatch, n. With no more rows than this each step uses all of them. "auto": 500; with control
+        variates kappa, at least 32, where gradient noise is as large as the curvature; more where a row has a leverage
+        that would throw the chain.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
+    variance_reduction : {None, "control_variate"}, default=None
+        "control_variate": gradients corrected by those at the mode, so that noise is that of the change of the
+        scores; some tens of effective draws per pass instead of one. For estimators whose scores are
+        residuals times inputs. Refused where N < 2 (n alpha^2 + kappa), kappa the noise number of the
+        data (about the number of parameters; more with heavy-tailed rows).
 
     Notes
     -----
-    Source: Ahn et al. 2012, Algorithm 1 and Eq. 11; Mandt et al. 2017, section 4.2; MATH 2, 3.1, 3.2. Where
+    Source: Ahn et al. 2012, Algorithm 1 and Eq. 11; Mandt et al. 2017, section 4.2; MATH 2, 3.1, 3.2, 9. Where
     fewer than half of the rows are left out (noise factor c < 1) the gradient noise alone is smaller than
     the curvature and the chain would overshoot, F = 1 - 2/(1 + c) < 0, down to flipping sign for ever at
     c = 0. There (1 - c) times the model Fisher is injected as well: F = 0, and any SPD W is exact.
@@ -88,7 +96,7 @@ class SGFS(PreconditionedSampler):
 
     def __init__(
         self,
-        alpha: Schedule = 0.0,
+        alpha: Schedule | str = "auto",
         structure: str = "full",
         block_size: int | None = None,
         B: str | float = "fisher",
@@ -98,8 +106,9 @@ class SGFS(PreconditionedSampler):
         covariance: str = "minibatch",
         adapt: str = "burn_in",
         refresh_every: int | str = "auto",
-        batch_size: int = 500,
+        batch_size: int | str = "auto",
         replace: bool = False,
+        variance_reduction: str | None = None,
     ) -> None:
         self.alpha = alpha
         self.structure = structure
@@ -113,6 +122,7 @@ class SGFS(PreconditionedSampler):
         self.refresh_every = refresh_every
         self.batch_size = batch_size
         self.replace = replace
+        self.variance_reduction = variance_reduction
 
     def validate(self, posterior) -> None:
         super().validate(posterior)
@@ -122,11 +132,12 @@ class SGFS(PreconditionedSampler):
             "curvature": ("model", "empirical"),
             "covariance": ("minibatch", "single_row"),
             "adapt": ("burn_in", "always"),
+            "variance_reduction": (None, "control_variate"),
         }
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
-        if not 0 <= value_at(self.alpha, 0, "alpha") <= 1e6:
+        if not 0 <= self._alpha_at(0) <= 1e6:
             raise ValueError(f"alpha must lie between 0 and 1e6, got {self.alpha!r}")
         if isinstance(self.B, str):
             if self.B != "fisher":
@@ -151,6 +162,54 @@ class SGFS(PreconditionedSampler):
                 'use variant="exact" with curvature="model"'
             )
 
+        if self.variance_reduction is not None:
+            self._validate_control_variates()
+
+    def _validate_control_variates(self) -> None:
+        if self.variant != "exact" or self.curvature != "model" or self.structure != "full":
+            raise ValueError(
+                'variance_reduction="control_variate" needs the curvature apart from the noise: '
+                'variant="exact", curvature="model", structure="full"'
+            )
+        if isinstance(self.alpha, (int, float)) and self.alpha == 0:
+            raise ValueError(
+                'variance_reduction="control_variate" leaves too little noise to sample with; alpha must be positive'
+            )
+
+    def settle(self, posterior) -> None:
+        """Numbers for alpha and batch_size; for control variates from the noise number of the data (MATH 9).
+
+        With noise m = kappa / n and injection w = alpha^2, in units of the curvature, a step is 2 / (1 + m + w) of a
+        Newton step and the autocorrelation time m + w steps. Any sum is exact for a Gaussian posterior; 3 keeps
+        the bias on others small. As the noise grows with the variance that it makes, a bias is
+        multiplied by (m + w) / w: w is at least 2 m.
+        """
+        if self.variance_reduction is None:
+            self.alpha = self._alpha_at(0) if isinstance(self.alpha, str) else self.alpha
+            self.batch_size = self.rows_per_step
+            return
+        kappa = posterior.noise_number()
+        n = self.batch_size
+        if isinstance(n, str):  # a row of leverage h multiplies the distance from the mode by 1 - (N/n) h / 2
+            n = max(32, round(kappa), math.ceil(posterior.largest_row() / 4))
+        w = max(3.0 - kappa / n, 2 * kappa / n) if isinstance(self.alpha, str) else self._alpha_at(0) ** 2
+        if posterior.n_total < 2 * (n * w + kappa):
+            raise NoGainError(
+                f"control variates do not pay: the {posterior.n_total:.0f} rows are fewer than 2 (n w + kappa) = "
+                f"{2 * (n * w + kappa):.0f}, with kappa={kappa:.0f} the noise number of these data, n={n} rows a step "
+                f"for their heaviest row, w={w:.2g} injected"
+            )
+        self.batch_size = n
+        if isinstance(self.alpha, str):
+            self.alpha = math.sqrt(w)
+
+    def _alpha_at(self, t: int) -> float:
+        if isinstance(self.alpha, str):
+            if self.alpha != "auto":
+                raise ValueError(f'alpha must be "auto", a number or a callable, got {self.alpha!r}')
+            return 0.0
+        return value_at(self.alpha, t, "alpha")
+
     @property
     def _empirical(self) -> bool:
         """Whether the score covariance serves as curvature."""
@@ -163,6 +222,15 @@ class SGFS(PreconditionedSampler):
 
     def _rank(self, state: State) -> float:
         return super()._rank(state) if self.covariance == "minibatch" else 1
+
+    def start(self, state: State, posterior) -> None:
+        """With control variates nothing is left to learn: curvature and mean noise are the anchor's."""
+        if not posterior.shares_rows:
+            super().start(state, posterior)
+            return
+        state.memory = _Memory("full", posterior.noise, posterior.anchor_curvature, Diag(np.zeros(posterior.dim)))
+        state.memory.adapting = False
+        self._factorise(state, posterior)
 
     def _noise(self, state: State, scores, layout: Layout) -> Operator:
         """The row of Eq. 25 is drawn (minibatches are sorted, the first row is not any row)."""
@@ -178,11 +246,13 @@ class SGFS(PreconditionedSampler):
     def _follow_schedule(self, state: State, posterior) -> None:
         """Rebuild when alpha moved by 1 %: a step with the old one in P and in W is as exact."""
         if callable(self.alpha):
-            alpha = value_at(self.alpha, state.t, "alpha")
+            alpha = self._alpha_at(state.t)
             if abs(alpha - state.memory.alpha) > 0.01 * state.memory.alpha:
                 self._factorise(state, posterior)
 
     def freeze(self, state: State, posterior) -> None:
+        if self.variance_reduction is not None:
+            return
         if self.adapt == "always":
             self.restart(state, posterior)
         else:
@@ -192,10 +262,14 @@ class SGFS(PreconditionedSampler):
 
     def _operators(self, state: State, posterior) -> tuple[Operator, Operator | None]:
         """K = 2 P^-1, and W."""
-        state.memory.alpha = value_at(self.alpha, state.t, "alpha")
+        state.memory.alpha = self._alpha_at(state.t)
         if not 0 <= state.memory.alpha <= 1e6:
             raise ValueError(f"alpha must lie between 0 and 1e6, alpha({state.t}) is {state.memory.alpha}")
-        P, W = self._precision(state.memory, posterior.n_total, state.rows)
+        P, W = (
+            self._anchored_precision(state, posterior)
+            if posterior.shares_rows
+            else self._precision(state.memory, posterior.n_total, state.rows)
+        )
         if self.structure == "scalar":
             P = Diag(np.full(P.dim, P.diagonal().mean()))
         try:
@@ -230,6 +304,13 @@ class SGFS(PreconditionedSampler):
             W = floor if W is None else W + floor
         return (P if W is None else P + W), W
 
+    def _anchored_precision(self, state: State, posterior) -> tuple[Operator, Operator]:
+        """P = (1 + w) Lam + noise and W = w Lam, Lam the curvature at the anchor (MATH 9)."""
+        Lam, w = state.memory.curvature, state.memory.alpha**2
+        assert Lam is not None
+        W = Lam * w if self.B == "fisher" else Lam * 0.0 + Diag(np.full(Lam.dim, w * float(self.B)))
+        return Lam + state.memory.noise * (state.rows.noise_factor * posterior.n_total) + W, W
+
     def _injected(self, alpha2: float, gamma: float, fisher: Operator) -> Operator:
         """W = alpha^2 B = 4 B / eps."""
         if self.B == "fisher":
@@ -240,15 +321,22 @@ class SGFS(PreconditionedSampler):
         return self.structure == "full" and self.variant == "exact" and self.curvature == "model"
 
     def auto_burn_in(self, state: State) -> int:
-        """As `Sampler.auto_burn_in`, for the autocorrelation time (1 + alpha^2) N/n."""
+        """As `Sampler.auto_burn_in`, for the autocorrelation time (1 + alpha^2) N/n; 100 with control variates.
+
+        They have nothing to learn, and forget the start in some ten steps.
+        """
+        if self.variance_reduction is not None:
+            return 100
         return max(1000, math.ceil(10 * self._relative_time(state)))
 
     def auto_thin(self, state: State) -> int:
-        """As `Sampler.auto_thin`."""
+        """As `Sampler.auto_thin`; one autocorrelation time with control variates."""
+        if self.variance_reduction is not None:
+            return 3
         return max(1, round(self._relative_time(state) / 5))
 
     def _relative_time(self, state: State) -> float:
-        return (1 + value_at(self.alpha, 0, "alpha") ** 2) * (state.rows.noise_factor + 1)
+        return (1 + self._alpha_at(0) ** 2) * (state.rows.noise_factor + 1)
 
 
 def _is_count(value: object) -> bool:
