@@ -2,8 +2,8 @@
 
     gradient = G_a + (N/n) sum over the minibatch of [g_i(theta) - g_i(a)] + grad log prior
 
-with the gradient G_a of all rows at the anchor a, the mode (MATH 9). Near the anchor the noise is next to
-nothing, so the bound of one effective draw per pass (Mandt et al. 2017, section 5.2) does not hold.
+with the gradient G_a of all rows at the anchor a, near the posterior mean (MATH 9). Near the anchor the noise is
+next to nothing, so the bound of one effective draw per pass (Mandt et al. 2017, section 5.2) does not hold.
 """
 
 from __future__ import annotations
@@ -14,16 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Dense, Operator
+from skbayes_sg.mode import pilot
 from skbayes_sg.posterior import Posterior, Rows
 from skbayes_sg.rows import Minibatches
 from skbayes_sg.scores import Scores
 
-_PILOT_ROWS = 50_000
-_PILOT_POINTS = 32
-_MOST_POINTS = 128
 _PROJECTIONS = 16
 _EXACT_LEVERAGE = 1e9
-_PILOT_CELLS = 1 << 20  # residuals held at a time
 
 
 class AnchoredPosterior(Posterior):
@@ -88,18 +85,15 @@ class AnchoredPosterior(Posterior):
         stand for it and up to 50,000 rows, the same ones every time: a choice made by it does not
         depend on the seed of the chains.
         """
-        rng = np.random.default_rng(0)
-        rows = np.arange(self.n_rows)
-        if self.n_rows > _PILOT_ROWS:
-            rows = np.sort(rng.choice(self.n_rows, _PILOT_ROWS, replace=False))
-        theta = self.anchor + self.anchor_curvature.inverse().cholesky().matvec(_frames(self.dim, rng))
+        theta, blocks = pilot(self, self.anchor, self.anchor_curvature)
         total, moment = np.zeros_like(theta), Dense(np.zeros((self.dim, self.dim)))
-        for block in np.array_split(rows, 1 + len(rows) * len(theta) // _PILOT_CELLS):
+        n_rows = sum(len(block) for block in blocks)
+        for block in blocks:
             scores = self.scores(theta, block)
             total += scores.total()
             moment = moment + scores.pooled().moment("full")
-        mean = total / len(rows)
-        return (moment * (1.0 / len(rows)) + Dense(-(mean.T @ mean))) * (1.0 / len(theta))
+        mean = total / n_rows
+        return (moment * (1.0 / n_rows) + Dense(-(mean.T @ mean))) * (1.0 / len(theta))
 
     def noise_number(self) -> float:
         """kappa = n Tr(Lam^-1 M) / D, noise over curvature in minibatches of one row: D + 1 for Gaussian rows."""
@@ -122,13 +116,3 @@ class AnchoredPosterior(Posterior):
             projected = root.rows() @ sketch.astype(root.factors[0].left.dtype)
             largest = max(largest, float(np.einsum("ij,ij->i", projected, projected).max()))
         return self.n_total * largest
-
-
-def _frames(dim: int, rng: np.random.Generator) -> NDArray:
-    """Points whose second moment is the identity, from random orthogonal frames; a part of one where D is large.
-
-    The noise is quadratic in the distance from the anchor, so its mean over these is as good as exact, where
-    as many normal draws would leave some per cent.
-    """
-    frames = [np.linalg.qr(rng.standard_normal((dim, dim)))[0] for _ in range(-(-_PILOT_POINTS // dim))]
-    return np.sqrt(dim) * np.concatenate(frames)[: _MOST_POINTS if dim > _MOST_POINTS else None]

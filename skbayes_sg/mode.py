@@ -19,12 +19,18 @@ from skbayes_sg.posterior import Expansion
 
 _CHORD_STEPS = 8
 
+_SMALL_SHIFT = 0.02
+_PILOT_ROWS = 50_000
+_PILOT_POINTS = 32
+_MOST_POINTS = 128
+_PILOT_CELLS = 1 << 20  # residuals held at a time
+
 FULL_CURVATURE_DIM = 1000
 """Largest D for which a D x D curvature is worth its cost."""
 
 
 class Mode(NamedTuple):
-    """Where the log posterior is largest, and how it falls off."""
+    """A centre of the posterior, where the log posterior is largest, and how it falls off."""
 
     theta: NDArray
     """(1, D)"""
@@ -116,3 +122,43 @@ def _scaled_lbfgs(posterior, theta: NDArray) -> Mode:
     result = minimize(objective, theta[0] / scale, jac=True, method="L-BFGS-B", options={"maxiter": 200})
     theta = (result.x * scale)[None]
     return Mode(theta, posterior.expand(theta, "diag").curvature, result.nfev + 2.0)
+
+
+def posterior_mean(posterior, mode: Mode) -> Mode:
+    """The mode moved to where the gradient vanishes in the mean over the Laplace approximation around it.
+
+    On a skewed posterior this is nearer to the mean, and the curvature there nearer to the mean curvature, than at
+    the mode (the fixed point of Gaussian variational inference, one step towards it). A move of less
+    than a fiftieth of a posterior standard deviation per parameter is not made.
+    """
+    theta, blocks = pilot(posterior, mode.theta, mode.curvature)
+    theta = np.concatenate([theta, 2 * mode.theta - theta])  # in pairs: what is odd in the distance cancels
+    change = np.zeros((1, posterior.dim))
+    for block in blocks:
+        at_mode = posterior.scores(mode.theta, block).total()
+        change += posterior.scores(theta, block).total().mean(axis=0) - at_mode
+    n_rows = sum(len(block) for block in blocks)
+    gradient = change * (posterior.n_total / n_rows)
+    gradient += posterior.prior.gradient(theta).mean(axis=0) - posterior.prior.gradient(mode.theta)
+    shift = mode.curvature.inverse().matvec(gradient)
+    if np.sum(shift * gradient) < posterior.dim * _SMALL_SHIFT**2:
+        return mode
+    return Mode(mode.theta + shift, posterior.expand(mode.theta + shift, "full").curvature, mode.passes + 1)
+
+
+def pilot(posterior, centre: NDArray, curvature: Operator) -> tuple[NDArray, list[NDArray]]:
+    """Points that stand for the Laplace approximation, and up to 50,000 rows in blocks: the same ones every time.
+
+    The points are random orthogonal frames (a part of one where D is large), so their second moment is exact:
+    a mean of what is quadratic in the distance from the centre needs no more, where as many normal draws would
+    leave some per cent.
+    """
+    rng = np.random.default_rng(0)
+    dim = posterior.dim
+    frames = [np.linalg.qr(rng.standard_normal((dim, dim)))[0] for _ in range(-(-_PILOT_POINTS // dim))]
+    points = np.sqrt(dim) * np.concatenate(frames)[: _MOST_POINTS if dim > _MOST_POINTS else None]
+    rows = np.arange(posterior.n_rows)
+    if posterior.n_rows > _PILOT_ROWS:
+        rows = np.sort(rng.choice(posterior.n_rows, _PILOT_ROWS, replace=False))
+    theta = centre + curvature.inverse().cholesky().matvec(points)
+    return theta, np.array_split(rows, 1 + len(rows) * len(theta) // _PILOT_CELLS)

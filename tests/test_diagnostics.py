@@ -80,3 +80,10 @@ def test_running_sums_equal_the_ratio_of_the_arrays():
     one = diagnostics.SteinSums(theta[0, :1])
     one.add(theta[:, :1], gradient[:, :1])
     assert np.isnan(diagnostics.stein_ratio_of_sums([one])[1])
+
+
+def test_r_hat_and_ess_from_one_ranking_are_those_from_two():
+    draws = np.random.default_rng(0).standard_normal((4, 300, 3)).cumsum(axis=1)
+    r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws)
+    np.testing.assert_array_equal(r_hat, diagnostics.r_hat(draws))
+    np.testing.assert_array_equal(ess, diagnostics.ess_bulk(draws))

@@ -19,7 +19,7 @@ ALLOWED = {
     "samplers/schedules": set(),
     "samplers": {"samplers", "linalg", "theory"},
     "chains": {"samplers", "diagnostics"},
-    "control_variates": {"linalg", "scores", "rows", "posterior"},
+    "control_variates": {"linalg", "mode", "scores", "rows", "posterior"},
     "estimators": {
         "control_variates",
         "estimators",

@@ -3,10 +3,12 @@ import pytest
 from conftest import logistic_data
 from scipy import sparse
 
+from skbayes_sg.chains import run_chain
 from skbayes_sg.linalg import Dense
-from skbayes_sg.mode import find_mode
-from skbayes_sg.models import Softmax
+from skbayes_sg.mode import find_mode, posterior_mean
+from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import HMC
 
 
 @pytest.fixture
@@ -101,3 +103,21 @@ def test_the_mode_has_no_gradient_left(n_classes, monkeypatch):
     assert isinstance(newton.curvature, Dense)
     monkeypatch.setattr("skbayes_sg.mode.FULL_CURVATURE_DIM", 1)
     assert distance(find_mode(posterior, model.init(rng), rng)) < 0.1
+
+
+def test_posterior_mean_is_nearer_to_the_mean_than_the_mode():
+    """On a skewed posterior, against long exact draws; on one that is Gaussian nothing moves."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 3))
+    y = np.where(rng.random(150) < 1 / (1 + np.exp(-X @ [2.0, -1.0, 0.5] - 1.5)), 1.0, -1.0)
+    posterior = Posterior(Softmax(3, 2), X, y, 0.1)
+    mode = find_mode(posterior, np.zeros((1, 4)), rng)
+    hmc = HMC()
+    state = hmc.init(posterior, np.repeat(mode.theta, 16, axis=0), np.random.default_rng(1))
+    draws = run_chain(hmc, posterior, state, n_draws=4000, burn_in=300).draws.reshape(-1, 4)
+    mean, sd = draws.mean(axis=0), draws.std(axis=0)
+    moved = posterior_mean(posterior, mode)
+    assert np.linalg.norm((moved.theta[0] - mean) / sd) < 0.3 * np.linalg.norm((mode.theta[0] - mean) / sd)
+    target = Posterior(Linear(3, noise_variance=1.0), X, y, 1.0)
+    gaussian = find_mode(target, np.zeros((1, 4)), rng)
+    assert posterior_mean(target, gaussian) is gaussian

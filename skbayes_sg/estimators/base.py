@@ -20,7 +20,7 @@ from skbayes_sg import diagnostics
 from skbayes_sg.chains import Chain, run_chains, start_chains
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.linalg import Diag
-from skbayes_sg.mode import Mode
+from skbayes_sg.mode import Mode, posterior_mean
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGLD, ConstantSGD, MomentumSGD, Sampler, State
 from skbayes_sg.samplers.base import NoGainError
@@ -192,12 +192,13 @@ class BayesianEstimator(BaseEstimator):
         sampler, posterior = self._settled(asked, posterior, mode)
         states = start_chains(sampler, posterior, theta, chain_seed)
         refuse_unstable(sampler, posterior, states[0])
-        return sampler, posterior, states, mode.passes + posterior.shares_rows
+        passes = mode.passes if self._anchor is None else self._anchor.passes + 1
+        return sampler, posterior, states, passes
 
     def _settled(self, asked: Sampler, posterior: Posterior, mode: Mode) -> tuple[Sampler, Posterior]:
         """The sampler with nothing left open, and the posterior that estimates gradients in the way it asks for."""
         sampler = clone(asked)
-        self._anchor = mode if asked.variance_reduction else None
+        self._anchor = self._anchor_near(posterior, mode) if asked.variance_reduction else None
         try:
             anchored = self._under(sampler, posterior)
             sampler.settle(anchored)
@@ -216,10 +217,14 @@ class BayesianEstimator(BaseEstimator):
         if sampler.variance_reduction is None:
             return posterior
         assert self._anchor is not None
-        theta, curvature, _ = self._anchor
-        if isinstance(curvature, Diag):
-            curvature = posterior.expand(theta, "full").curvature
-        return AnchoredPosterior(posterior, theta, curvature)
+        return AnchoredPosterior(posterior, self._anchor.theta, self._anchor.curvature)
+
+    @staticmethod
+    def _anchor_near(posterior: Posterior, mode: Mode) -> Mode:
+        """The posterior mean as nearly as the Laplace approximation tells, with a full curvature."""
+        if isinstance(mode.curvature, Diag):
+            mode = mode._replace(curvature=posterior.expand(mode.theta, "full").curvature)
+        return posterior_mean(posterior, mode)
 
     def _reason(self, sampler: Sampler, posterior: Posterior) -> str:
         """Why this sampler."""

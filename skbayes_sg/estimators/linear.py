@@ -38,8 +38,8 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
     Parameters
     ----------
     sampler : Sampler, {"sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"} or None, default=None
-        None: HMC, which is exact, up to 5,000 rows; SGFS beyond; with more than 1,000 parameters SGFS with
-        diagonal matrices and alpha=3.
+        None: HMC, which is exact, up to 5,000 rows; beyond, SGFS with control variates where they pay (see
+        `sampler_reason_`); with more than 1,000 parameters SGFS with diagonal matrices and alpha=3.
     prior_precision : float or array of shape (n_features,), default=1.0
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units of
         1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``.
@@ -79,7 +79,7 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
         Posterior mean, or the given value.
     coef_samples_ : array of shape (n_chains, n_draws, n_features)
     intercept_samples_, noise_variance_samples_ : arrays of shape (n_chains, n_draws)
-    sampler_, states_, model_, prior_precision_, n_iter_, n_passes_, diagnostics_ :
+    sampler_, sampler_reason_, states_, model_, prior_precision_, n_iter_, n_passes_, diagnostics_ :
         As in `BayesianLogisticRegressionSGFS`.
 
     Notes

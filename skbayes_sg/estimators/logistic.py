@@ -23,8 +23,8 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     Parameters
     ----------
     sampler : Sampler, {"sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"} or None, default=None
-        None: HMC, which is exact, up to 5,000 rows; SGFS beyond; with more than 1,000 parameters SGFS with
-        diagonal matrices and alpha=3.
+        None: HMC, which is exact, up to 5,000 rows; beyond, SGFS with control variates where they pay (see
+        `sampler_reason_`); with more than 1,000 parameters SGFS with diagonal matrices and alpha=3.
     prior_precision : float or array of shape (n_features,), default=1.0
         1 / variance of the prior of each coefficient, in the units of X (LogisticRegression's 1/C).
         One number, or one per feature.
@@ -32,16 +32,16 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     intercept_precision : float, default=0.01
         Prior precision of the intercepts: a standard deviation of 10 logits.
     n_chains : int, default=8
-        Independent chains. They advance in groups of up to four, in lock step: a step of four chains
-        costs two and a half times that of one (benchmarks/step_cost.py).
+        Independent chains. They advance in groups of up to four, with control variates sixteen, in lock step: a
+        step of four chains costs two and a half times that of one (benchmarks/step_cost.py).
     n_draws : int, default=500
         Draws kept per chain by each `fit`.
     burn_in : int or "auto", default="auto"
-        Sampler steps before the first kept draw; auto is max(1000, 10 (1 + alpha^2) rows / batch_size) for
-        SGFS, 300 for HMC.
+        Sampler steps before the first kept draw; auto is 100 for SGFS with control variates and max(1000, 10 (1 +
+        alpha^2) rows / batch_size) without, 300 for HMC.
     thin : int or "auto", default="auto"
-        Sampler steps per kept draw; auto is a fifth of SGFS's autocorrelation time, (1 + alpha^2) rows /
-        (5 batch_size), and 1 for HMC.
+        Sampler steps per kept draw; auto is 3 for SGFS with control variates and (1 + alpha^2) rows / (5
+        batch_size), a fifth of the autocorrelation time, without; 1 or 2 for HMC.
     warm_start : bool, default=False
         `fit` goes on where the last fit stopped, without burn-in: the new draws are those that one
         longer fit would have drawn next. With other data or parameters it keeps the position only,
@@ -67,7 +67,9 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     coef_samples_ : array of shape (n_chains, n_draws, n_logits, n_features)
     intercept_samples_ : array of shape (n_chains, n_draws, n_logits)
     sampler_ : Sampler
-        The sampler that ran.
+        The sampler that ran, with numbers for what was left to it.
+    sampler_reason_ : str
+        Why this one.
     states_ : list of State
         Where the chains are: the checkpoint of `warm_start`.
     model_ : Softmax
@@ -75,7 +77,8 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     n_iter_ : int
         Steps of each chain so far.
     n_passes_ : float
-        Row gradients and energies taken by the last fit, search for the mode included, over rows.
+        Rows read by the last fit, search for the mode included, over rows; chains that share a minibatch read it
+        once.
     diagnostics_ : dict of str to float
         ``r_hat_max``, ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``, ``stein_ratio`` (drawn over
         wanted variance, on average over directions; 1 for exact draws of any posterior) and its standard
