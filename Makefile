@@ -23,7 +23,15 @@ bench: $(VENV)/bench
 	$(BIN)/python benchmarks/step_cost.py
 	$(BIN)/python benchmarks/few_rows.py
 	$(BIN)/python benchmarks/million_rows.py
+	$(BIN)/python benchmarks/fit_against_lbfgs.py
+	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/ahn_logistic.py
+	$(BIN)/python benchmarks/samplers.py
+	$(BIN)/python benchmarks/linear_exact.py
+	$(BIN)/python benchmarks/mandt_table1.py
+	$(BIN)/python benchmarks/mandt_fig1_2.py
+	$(BIN)/python benchmarks/mandt_iasg.py
+	$(BIN)/python benchmarks/handout_regression.py
 
 # one environment; a stamp for each extra that is in it
 $(VENV)/%: pyproject.toml | $(BIN)/python
