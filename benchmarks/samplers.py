@@ -18,6 +18,7 @@ from skbayes_sg.chains import run_chains, start_chains
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.diagnostics import stein_ratio_of_sums
 from skbayes_sg.linalg import Dense
+from skbayes_sg.mode import Mode, posterior_mean
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGLD, ConstantSGD, MomentumSGD
 
 SAMPLERS = [
@@ -46,7 +47,8 @@ def run(sampler, plain, reference) -> dict:
     """Chains of one sampler and their figures."""
     posterior = plain
     if sampler.variance_reduction:
-        posterior = AnchoredPosterior(plain, reference.mode[None], Dense(reference.curvature))
+        centre = posterior_mean(plain, Mode(reference.mode[None], Dense(reference.curvature), 0.0))
+        posterior = AnchoredPosterior(plain, centre.theta, centre.curvature)
     sampler.settle(posterior)
     rng = np.random.default_rng(1)
     root = np.linalg.cholesky(reference.cov)
