@@ -22,9 +22,8 @@ lint: $(VENV)/lint
 bench: $(VENV)/bench
 	$(BIN)/python benchmarks/step_cost.py
 	$(BIN)/python benchmarks/few_rows.py
-	$(BIN)/python benchmarks/million_rows.py
 	$(BIN)/python benchmarks/fit_against_lbfgs.py
-	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python benchmarks/peers.py --data lr10k --seconds 10 --repeats 1
 	$(BIN)/python benchmarks/ahn_logistic.py
 	$(BIN)/python benchmarks/samplers.py
 	$(BIN)/python benchmarks/linear_exact.py

@@ -59,7 +59,7 @@ def settings() -> list[tuple[str, str, object]]:
 
 def predicted(sampler, posterior, reference, I1) -> tuple[float, float]:
     """Variance ratio and mean IAT by the discrete Lyapunov equation at the mode; NaN where unstable."""
-    Lam, N, n = reference.curvature, posterior.n_rows, sampler.batch_size
+    Lam, N, n = reference.curvature, posterior.n_rows, sampler.rows_per_step
     M = theory.noise_cov(I1, N, n, replace=False)
     if isinstance(sampler, SGLD):
         K, W = sampler.step_size * np.eye(len(Lam)), 2 / sampler.step_size * np.eye(len(Lam))
@@ -94,7 +94,7 @@ def run(sampler, posterior, reference, n_draws: int) -> tuple[dict, np.ndarray]:
         "ATUC us": iat * seconds * 1e6,
         "Stein": stein_ratio_of_sums([chain.stein])[0],
         "var ratio": float(np.trace(np.linalg.solve(reference.cov, cov)) / len(cov)),
-        "ESS/pass": posterior.n_rows / sampler.batch_size / iat,
+        "ESS/pass": posterior.n_rows / sampler.rows_per_step / iat,
         "us/step": seconds * 1e6,
     }
     return figures, draws

@@ -69,7 +69,7 @@ def lr10k() -> tuple[np.ndarray, np.ndarray]:
 
 
 def million() -> tuple[np.ndarray, np.ndarray]:
-    """The rows of million_rows.py."""
+    """A million rows, nearly independent features."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1_000_000, 50)).astype(np.float32)
     return X, np.where(X @ rng.standard_normal(50) * 0.3 + rng.logistic(size=len(X)) > 0, 1, -1)

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse, stats
 from scipy.special import digamma, polygamma
 from sklearn.datasets import load_diabetes
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import BayesianRidge, Ridge
 
 from skbayes_sg import BayesianLinearRegressionSGFS
@@ -237,6 +237,8 @@ def test_partial_fit_follows_a_stream():
             model.partial_fit(X[chunk], y[chunk], n_total=20_000)
     mean, cov = conjugate(X, y, None)
     assert np.all(np.abs(model.draws_.mean(axis=(0, 1)) - mean) < 2 * np.sqrt(cov.diagonal()))
+    with pytest.raises(NotFittedError, match="needs a `fit`"):
+        model.predicted_covariance(X, y)
     with pytest.raises(ValueError, match="ConstantSGD needs rows that it can draw again"):
         BLR("constant_sgd").partial_fit(X, y)
 

@@ -228,7 +228,7 @@ class BayesianEstimator(BaseEstimator):
 
     def _reason(self, sampler: Sampler, posterior: Posterior) -> str:
         """Why this sampler."""
-        return "given" if self.sampler is not None else "default"
+        raise NotImplementedError
 
     def _plain_sampler(self, posterior: Posterior) -> Sampler:
         """Where the default does not pay."""
@@ -282,6 +282,8 @@ class BayesianEstimator(BaseEstimator):
         ------
         ValueError
             If the sampler has no stationary law: decreasing steps, clipping, or a step that is unstable here.
+        NotFittedError
+            If there was no `fit`, only `partial_fit`.
 
         Examples
         --------
@@ -293,7 +295,7 @@ class BayesianEstimator(BaseEstimator):
         >>> bool((abs(drawn / model.predicted_covariance(X, y).diagonal() - 1) < 0.3).all())
         True
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "states_", msg="predicted_covariance needs a `fit`: a stream has no stationary law")
         posterior = self._posterior_of(X, y, sample_weight)
         theta = np.average(self.draws_.mean(axis=0), axis=0, weights=self.draw_weights_)[None]
         Lam = posterior.expand(theta, "full").curvature.dense()

@@ -71,9 +71,9 @@ class SGFS(PreconditionedSampler):
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
     variance_reduction : {None, "control_variate"}, default=None
-        "control_variate": gradients corrected by those at the mode, so that noise is that of the change of the
-        scores; some tens of effective draws per pass instead of one. For estimators whose scores are
-        residuals times inputs. Refused where N < 2 (n alpha^2 + kappa), kappa the noise number of the
+        "control_variate": gradients corrected by those near the posterior mean, so that noise is that of the
+        change of the scores; some tens of effective draws per pass instead of one. For estimators whose scores
+        are residuals times inputs. Refused where N < 2 (n alpha^2 + kappa), kappa the noise number of the
         data (about the number of parameters; more with heavy-tailed rows).
 
     Notes
@@ -197,7 +197,7 @@ class SGFS(PreconditionedSampler):
             raise NoGainError(
                 f"control variates do not pay: the {posterior.n_total:.0f} rows are fewer than 2 (n w + kappa) = "
                 f"{2 * (n * w + kappa):.0f}, with kappa={kappa:.0f} the noise number of these data, n={n} rows a step "
-                f"for their heaviest row, w={w:.2g} injected"
+                f"and w={w:.2g} injected"
             )
         self.batch_size = n
         if isinstance(self.alpha, str):
