@@ -9,7 +9,7 @@ demo: $(VENV)/plot
 	$(BIN)/python examples/plot_demo.py
 
 test: $(VENV)/test
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto
 
 slow: $(VENV)/test
 	$(BIN)/python -m pytest -q -m slow

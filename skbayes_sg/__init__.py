@@ -1,8 +1,20 @@
 """Bayesian posteriors from minibatches, behind the scikit-learn API."""
 
 from skbayes_sg import diagnostics, theory
-from skbayes_sg.estimators import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg.estimators import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    DRBMClassifier,
+)
 
 __version__ = "0.1.0"
 
-__all__ = ["BayesianLinearRegressionSGFS", "BayesianLogisticRegressionSGFS", "diagnostics", "theory"]
+__all__ = [
+    "BayesianLinearRegressionSGFS",
+    "BayesianLogisticRegressionSGFS",
+    "BayesianMLPClassifier",
+    "DRBMClassifier",
+    "diagnostics",
+    "theory",
+]

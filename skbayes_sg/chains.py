@@ -15,6 +15,7 @@ from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.samplers.base import Sampler, State
 
 _BLOCK = 64  # steps between two looks at the chain: divergence and Stein sums cost a pass over a block, not a step
+_BLOCK_CELLS = 1 << 20  # 8 MB
 _FAR = 1e100  # no posterior lives there, and squares are about to overflow
 
 
@@ -50,8 +51,17 @@ def start_chains(sampler: Sampler, posterior, theta: NDArray, seed: np.random.Se
         return [sampler.init(posterior, part, rng) for part, rng in zip(parts, generators, strict=True)]
 
 
-def run_chain(sampler: Sampler, posterior, state: State, *, n_draws: int, burn_in: int = 0, thin: int = 1) -> Chain:
-    """Burn in, then keep every `thin`-th point of one group; `state` is copied, not moved.
+def run_chain(
+    sampler: Sampler,
+    posterior,
+    state: State,
+    *,
+    n_draws: int,
+    burn_in: int = 0,
+    thin: int = 1,
+    dtype: type = np.float64,
+) -> Chain:
+    """Burn in, then keep every `thin`-th point of one group, in `dtype`; `state` is copied, not moved.
 
     The draw kept is the point before its step, so that it belongs to the gradient taken there
     (MATH trap 25), and a run that stops and goes on equals one that does not.
@@ -73,7 +83,7 @@ def run_chain(sampler: Sampler, posterior, state: State, *, n_draws: int, burn_i
             _advance(sampler, posterior, state, burn_in - done)
             sampler.freeze(state, posterior)
         stein = SteinSums(state.theta)
-        draws = np.empty((state.theta.shape[0], n_draws, state.theta.shape[1]))
+        draws: NDArray = np.empty((state.theta.shape[0], n_draws, state.theta.shape[1]), dtype)
         weights = np.empty(n_draws)
         _advance(sampler, posterior, state, n_draws * thin, thin, draws, weights, stein)
     return Chain(draws, weights, state, stein)
@@ -90,10 +100,11 @@ def _advance(
     stein: SteinSums | None = None,
 ) -> None:
     """Take `n_steps`; if `draws` is given, record every `thin`-th point and all Stein sums."""
-    thetas = np.empty((_BLOCK, *state.theta.shape))
+    block = max(1, min(_BLOCK, _BLOCK_CELLS // state.theta.size))
+    thetas = np.empty((block, *state.theta.shape))
     gradients = np.empty_like(thetas)
-    for start in range(0, n_steps, _BLOCK):
-        size = min(_BLOCK, n_steps - start)
+    for start in range(0, n_steps, block):
+        size = min(block, n_steps - start)
         for i in range(size):
             if draws is not None and weights is not None and (start + i) % thin == 0:
                 draws[:, (start + i) // thin] = sampler.draw(state)
@@ -122,6 +133,7 @@ def run_chains(
     burn_in: int = 0,
     thin: int = 1,
     n_jobs: int | None = None,
+    dtype: type = np.float64,
 ) -> list[Chain]:
     """`run_chain` for every group, as joblib tasks; the draws are bitwise the same for every `n_jobs`.
 
@@ -130,6 +142,6 @@ def run_chains(
     """
     with threadpool_limits(1, "blas"):  # outermost, as threads of one process share the limit
         return Parallel(n_jobs=n_jobs)(
-            delayed(run_chain)(sampler, posterior, state, n_draws=n_draws, burn_in=burn_in, thin=thin)
+            delayed(run_chain)(sampler, posterior, state, n_draws=n_draws, burn_in=burn_in, thin=thin, dtype=dtype)
             for state in states
         )

@@ -92,6 +92,24 @@ class Posterior:
         other.prior = self.model.prior(other.prior_precision)
         return other
 
+    def merged(self) -> Posterior:
+        """The same posterior with equal rows as one, of their total weight, in an order that depends on the rows alone.
+
+        Sums over all rows are then the same to the last bit for repeated rows as for weights, in whatever order.
+        """
+        X = self.take(slice(None))
+        rows, member = np.unique(np.column_stack([X, self.y]), axis=0, return_inverse=True)
+        weight = np.bincount(member, self.sample_weight, len(rows)).astype(X.dtype)
+        y = rows[:, -1].astype(self.y.dtype)
+        return Posterior(
+            self.model,
+            rows[:, :-1].astype(X.dtype),
+            y,
+            self.prior_precision,
+            weight,
+            self.n_total * len(rows) / self.n_rows,
+        )
+
     def minibatches(self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int) -> Minibatches:
         """The stream of minibatch rows of one group of chains."""
         return Minibatches(self.n_rows, batch_size, replace, rng, n_chains, self.n_total)
@@ -196,7 +214,7 @@ class Posterior:
 
     def _blocks(self, rows: NDArray | None) -> list[Rows]:
         """All rows, or the given ones, in pieces of a few megabytes."""
-        row_bytes = self.X.dtype.itemsize * max(self.X.shape[1], self.dim)
+        row_bytes = self.X.dtype.itemsize * max(self.X.shape[1], self.model.row_size)
         blocks = row_blocks(self.n_rows if rows is None else len(rows), row_bytes)
         return list(blocks) if rows is None else [rows[block] for block in blocks]
 

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Blocks, Dense, Diag, Layout, Operator
 
+_FEW_PRODUCTS = 3e8  # below, one product of all columns is faster than one for each pair of units
+
 
 class Factor(NamedTuple):
     """One parameter block of shape (k, m), or (k,) when `right` is None (a vector of ones).
@@ -27,6 +29,14 @@ class Factor(NamedTuple):
 
     left: NDArray
     right: NDArray | None
+
+
+class _Segment(NamedTuple):
+    """Columns of the score matrix: `features` of one unit, or units of a block that has none."""
+
+    block: int
+    units: NDArray
+    features: NDArray | slice | None
 
 
 class Scores:
@@ -138,32 +148,36 @@ class Scores:
 
     def rows(self, chain: int = 0, columns: NDArray | None = None) -> NDArray:
         """The score matrix of one chain, (n, D) or ascending `columns` of it; (n q, .) with virtual labels."""
-        pieces = [self._columns(chain, *segment) for segment in self._segments(columns)]
+        pieces = [self._columns(chain, segment) for segment in self._segments(columns)]
         return np.concatenate(pieces, axis=1)
 
-    # The coordinates of one output unit are contiguous features of one block: a segment.
-
-    def _segments(self, columns: NDArray | None) -> list[tuple[int, int, NDArray | slice]]:
-        """Split ascending coordinates into runs (block, unit, features)."""
+    def _segments(self, columns: NDArray | None) -> list[_Segment]:
+        """Split ascending coordinates into runs: features of one unit, or units of a block without features."""
         if columns is None:
             columns = np.arange(self.dim)
-        segments: list[tuple[int, int, NDArray | slice]] = []
+        segments = []
         offsets = np.concatenate([[0], np.cumsum(self.sizes)])
         for b, factor in enumerate(self.factors):
             inside = columns[(columns >= offsets[b]) & (columns < offsets[b + 1])] - offsets[b]
-            width = 1 if factor.right is None else factor.right.shape[-1]
+            if factor.right is None:
+                segments += [_Segment(b, inside, None)] if len(inside) else []
+                continue
+            width = factor.right.shape[-1]
             for unit in np.unique(inside // width):
                 features = inside[inside // width == unit] - unit * width
                 whole = len(features) == width
-                segments.append((b, int(unit), slice(None) if whole else features))
+                segments.append(_Segment(b, np.array([unit]), slice(None) if whole else features))
         return segments
 
-    def _columns(self, chain: int, block: int, unit: int, features: NDArray | slice) -> NDArray:
-        column = self.factors[block].left[chain, ..., unit, :]
-        right = self._right(block, chain)
-        if right is None:
-            return column.reshape(-1, 1)
-        return (column[..., None] * right[:, features]).reshape(-1, right[:, features].shape[1])
+    def _left(self, chain: int, segment: _Segment) -> NDArray:
+        """(..., units, n) of a segment."""
+        return self.factors[segment.block].left[chain][..., segment.units, :]
+
+    def _columns(self, chain: int, segment: _Segment) -> NDArray:
+        left = self._left(chain, segment).swapaxes(-1, -2)
+        right = self._right(segment.block, chain)
+        columns = left if right is None else left * right[:, segment.features]
+        return columns.reshape(-1, columns.shape[-1])
 
     def _right(self, block: int, chain: int) -> NDArray | None:
         right = self.factors[block].right
@@ -172,7 +186,8 @@ class Scores:
     def _gram(self, columns: NDArray) -> NDArray:
         gram = np.zeros((len(columns), len(columns)))
         for chain in range(self.n_chains):
-            if self.factors[0].left.ndim == 3:
+            n_labels = self.factors[0].left.size // (self.n_chains * self.n_rows * self.factors[0].left.shape[-2])
+            if n_labels == 1 or self.n_rows * n_labels * len(columns) ** 2 < _FEW_PRODUCTS:
                 # in float64: c N times the rounding of float32 would drown a weak prior in a direction without data
                 rows = self.rows(chain, columns).astype(np.float64, copy=False)
                 gram += rows.T @ rows  # NumPy sends A.T @ A to syrk
@@ -180,19 +195,18 @@ class Scores:
                 gram += self._gram_of_virtual_labels(chain, self._segments(columns))
         return gram / self.n_chains
 
-    def _gram_of_virtual_labels(self, chain: int, segments: Sequence[tuple[int, int, NDArray | slice]]) -> NDArray:
+    def _gram_of_virtual_labels(self, chain: int, segments: Sequence[_Segment]) -> NDArray:
         """Weighted Gram matrices of the inputs, one per pair of units: q times fewer operations than the rows."""
         rights = [self._right(b, chain) for b in range(len(self.factors))]
-        wide = [np.ones((self.n_rows, 1)) if x is None else x.astype(np.float64, copy=False) for x in rights]
-        inputs = [wide[b] if rights[b] is None else wide[b][:, f] for b, _, f in segments]
-        lefts = [self.factors[b].left[chain, :, unit].astype(np.float64) for b, unit, _ in segments]  # (q, n) each
-        ends = np.cumsum([x.shape[1] for x in inputs])
+        wide = [None if x is None else x.astype(np.float64, copy=False) for x in rights]
+        inputs = [None if (x := wide[segment.block]) is None else x[:, segment.features] for segment in segments]
+        lefts = [self._left(chain, segment).astype(np.float64) for segment in segments]  # (q, units, n) each
+        ends = np.cumsum([len(g.units) if x is None else x.shape[1] for g, x in zip(segments, inputs, strict=True)])
+        starts = np.concatenate([[0], ends[:-1]])
         gram = np.empty((ends[-1], ends[-1]))
         for s, t in combinations_with_replacement(range(len(segments)), 2):
-            weight = np.einsum("qn,qn->n", lefts[s], lefts[t])
-            rows = slice(ends[s] - inputs[s].shape[1], ends[s])
-            cols = slice(ends[t] - inputs[t].shape[1], ends[t])
-            gram[rows, cols] = (inputs[s] * weight[:, None]).T @ inputs[t]
+            rows, cols = slice(starts[s], ends[s]), slice(starts[t], ends[t])
+            gram[rows, cols] = _weighted_gram(lefts[s], inputs[s], lefts[t], inputs[t])
             gram[cols, rows] = gram[rows, cols].T
         return gram
 
@@ -202,6 +216,17 @@ class Scores:
         weight = np.einsum("cqkn,cqkn->ckn", labels, labels)
         squares = weight.sum(axis=-1) if right is None else weight @ (right * right)
         return squares.sum(axis=0, dtype=np.float64).ravel()
+
+
+def _weighted_gram(left: NDArray, X: NDArray | None, other: NDArray, Z: NDArray | None) -> NDArray:
+    """Sum over labels q and rows n of the products of two segments' columns; inputs are (n, m), or None for ones."""
+    if X is None and Z is None:
+        return np.tensordot(left, other, axes=([0, 2], [0, 2]))
+    if X is None:
+        return _weighted_gram(other, Z, left, X).T
+    if Z is None:
+        return X.T @ np.einsum("qn,qkn->nk", left[:, 0], other)
+    return (X * np.einsum("qn,qn->n", left[:, 0], other[:, 0])[:, None]).T @ Z
 
 
 def _outer(vectors: NDArray, layout: Layout) -> Operator:

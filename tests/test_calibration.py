@@ -31,7 +31,16 @@ def rank_of_truth(sampler, n_rows, replicate):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("sampler", "n_rows"), [(HMC(), 50), (HMC(), 1000), (SGFS(batch_size=200), 1000)], ids=str)
+@pytest.mark.parametrize(
+    ("sampler", "n_rows"),
+    [
+        (HMC(), 50),
+        (HMC(), 1000),
+        (SGFS(batch_size=200), 1000),
+        (SGFS(variance_reduction="control_variate"), 1000),
+    ],
+    ids=str,
+)
 def test_ranks_of_the_truth_are_uniform(sampler, n_rows):
     """Chi-squared over ten bins for each parameter; the smallest of five p-values above 0.001."""
     ranks = np.array([rank_of_truth(sampler, n_rows, r) for r in range(N_REPLICATES)])

@@ -14,10 +14,10 @@ def run(sampler, posterior, seed, n_chains=32, n_draws=400, burn_in=200, theta=N
     return run_chain(sampler, posterior, state, n_draws=n_draws, burn_in=burn_in)
 
 
-@pytest.mark.parametrize("n_leapfrog", [None, 3])
-def test_a_gaussian_is_sampled_exactly(n_leapfrog, seed):
+@pytest.mark.parametrize("sampler", [HMC(), HMC(3), HMC(structure="diag")], ids=str)
+def test_a_gaussian_is_sampled_exactly(sampler, seed):
     known = KnownGaussian(n_rows=40)
-    chain = run(HMC(n_leapfrog), known.posterior, seed)
+    chain = run(sampler, known.posterior, seed)
     assert np.abs(z_scores(chain.draws.mean(axis=1), known.mean)).max() < 5
     assert np.abs(z_scores(second_moments(chain.draws, known.mean), np.linalg.inv(known.Lam))).max() < 5
 
@@ -58,6 +58,7 @@ def test_rows_touched_count_every_gradient_and_energy():
         ({"n_leapfrog": 0}, "n_leapfrog must be"),
         ({"n_leapfrog": 2.5}, "n_leapfrog must be"),
         ({"target_accept": lambda t: 0.8}, "target_accept must lie between"),
+        ({"structure": "block"}, "structure must be"),
         ({"target_accept": 1.0}, "target_accept must lie between"),
         ({"target_accept": "high"}, "target_accept must be a finite number"),
     ],

@@ -19,6 +19,7 @@ ALLOWED = {
     "samplers/schedules": set(),
     "samplers": {"samplers", "linalg", "theory"},
     "chains": {"samplers", "diagnostics"},
+    "pilots": {"chains", "samplers", "diagnostics"},
     "control_variates": {"linalg", "mode", "scores", "rows", "posterior"},
     "estimators": {
         "control_variates",
@@ -28,6 +29,7 @@ ALLOWED = {
         "chains",
         "posterior",
         "mode",
+        "pilots",
         "diagnostics",
         "rows",
         "linalg",

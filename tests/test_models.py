@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit, softmax
 
-from skbayes_sg.models import Linear, Softmax
+from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 
 RNG = np.random.default_rng(0)
 CLASSIFIERS = {
@@ -13,6 +13,11 @@ CLASSIFIERS = {
     "binary without intercept": Softmax(3, 2, fit_intercept=False),
     "three classes": Softmax(3, 3),
     "three classes without intercept": Softmax(3, 3, fit_intercept=False),
+    "binary network": MLP(3, 2, (4,)),
+    "network, tanh": MLP(3, 3, (4,), "tanh"),
+    "deep network": MLP(3, 3, (4, 2)),
+    "binary DRBM": DRBM(3, 2, 4),
+    "DRBM": DRBM(3, 3, 2),
 }
 MODELS = CLASSIFIERS | {
     "linear": Linear(3, noise_variance=0.7),

@@ -280,6 +280,7 @@ def test_an_unstable_diagonal_form_says_so():
         ({"covariance": "all"}, "covariance must be one of"),
         ({"adapt": "never"}, "adapt must be one of"),
         ({"B": 0.0}, "B must be"),
+        ({"B": "precision", "variant": "paper"}, 'B="precision" needs variant="exact"'),
         ({"refresh_every": 0}, "refresh_every must be"),
         (
             {"structure": "block", "block_size": 5},

@@ -15,13 +15,26 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    DRBMClassifier,
+)
 from skbayes_sg.samplers import SGFS, SGLD
 
 SHORT = {"n_chains": 2, "n_draws": 50, "burn_in": 50, "random_state": 0}
 
 
-@parametrize_with_checks([BayesianLogisticRegressionSGFS(), BayesianLinearRegressionSGFS()])
+ESTIMATORS = [
+    BayesianLogisticRegressionSGFS(),
+    BayesianLinearRegressionSGFS(),
+    BayesianMLPClassifier(),
+    DRBMClassifier(),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
 def test_estimator_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tiny and odd data: the verdict is expected

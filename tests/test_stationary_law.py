@@ -19,6 +19,7 @@ SAMPLERS = [
     SGFS(),
     SGFS(alpha=2.0, structure="diag"),
     SGFS(structure="scalar"),
+    SGFS(alpha=1.0, B="precision"),
     SGFS(variant="mandt", alpha=1.0, batch_size=5),
     SGFS(variant="mandt", structure="diag", h_max=3e-4),
     SGFS(variant="mandt", structure="scalar", h_max=3e-4, replace=True),

@@ -1,6 +1,8 @@
 """scikit-learn estimators."""
 
+from skbayes_sg.estimators.drbm import DRBMClassifier
 from skbayes_sg.estimators.linear import BayesianLinearRegressionSGFS
 from skbayes_sg.estimators.logistic import BayesianLogisticRegressionSGFS
+from skbayes_sg.estimators.mlp import BayesianMLPClassifier
 
-__all__ = ["BayesianLinearRegressionSGFS", "BayesianLogisticRegressionSGFS"]
+__all__ = ["BayesianLinearRegressionSGFS", "BayesianLogisticRegressionSGFS", "BayesianMLPClassifier", "DRBMClassifier"]

@@ -21,6 +21,7 @@ from skbayes_sg.chains import Chain, run_chains, start_chains
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.linalg import Diag
 from skbayes_sg.mode import Mode, posterior_mean
+from skbayes_sg.pilots import choose_alpha
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGLD, ConstantSGD, MomentumSGD, Sampler, State
 from skbayes_sg.samplers.base import NoGainError
@@ -46,12 +47,15 @@ class BayesianEstimator(BaseEstimator):
     # constructor parameters that subclasses set
     sampler: Any
     n_chains: int
-    n_draws: int
+    n_draws: int | str
     burn_in: int | str
     thin: int | str
     warm_start: bool
     n_jobs: int | None
     random_state: Any
+
+    _may_be_auto: tuple[str, ...] = ("burn_in", "thin")
+    _draw_dtype: type = np.float64
 
     # set by fit
     states_: list[State]
@@ -93,12 +97,10 @@ class BayesianEstimator(BaseEstimator):
     # -- parameters ---------------------------------------------------------------------------------
 
     def _validate_run_length(self) -> None:
-        for name, least in {"n_chains": 1, "n_draws": 4}.items():
-            require_integer(name, getattr(self, name), least)
-        for name, least in {"burn_in": 0, "thin": 1}.items():
-            value = getattr(self, name)
-            if not (isinstance(value, str) and value == "auto"):
-                require_integer(name, value, least, ' or "auto"')
+        for name, least in {"n_chains": 1, "n_draws": 4, "burn_in": 0, "thin": 1}.items():
+            value, may_be_auto = getattr(self, name), name in self._may_be_auto
+            if not (may_be_auto and isinstance(value, str) and value == "auto"):
+                require_integer(name, value, least, ' or "auto"' if may_be_auto else "")
 
     def _resolve_sampler(self, posterior: Posterior) -> Sampler:
         """The sampler to use: a clone of the given one, one by name, or the best default."""
@@ -144,19 +146,25 @@ class BayesianEstimator(BaseEstimator):
             burn_in = sampler.auto_burn_in(states[0]) if self.burn_in == "auto" else int(self.burn_in)
         touched_before = sum(sampler.rows_touched(state) for state in states) if resume else 0.0
         thin = sampler.auto_thin(states[0]) if self.thin == "auto" else int(self.thin)
-        chains = run_chains(
-            sampler, posterior, states, n_draws=self.n_draws, burn_in=burn_in, thin=thin, n_jobs=self.n_jobs
-        )
+        n_draws = self._draws_to_keep(posterior.dim)
+        length = {"n_draws": n_draws, "burn_in": burn_in, "thin": thin}
+        chains = run_chains(sampler, posterior, states, **length, n_jobs=self.n_jobs, dtype=self._draw_dtype)
         self._about, self._asked = about, asked
         self.sampler_ = sampler
         self.states_ = [chain.state for chain in chains]
         self.draws_ = np.concatenate([chain.draws for chain in chains])
+        if not chains[0].weights.any():
+            raise ValueError("no draw falls into the part of a cycle that counts; raise n_draws, or change thin")
         self.draw_weights_ = chains[0].weights / chains[0].weights.sum()
         self.n_iter_ = self.states_[0].t
         passes = (sum(sampler.rows_touched(state) for state in self.states_) - touched_before) / posterior.n_rows
         self.n_passes_ = start_passes + passes
-        kept = self.n_draws * thin / (self.n_draws * thin + burn_in)
-        self._judge(chains, kept_passes=kept * passes)
+        kept = n_draws * thin / (n_draws * thin + burn_in)
+        self._judge(posterior, chains, kept_passes=kept * passes)
+
+    def _draws_to_keep(self, dim: int) -> int:
+        """Per chain."""
+        return int(self.n_draws)
 
     def _fingerprint(self, posterior: Posterior) -> NDArray:
         """The gradient of the log posterior at a random point: one pass over the data.
@@ -185,15 +193,31 @@ class BayesianEstimator(BaseEstimator):
         mode = self._start(posterior, rng)
         spread = mode.curvature.inverse().cholesky()
         theta = mode.theta + 2.0 * spread.matvec(rng.standard_normal((self.n_chains, posterior.dim)))
-        states = getattr(self, "states_", [])
-        if self.warm_start and states and states[0].theta.shape[1] == posterior.dim:
-            last = np.concatenate([state.theta for state in states])
-            theta = last if len(last) == self.n_chains else theta
+        theta = self._last_positions(posterior.dim, theta)
         sampler, posterior = self._settled(asked, posterior, mode)
+        pilots = self._choose_alpha(sampler, asked, posterior, theta, start_seed)
         states = start_chains(sampler, posterior, theta, chain_seed)
         refuse_unstable(sampler, posterior, states[0])
         passes = mode.passes if self._anchor is None else self._anchor.passes + 1
-        return sampler, posterior, states, passes
+        return sampler, posterior, states, passes + pilots
+
+    def _choose_alpha(
+        self, sampler: Sampler, asked: Sampler, posterior: Posterior, theta: NDArray, seed: np.random.SeedSequence
+    ) -> float:
+        """Set alpha, in place, where it is open and structure drops correlations; passes of the pilots."""
+        if not (isinstance(asked, SGFS) and isinstance(asked.alpha, str) and asked.structure != "full"):
+            return 0.0
+        sampler.alpha, ratio, steps = choose_alpha(sampler, posterior, theta, seed.spawn(1)[0])
+        self.sampler_reason_ += f"; alpha={sampler.alpha:g} by the Stein ratio of short runs, {ratio:.2f}"
+        return steps * sampler.rows_per_step * min(len(theta), 4) / posterior.n_rows
+
+    def _last_positions(self, dim: int, otherwise: NDArray) -> NDArray:
+        """Where the chains of the last fit are, if a warm start can go on there."""
+        states = getattr(self, "states_", [])
+        if self.warm_start and states and states[0].theta.shape[1] == dim:
+            last = np.concatenate([state.theta for state in states])
+            return last if len(last) == self.n_chains else otherwise
+        return otherwise
 
     def _settled(self, asked: Sampler, posterior: Posterior, mode: Mode) -> tuple[Sampler, Posterior]:
         """The sampler with nothing left open, and the posterior that estimates gradients in the way it asks for."""
@@ -236,10 +260,10 @@ class BayesianEstimator(BaseEstimator):
 
     # -- verdict ------------------------------------------------------------------------------------
 
-    def _judge(self, chains: list[Chain], kept_passes: float) -> None:
+    def _judge(self, posterior: Posterior, chains: list[Chain], kept_passes: float) -> None:
         """Set `diagnostics_` and warn with figure and knob."""
         stein, stein_se = diagnostics.stein_ratio_of_sums([chain.stein for chain in chains])
-        self.diagnostics_ = self._of_draws()
+        self.diagnostics_ = self._of_draws(posterior)
         self.diagnostics_ |= {
             "ess_per_pass": self.diagnostics_["ess_min"] / kept_passes,
             "stein_ratio": stein if self.sampler_.draws_are_points else np.nan,
@@ -249,10 +273,11 @@ class BayesianEstimator(BaseEstimator):
         self.diagnostics_ |= {name: float(np.mean([f[name] for f in figures])) for name in figures[0]}
         each = [self.sampler_.complaints(chain.state) for chain in chains]
         complaints = max(each, key=len)  # the groups say the same, each with figures of its own
-        for complaint in dict.fromkeys([*complaints, *_complaints(self.diagnostics_, self.sampler_)]):
+        for complaint in dict.fromkeys([*complaints, *self._complaints()]):
             warnings.warn(complaint, ConvergenceWarning, stacklevel=4)
 
-    def _of_draws(self) -> dict[str, float]:
+    def _of_draws(self, posterior: Posterior) -> dict[str, float]:
+        """What the draws say of themselves."""
         r_hat, ess = diagnostics.r_hat_and_ess_bulk(self.draws_)
         return {
             "r_hat_max": float(np.max(r_hat)),
@@ -260,55 +285,30 @@ class BayesianEstimator(BaseEstimator):
             "ess_tail_min": float(np.min(diagnostics.ess_tail(self.draws_))),
         }
 
-    def predicted_covariance(self, X, y, sample_weight: ArrayLike | None = None) -> NDArray:
-        """What theory expects of this fit, to set beside the covariance that was drawn.
+    def _complaints(self) -> list[str]:
+        """What `diagnostics_` must be told of, figure and knob."""
+        found, complaints = self.diagnostics_, []
+        if not found["r_hat_max"] <= R_HAT_LIMIT:
+            complaints.append(
+                f"r_hat_max is {found['r_hat_max']:.3f}, above {R_HAT_LIMIT}: the chains do not agree; "
+                "raise burn_in, or n_draws and thin"
+            )
+        if found["ess_min"] < ESS_LIMIT:
+            complaints.append(
+                f"ess_min is {found['ess_min']:.0f}, below {ESS_LIMIT}: too few effective draws; raise n_draws or thin"
+            )
+        return [*complaints, *self._stein_complaint()]
 
-        Stationary covariance of the fitted sampler, as its chains froze it after burn-in, under the curvature
-        of all rows at the posterior mean and the mean gradient noise at eight draws: some ten passes over the
-        data. It differs from the posterior's (the inverse curvature) by the sampler's known bias, and from the
-        drawn one by Monte Carlo error and by what is not Gaussian.
-
-        Parameters
-        ----------
-        X, y, sample_weight :
-            The data of the fit.
-
-        Returns
-        -------
-        array of shape (dim, dim)
-            In the order of `draws_`.
-
-        Raises
-        ------
-        ValueError
-            If the sampler has no stationary law: decreasing steps, clipping, or a step that is unstable here.
-        NotFittedError
-            If there was no `fit`, only `partial_fit`.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import make_regression
-        >>> from skbayes_sg import BayesianLinearRegressionSGFS
-        >>> X, y = make_regression(n_samples=8000, n_features=3, noise=1.0, random_state=0)
-        >>> model = BayesianLinearRegressionSGFS("constant_sgd", random_state=0).fit(X, y)
-        >>> drawn = model.draws_.reshape(-1, 5).var(axis=0)
-        >>> bool((abs(drawn / model.predicted_covariance(X, y).diagonal() - 1) < 0.3).all())
-        True
-        """
-        check_is_fitted(self, "states_", msg="predicted_covariance needs a `fit`: a stream has no stationary law")
-        posterior = self._posterior_of(X, y, sample_weight)
-        theta = np.average(self.draws_.mean(axis=0), axis=0, weights=self.draw_weights_)[None]
-        Lam = posterior.expand(theta, "full").curvature.dense()
-        posterior = self._under(self.sampler_, posterior)
-        some = self.draws_[:, -1][:8, None]
-        I1 = np.mean([posterior.score_covariance(draw) for draw in some], axis=0)
-        M = self.states_[0].rows.noise_factor * posterior.n_total * I1
-        each = [self.sampler_.stationary_covariance(state, Lam, M) for state in self.states_]
-        return np.average(each, axis=0, weights=[len(state.theta) for state in self.states_])
-
-    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
-        """The posterior under validated data, of the fitted shape."""
-        raise NotImplementedError
+    def _stein_complaint(self) -> list[str]:
+        """A Stein ratio that is not 1."""
+        ratio, se = self.diagnostics_["stein_ratio"], self.diagnostics_["stein_se"]
+        off = abs(ratio - 1.0)
+        if not off > STEIN_LIMIT or off < 4 * se:
+            return []
+        return [
+            f"stein_ratio is {ratio:.3f}, not 1 within {STEIN_LIMIT}: posterior variances are too "
+            f"{'large' if ratio > 1 else 'small'}, on average over directions; {self.sampler_.bias_remedy}"
+        ]
 
     def to_arviz(self):
         """The draws as an ArviZ data tree (needs the extra ``arviz``).
@@ -351,26 +351,6 @@ def same_parameters(a: Sampler, b: Sampler) -> bool:
     """Whether two samplers are the same formula with the same parameters."""
     ours, theirs = a.get_params(), b.get_params()
     return type(a) is type(b) and all(np.array_equal(ours[name], theirs[name]) for name in ours)
-
-
-def _complaints(found: dict[str, float], sampler: Sampler) -> list[str]:
-    complaints = []
-    if not found["r_hat_max"] <= R_HAT_LIMIT:
-        complaints.append(
-            f"r_hat_max is {found['r_hat_max']:.3f}, above {R_HAT_LIMIT}: the chains do not agree; "
-            "raise burn_in, or n_draws and thin"
-        )
-    if found["ess_min"] < ESS_LIMIT:
-        complaints.append(
-            f"ess_min is {found['ess_min']:.0f}, below {ESS_LIMIT}: too few effective draws; raise n_draws or thin"
-        )
-    off = abs(found["stein_ratio"] - 1.0)
-    if off > STEIN_LIMIT and not off < 4 * found["stein_se"]:
-        complaints.append(
-            f"stein_ratio is {found['stein_ratio']:.3f}, not 1 within {STEIN_LIMIT}: posterior variances are too "
-            f"{'large' if found['stein_ratio'] > 1 else 'small'}, on average over directions; {sampler.bias_remedy}"
-        )
-    return complaints
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray:

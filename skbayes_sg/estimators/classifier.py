@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from skbayes_sg.estimators.base import checked_weights, dense, in_dtype, require_positive
+from skbayes_sg.estimators.base import checked_weights, dense, in_dtype, require_integer, require_positive
 from skbayes_sg.estimators.stream import StreamingEstimator, population
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.rows import row_blocks
@@ -24,9 +24,18 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
     """Classification by averaging a model's class probabilities over posterior draws."""
 
     class_weight: dict | str | None
+    n_predict_draws: int | None
     classes_: NDArray
 
     # -- data ---------------------------------------------------------------------------------------
+
+    def _validate_run_length(self) -> None:
+        super()._validate_run_length()
+        self._validate_predict_draws()
+
+    def _validate_predict_draws(self) -> None:
+        if self.n_predict_draws is not None:
+            require_integer("n_predict_draws", self.n_predict_draws, 1, " or None")
 
     def _weights(self, y: NDArray, sample_weight: ArrayLike | None) -> NDArray | None:
         """sample_weight times class_weight, or None where all are 1."""
@@ -65,7 +74,7 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         self.model_ = self._make_model(X.shape[1], len(self.classes_))
         if weight is not None:
             weight = in_dtype("sample_weight or class_weight", weight, X.dtype)
-        return Posterior(self.model_, X, self.model_.encode(codes, X.dtype), self._prior(), weight, n_total)
+        return Posterior(self.model_, X, self.model_.encode(codes, X.dtype), self._prior(X, weight), weight, n_total)
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
         X, y = self._validate_data(X, y, reset=False)
@@ -98,11 +107,11 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         """
         self._validate_run_length()
         X, y = self._validate_data(X, y)
-        self.classes_ = self._classes_of(y)
+        self.classes_, self._stream = self._classes_of(y), None
         posterior = self._bind(X, y, self._weights(y, sample_weight))
         self._sample(posterior)
         self._read_off(posterior)
-        self._stream, self.n_rows_seen_ = None, X.shape[0]
+        self.n_rows_seen_ = X.shape[0]
         return self
 
     def partial_fit(self, X, y, classes=None, n_total: float | None = None):
@@ -166,7 +175,8 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
     def _make_model(self, n_features: int, n_classes: int):
         raise NotImplementedError
 
-    def _prior(self) -> NDArray:
+    def _prior(self, X, weight: NDArray | None) -> NDArray:
+        """Prior precision of every parameter."""
         raise NotImplementedError
 
     @staticmethod
@@ -180,8 +190,22 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
 
     # -- predictions --------------------------------------------------------------------------------
 
+    def _flat_draws(self, dtype: np.dtype) -> tuple[NDArray, NDArray]:
+        """The draws that predict (S, D), `n_predict_draws` of them evenly spaced, and their weights, summing to 1."""
+        draws, weights = super()._flat_draws(dtype)
+        if not weights.all():
+            draws, weights = draws[weights > 0], weights[weights > 0]
+        self._validate_predict_draws()
+        if self.n_predict_draws is None or self.n_predict_draws >= len(draws):
+            return draws, weights
+        some = np.linspace(0, len(draws) - 1, self.n_predict_draws).round().astype(int)
+        return draws[some], weights[some] / weights[some].sum()
+
     def predict_proba(self, X) -> NDArray:
-        """Class probabilities, averaged over all posterior draws.
+        """Class probabilities, averaged over posterior draws.
+
+        Their Monte Carlo error is about the posterior standard deviation of the probability over the square root
+        of the effective number of draws; `predict_uncertainty` gives it for each row.
 
         Parameters
         ----------
@@ -196,7 +220,7 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         draws, weights = self._flat_draws(X.dtype)
         weights = weights.astype(X.dtype)
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        step = max(1, _BLOCK_BYTES // (_BLOCK_ROWS * n_outputs * X.dtype.itemsize))
+        step = max(1, _BLOCK_BYTES // (_BLOCK_ROWS * self.model_.widest * X.dtype.itemsize))
         proba = np.zeros((X.shape[0], n_outputs))
         for start in range(0, X.shape[0], _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
@@ -220,12 +244,13 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         return self.classes_[proba.argmax(axis=1)]
 
     def predict_proba_draws(self, X) -> NDArray:
-        """Class probabilities under each draw, shape (n_chains * n_draws, n_rows, n_classes).
+        """Class probabilities under each draw, shape (n_chains * n_draws or n_predict_draws, n_rows, n_classes).
 
-        Chain by chain in the order of `draws_`. Memory: 8 bytes an entry.
+        Chain by chain in the order of `draws_`, without those of weight 0. Memory: 8 bytes an entry.
         """
         X = self._check_predict(X)
-        return np.concatenate([p.transpose(0, 2, 1) for _, p in self._probabilities(X)], axis=1)
+        draws, _ = self._flat_draws(X.dtype)
+        return np.concatenate([p.transpose(0, 2, 1) for _, p in self._probabilities(X, draws)], axis=1)
 
     def predict_interval(self, X, level: float = 0.9) -> NDArray:
         """Central posterior interval of each class probability.
@@ -246,33 +271,37 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
             raise ValueError(f"level must be below 1, got {level}; give a probability such as 0.9")
         X = self._check_predict(X)
         ends = np.empty((X.shape[0], len(self.classes_), 2))
-        _, weights = self._flat_draws(X.dtype)
-        for rows, p in self._probabilities(X):
+        draws, weights = self._flat_draws(X.dtype)
+        for rows, p in self._probabilities(X, draws):
             for end, q in enumerate([(1 - level) / 2, (1 + level) / 2]):
                 ends[rows, :, end] = _quantile(p, q, weights).T
         return ends
 
     def predict_uncertainty(self, X) -> Bunch:
-        """How unsure a prediction is, and why, in nats.
+        """How unsure a prediction is, and why, in nats; and how well the draws determine it.
 
         Returns
         -------
         sklearn.utils.Bunch of arrays of shape (n_rows,)
             ``total``: entropy of the averaged probabilities; ``aleatoric``: averaged entropy, which
             more data cannot remove; ``epistemic``: their difference, what the parameters' uncertainty
-            adds (the mutual information of label and parameters).
+            adds (the mutual information of label and parameters). ``standard_error`` (n_rows, n_classes): Monte
+            Carlo error of the averaged probabilities, from the spread of batches of consecutive draws, four per
+            chain; NaN for fewer than 8 draws.
         """
         X = self._check_predict(X)
         total, aleatoric = np.empty(X.shape[0]), np.empty(X.shape[0])
-        _, weights = self._flat_draws(X.dtype)
-        for rows, p in self._probabilities(X):
-            total[rows] = _entropy(np.tensordot(weights, p, axes=1), axis=0)
+        error = np.empty((X.shape[0], len(self.classes_)))
+        draws, weights = self._flat_draws(X.dtype)
+        for rows, p in self._probabilities(X, draws):
+            mean = np.tensordot(weights, p, axes=1)
+            total[rows] = _entropy(mean, axis=0)
             aleatoric[rows] = weights @ _entropy(p, axis=1)
-        return Bunch(total=total, aleatoric=aleatoric, epistemic=total - aleatoric)
+            error[rows] = _batch_error(p - mean, weights, 4 * len(self.draws_)).T
+        return Bunch(total=total, aleatoric=aleatoric, epistemic=total - aleatoric, standard_error=error)
 
-    def _probabilities(self, X) -> Iterator[tuple[slice, NDArray]]:
+    def _probabilities(self, X, draws: NDArray) -> Iterator[tuple[slice, NDArray]]:
         """Row blocks and their probabilities under every draw, (S, classes, rows) in float64."""
-        draws, _ = self._flat_draws(X.dtype)
         for rows in row_blocks(X.shape[0], 8 * len(draws) * len(self.classes_), 16 * _BLOCK_BYTES):
             each = self.model_.predict(draws, dense(X[rows])).astype(np.float64)
             yield rows, self._both_classes(each, axis=1)
@@ -283,6 +312,17 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
             proba = np.minimum(proba, 1.0)  # an average of ones may round above
             return np.concatenate([1.0 - proba, proba], axis=axis)
         return proba / proba.sum(axis=axis, keepdims=True)
+
+
+def _batch_error(deviation: NDArray, weights: NDArray, n_batches: int) -> NDArray:
+    """Standard error of a weighted mean over axis 0 from batch means; NaN for fewer than two draws a batch."""
+    if len(weights) < 2 * n_batches:
+        n_batches = len(weights) // 2
+    if n_batches < 4:
+        return np.full(deviation.shape[1:], np.nan)
+    batches = np.array_split(np.arange(len(weights)), n_batches)
+    square = sum(np.tensordot(weights[batch], deviation[batch], axes=1) ** 2 for batch in batches)
+    return np.sqrt(square * (n_batches / (n_batches - 1)))
 
 
 def _entropy(p: NDArray, axis: int) -> NDArray:

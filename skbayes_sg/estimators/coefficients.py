@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.estimators.base import real_array, require_positive
 from skbayes_sg.mode import FULL_CURVATURE_DIM, Mode, find_mode
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import HMC, SGFS, Sampler
+from skbayes_sg.samplers import HMC, SGFS, Sampler, State
 
 FEW_ROWS = 5000
 """Up to here all rows: exact for any posterior, in about two seconds at 50 features; SGFS with control variates takes a
@@ -25,7 +26,11 @@ class LinearPredictor:
     intercept_precision: float
     model_: Any
     sampler: Any
+    sampler_: Sampler
+    states_: list[State]
+    draws_: NDArray
     draw_weights_: NDArray
+    _under: Any
 
     def _default_sampler(self, posterior: Posterior) -> Sampler:
         if posterior.dim > FULL_CURVATURE_DIM:
@@ -48,7 +53,7 @@ class LinearPredictor:
     def _start(self, posterior: Posterior, rng: np.random.Generator) -> Mode:
         return find_mode(posterior, self.model_.init(rng), rng)
 
-    def _prior(self) -> NDArray:
+    def _prior(self, X, weight: NDArray | None) -> NDArray:
         """Prior precision of every parameter, from the two constructor parameters."""
         n_features = self.model_.shapes["coef"][1]
         if isinstance(self.prior_precision, str):
@@ -69,6 +74,56 @@ class LinearPredictor:
         if self.fit_intercept:
             blocks.append(np.full(self.model_.shapes["intercept"], float(self.intercept_precision)))
         return np.concatenate(blocks)
+
+    def predicted_covariance(self, X, y, sample_weight: ArrayLike | None = None) -> NDArray:
+        """What theory expects of this fit, to set beside the covariance that was drawn.
+
+        Stationary covariance of the fitted sampler, as its chains froze it after burn-in, under the curvature
+        of all rows at the posterior mean and the mean gradient noise at eight draws: some ten passes over the
+        data. It differs from the posterior's (the inverse curvature) by the sampler's known bias, and from the
+        drawn one by Monte Carlo error and by what is not Gaussian.
+
+        Parameters
+        ----------
+        X, y, sample_weight :
+            The data of the fit.
+
+        Returns
+        -------
+        array of shape (dim, dim)
+            In the order of `draws_`.
+
+        Raises
+        ------
+        ValueError
+            If the sampler has no stationary law: decreasing steps, clipping, or a step that is unstable here.
+        NotFittedError
+            If there was no `fit`, only `partial_fit`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_regression
+        >>> from skbayes_sg import BayesianLinearRegressionSGFS
+        >>> X, y = make_regression(n_samples=8000, n_features=3, noise=1.0, random_state=0)
+        >>> model = BayesianLinearRegressionSGFS("constant_sgd", random_state=0).fit(X, y)
+        >>> drawn = model.draws_.reshape(-1, 5).var(axis=0)
+        >>> bool((abs(drawn / model.predicted_covariance(X, y).diagonal() - 1) < 0.3).all())
+        True
+        """
+        check_is_fitted(self, "states_", msg="predicted_covariance needs a `fit`: a stream has no stationary law")
+        posterior = self._posterior_of(X, y, sample_weight)
+        theta = np.average(self.draws_.mean(axis=0), axis=0, weights=self.draw_weights_)[None]
+        Lam = posterior.expand(theta, "full").curvature.dense()
+        posterior = self._under(self.sampler_, posterior)
+        some = self.draws_[:, -1][:8, None]
+        I1 = np.mean([posterior.score_covariance(draw) for draw in some], axis=0)
+        M = self.states_[0].rows.noise_factor * posterior.n_total * I1
+        each = [self.sampler_.stationary_covariance(state, Lam, M) for state in self.states_]
+        return np.average(each, axis=0, weights=[len(state.theta) for state in self.states_])
+
+    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+        """The posterior under validated data, of the fitted shape."""
+        raise NotImplementedError
 
     def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
         """Weighted mean and standard deviation over chains and draws."""

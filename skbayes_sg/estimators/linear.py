@@ -153,7 +153,7 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
             require_positive("noise_variance", given, "leave it None to have it sampled")
         self.model_ = Linear(X.shape[1], self.fit_intercept, None if given is None else float(given), self._noise())
         weights = None if (weight == 1).all() else in_dtype("sample_weight", weight, X.dtype)
-        return Posterior(self.model_, X, in_dtype("y", y, X.dtype), self._prior(), weights, n_total)
+        return Posterior(self.model_, X, in_dtype("y", y, X.dtype), self._prior(X, weights), weights, n_total)
 
     def _noise(self) -> tuple[float, float]:
         pair = self.noise_prior
@@ -163,8 +163,8 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
             require_positive(f"noise_prior: the {name}", value, "use a small number for a weak prior")
         return float(pair[0]), float(pair[1])
 
-    def _prior(self) -> NDArray:
-        precision = super()._prior()
+    def _prior(self, X, weight: NDArray | None) -> NDArray:
+        precision = super()._prior(X, weight)
         return precision if self.noise_variance is not None else np.append(precision, 0.0)  # the log noise has its own
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:

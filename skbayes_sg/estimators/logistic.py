@@ -51,6 +51,10 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     random_state : int, RandomState, Generator or None
     class_weight : dict, "balanced" or None, default=None
         Factors of the classes' log likelihoods.
+    n_predict_draws : int, optional
+        Predict from so many draws, evenly spaced, instead of all: the time of a prediction is proportional to it.
+        The Monte Carlo error of a probability is its posterior standard deviation (at most 1/2) over the square root of
+        this number; see `predict_uncertainty`.
 
     Attributes
     ----------
@@ -121,6 +125,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         n_jobs: int | None = None,
         random_state: Any = None,
         class_weight: dict | str | None = None,
+        n_predict_draws: int | None = None,
     ) -> None:
         self.sampler = sampler
         self.prior_precision = prior_precision
@@ -134,6 +139,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.class_weight = class_weight
+        self.n_predict_draws = n_predict_draws
 
     def _make_model(self, n_features: int, n_classes: int) -> Softmax:
         return Softmax(n_features, n_classes, self.fit_intercept)

@@ -6,10 +6,12 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg.chains import check_divergence
 from skbayes_sg.estimators.base import BayesianEstimator, refuse_unstable, require_positive, same_parameters
+from skbayes_sg.pilots import stable_alpha
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.rows import Partition
 from skbayes_sg.samplers import SGFS, SGLD, Sampler, State
@@ -34,6 +36,7 @@ class StreamingEstimator(BayesianEstimator):
     """
 
     _stream: State | None = None
+    _asked: Sampler
     _kept: list[NDArray]
     n_rows_seen_: int
 
@@ -46,16 +49,21 @@ class StreamingEstimator(BayesianEstimator):
                 raise ValueError(
                     f"sampler: {name} needs rows that it can draw again; use SGFS or SGLD with partial_fit"
                 )
-            sampler = SGFS()
+            sampler = self._stream_sampler()
         if isinstance(sampler, SGLD) and isinstance(sampler.step_size, str):
             raise ValueError("sampler: SGLD needs a step_size with partial_fit, a number or a callable")
         if self._stream is not None:
-            unchanged = same_parameters(sampler, self.sampler_) and self._stream.theta.shape[1] == posterior.dim
+            unchanged = same_parameters(sampler, self._asked) and self._stream.theta.shape[1] == posterior.dim
             self._stream = self._stream if unchanged else None  # another formula needs another memory
-        stream = self._start_stream(sampler, posterior) if self._stream is None else self._stream
+        if self._stream is None:
+            self._asked = clone(sampler)
+            stream = self._start_stream(sampler, posterior)
+        else:
+            sampler, stream = self.sampler_, self._stream
         stream.rows = Partition(posterior.n_rows, sampler.rows_per_step, stream.rows.rng, posterior.n_total)
         burn_in = sampler.auto_burn_in(stream) if self.burn_in == "auto" else int(self.burn_in)
         thin = sampler.auto_thin(stream) if self.thin == "auto" else int(self.thin)
+        most = self._draws_to_keep(posterior.dim)
         if self._stream is None:
             self._stream, self._kept = stream, []
             warnings.warn(
@@ -66,7 +74,7 @@ class StreamingEstimator(BayesianEstimator):
             )
         for _ in range(stream.rows.n_parts):
             if stream.t >= burn_in and stream.t % thin == 0:
-                self._kept = [*self._kept, sampler.draw(stream).copy()][-self.n_draws :]
+                self._kept = [*self._kept, sampler.draw(stream).astype(self._draw_dtype)][-most:]
             sampler.step(stream, posterior)
             check_divergence(sampler, stream, stream.theta)
         self.sampler_ = sampler
@@ -74,7 +82,11 @@ class StreamingEstimator(BayesianEstimator):
         self.draw_weights_ = np.full(self.draws_.shape[1], 1 / self.draws_.shape[1])
         self.n_iter_ = stream.t
         self.n_passes_ = sampler.rows_touched(stream) / posterior.n_total
-        self.diagnostics_ = self._of_draws() if len(self._kept) >= 8 else {}
+        self.diagnostics_ = self._of_draws(posterior) if len(self._kept) >= 8 else {}
+
+    def _stream_sampler(self) -> Sampler:
+        """Where the default sampler needs rows that it can draw again."""
+        return SGFS()
 
     def _start_stream(self, sampler: Sampler, posterior: Posterior) -> State:
         """At the mean of an earlier fit, or at the mode of the first chunk."""
@@ -85,5 +97,8 @@ class StreamingEstimator(BayesianEstimator):
         else:
             theta = self._start(posterior, np.random.default_rng(start_seed)).theta
         state = sampler.init(posterior, theta, np.random.default_rng(chain_seed))
+        if isinstance(sampler, SGFS) and isinstance(sampler.alpha, str) and sampler.structure != "full":
+            sampler.alpha = stable_alpha(sampler, posterior, state)
+            sampler.start(state, posterior)
         refuse_unstable(sampler, posterior, state)
         return state

@@ -32,6 +32,11 @@ class Model(ABC):
         """Number of parameters."""
         return sum(prod(shape) for shape in self.shapes.values())
 
+    @property
+    def row_size(self) -> int:
+        """Numbers that a pass holds for each row of a chain: its scores, unless a model says that it needs less."""
+        return self.dim
+
     def unpack(self, theta: NDArray) -> dict[str, NDArray]:
         """Views of the blocks: name -> (..., *shape)."""
         blocks, start = {}, 0
@@ -40,6 +45,15 @@ class Model(ABC):
             blocks[name] = theta[..., start:stop].reshape(*theta.shape[:-1], *shape)
             start = stop
         return blocks
+
+    @property
+    def groups(self) -> list[list[str]]:
+        """Names of the blocks that share a prior precision: each its own, unless a model says otherwise."""
+        return [[name] for name in self.shapes]
+
+    def spread(self, of_block: dict[str, float]) -> NDArray:
+        """A number for each block as one for each parameter, (dim,)."""
+        return np.concatenate([np.full(prod(shape), of_block[name]) for name, shape in self.shapes.items()])
 
     def units(self) -> list[NDArray]:
         """Coordinates that feed one output unit together, ascending: the natural blocks of a noise matrix.

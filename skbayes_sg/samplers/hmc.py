@@ -9,12 +9,13 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg import Layout, Operator
 from skbayes_sg.samplers.base import Sampler, State
 from skbayes_sg.samplers.schedules import value_at
 
 _MEASURE_EVERY = 5
 _LONGEST_STEP = 1.5  # in metric units, where 2 is the limit of stability of a unit-frequency oscillator
+_LARGEST_METRIC = 1000
 _SHORTEST_STEP = 0.02  # a hundred leapfrog steps a draw; who needs less has lost the digits of the energy
 
 
@@ -47,11 +48,14 @@ class HMC(Sampler):
         which draws of a Gaussian merely change sign.
     target_accept : float, default=0.8
         Acceptance rate to which burn-in adapts the step.
+    structure : {"auto", "full", "diag"}, default="auto"
+        Of the metric. A matrix ("auto": up to 1,000 parameters) follows correlations, at a product with it per leapfrog
+        step.
 
     Notes
     -----
     The metric Lam is the model Fisher plus prior precision, averaged over burn-in; metric and step are
-    frozen with it. Source: MATH 3.8; Ahn et al. 2012, section 5, use HMC as ground truth.
+    frozen with it. Source: MATH 3.8; Ahn et al. 2012, section 5, use HMC as the truth.
 
     Examples
     --------
@@ -63,9 +67,10 @@ class HMC(Sampler):
     remedy = "raise target_accept"
     follows_streams = False
 
-    def __init__(self, n_leapfrog: int | None = None, target_accept: float = 0.8) -> None:
+    def __init__(self, n_leapfrog: int | None = None, target_accept: float = 0.8, structure: str = "auto") -> None:
         self.n_leapfrog = n_leapfrog
         self.target_accept = target_accept
+        self.structure = structure
 
     def validate(self, posterior) -> None:
         L = self.n_leapfrog
@@ -73,6 +78,8 @@ class HMC(Sampler):
             raise ValueError(f"n_leapfrog must be None or an integer of at least 1, got {L!r}")
         if callable(self.target_accept) or not 0 < value_at(self.target_accept, 0, "target_accept") < 1:
             raise ValueError(f"target_accept must lie between 0 and 1, got {self.target_accept!r}")
+        if self.structure not in ("auto", "full", "diag"):
+            raise ValueError(f'structure must be "auto", "full" or "diag", got {self.structure!r}')
 
     def minibatches(self, posterior, rng: np.random.Generator, n_chains: int):
         """Every step uses all rows."""
@@ -80,7 +87,7 @@ class HMC(Sampler):
 
     def start(self, state: State, posterior) -> None:
         state.memory = _Memory(
-            curvature=posterior.curvature(state.theta, slice(None), "full"),
+            curvature=posterior.curvature(state.theta, slice(None), self._layout(posterior)),
             log_prob=posterior.log_prob(state.theta),
             gradient=posterior.full_gradient(state.theta),
             log_step=math.log(posterior.dim**-0.25),  # the scaling of the best step with D
@@ -127,6 +134,12 @@ class HMC(Sampler):
 
     # -- what is learnt in burn-in --------------------------------------------------------------------
 
+    def _layout(self, posterior) -> Layout:
+        """A matrix as metric while its product costs less than a gradient, or near to it."""
+        if self.structure == "auto":
+            return "full" if posterior.dim <= _LARGEST_METRIC else "diag"
+        return posterior.layout(self.structure)
+
     def _adapt(self, state: State, posterior, chance: float) -> None:
         """Robbins-Monro on the log step; the Fisher of one chain after the other into the average."""
         memory = state.memory
@@ -135,7 +148,7 @@ class HMC(Sampler):
         if state.t % _MEASURE_EVERY == 0:
             turn = state.t // _MEASURE_EVERY % len(state.theta)
             memory.count += 1
-            curvature = posterior.curvature(state.theta[turn : turn + 1], slice(None), "full")
+            curvature = posterior.curvature(state.theta[turn : turn + 1], slice(None), self._layout(posterior))
             memory.curvature.blend(curvature, 1 / memory.count)
 
     def _factorise(self, state: State) -> None:

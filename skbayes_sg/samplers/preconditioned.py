@@ -12,6 +12,9 @@ from skbayes_sg import theory
 from skbayes_sg.linalg import Diag, Layout, Operator
 from skbayes_sg.samplers.base import Linearised, Sampler, State, rows_of
 
+_DIAGONAL_START = 10  # minibatches
+_DIAGONAL_PERIOD = 10  # steps
+
 
 @dataclass
 class Memory:
@@ -76,7 +79,11 @@ class PreconditionedSampler(Sampler):
         """Rebuild the operators where they follow a schedule."""
 
     def _period(self, posterior) -> int:
-        return max(1, posterior.dim // 40) if self.refresh_every == "auto" else int(self.refresh_every)
+        """A measurement of a diagonal costs about one step; that of a matrix the more the larger it is."""
+        if self.refresh_every != "auto":
+            return int(self.refresh_every)
+        period = max(1, posterior.dim // 40)
+        return min(period, _DIAGONAL_PERIOD) if self.structure in ("diag", "scalar", "sqrt") else period
 
     # -- what is learnt on the way ------------------------------------------------------------------
 
@@ -87,7 +94,8 @@ class PreconditionedSampler(Sampler):
         measured = self._measure(state, posterior, rows, posterior.scores(state.theta, rows), layout, turn=0)
         state.memory = self.memory_type(layout, *measured)
         if not state.rows.whole:
-            for _ in range(math.ceil(5 * posterior.dim / self._rank(state))):
+            enough = math.ceil(5 * posterior.dim / self._rank(state))
+            for _ in range(min(enough, _DIAGONAL_START) if layout == "diag" else enough):
                 rows = state.rows.draw()
                 self._learn(state, posterior, rows, posterior.scores(state.theta, rows))
         self._factorise(state, posterior)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -34,6 +35,49 @@ class PolynomialDecay:
 
     def __call__(self, t: int) -> float:
         return self.a * (self.b + t) ** -self.power
+
+
+@dataclass(frozen=True)
+class CosineCycle:
+    """From `first` to `last` along half a cosine in `length` steps, then again: warm restarts.
+
+    As SGLD's step_size from large to small, or SGFS's alpha from small to large: a bold stretch that may leave a mode,
+    then a fine one that samples where it has come to (Zhang et al. 2020, cyclical SG-MCMC).
+
+    Parameters
+    ----------
+    first, last : float
+        Values at the start and at the end of a cycle.
+    length : int
+        Steps of a cycle.
+    keep : float, default=0.5
+        Part of each cycle, at its end, whose draws count; the others get weight 0.
+
+    Examples
+    --------
+    >>> from skbayes_sg.samplers import CosineCycle
+    >>> cycle = CosineCycle(first=1.0, last=9.0, length=1000)
+    >>> cycle(0), cycle(500), cycle(1000), cycle.weight(400), cycle.weight(600)
+    (1.0, 5.0, 1.0, 0.0, 1.0)
+    """
+
+    first: float
+    last: float
+    length: int
+    keep: float = 0.5
+
+    def __call__(self, t: int) -> float:
+        share = 0.5 - 0.5 * math.cos(math.pi * (t % self.length) / self.length)
+        return self.first + (self.last - self.first) * share
+
+    def weight(self, t: int) -> float:
+        """Of a draw at step t."""
+        return float(t % self.length >= (1 - self.keep) * self.length)
+
+
+def weight_at(schedule: object, t: int) -> float:
+    """Whether a draw at step t counts, 1 or 0, under a schedule that may say so."""
+    return schedule.weight(t) if isinstance(schedule, CosineCycle) else 1.0
 
 
 def value_at(schedule: Schedule, t: int, name: str) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from skbayes_sg.linalg import Diag, Layout, Operator
 from skbayes_sg.samplers.base import NoGainError, State
 from skbayes_sg.samplers.preconditioned import Memory, PreconditionedSampler
-from skbayes_sg.samplers.schedules import Schedule, value_at
+from skbayes_sg.samplers.schedules import Schedule, value_at, weight_at
 
 
 @dataclass
@@ -40,9 +40,10 @@ class SGFS(PreconditionedSampler):
         correlated directions unless alpha is large. "scalar": the mean of the diagonal of P.
     block_size : int, optional
         With "block": coordinates per block; by default one block per output unit (class).
-    B : "fisher" or float, default="fisher"
+    B : {"fisher", "precision"} or float, default="fisher"
         The paper's B: gamma I_N, or this number times the identity (in 1 / parameter^2). "fisher" with control
-        variates: the curvature Lam.
+        variates: the curvature Lam. "precision": model curvature plus gradient noise, which does not vanish where a
+        flexible model fits the labels and their scores do.
     variant : {"exact", "paper", "mandt"}, default="exact"
         "exact": the prior enters P once, the noise factor is that of the row scheme, and prior noise
         is injected, so that directions without data follow the prior. "paper": Algorithm 1 as
@@ -140,10 +141,12 @@ class SGFS(PreconditionedSampler):
         if not 0 <= self._alpha_at(0) <= 1e6:
             raise ValueError(f"alpha must lie between 0 and 1e6, got {self.alpha!r}")
         if isinstance(self.B, str):
-            if self.B != "fisher":
-                raise ValueError(f'B must be "fisher" or a positive number, got {self.B!r}')
+            if self.B not in ("fisher", "precision"):
+                raise ValueError(f'B must be "fisher", "precision" or a positive number, got {self.B!r}')
+            if self.B == "precision" and (self.variant != "exact" or self.variance_reduction is not None):
+                raise ValueError('B="precision" needs variant="exact" without control variates')
         elif not value_at(self.B, 0, "B") > 0:
-            raise ValueError(f'B must be "fisher" or a positive number, got {self.B!r}')
+            raise ValueError(f'B must be "fisher", "precision" or a positive number, got {self.B!r}')
         if self.refresh_every != "auto" and not _is_count(self.refresh_every):
             raise ValueError(f'refresh_every must be "auto" or an integer of at least 1, got {self.refresh_every!r}')
         if self.block_size is not None and not (_is_count(self.block_size) and self.block_size <= posterior.dim):
@@ -287,13 +290,16 @@ class SGFS(PreconditionedSampler):
         """P = curvature + noise + W, and W."""
         fisher, c = memory.noise * N, rows.noise_factor  # N I1
         gamma = (rows.size + N) / rows.size if self.variant == "paper" else c + 1.0
-        W: Operator | None = self._injected(memory.alpha**2, gamma, fisher) if memory.alpha > 0 else None
+        curvature = fisher if memory.curvature is None else memory.curvature * N
+        W: Operator | None = None
+        if memory.alpha > 0:
+            B = curvature + fisher * c if self.B == "precision" else self._given(fisher * gamma)
+            W = B * memory.alpha**2
         if self.variant == "paper":
             P = fisher * gamma
         elif self.variant == "mandt":
             P = fisher * c
         else:
-            curvature = fisher if memory.curvature is None else memory.curvature * N
             # in a direction without data F = 0: an independent draw of the prior
             W = memory.prior if W is None else W + memory.prior
             if c < 1.0:
@@ -311,11 +317,13 @@ class SGFS(PreconditionedSampler):
         W = Lam * w if self.B == "fisher" else Lam * 0.0 + Diag(np.full(Lam.dim, w * float(self.B)))
         return Lam + state.memory.noise * (state.rows.noise_factor * posterior.n_total) + W, W
 
-    def _injected(self, alpha2: float, gamma: float, fisher: Operator) -> Operator:
-        """W = alpha^2 B = 4 B / eps."""
-        if self.B == "fisher":
-            return fisher * (alpha2 * gamma)
-        return Diag(np.full(fisher.dim, alpha2 * float(self.B)))
+    def _given(self, fisher: Operator) -> Operator:
+        """B of the paper: the Fisher matrix, or a number."""
+        return fisher if self.B == "fisher" else Diag(np.full(fisher.dim, float(self.B)))
+
+    def weight(self, state: State) -> float:
+        """0 in the bold part of a cycle."""
+        return weight_at(self.alpha, state.t)
 
     def _always_stable(self) -> bool:
         return self.structure == "full" and self.variant == "exact" and self.curvature == "model"

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg import theory
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.samplers.base import Linearised, Sampler, State
-from skbayes_sg.samplers.schedules import Schedule, value_at
+from skbayes_sg.samplers.schedules import Schedule, value_at, weight_at
 
 
 def clip_by_norm(v: NDArray, c: float) -> NDArray:
@@ -184,8 +184,8 @@ class SGLD(Sampler):
         return force
 
     def weight(self, state: State) -> float:
-        """The step that will leave the draw (handout Eq. 3.8)."""
-        return self._eta(state)
+        """The step that will leave the draw (handout Eq. 3.8); 0 in the bold part of a cycle."""
+        return self._eta(state) * weight_at(self.step_size, state.t)
 
     def start(self, state: State, posterior) -> None:
         memory = state.memory = _Memory(None)

@@ -1,0 +1,102 @@
+"""Classes from logits: what the classifiers' models share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.models.base import Model
+
+
+class Categorical(Model):
+    """p(y = k | x) = softmax(z)_k of logits z that a subclass computes, (chains, logits, n).
+
+    Arrays are class-major: one product serves all chains and classes. Two classes may have one logit, the
+    second class against the first; K columns treat K classes alike under the prior.
+
+    Notes
+    -----
+    With one logit, targets are -1.0 and 1.0 in X's dtype, otherwise integer codes: see `encode`.
+
+    Parameters
+    ----------
+    n_classes, n_logits : int
+    """
+
+    def __init__(self, n_classes: int, n_logits: int) -> None:
+        self.binary = n_classes == 2
+        self.n_logits = n_logits
+
+    @property
+    def widest(self) -> int:
+        """Numbers per row and chain in the largest array that a prediction holds."""
+        return self.n_logits
+
+    @abstractmethod
+    def logits(self, theta: NDArray, X: NDArray) -> NDArray:
+        """(chains, logits, n) in X's dtype, not kept by anyone."""
+
+    def encode(self, codes: NDArray, dtype: np.dtype) -> NDArray:
+        """Class numbers 0, 1, ... as the targets of this model, to go with X of the given dtype."""
+        return (2 * codes - 1).astype(dtype) if self.n_logits == 1 else codes
+
+    def predict(self, theta: NDArray, X: NDArray) -> NDArray:
+        """Class probabilities (chains, classes, n); for two classes that of the second class."""
+        z = self.logits(theta, X)
+        if self.n_logits > 1:
+            return softmax(z)[:, 1:] if self.binary else softmax(z)
+        np.negative(z, out=z)
+        with np.errstate(over="ignore"):  # exp(-z) = inf is probability 0
+            np.exp(z, out=z)
+        z += 1
+        return np.reciprocal(z, out=z)
+
+    def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
+        """-log(1 + e^(-y z)) with y = -1 or 1, or z_y - logsumexp(z)."""
+        z = self.logits(theta, X)
+        if self.n_logits == 1:
+            z = y * z[:, 0]
+            return np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z)))
+        z -= z.max(axis=1, keepdims=True)
+        return z[_at(y, z)] - np.log(np.exp(z).sum(axis=1))
+
+    def residual(self, z: NDArray, y: NDArray) -> NDArray:
+        """Gradient of the log likelihood in the logits, 1[y = k] - p_k: (chains, logits, n), in the place of z."""
+        if self.n_logits == 1:
+            z *= 0.5
+            residual = np.tanh(z, out=z)  # sigmoid(z) = (1 + tanh(z / 2)) / 2 cannot overflow
+            np.subtract(y[..., None, :], residual, out=residual)
+            residual *= 0.5
+            return residual
+        p = softmax(z)
+        residual = np.negative(p, out=p)
+        residual[_at(y, residual)] += 1
+        return residual
+
+    def residual_root(self, z: NDArray) -> NDArray:
+        """A square root of the Fisher matrix of the logits.
+
+        sqrt(p (1 - p)), (chains, 1, n), for one logit; for K the residuals of K virtual labels times
+        sqrt(p_label), (chains, K, K, n).
+        """
+        if self.n_logits == 1:
+            half = np.exp(-0.5 * np.abs(z))
+            return half / (1 + half * half)
+        p = softmax(z)
+        virtual = np.eye(self.n_logits, dtype=z.dtype)[None, :, :, None] - p[:, None]  # (chains, label, class, n)
+        return np.sqrt(p)[:, :, None] * virtual
+
+
+def softmax(z: NDArray) -> NDArray:
+    """Over axis 1, in place."""
+    z -= z.max(axis=1, keepdims=True)
+    np.exp(z, out=z)
+    z /= z.sum(axis=1, keepdims=True)
+    return z
+
+
+def _at(y: NDArray, z: NDArray) -> tuple[NDArray, ...]:
+    """Index of each row's own class in z (chains, K, n); y is (n,) or (chains, n)."""
+    return np.arange(z.shape[0])[:, None], y, np.arange(z.shape[2])
