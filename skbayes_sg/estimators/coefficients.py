@@ -31,6 +31,7 @@ class LinearPredictor:
     draws_: NDArray
     draw_weights_: NDArray
     _under: Any
+    _posterior_of: Any  # the posterior under validated data, of the fitted shape
 
     def _default_sampler(self, posterior: Posterior) -> Sampler:
         if posterior.dim > FULL_CURVATURE_DIM:
@@ -120,10 +121,6 @@ class LinearPredictor:
         M = self.states_[0].rows.noise_factor * posterior.n_total * I1
         each = [self.sampler_.stationary_covariance(state, Lam, M) for state in self.states_]
         return np.average(each, axis=0, weights=[len(state.theta) for state in self.states_])
-
-    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
-        """The posterior under validated data, of the fitted shape."""
-        raise NotImplementedError
 
     def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
         """Weighted mean and standard deviation over chains and draws."""
