@@ -24,6 +24,15 @@ bench: $(VENV)/bench
 	$(BIN)/python benchmarks/few_rows.py
 	$(BIN)/python benchmarks/fit_against_lbfgs.py
 	$(BIN)/python benchmarks/peers.py --data lr10k --seconds 10 --repeats 1
+	$(BIN)/python benchmarks/cost_scaling.py
+	$(BIN)/python benchmarks/skewed.py
+	$(BIN)/python benchmarks/digits.py
+	$(BIN)/python benchmarks/mlp_structures.py
+	$(BIN)/python benchmarks/mlp_cost.py
+	$(BIN)/python benchmarks/ahn_mlp.py
+	$(BIN)/python benchmarks/ahn_kdd.py
+	$(BIN)/python benchmarks/ahn_drbm.py
+	$(BIN)/python benchmarks/hhp_standin.py
 	$(BIN)/python benchmarks/ahn_logistic.py
 	$(BIN)/python benchmarks/samplers.py
 	$(BIN)/python benchmarks/linear_exact.py

@@ -232,11 +232,12 @@ def test_the_ladder_stops_where_variances_are_too_large(iris):
     posterior = Posterior(model, X, y, 1.0)
     theta = np.concatenate([model.init(np.random.default_rng(k)) for k in range(4)])
     seed = np.random.SeedSequence(0)
-    alpha, ratio, steps = choose_alpha(SGFS(structure="diag", batch_size=100), posterior, theta, seed)
-    assert ratio <= 1.4
-    assert steps % 500 == 0
-    tame, _, _ = choose_alpha(SGFS(structure="full", batch_size=20), posterior, theta, seed)
-    assert tame <= alpha  # with whole matrices less has to be injected
+    choice = choose_alpha(SGFS(structure="diag", batch_size=100), posterior, theta, seed)
+    assert choice.stein_ratio <= 1.2
+    assert sum(len(state.theta) for state in choice.states) == len(theta)
+    assert choice.states[0].t % 500 == 1
+    tame = choose_alpha(SGFS(structure="full", batch_size=20), posterior, theta, seed)
+    assert tame.alpha <= choice.alpha  # with whole matrices less has to be injected
 
 
 def test_stable_alpha_settles(iris):

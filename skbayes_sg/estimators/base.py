@@ -144,7 +144,7 @@ class BayesianEstimator(BaseEstimator):
             with threadpool_limits(1, "blas"):  # passes over blocks: two threads take three times as long as one
                 sampler, posterior, states, start_passes = self._new_states(asked, posterior)
             burn_in = sampler.auto_burn_in(states[0]) if self.burn_in == "auto" else int(self.burn_in)
-        touched_before = sum(sampler.rows_touched(state) for state in states) if resume else 0.0
+        touched_before = sum(sampler.rows_touched(state) for state in states)
         thin = sampler.auto_thin(states[0]) if self.thin == "auto" else int(self.thin)
         n_draws = self._draws_to_keep(posterior.dim)
         length = {"n_draws": n_draws, "burn_in": burn_in, "thin": thin}
@@ -195,21 +195,28 @@ class BayesianEstimator(BaseEstimator):
         theta = mode.theta + 2.0 * spread.matvec(rng.standard_normal((self.n_chains, posterior.dim)))
         theta = self._last_positions(posterior.dim, theta)
         sampler, posterior = self._settled(asked, posterior, mode)
-        pilots = self._choose_alpha(sampler, asked, posterior, theta, start_seed)
-        states = start_chains(sampler, posterior, theta, chain_seed)
+        states = self._chains(sampler, asked, posterior, theta, chain_seed)
         refuse_unstable(sampler, posterior, states[0])
         passes = mode.passes if self._anchor is None else self._anchor.passes + 1
-        return sampler, posterior, states, passes + pilots
+        return sampler, posterior, states, passes + self._pilot_passes(sampler, posterior, states)
 
-    def _choose_alpha(
+    def _chains(
         self, sampler: Sampler, asked: Sampler, posterior: Posterior, theta: NDArray, seed: np.random.SeedSequence
-    ) -> float:
-        """Set alpha, in place, where it is open and structure drops correlations; passes of the pilots."""
+    ) -> list[State]:
+        """Chains at theta; where alpha is open and structure drops correlations, at the end of the pilots that set it."""
         if not (isinstance(asked, SGFS) and isinstance(asked.alpha, str) and asked.structure != "full"):
-            return 0.0
-        sampler.alpha, ratio, steps = choose_alpha(sampler, posterior, theta, seed.spawn(1)[0])
+            return start_chains(sampler, posterior, theta, seed)
+        sampler.alpha, ratio, states = choose_alpha(sampler, posterior, theta, seed, self.n_jobs)
         self.sampler_reason_ += f"; alpha={sampler.alpha:g} by the Stein ratio of short runs, {ratio:.2f}"
-        return steps * sampler.rows_per_step * min(len(theta), 4) / posterior.n_rows
+        if self.burn_in == 0:
+            for state in states:
+                sampler.freeze(state, posterior)
+        return states
+
+    @staticmethod
+    def _pilot_passes(sampler: Sampler, posterior: Posterior, states: list[State]) -> float:
+        """What new chains have read before they burn in."""
+        return sum(sampler.rows_touched(state) for state in states) / posterior.n_rows
 
     def _last_positions(self, dim: int, otherwise: NDArray) -> NDArray:
         """Where the chains of the last fit are, if a warm start can go on there."""

@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import diagnostics
-from skbayes_sg.chains import start_chains
 from skbayes_sg.estimators.base import R_HAT_LIMIT, STEIN_LIMIT, dense, real_array, require_integer
 from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.linalg import Diag
@@ -133,8 +132,8 @@ class MultimodalClassifier(BayesianClassifier):
         self._anchor = None
         self.sampler_reason_ = self._reason(sampler, posterior)
         theta = self._last_positions(posterior.dim, theta)
-        pilots = self._choose_alpha(sampler, asked, posterior, theta, start_seed)
-        return sampler, posterior, start_chains(sampler, posterior, theta, chain_seed), pilots
+        states = self._chains(sampler, asked, posterior, theta, chain_seed)
+        return sampler, posterior, states, self._pilot_passes(sampler, posterior, states)
 
     def _look_at_scale(self, posterior: Posterior) -> None:
         """Warn of columns whose values saturate every hidden unit."""

@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg import theory
@@ -138,6 +139,8 @@ class PreconditionedSampler(Sampler):
                 average.blend(new, 1 / memory.count)
 
     def _factorise(self, state: State, posterior) -> None:
+        if not np.isfinite(state.theta).all():
+            raise FloatingPointError(f"{self} diverged by step {state.t}; {self.remedy}")
         operators = self._burn_in_operators if state.memory.adapting else self._operators
         gain, W = operators(state, posterior)
         state.memory.gain = gain
