@@ -140,7 +140,7 @@ def plot(rows: list[dict], parameters: list[dict], chains: list[dict]) -> None:
     axes[2].set_title("100,000 rows, 50 features")
     for axis in axes:
         axis.set(xscale="log", yscale="log")
-        axis.legend()
+        axis.legend(fontsize=7, loc="upper left" if axis is axes[0] else "best")
     figure.savefig(RESULTS / "cost_scaling.png", dpi=110)
 
 

@@ -203,7 +203,7 @@ class BayesianEstimator(BaseEstimator):
     def _chains(
         self, sampler: Sampler, asked: Sampler, posterior: Posterior, theta: NDArray, seed: np.random.SeedSequence
     ) -> list[State]:
-        """Chains at theta; where alpha is open and structure drops correlations, at the end of the pilots that set it."""
+        """Chains at theta; where alpha is open and correlations are dropped, at the end of the pilots that set it."""
         if not (isinstance(asked, SGFS) and isinstance(asked.alpha, str) and asked.structure != "full"):
             return start_chains(sampler, posterior, theta, seed)
         sampler.alpha, ratio, states = choose_alpha(sampler, posterior, theta, seed, self.n_jobs)
