@@ -243,7 +243,7 @@ def test_the_ladder_stops_where_variances_are_too_large(iris):
 def test_stable_alpha_settles(iris):
     X, y = iris
     model = MLP(4, 3, (5,))
-    posterior = Posterior(model, np.column_stack([X] * 1), y, 1.0)
+    posterior = Posterior(model, X, y, 1.0)
     sampler = SGFS(structure="diag", alpha=3.0, batch_size=140)
     state = sampler.init(posterior, model.init(np.random.default_rng(0)), np.random.default_rng(0))
     alpha = stable_alpha(sampler, posterior, state)

@@ -75,7 +75,7 @@ class DRBMClassifier(MultimodalClassifier):
         ``r_hat_max``, ``ess_min``, ``ess_tail_min`` of the class probabilities of a hundred rows and of the log
         posterior, as weights of hidden units have no meaning of their own; ``between_chains``, the share of the
         probabilities' variance that lies between chains (near 1: each in a mode of its own); ``ess_per_pass``;
-        ``stein_ratio`` (drawn over wanted variance of the weights around each chain's mean) and its standard error
+        ``stein_ratio`` (drawn over wanted variance of the weights about the mean of all chains) and its standard error
         ``stein_se``; ``accept_rate`` for HMC.
 
     See Also

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from skbayes_sg.estimators.multimodal import MultimodalClassifier, require_widths
+from skbayes_sg.estimators.base import require_integer
+from skbayes_sg.estimators.multimodal import MultimodalClassifier
 from skbayes_sg.models import MLP
 from skbayes_sg.models.mlp import ACTIVATIONS
 from skbayes_sg.samplers import Sampler
@@ -76,7 +78,7 @@ class BayesianMLPClassifier(MultimodalClassifier):
         ``r_hat_max``, ``ess_min``, ``ess_tail_min`` of the class probabilities of a hundred rows and of the log
         posterior, as weights of hidden units have no meaning of their own; ``between_chains``, the share of the
         probabilities' variance that lies between chains (near 1: each in a mode of its own); ``ess_per_pass``;
-        ``stein_ratio`` (drawn over wanted variance of the weights around each chain's mean) and its standard error
+        ``stein_ratio`` (drawn over wanted variance of the weights about the mean of all chains) and its standard error
         ``stein_se``; ``accept_rate`` for HMC.
 
     See Also
@@ -134,7 +136,17 @@ class BayesianMLPClassifier(MultimodalClassifier):
         self.n_predict_draws = n_predict_draws
 
     def _make_model(self, n_features: int, n_classes: int) -> MLP:
-        widths = require_widths("hidden_layer_sizes", self.hidden_layer_sizes)
+        widths = _widths("hidden_layer_sizes", self.hidden_layer_sizes)
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {sorted(ACTIVATIONS)}, got {self.activation!r}")
         return MLP(n_features, n_classes, widths, self.activation)
+
+
+def _widths(name: str, widths: Any) -> tuple[int, ...]:
+    """A number of units, or one per hidden layer, as a tuple; or an error that names the parameter."""
+    widths = tuple(widths) if np.iterable(widths) and not isinstance(widths, str) else (widths,)
+    if not widths:
+        raise ValueError(f"{name} is empty: give at least one hidden layer, or use BayesianLogisticRegressionSGFS")
+    for width in widths:
+        require_integer(name, width, 1)
+    return widths

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import diagnostics
-from skbayes_sg.estimators.base import R_HAT_LIMIT, STEIN_LIMIT, dense, real_array, require_integer
+from skbayes_sg.estimators.base import R_HAT_LIMIT, STEIN_LIMIT, dense, real_array
 from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.linalg import Diag
 from skbayes_sg.mode import Mode
@@ -242,13 +241,3 @@ def _input_square(X, weight: NDArray | None) -> float:
     squares = np.square(dense(X[rows]), dtype=np.float64).sum(axis=1)
     mean = np.average(squares, weights=None if weight is None else weight[rows])
     return max(float(mean), float(np.finfo(np.float32).tiny))
-
-
-def require_widths(name: str, widths: Any) -> tuple[int, ...]:
-    """A number of units, or one per hidden layer, as a tuple; or an error that names the parameter."""
-    widths = tuple(widths) if np.iterable(widths) and not isinstance(widths, str) else (widths,)
-    if not widths:
-        raise ValueError(f"{name} is empty: give at least one hidden layer, or use BayesianLogisticRegressionSGFS")
-    for width in widths:
-        require_integer(name, width, 1)
-    return widths
