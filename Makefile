@@ -40,6 +40,7 @@ bench: $(VENV)/bench
 	$(BIN)/python benchmarks/mandt_fig1_2.py
 	$(BIN)/python benchmarks/mandt_iasg.py
 	$(BIN)/python benchmarks/handout_regression.py
+	$(BIN)/python benchmarks/mandt_fig6.py
 
 # one environment; a stamp for each extra that is in it
 $(VENV)/%: pyproject.toml | $(BIN)/python

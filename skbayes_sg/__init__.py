@@ -1,11 +1,14 @@
 """Bayesian posteriors from minibatches, behind the scikit-learn API."""
 
 from skbayes_sg import diagnostics, theory
+from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
     DRBMClassifier,
+    PriorPrecisionDisplay,
+    hyperparameter_path,
 )
 
 __version__ = "0.1.0"
@@ -15,6 +18,9 @@ __all__ = [
     "BayesianLogisticRegressionSGFS",
     "BayesianMLPClassifier",
     "DRBMClassifier",
+    "PriorPrecisionDisplay",
+    "VariationalEM",
     "diagnostics",
+    "hyperparameter_path",
     "theory",
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,19 +75,23 @@ def run_chain(
     state = copy.deepcopy(state)
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
         if burn_in or state.t == 0:
-            # what was learnt far out must not count at the end
-            done = 0
-            for until in (burn_in // 8, burn_in // 4, burn_in // 2):
-                _advance(sampler, posterior, state, until - done)
-                sampler.restart(state, posterior)
-                done = until
-            _advance(sampler, posterior, state, burn_in - done)
+            burn(sampler, posterior, state, burn_in)
             sampler.freeze(state, posterior)
         stein = SteinSums(state.theta)
         draws: NDArray = np.empty((state.theta.shape[0], n_draws, state.theta.shape[1]), dtype)
         weights = np.empty(n_draws)
         _advance(sampler, posterior, state, n_draws * thin, thin, draws, weights, stein)
     return Chain(draws, weights, state, stein)
+
+
+def burn(sampler: Sampler, posterior, state: State, n_steps: int) -> None:
+    """Forget the start, in place, and learn matrices; what was learnt far out must not count at the end."""
+    done = 0
+    for until in (n_steps // 8, n_steps // 4, n_steps // 2):
+        _advance(sampler, posterior, state, until - done)
+        sampler.restart(state, posterior)
+        done = until
+    _advance(sampler, posterior, state, n_steps - done)
 
 
 def _advance(
@@ -135,13 +140,16 @@ def run_chains(
     n_jobs: int | None = None,
     dtype: type = np.float64,
 ) -> list[Chain]:
-    """`run_chain` for every group, as joblib tasks; the draws are bitwise the same for every `n_jobs`.
+    """`run_chain` for every group, as joblib tasks; the draws are bitwise the same for every `n_jobs`."""
+    length: dict[str, Any] = {"n_draws": n_draws, "burn_in": burn_in, "thin": thin, "dtype": dtype}
+    return in_parallel(partial(run_chain, sampler, posterior, **length), states, n_jobs)
+
+
+def in_parallel(function: Callable, each: Iterable, n_jobs: int | None) -> list:
+    """`function` of each, in order, as joblib tasks.
 
     BLAS runs with one thread: the products of a step are too small for two, workers must not
     compete for cores, and a sum split over threads would not round as one that is not.
     """
     with threadpool_limits(1, "blas"):  # outermost, as threads of one process share the limit
-        return Parallel(n_jobs=n_jobs)(
-            delayed(run_chain)(sampler, posterior, state, n_draws=n_draws, burn_in=burn_in, thin=thin, dtype=dtype)
-            for state in states
-        )
+        return Parallel(n_jobs=n_jobs)(delayed(function)(one) for one in each)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg.linalg import Dense, Operator
+from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.mode import pilot
 from skbayes_sg.posterior import Posterior, Rows
 from skbayes_sg.rows import Minibatches
@@ -52,6 +52,14 @@ class AnchoredPosterior(Posterior):
             total += scores.total()
             self._keep(scores, rows)
         self._anchor_gradient = total * (self.n_total / self.n_rows)
+
+    def with_prior(self, prior_precision: ArrayLike) -> AnchoredPosterior:
+        """The same data and anchor under another prior; the noise stays that around the anchor."""
+        other = super().with_prior(prior_precision)
+        assert isinstance(other, AnchoredPosterior)
+        old, new = self.prior.curvature(self.anchor), other.prior.curvature(self.anchor)
+        other.anchor_curvature = self.anchor_curvature + Diag(new.values - old.values)
+        return other
 
     def _keep(self, scores: Scores, rows: Rows) -> None:
         """Residuals of the distinct left factors, (k, N) each."""

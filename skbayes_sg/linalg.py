@@ -1,4 +1,4 @@
-"""One symmetric operator in three storages: ``Diag``, ``Blocks``, ``Dense``.
+"""One symmetric operator in four storages: ``Diag``, ``Rotated``, ``Blocks``, ``Dense``.
 
 A noise covariance, a curvature and a preconditioner are the same kind of object: a symmetric
 ``D x D`` matrix that is averaged, added, inverted and multiplied with vectors. Vectors are rows:
@@ -17,8 +17,54 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-Layout = Literal["diag", "full"] | Sequence[NDArray[np.intp]]
-"""How an operator is stored: its diagonal, whole, or as blocks of coordinates (a partition)."""
+_SETTLED = 1e-3  # change of an eigenvalue from one power iteration to the next
+
+
+class Rotation:
+    """An orthogonal change of coordinates, block of parameters by block: left (x) right of each (k, m) block.
+
+    Parameters
+    ----------
+    bases : sequence of pairs (left, right)
+        Orthogonal matrices (k, k) and (m, m); None is the identity. A block without features has m = 1.
+    shapes : sequence of tuple (k, m)
+    """
+
+    def __init__(
+        self, bases: Sequence[tuple[NDArray | None, NDArray | None]], shapes: Sequence[tuple[int, int]]
+    ) -> None:
+        self.bases = list(bases)
+        self.shapes = list(shapes)
+        self._ends = np.cumsum([k * m for k, m in shapes])[:-1]
+
+    def rotate(self, v: NDArray) -> NDArray:
+        """R^T v: rotated coordinates of vectors (..., D)."""
+        return self._apply(v, [(_transpose(left), right) for left, right in self.bases])
+
+    def back(self, v: NDArray) -> NDArray:
+        """R v: the vectors of rotated coordinates."""
+        return self._apply(v, [(left, _transpose(right)) for left, right in self.bases])
+
+    def rotate_diagonal(self, values: NDArray) -> NDArray:
+        """Diagonal of R^T diag(values) R: the values themselves where a block has one."""
+        squares = [tuple(None if b is None else b * b for b in pair) for pair in self.bases]
+        return self._apply(values, [(_transpose(left), right) for left, right in squares])
+
+    def _apply(self, v: NDArray, factors: Sequence[tuple[NDArray | None, NDArray | None]]) -> NDArray:
+        parts = []
+        for (k, m), (left, right), part in zip(self.shapes, factors, np.split(v, self._ends, axis=-1), strict=True):
+            block = part.reshape(-1, m) if right is None else part.reshape(-1, m).dot(right)
+            block = block.reshape(*v.shape[:-1], k, m)
+            parts.append((block if left is None else left @ block).reshape(*v.shape[:-1], k * m))
+        return np.concatenate(parts, axis=-1)
+
+
+def _transpose(matrix: NDArray | None) -> NDArray | None:
+    return None if matrix is None else matrix.T
+
+
+Layout = Literal["diag", "full"] | Sequence[NDArray[np.intp]] | Rotation
+"""How an operator is stored: its diagonal, whole, as blocks of coordinates (a partition), or its rotated diagonal."""
 
 
 class Diag:
@@ -63,6 +109,57 @@ class Diag:
 
     def dense(self) -> NDArray:
         return np.diag(self.values)
+
+
+class Rotated:
+    """A matrix that is diagonal in rotated coordinates, stored as that diagonal: R diag(values) R^T.
+
+    With the eigenvectors of Kronecker factors this keeps the correlations within a layer (George et al. 2018, EKFAC) at
+    two small products per block. Adding a `Diag` that is not constant within a block drops what it has off
+    the rotated diagonal.
+    """
+
+    def __init__(self, values: NDArray, rotation: Rotation) -> None:
+        self.values = values
+        self.rotation = rotation
+
+    @property
+    def dim(self) -> int:
+        return self.values.size
+
+    def __add__(self, other: Operator) -> Rotated:
+        if isinstance(other, Diag):
+            return Rotated(self.values + self.rotation.rotate_diagonal(other.values), self.rotation)
+        if isinstance(other, Rotated) and other.rotation is self.rotation:
+            return Rotated(self.values + other.values, self.rotation)
+        return NotImplemented
+
+    def __mul__(self, scale: float) -> Rotated:
+        return Rotated(scale * self.values, self.rotation)
+
+    __rmul__ = __mul__
+
+    def blend(self, other: Rotated, weight: float) -> None:
+        """Move towards `other` by `weight`, in place: a running average."""
+        self.values += weight * (other.values - self.values)
+
+    def matvec(self, v: NDArray) -> NDArray:
+        return self.rotation.back(self.values * self.rotation.rotate(v))
+
+    def inverse(self) -> Rotated:
+        return Rotated(Diag(self.values).inverse().values, self.rotation)
+
+    def cholesky(self) -> Rotated:
+        """The symmetric square root."""
+        return Rotated(Diag(self.values).cholesky().values, self.rotation)
+
+    def diagonal(self) -> NDArray:
+        return Rotation(
+            [(_transpose(left), _transpose(right)) for left, right in self.rotation.bases], self.rotation.shapes
+        ).rotate_diagonal(self.values)
+
+    def dense(self) -> NDArray:
+        return self.matvec(np.eye(self.dim))
 
 
 class Dense:
@@ -212,11 +309,11 @@ class Blocks:
         return matrix[:-1, :-1]
 
 
-Operator = Diag | Blocks | Dense
+Operator = Diag | Rotated | Blocks | Dense
 
 
 def largest_eigenvalue(matvec: Callable[[NDArray], NDArray], dim: int, rng: np.random.Generator) -> float:
-    """Largest eigenvalue of a matrix with real non-negative spectrum, by 50 power iterations.
+    """Largest eigenvalue of a matrix with real non-negative spectrum, by power iterations, 50 at most.
 
     `matvec` maps (1, D) to (1, D). Good to a few per cent, which is what step-size rules and
     stability warnings need.
@@ -226,8 +323,8 @@ def largest_eigenvalue(matvec: Callable[[NDArray], NDArray], dim: int, rng: np.r
     for _ in range(50):
         v /= np.linalg.norm(v)
         v = matvec(v)
-        value = float(np.linalg.norm(v))
-        if value == 0.0:
+        before, value = value, float(np.linalg.norm(v))
+        if abs(value - before) <= _SETTLED * value:
             break
     return value
 

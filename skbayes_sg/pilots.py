@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,17 @@ def _to_go_on(chains: list[Chain]) -> list[State]:
     for chain in chains:
         chain.state.memory.adapting = True
     return [chain.state for chain in chains]
+
+
+def raise_alpha(sampler: Any, posterior, states: list[State]) -> float:
+    """Raise alpha of SGFS, in place, up the ladder until its step settles where the chains are, and return it."""
+    for alpha in [sampler.alpha, *(a for a in sorted(_ALPHAS) if a > sampler.alpha)]:
+        sampler.alpha = alpha
+        for state in states:
+            sampler.refresh(state, posterior)
+        if max(sampler.spectral_radius(copy.deepcopy(state), posterior) for state in states) < 1:
+            break
+    return sampler.alpha
 
 
 def stable_alpha(sampler: Sampler, posterior, state: State) -> float:

@@ -22,6 +22,9 @@ class Prior(Protocol):
     def curvature(self, theta: NDArray) -> Diag:
         """Minus the expected Hessian, its diagonal, averaged over the chains."""
 
+    def scaled_squares(self, theta: NDArray) -> NDArray:
+        """Square of each parameter over its prior variance, (chains, D)."""
+
 
 class GaussianPrior:
     """Independent normal priors N(0, 1 / precision).
@@ -43,6 +46,9 @@ class GaussianPrior:
 
     def curvature(self, theta: NDArray) -> Diag:
         return Diag(self.precision)
+
+    def scaled_squares(self, theta: NDArray) -> NDArray:
+        return self.precision * theta * theta
 
 
 class NormalInverseGammaPrior:
@@ -83,3 +89,8 @@ class NormalInverseGammaPrior:
     def curvature(self, theta: NDArray) -> Diag:
         inverse = np.exp(-theta[:, -1]).mean()
         return Diag(np.append(inverse * self.precision, 0.5 * len(self.precision) + self.shape))
+
+    def scaled_squares(self, theta: NDArray) -> NDArray:
+        """Of the coefficients; the log noise variance has no such square."""
+        coef, inverse, _ = self._split(theta)
+        return np.concatenate([inverse * self.precision * coef * coef, np.zeros_like(inverse)], axis=1)

@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.linalg import Blocks, Dense, Diag, Layout, Operator
+from skbayes_sg.linalg import Blocks, Dense, Diag, Layout, Operator, Rotated, Rotation
 
+_LARGEST_BASIS = 2000
 _FEW_PRODUCTS = 3e8  # below, one product of all columns is faster than one for each pair of units
 
 
@@ -59,7 +60,12 @@ class Scores:
     @property
     def sizes(self) -> list[int]:
         """Number of coordinates of each block."""
-        return [f.left.shape[-2] * (1 if f.right is None else f.right.shape[-1]) for f in self.factors]
+        return [k * m for k, m in self.shapes]
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """Units and features of each block; one feature where it has none."""
+        return [(f.left.shape[-2], 1 if f.right is None else f.right.shape[-1]) for f in self.factors]
 
     def scaled(self, row_scale: NDArray) -> Scores:
         """Each row's score times its entry of `row_scale`, shape (n,) or (chains, n)."""
@@ -128,7 +134,39 @@ class Scores:
             return Diag(np.concatenate([self._squares(f) for f in self.factors]) / self.n_chains)
         if isinstance(layout, str):
             return Dense(self._gram(np.arange(self.dim)))
+        if isinstance(layout, Rotation):
+            return Rotated(self._rotated(layout).moment("diag").diagonal(), layout)
         return Blocks.from_parts(layout, [self._gram(part) for part in layout])
+
+    def _rotated(self, rotation: Rotation) -> Scores:
+        """The same scores in rotated coordinates."""
+        factors = []
+        for (left, right), (turn, other) in zip(self.factors, rotation.bases, strict=True):
+            if turn is not None:
+                left = turn.T.astype(left.dtype, copy=False) @ left
+            if right is not None and other is not None:
+                right = right @ other.astype(right.dtype, copy=False)
+            factors.append(Factor(left, right))
+        return Scores(*factors)
+
+    def kronecker_factors(self) -> list[tuple[NDArray | None, NDArray | None]]:
+        """Second moments of each block's left factors, (k, k), and right ones, (m, m), summed over rows and chains.
+
+        Their Kronecker product stands for the moment of the block where the two are independent (Martens & Grosse
+        2015). None where a side has one entry, or more than 2,000.
+        """
+        moments: list[tuple[NDArray | None, NDArray | None]] = []
+        for b, (factor, (k, m)) in enumerate(zip(self.factors, self.shapes, strict=True)):
+            of_units = np.zeros((k, k)) if 1 < k <= _LARGEST_BASIS else None
+            of_features = np.zeros((m, m)) if 1 < m <= _LARGEST_BASIS else None
+            for chain in range(self.n_chains):
+                left, right = factor.left[chain].reshape(-1, k, self.n_rows), self._right(b, chain)
+                if of_units is not None:
+                    of_units += np.tensordot(left, left, axes=([0, 2], [0, 2]))
+                if of_features is not None and right is not None:
+                    of_features += right.T @ right
+            moments.append((of_units, of_features))
+        return moments
 
     def gram_matvec(self, v: NDArray) -> NDArray:
         """Sum over rows of g (g . v) for one chain, v and the result (1, D); no n x D matrix."""
@@ -236,4 +274,6 @@ def _outer(vectors: NDArray, layout: Layout) -> Operator:
         return Diag((vectors * vectors).mean(axis=0))
     if isinstance(layout, str):
         return Dense(vectors.T @ vectors / n_chains)
+    if isinstance(layout, Rotation):
+        return Rotated((layout.rotate(vectors) ** 2).mean(axis=0), layout)
     return Blocks.from_parts(layout, [vectors[:, p].T @ vectors[:, p] / n_chains for p in layout])

@@ -20,9 +20,11 @@ ALLOWED = {
     "samplers": {"samplers", "linalg", "theory"},
     "chains": {"samplers", "diagnostics"},
     "pilots": {"chains", "samplers", "diagnostics"},
+    "empirical_bayes": {"chains", "samplers", "diagnostics"},
     "control_variates": {"linalg", "mode", "scores", "rows", "posterior"},
     "estimators": {
         "control_variates",
+        "empirical_bayes",
         "estimators",
         "models",
         "samplers",
@@ -34,7 +36,7 @@ ALLOWED = {
         "rows",
         "linalg",
     },
-    "__init__": {"estimators", "samplers", "theory", "diagnostics"},
+    "__init__": {"empirical_bayes", "estimators", "samplers", "theory", "diagnostics"},
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 

@@ -262,7 +262,7 @@ def test_stable_alpha_settles(iris):
         ({"activation": "sine"}, ValueError, "activation must be one of"),
         ({"prior_precision": [1.0, 2.0, 3.0]}, ValueError, "one number or 2, for coef_0\\+intercept_0"),
         ({"prior_precision": -1.0}, ValueError, "prior_precision must be positive"),
-        ({"prior_precision": "flat"}, ValueError, 'prior_precision must be "scale" or numbers'),
+        ({"prior_precision": "flat"}, ValueError, 'prior_precision must be "scale", "em" or numbers'),
         ({"n_draws": "many"}, TypeError, 'n_draws must be an integer or "auto"'),
         ({"n_predict_draws": 1.5}, TypeError, "n_predict_draws must be an integer"),
         ({"sampler": SGFS(variance_reduction="control_variate")}, ValueError, "set it to None"),

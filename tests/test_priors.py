@@ -38,3 +38,16 @@ def test_curvature_is_minus_the_expected_second_derivative():
     curvature = scaled.curvature(one).values
     assert abs(second.mean() - curvature[-1]) < 5 * second.std() / np.sqrt(len(second))
     np.testing.assert_allclose(curvature[:-1], np.exp(-one[0, -1]) * scaled.precision)
+
+
+def test_scaled_squares_have_mean_one_under_the_prior():
+    rng = np.random.default_rng(2)
+    s2 = 0.7 / rng.gamma(1.5, size=50_000)
+    for prior in PRIORS:
+        scale = np.ones_like(s2) if isinstance(prior, GaussianPrior) else s2
+        theta = rng.standard_normal((50_000, len(prior.precision))) * np.sqrt(scale[:, None] / prior.precision)
+        if isinstance(prior, NormalInverseGammaPrior):
+            theta = np.column_stack([theta, np.log(s2)])
+        squares = prior.scaled_squares(theta)[:, : len(prior.precision)]
+        assert np.abs(squares.mean(axis=0) - 1).max() < 5 * np.sqrt(2 / 50_000)
+    assert (PRIORS[1].scaled_squares(THETA)[:, -1] == 0).all()

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from skbayes_sg.linalg import Rotation
 from skbayes_sg.models import Softmax
 from skbayes_sg.scores import Factor, Scores
 
@@ -29,6 +30,22 @@ def brute_rows(scores, chain):
     return np.concatenate(blocks, axis=1)
 
 
+def eigenbasis(scores):
+    pairs = scores.kronecker_factors()
+    return Rotation([tuple(None if A is None else np.linalg.eigh(A)[1] for A in pair) for pair in pairs], scores.shapes)
+
+
+def test_kronecker_factors_are_those_of_a_kronecker_product():
+    """Left and right factors that are independent over the rows: every pair occurs once."""
+    rng = np.random.default_rng(0)
+    left, right = rng.standard_normal((3, 4)), rng.standard_normal((5, 2))
+    pairs = Scores(Factor(np.repeat(left, 5, axis=1)[None], np.tile(right, (4, 1))))
+    (units, features) = pairs.kronecker_factors()[0]
+    np.testing.assert_allclose(np.kron(units / 20, features / 20) * 20, pairs.moment("full").dense())
+    rotation = eigenbasis(pairs)
+    np.testing.assert_allclose(pairs.moment(rotation).dense(), pairs.moment("full").dense(), atol=1e-12)
+
+
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("labels", [True, False])
 def test_moments_are_those_of_the_score_matrix(shared, labels):
@@ -37,6 +54,9 @@ def test_moments_are_those_of_the_score_matrix(shared, labels):
     second = np.mean([r.T @ r for r in rows], axis=0)
     np.testing.assert_allclose(scores.moment("full").dense(), second)
     np.testing.assert_allclose(scores.moment("diag").dense(), np.diag(second.diagonal()))
+    rotation = eigenbasis(scores)
+    R = rotation.back(np.eye(11)).T
+    np.testing.assert_allclose(scores.moment(rotation).values, np.diag(R.T @ second @ R))
     blocks = scores.moment(PARTS).dense()
     for part in PARTS:
         np.testing.assert_allclose(blocks[np.ix_(part, part)], second[np.ix_(part, part)])
@@ -55,6 +75,9 @@ def test_totals_and_sample_covariance(shared):
     V = np.mean([np.cov(r.T) for r in rows], axis=0)
     np.testing.assert_allclose(scores.covariance("full").dense(), V, atol=1e-12)
     np.testing.assert_allclose(scores.covariance("diag").values, V.diagonal())
+    rotation = eigenbasis(scores)
+    R = rotation.back(np.eye(11)).T
+    np.testing.assert_allclose(scores.covariance(rotation).values, np.diag(R.T @ V @ R), atol=1e-12)
     np.testing.assert_allclose(
         scores.covariance(PARTS).dense()[np.ix_(PARTS[1], PARTS[1])], V[np.ix_(PARTS[1], PARTS[1])]
     )

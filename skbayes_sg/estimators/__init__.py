@@ -1,8 +1,17 @@
 """scikit-learn estimators."""
 
+from skbayes_sg.estimators.display import PriorPrecisionDisplay
 from skbayes_sg.estimators.drbm import DRBMClassifier
 from skbayes_sg.estimators.linear import BayesianLinearRegressionSGFS
 from skbayes_sg.estimators.logistic import BayesianLogisticRegressionSGFS
 from skbayes_sg.estimators.mlp import BayesianMLPClassifier
+from skbayes_sg.estimators.path import hyperparameter_path
 
-__all__ = ["BayesianLinearRegressionSGFS", "BayesianLogisticRegressionSGFS", "BayesianMLPClassifier", "DRBMClassifier"]
+__all__ = [
+    "BayesianLinearRegressionSGFS",
+    "BayesianLogisticRegressionSGFS",
+    "BayesianMLPClassifier",
+    "DRBMClassifier",
+    "PriorPrecisionDisplay",
+    "hyperparameter_path",
+]

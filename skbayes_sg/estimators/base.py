@@ -19,9 +19,10 @@ from threadpoolctl import threadpool_limits
 from skbayes_sg import diagnostics
 from skbayes_sg.chains import Chain, run_chains, start_chains
 from skbayes_sg.control_variates import AnchoredPosterior
+from skbayes_sg.empirical_bayes import Learned, VariationalEM, fit_prior
 from skbayes_sg.linalg import Diag
 from skbayes_sg.mode import Mode, posterior_mean
-from skbayes_sg.pilots import choose_alpha
+from skbayes_sg.pilots import choose_alpha, raise_alpha
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGLD, ConstantSGD, MomentumSGD, Sampler, State
 from skbayes_sg.samplers.base import NoGainError
@@ -37,6 +38,10 @@ SAMPLERS: dict[str, type[Sampler]] = {
 }
 
 R_HAT_LIMIT = 1.05
+_ROUNDS = 4
+_SCALE_ROWS = 10_000
+_THROWN = 2.0  # Stein ratio of chains that left the Gaussian regime
+_FAR_FROM_ANCHOR = 0.1  # in squared posterior standard deviations per parameter
 ESS_LIMIT = 100  # a standard deviation from 100 draws is good to 7 %
 STEIN_LIMIT = 0.1
 
@@ -46,6 +51,7 @@ class BayesianEstimator(BaseEstimator):
 
     # constructor parameters that subclasses set
     sampler: Any
+    prior_precision: Any
     n_chains: int
     n_draws: int | str
     burn_in: int | str
@@ -61,10 +67,14 @@ class BayesianEstimator(BaseEstimator):
     states_: list[State]
     sampler_: Sampler
     sampler_reason_: str
+    model_: Any
+    prior_precision_path_: NDArray
+    prior_precision_blocks_: list[str]
     _anchor: Mode | None
     draws_: NDArray
     draw_weights_: NDArray
     diagnostics_: dict[str, float]
+    _learned: Learned | None = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -139,13 +149,16 @@ class BayesianEstimator(BaseEstimator):
         resume = about is not None and self._same(asked, about)
         if resume:
             sampler, states, burn_in, start_passes = self.sampler_, self.states_, 0, 0.0
-            posterior = self._under(sampler, posterior)
+            posterior = self._under(sampler, self._with_learned_prior(posterior))
         else:
             with threadpool_limits(1, "blas"):  # passes over blocks: two threads take three times as long as one
-                sampler, posterior, states, start_passes = self._new_states(asked, posterior)
-            burn_in = sampler.auto_burn_in(states[0]) if self.burn_in == "auto" else int(self.burn_in)
+                sampler, posterior, states, start_passes = self._begin(asked, posterior)
+            burn_in = self._burn_in_of(sampler, states[0])
+            for state in states:
+                if burn_in == 0 and state.t > 0:  # it comes from pilots, or from learning the prior
+                    sampler.freeze(state, posterior)
         touched_before = sum(sampler.rows_touched(state) for state in states)
-        thin = sampler.auto_thin(states[0]) if self.thin == "auto" else int(self.thin)
+        thin = self._thin_of(sampler, states[0])
         n_draws = self._draws_to_keep(posterior.dim)
         length = {"n_draws": n_draws, "burn_in": burn_in, "thin": thin}
         chains = run_chains(sampler, posterior, states, **length, n_jobs=self.n_jobs, dtype=self._draw_dtype)
@@ -161,6 +174,58 @@ class BayesianEstimator(BaseEstimator):
         self.n_passes_ = start_passes + passes
         kept = n_draws * thin / (n_draws * thin + burn_in)
         self._judge(posterior, chains, kept_passes=kept * passes)
+
+    def _begin(self, asked: Sampler, posterior: Posterior) -> tuple[Sampler, Posterior, list[State], float]:
+        """Chains ready to burn in, under the prior that is given or learned here."""
+        em, seed = self._em(), self._seed()
+        self._learned = None
+        blocks = {} if em is None else self.model_.prior_blocks(em.per)
+        sampler, bound, states, passes = self._new_states(asked, posterior, seed)
+        if em is None:
+            return sampler, bound, states, passes
+        paths = []
+        for _ in range(_ROUNDS):  # one, unless an anchor was far from where the precision led
+            length = {"burn_in": self._burn_in_of(sampler, states[0]), "thin": self._thin_of(sampler, states[0])}
+            learned = fit_prior(em, sampler, bound, states, blocks, **length, n_jobs=self.n_jobs)
+            passes += self._pilot_passes(sampler, posterior, learned.states)
+            passes -= self._pilot_passes(sampler, posterior, states)
+            if self._anchor is not None and self.sampler is None and not learned.stein.max() < _THROWN:
+                asked = self._plain_sampler(posterior, heavy=True)
+                sampler, bound, states, more = self._new_states(asked, posterior, seed)
+                passes += more
+                self.sampler_reason_ = "control variates threw the chains while the prior was learned"
+                continue
+            self._learned = learned
+            paths.append(learned.path)
+            posterior = self._with_learned_prior(posterior)
+            if self._anchor is None:
+                bound, states = posterior, learned.states
+                break
+            anchor = self._anchor
+            sampler, bound, states, more = self._new_states(asked, posterior, seed)
+            passes += more
+            if self._anchor is None or _distance(anchor, self._anchor) < _FAR_FROM_ANCHOR:
+                break
+        self.prior_precision_path_, self.prior_precision_blocks_ = np.concatenate(paths), list(blocks)
+        return sampler, bound, states, passes
+
+    def _em(self) -> VariationalEM | None:
+        """How the prior precision is to be learned; None if it is given."""
+        if isinstance(self.prior_precision, str) and self.prior_precision == "em":
+            return VariationalEM()
+        if not isinstance(self.prior_precision, VariationalEM):
+            return None
+        self.prior_precision.validate()
+        return self.prior_precision
+
+    def _with_learned_prior(self, posterior: Posterior) -> Posterior:
+        return posterior if self._learned is None else posterior.with_prior(self._learned.precision)
+
+    def _burn_in_of(self, sampler: Sampler, state: State) -> int:
+        return sampler.auto_burn_in(state) if self.burn_in == "auto" else int(self.burn_in)
+
+    def _thin_of(self, sampler: Sampler, state: State) -> int:
+        return sampler.auto_thin(state) if self.thin == "auto" else int(self.thin)
 
     def _draws_to_keep(self, dim: int) -> int:
         """Per chain."""
@@ -186,13 +251,17 @@ class BayesianEstimator(BaseEstimator):
             and same_parameters(sampler, self._asked)
         )
 
-    def _new_states(self, asked: Sampler, posterior: Posterior) -> tuple[Sampler, Posterior, list[State], float]:
+    def _new_states(
+        self, asked: Sampler, posterior: Posterior, seed: np.random.SeedSequence
+    ) -> tuple[Sampler, Posterior, list[State], float]:
         """Settled sampler, its posterior, and chains, over-dispersed around the mode or where the last fit stopped."""
-        start_seed, chain_seed = self._seed().spawn(2)
+        start_seed, chain_seed = seed.spawn(2)
         rng = np.random.default_rng(start_seed)
         mode = self._start(posterior, rng)
         spread = mode.curvature.inverse().cholesky()
-        theta = mode.theta + 2.0 * spread.matvec(rng.standard_normal((self.n_chains, posterior.dim)))
+        # without correlations twice as wide is far out, where matrices are not those that the chain will need
+        factor = 1.0 if isinstance(mode.curvature, Diag) else 2.0
+        theta = mode.theta + factor * spread.matvec(rng.standard_normal((self.n_chains, posterior.dim)))
         theta = self._last_positions(posterior.dim, theta)
         sampler, posterior = self._settled(asked, posterior, mode)
         states = self._chains(sampler, asked, posterior, theta, chain_seed)
@@ -203,14 +272,18 @@ class BayesianEstimator(BaseEstimator):
     def _chains(
         self, sampler: Sampler, asked: Sampler, posterior: Posterior, theta: NDArray, seed: np.random.SeedSequence
     ) -> list[State]:
-        """Chains at theta; where alpha is open and correlations are dropped, at the end of the pilots that set it."""
+        """Chains at theta; where alpha is open and correlations are dropped, at the end of the pilots that set it.
+
+        With the default for many parameters, alpha is raised until the step is stable.
+        """
         if not (isinstance(asked, SGFS) and isinstance(asked.alpha, str) and asked.structure != "full"):
-            return start_chains(sampler, posterior, theta, seed)
+            states = start_chains(sampler, posterior, theta, seed)
+            if self.sampler is None and isinstance(sampler, SGFS) and sampler.structure == "kron":
+                alpha = raise_alpha(sampler, posterior, states)
+                self.sampler_reason_ += f"; alpha={alpha:g} is stable"
+            return states
         sampler.alpha, ratio, states = choose_alpha(sampler, posterior, theta, seed, self.n_jobs)
         self.sampler_reason_ += f"; alpha={sampler.alpha:g} by the Stein ratio of short runs, {ratio:.2f}"
-        if self.burn_in == 0:
-            for state in states:
-                sampler.freeze(state, posterior)
         return states
 
     @staticmethod
@@ -226,6 +299,11 @@ class BayesianEstimator(BaseEstimator):
             return last if len(last) == self.n_chains else otherwise
         return otherwise
 
+    def _last_mean(self, otherwise: NDArray) -> NDArray:
+        """The mean of these positions (1, D), from where the mode is not far; else the given point."""
+        last = self._last_positions(otherwise.shape[1], otherwise)
+        return otherwise if last is otherwise else last.mean(axis=0, keepdims=True)
+
     def _settled(self, asked: Sampler, posterior: Posterior, mode: Mode) -> tuple[Sampler, Posterior]:
         """The sampler with nothing left open, and the posterior that estimates gradients in the way it asks for."""
         sampler = clone(asked)
@@ -238,7 +316,7 @@ class BayesianEstimator(BaseEstimator):
         except NoGainError as no_gain:
             if self.sampler is not None:
                 raise
-            plain = self._plain_sampler(posterior)
+            plain = self._plain_sampler(posterior, no_gain.heavy)
             plain.settle(posterior)
             self._anchor, self.sampler_reason_ = None, str(no_gain)
             return plain, posterior
@@ -261,7 +339,7 @@ class BayesianEstimator(BaseEstimator):
         """Why this sampler."""
         raise NotImplementedError
 
-    def _plain_sampler(self, posterior: Posterior) -> Sampler:
+    def _plain_sampler(self, posterior: Posterior, heavy: bool) -> Sampler:
         """Where the default does not pay."""
         raise NotImplementedError
 
@@ -280,6 +358,8 @@ class BayesianEstimator(BaseEstimator):
         self.diagnostics_ |= {name: float(np.mean([f[name] for f in figures])) for name in figures[0]}
         each = [self.sampler_.complaints(chain.state) for chain in chains]
         complaints = max(each, key=len)  # the groups say the same, each with figures of its own
+        if self._learned is not None:
+            complaints = [*complaints, *self._learned.complaints()]
         for complaint in dict.fromkeys([*complaints, *self._complaints()]):
             warnings.warn(complaint, ConvergenceWarning, stacklevel=4)
 
@@ -342,6 +422,19 @@ class BayesianEstimator(BaseEstimator):
         draws = self.draws_.reshape(-1, self.draws_.shape[-1]).astype(dtype, copy=False)
         n_chains = self.draws_.shape[0]
         return draws, np.tile(self.draw_weights_ / n_chains, n_chains)
+
+
+def _distance(anchor: Mode, other: Mode) -> float:
+    """Squared distance in posterior standard deviations, per parameter."""
+    shift = other.theta - anchor.theta
+    return float(np.sum(shift * other.curvature.matvec(shift))) / shift.size
+
+
+def column_squares(X, weight: NDArray | None) -> NDArray:
+    """Mean square of each column, from up to 10,000 rows, (features,)."""
+    rows = np.unique(np.linspace(0, X.shape[0] - 1, _SCALE_ROWS).astype(int))
+    squares = np.square(dense(X[rows]), dtype=np.float64)
+    return np.average(squares, axis=0, weights=None if weight is None else weight[rows])
 
 
 def refuse_unstable(sampler: Sampler, posterior: Posterior, state: State) -> None:

@@ -110,7 +110,7 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         self.classes_, self._stream = self._classes_of(y), None
         posterior = self._bind(X, y, self._weights(y, sample_weight))
         self._sample(posterior)
-        self._read_off(posterior)
+        self._read_off(self._with_learned_prior(posterior))
         self.n_rows_seen_ = X.shape[0]
         return self
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.estimators.base import real_array, require_positive
+from skbayes_sg.empirical_bayes import BOUNDS, VariationalEM
+from skbayes_sg.estimators.base import column_squares, real_array, require_positive
 from skbayes_sg.mode import FULL_CURVATURE_DIM, Mode, find_mode
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGFS, Sampler, State
@@ -31,16 +32,21 @@ class LinearPredictor:
     draws_: NDArray
     draw_weights_: NDArray
     _under: Any
+    _em: Any
+    _last_mean: Any
+    _with_learned_prior: Any
     _posterior_of: Any  # the posterior under validated data, of the fitted shape
 
     def _default_sampler(self, posterior: Posterior) -> Sampler:
         if posterior.dim > FULL_CURVATURE_DIM:
-            return SGFS(structure="diag", alpha=3.0)
+            return _careful()
         return HMC() if posterior.n_rows <= FEW_ROWS else SGFS(variance_reduction="control_variate")
 
-    def _plain_sampler(self, posterior: Posterior) -> Sampler:
+    def _plain_sampler(self, posterior: Posterior, heavy: bool) -> Sampler:
         """Rows that control variates cannot bear throw other minibatch samplers too: all rows, where affordable."""
-        return HMC() if posterior.n_rows <= 4 * FEW_ROWS else SGFS()
+        if posterior.n_rows <= 4 * FEW_ROWS:
+            return HMC()
+        return _careful() if heavy else SGFS()
 
     def _reason(self, sampler: Sampler, posterior: Posterior) -> str:
         if self.sampler is not None:
@@ -52,13 +58,16 @@ class LinearPredictor:
         return f"{posterior.n_rows} rows: control variates bring more effective draws than they cost"
 
     def _start(self, posterior: Posterior, rng: np.random.Generator) -> Mode:
-        return find_mode(posterior, self.model_.init(rng), rng)
+        return find_mode(posterior, self._last_mean(self.model_.init(rng)), rng)
 
     def _prior(self, X, weight: NDArray | None) -> NDArray:
         """Prior precision of every parameter, from the two constructor parameters."""
         n_features = self.model_.shapes["coef"][1]
+        em = self._em()
+        if em is not None:
+            return self._spread(self._unit_information(em, X, weight))
         if isinstance(self.prior_precision, str):
-            raise ValueError(f"prior_precision must be a number or one per feature, got {self.prior_precision!r}")
+            raise ValueError(f'prior_precision must be "em", a number or one per feature, got {self.prior_precision!r}')
         if np.isscalar(self.prior_precision) or self.prior_precision is None:
             require_positive("prior_precision", self.prior_precision, "use a small number for a weak prior")
         precision = real_array("prior_precision", self.prior_precision)
@@ -70,6 +79,16 @@ class LinearPredictor:
             )
         elif not (np.isfinite(precision).all() and precision.min() > 0):
             raise ValueError("prior_precision must be positive and finite for every feature; use small numbers")
+        return self._spread(precision)
+
+    def _unit_information(self, em: VariationalEM, X, weight: NDArray | None) -> NDArray:
+        """Where learning starts: a prior that knows as much as one row, in units of the noise for linear regression."""
+        square = column_squares(X, weight)
+        square = square if em.per == "feature" else np.full(len(square), square.mean())
+        return np.clip(np.where(square > 0, square, 1.0), *BOUNDS)
+
+    def _spread(self, precision: NDArray) -> NDArray:
+        """That of the coefficients and of the intercepts, one after another."""
         require_positive("intercept_precision", self.intercept_precision, "use a small number for a weak prior")
         blocks = [np.broadcast_to(precision.astype(float), self.model_.shapes["coef"]).ravel()]
         if self.fit_intercept:
@@ -112,7 +131,7 @@ class LinearPredictor:
         True
         """
         check_is_fitted(self, "states_", msg="predicted_covariance needs a `fit`: a stream has no stationary law")
-        posterior = self._posterior_of(X, y, sample_weight)
+        posterior = self._with_learned_prior(self._posterior_of(X, y, sample_weight))
         theta = np.average(self.draws_.mean(axis=0), axis=0, weights=self.draw_weights_)[None]
         Lam = posterior.expand(theta, "full").curvature.dense()
         posterior = self._under(self.sampler_, posterior)
@@ -127,3 +146,8 @@ class LinearPredictor:
         mean = np.tensordot(self.draw_weights_, samples, axes=(0, 1)).mean(axis=0)
         square = np.tensordot(self.draw_weights_, (samples - mean) ** 2, axes=(0, 1)).mean(axis=0)
         return mean, np.sqrt(square)
+
+
+def _careful() -> SGFS:
+    """For many parameters or rows of heavy tails: large minibatches, and injected noise in proportion to P."""
+    return SGFS(structure="kron", alpha=3.0, B="precision", batch_size=2000)

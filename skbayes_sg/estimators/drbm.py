@@ -26,10 +26,11 @@ class DRBMClassifier(MultimodalClassifier):
     sampler : Sampler, {"sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"} or None, default=None
         None: HMC, which is exact in each mode, while rows times parameters are below 1e7; beyond, SGFS with
         diagonal matrices, whose alpha the Stein ratio of short runs chooses (see `sampler_reason_`).
-    prior_precision : "scale", float or array of shape (4,), default="scale"
+    prior_precision : "scale", float, array of shape (4,), "em" or VariationalEM, default="scale"
         1 / variance of the normal prior: one number, or one per block W, U, c, d. "scale" follows the
         inputs, so that their unit does not matter: a priori each part of what a hidden unit sees has standard
-        deviation 3, and the precision of the biases of the classes is 0.01.
+        deviation 3, and the precision of the biases of the classes is 0.01. "em": from there on, those of W and
+        U are learned by variational EM in the sampler, or as a `VariationalEM` says; biases keep theirs.
     n_chains : int, default=4
         Independent chains, each from a random point of its own: as many modes as chains at most.
     n_draws : int or "auto", default="auto"
@@ -67,6 +68,10 @@ class DRBMClassifier(MultimodalClassifier):
         Where the chains are: the checkpoint of `warm_start`.
     model_ : DRBM
     prior_precision_ : array of shape (dim,)
+    prior_precision_path_ : array of shape (updates, blocks), where the prior was learned
+        The precisions on their way, geometric means over groups of chains.
+    prior_precision_blocks_ : list of str, where the prior was learned
+        What each column of the path belongs to.
     n_iter_ : int
         Steps of each chain so far.
     n_passes_ : float

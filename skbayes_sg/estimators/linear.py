@@ -39,10 +39,11 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
     ----------
     sampler : Sampler, {"sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"} or None, default=None
         None: HMC, which is exact, up to 5,000 rows; beyond, SGFS with control variates where they pay (see
-        `sampler_reason_`); with more than 1,000 parameters SGFS with diagonal matrices and alpha=3.
-    prior_precision : float or array of shape (n_features,), default=1.0
+        `sampler_reason_`); with more than 1,000 parameters SGFS with Kronecker-factored matrices.
+    prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default=1.0
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units of
-        1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``.
+        1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em": learned from the data by
+        variational EM in the sampler (BayesianRidge's ``lambda_ / alpha_``), or as a `VariationalEM` says.
     noise_variance : float, optional
         In squared units of y. By default it is sampled.
     noise_prior : tuple (shape, rate), default=(1e-6, 1e-6)
@@ -79,8 +80,10 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
         Posterior mean, or the given value.
     coef_samples_ : array of shape (n_chains, n_draws, n_features)
     intercept_samples_, noise_variance_samples_ : arrays of shape (n_chains, n_draws)
-    sampler_, sampler_reason_, states_, model_, prior_precision_, n_iter_, n_passes_, diagnostics_ :
+    sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, diagnostics_ :
         As in `BayesianLogisticRegressionSGFS`.
+    prior_precision_, prior_precision_path_, prior_precision_blocks_ :
+        As there; the last two where the prior was learned.
 
     Notes
     -----
@@ -182,7 +185,7 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
         if self.noise_variance is None:
             shape, rate = self.model_.noise_prior
             blocks["log_noise"][:] = math.log((weight @ (y * y) + 2 * rate) / (weight.sum() + 2 * shape))
-        return find_mode(posterior, theta, rng)
+        return find_mode(posterior, self._last_mean(theta), rng)
 
     # -- fitting ------------------------------------------------------------------------------------
 
@@ -212,7 +215,7 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
         X, y = self._validate_pair(X, y, reset=True)
         posterior = self._bind(X, y, sample_weight)
         self._sample(posterior)
-        self._read_off(posterior)
+        self._read_off(self._with_learned_prior(posterior))
         self._stream, self.n_rows_seen_ = None, X.shape[0]
         return self
 

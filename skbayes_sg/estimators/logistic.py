@@ -24,10 +24,11 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     ----------
     sampler : Sampler, {"sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"} or None, default=None
         None: HMC, which is exact, up to 5,000 rows; beyond, SGFS with control variates where they pay (see
-        `sampler_reason_`); with more than 1,000 parameters SGFS with diagonal matrices and alpha=3.
-    prior_precision : float or array of shape (n_features,), default=1.0
+        `sampler_reason_`); with more than 1,000 parameters SGFS with Kronecker-factored matrices.
+    prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default=1.0
         1 / variance of the prior of each coefficient, in the units of X (LogisticRegression's 1/C).
-        One number, or one per feature.
+        One number, or one per feature; "em": learned from the data by variational EM in the sampler, one for all, or as
+        a `VariationalEM` says.
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
         Prior precision of the intercepts: a standard deviation of 10 logits.
@@ -78,6 +79,10 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         Where the chains are: the checkpoint of `warm_start`.
     model_ : Softmax
     prior_precision_ : array of shape (dim,)
+    prior_precision_path_ : array of shape (updates, blocks), where the prior was learned
+        The precisions on their way, geometric means over groups of chains.
+    prior_precision_blocks_ : list of str, where the prior was learned
+        What each column of the path belongs to.
     n_iter_ : int
         Steps of each chain so far.
     n_passes_ : float

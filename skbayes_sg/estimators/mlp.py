@@ -29,10 +29,11 @@ class BayesianMLPClassifier(MultimodalClassifier):
     sampler : Sampler, {"sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"} or None, default=None
         None: HMC, which is exact in each mode, while rows times parameters are below 1e7; beyond, SGFS with
         diagonal matrices, whose alpha the Stein ratio of short runs chooses (see `sampler_reason_`).
-    prior_precision : "scale", float or array of shape (n_layers,), default="scale"
+    prior_precision : "scale", float, array of shape (n_layers,), "em" or VariationalEM, default="scale"
         1 / variance of the normal prior: one number, or one per layer (weights and biases). "scale" follows the
         inputs, so that their unit does not matter: a priori hidden units see inputs of standard deviation 3, and the
-        precision of the last layer is 0.01.
+        precision of the last layer is 0.01. "em": from there on, the precision of each layer's weights is learned by
+        variational EM in the sampler, or as a `VariationalEM` says; biases keep theirs.
     n_chains : int, default=4
         Independent chains, each from a random point of its own: as many modes as chains at most.
     n_draws : int or "auto", default="auto"
@@ -70,6 +71,10 @@ class BayesianMLPClassifier(MultimodalClassifier):
         Where the chains are: the checkpoint of `warm_start`.
     model_ : MLP
     prior_precision_ : array of shape (dim,)
+    prior_precision_path_ : array of shape (updates, blocks), where the prior was learned
+        The precisions on their way, geometric means over groups of chains.
+    prior_precision_blocks_ : list of str, where the prior was learned
+        What each column of the path belongs to.
     n_iter_ : int
         Steps of each chain so far.
     n_passes_ : float

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import diagnostics
-from skbayes_sg.estimators.base import R_HAT_LIMIT, STEIN_LIMIT, dense, real_array
+from skbayes_sg.estimators.base import R_HAT_LIMIT, STEIN_LIMIT, column_squares, real_array
 from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.linalg import Diag
 from skbayes_sg.mode import Mode
@@ -25,7 +25,6 @@ _JUDGED_ROWS = 100
 _MATTERS = 0.01  # a probability known to one per cent needs no more agreement
 _BETWEEN_LIMIT = 0.5
 _FAR_INPUT = 1e3
-_SCALE_ROWS = 10_000
 _FEW_PRODUCTS = 1e7
 _EXPONENTIAL = 20  # what one costs in products
 
@@ -60,12 +59,16 @@ class MultimodalClassifier(BayesianClassifier):
         return n_draws
 
     def _prior(self, X, weight: NDArray | None) -> NDArray:
-        """Prior precision of every parameter: by the scale of the inputs, or one number, or one per group of blocks."""
-        if isinstance(self.prior_precision, str):
-            if self.prior_precision != "scale":
-                raise ValueError(f'prior_precision must be "scale" or numbers, got {self.prior_precision!r}')
+        """Prior precision of every parameter: by the scale of the inputs, or one number, or one per group of blocks.
+
+        Where it is to be learned, the one to start from is by scale.
+        """
+        learned = self._em() is not None
+        if learned or isinstance(self.prior_precision, str):
+            if not learned and self.prior_precision != "scale":
+                raise ValueError(f'prior_precision must be "scale", "em" or numbers, got {self.prior_precision!r}')
             if self._stream is None:  # a stream keeps the scale of its first chunk
-                self._input_square = _input_square(X, weight)
+                self._input_square = max(column_squares(X, weight).sum(), np.finfo(np.float32).tiny)
             return self.model_.reference_precision(self._input_square)
         groups = self.model_.groups
         precision = real_array("prior_precision", self.prior_precision)
@@ -120,10 +123,12 @@ class MultimodalClassifier(BayesianClassifier):
         """A random point; its fall-off is the prior's."""
         return Mode(self.model_.init(rng), Diag(posterior.prior_precision), 0.0)
 
-    def _new_states(self, asked: Sampler, posterior: Posterior) -> tuple[Sampler, Posterior, list[State], float]:
+    def _new_states(
+        self, asked: Sampler, posterior: Posterior, seed: np.random.SeedSequence
+    ) -> tuple[Sampler, Posterior, list[State], float]:
         """Chains at random points of their own, or where the last fit stopped."""
         self._look_at_scale(posterior)
-        start_seed, chain_seed = self._seed().spawn(2)
+        start_seed, chain_seed = seed.spawn(2)
         rng = np.random.default_rng(start_seed)
         theta = np.concatenate([self._start(posterior, rng).theta for _ in range(self.n_chains)])
         sampler = clone(asked)
@@ -233,11 +238,3 @@ class MultimodalClassifier(BayesianClassifier):
 def _diagonal() -> SGFS:
     """With noise injected in proportion to the curvature: the scores of a network that fits its labels vanish."""
     return SGFS(structure="diag", B="precision")
-
-
-def _input_square(X, weight: NDArray | None) -> float:
-    """Mean over rows of the sum of squares of the features, from up to 10,000 rows."""
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, _SCALE_ROWS).astype(int))
-    squares = np.square(dense(X[rows]), dtype=np.float64).sum(axis=1)
-    mean = np.average(squares, weights=None if weight is None else weight[rows])
-    return max(float(mean), float(np.finfo(np.float32).tiny))

@@ -42,6 +42,11 @@ class StreamingEstimator(BayesianEstimator):
 
     def _follow(self, posterior: Posterior) -> None:
         """Take the chunk's steps and keep the last `n_draws` points after burn-in, `thin` steps apart."""
+        if self._em() is not None:
+            raise ValueError(
+                "prior_precision: partial_fit does not learn it, as a stream passes once; learn it with fit on a part "
+                "of the data, and give the numbers"
+            )
         sampler = self._resolve_sampler(posterior)
         if not sampler.follows_streams or sampler.variance_reduction is not None:
             if self.sampler is not None:

@@ -51,6 +51,27 @@ class Model(ABC):
         """Names of the blocks that share a prior precision: each its own, unless a model says otherwise."""
         return [[name] for name in self.shapes]
 
+    def prior_blocks(self, per: str) -> dict[str, NDArray]:
+        """Coordinates that share a prior precision which is to be learned, by label.
+
+        Weights only, that is the blocks with two axes: biases have a prior of their own. `per` is "block", "feature"
+        (the columns of the first block of weights, which takes X, one by one) or "class" (the rows of the last one).
+        """
+        names = self.unpack(np.arange(self.dim))
+        blocks = {name: block.ravel() for name, block in names.items() if block.ndim == 2}
+        first, last = next(iter(blocks)), list(blocks)[-1]
+        if per == "feature":
+            columns = {f"{first}[:, {j}]": column for j, column in enumerate(names[first].T)}
+            return columns | {name: block for name, block in blocks.items() if name != first}
+        if per == "class":
+            rows = self._rows_of_classes(last, names[last])
+            return {name: block for name, block in blocks.items() if name != last} | rows
+        return blocks
+
+    def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
+        """What belongs to each class in the last block of weights."""
+        return {f"{name}[{k}]": row for k, row in enumerate(block)}
+
     def spread(self, of_block: dict[str, float]) -> NDArray:
         """A number for each block as one for each parameter, (dim,)."""
         return np.concatenate([np.full(prod(shape), of_block[name]) for name, shape in self.shapes.items()])

@@ -48,6 +48,10 @@ class DRBM(Categorical):
         hidden = [np.concatenate([names["W"][j], names["U"][j], names["c"][j : j + 1]]) for j in range(self.n_hidden)]
         return [*hidden, names["d"]]
 
+    def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
+        """Columns of U."""
+        return {f"{name}[:, {k}]": column for k, column in enumerate(block.T)}
+
     def reference_precision(self, input_square: float) -> NDArray:
         """Prior under which each part of a hidden unit's input has standard deviation 3; d is nearly free."""
         hidden = 1 / _HIDDEN_VARIANCE

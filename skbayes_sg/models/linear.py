@@ -50,6 +50,9 @@ class Linear(Model):
             return super().prior(precision)
         return NormalInverseGammaPrior(precision[:-1], *self.noise_prior)
 
+    def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
+        raise ValueError('VariationalEM: per="class" needs classes; use "block" or "feature"')
+
     def init(self, rng: np.random.Generator) -> NDArray:
         """Zero: the mode is found in a few scoring steps."""
         return np.zeros((1, self.dim))

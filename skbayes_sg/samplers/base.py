@@ -20,6 +20,8 @@ from sklearn.base import BaseEstimator
 
 from skbayes_sg.linalg import largest_eigenvalue
 
+_LINEARISED_ROWS = 5000
+
 
 @dataclass
 class State:
@@ -49,7 +51,14 @@ class State:
 
 
 class NoGainError(ValueError):
-    """What was asked for costs more effective draws on these data than it brings."""
+    """What was asked for costs more effective draws on these data than it brings.
+
+    `heavy` says that rows of heavy tails are why, under which bold steps fail as well.
+    """
+
+    def __init__(self, message: str, heavy: bool = False) -> None:
+        super().__init__(message)
+        self.heavy = heavy
 
 
 def rows_of(rows: NDArray | slice, chain: int) -> NDArray | slice:
@@ -58,7 +67,7 @@ def rows_of(rows: NDArray | slice, chain: int) -> NDArray | slice:
 
 
 class Linearised:
-    """Curvature Lam and gradient noise M where the first chain is, from ten of its minibatches, as products.
+    """Curvature Lam and gradient noise M where the first chain is, from some 5,000 rows in minibatches, as products.
 
     Good to some per cent in the largest eigenvalue, at no D x D matrix: for step-size rules and
     refusals.
@@ -66,7 +75,8 @@ class Linearised:
 
     def __init__(self, state: State, posterior) -> None:
         theta = state.theta[:1]
-        batches = [rows_of(state.rows.draw(), 0) for _ in range(1 if state.rows.whole else 10)]
+        enough = min(10, max(3, -(-_LINEARISED_ROWS // state.rows.size)))
+        batches = [rows_of(state.rows.draw(), 0) for _ in range(1 if state.rows.whole else enough)]
         self._fishers = [posterior.fisher(theta, rows) for rows in batches]
         self._scores = [posterior.scores(theta, rows) for rows in batches]
         self._prior = posterior.prior.curvature(theta)
@@ -165,6 +175,9 @@ class Sampler(BaseEstimator, ABC):
 
     def freeze(self, state: State, posterior) -> None:
         """Burn-in is over: stop adapting."""
+
+    def change_prior(self, state: State, posterior) -> None:
+        """The posterior has another prior than at the last step: bring what depends on it up to date."""
 
     def draw(self, state: State) -> NDArray:
         """What is recorded, (chains, D)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,8 @@ _SHORTEST_STEP = 0.02  # a hundred leapfrog steps a draw; who needs less has los
 
 @dataclass
 class _Memory:
-    curvature: Operator  # running average: model Fisher and prior
+    information: Operator  # running average: model Fisher
+    prior: Any  # the one under which log_prob and gradient are
     log_prob: NDArray  # (chains,) at theta
     gradient: NDArray  # (chains, D) at theta
     log_step: float
@@ -87,7 +89,8 @@ class HMC(Sampler):
 
     def start(self, state: State, posterior) -> None:
         state.memory = _Memory(
-            curvature=posterior.curvature(state.theta, slice(None), self._layout(posterior)),
+            information=posterior.information(state.theta, slice(None), self._layout(posterior)),
+            prior=posterior.prior,
             log_prob=posterior.log_prob(state.theta),
             gradient=posterior.full_gradient(state.theta),
             log_step=math.log(posterior.dim**-0.25),  # the scaling of the best step with D
@@ -148,11 +151,11 @@ class HMC(Sampler):
         if state.t % _MEASURE_EVERY == 0:
             turn = state.t // _MEASURE_EVERY % len(state.theta)
             memory.count += 1
-            curvature = posterior.curvature(state.theta[turn : turn + 1], slice(None), self._layout(posterior))
-            memory.curvature.blend(curvature, 1 / memory.count)
+            information = posterior.information(state.theta[turn : turn + 1], slice(None), self._layout(posterior))
+            memory.information.blend(information, 1 / memory.count)
 
     def _factorise(self, state: State) -> None:
-        metric = state.memory.curvature
+        metric = state.memory.information + state.memory.prior.curvature(state.theta)
         state.memory.inverse, state.memory.root = metric.inverse(), metric.cholesky()
 
     def restart(self, state: State, posterior) -> None:
@@ -160,6 +163,15 @@ class HMC(Sampler):
         self._factorise(state)
         state.memory.count = math.sqrt(state.memory.count)
         state.memory.steps = 0
+
+    def change_prior(self, state: State, posterior) -> None:
+        """Log posterior and gradient at theta; the metric follows at the next restart."""
+        memory = state.memory
+        memory.log_prob = memory.log_prob + posterior.prior.log_density(state.theta)
+        memory.log_prob -= memory.prior.log_density(state.theta)
+        memory.gradient = memory.gradient + posterior.prior.gradient(state.theta)
+        memory.gradient -= memory.prior.gradient(state.theta)
+        memory.prior = posterior.prior
 
     def freeze(self, state: State, posterior) -> None:
         """The last metric is the average of the most draws; the step was adapted to the one before, near enough."""

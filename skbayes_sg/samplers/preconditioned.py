@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg import theory
-from skbayes_sg.linalg import Diag, Layout, Operator
+from skbayes_sg.linalg import Diag, Layout, Operator, Rotation
 from skbayes_sg.samplers.base import Linearised, Sampler, State, rows_of
 
 _DIAGONAL_START = 10  # minibatches
 _DIAGONAL_PERIOD = 10  # steps
+_ROWS_OF_BASIS = 20  # per unit or feature: eigenvectors from fewer rows let single rows throw the chain
+_SMALL_CHANGE = 0.01  # of a prior precision, for which matrices are not factorised again
 
 
 @dataclass
@@ -62,7 +64,7 @@ class PreconditionedSampler(Sampler):
         gradient = posterior.gradient(state.theta, scores)
         if memory.adapting and state.t % self._period(posterior) == 0:
             self._learn(state, posterior, rows, scores)
-            self._factorise(state, posterior)
+            self.refresh(state, posterior)
         else:
             self._follow_schedule(state, posterior)
 
@@ -84,26 +86,49 @@ class PreconditionedSampler(Sampler):
         if self.refresh_every != "auto":
             return int(self.refresh_every)
         period = max(1, posterior.dim // 40)
+        if self.structure == "kron":
+            return min(period, 2 * _DIAGONAL_PERIOD)
         return min(period, _DIAGONAL_PERIOD) if self.structure in ("diag", "scalar", "sqrt") else period
 
     # -- what is learnt on the way ------------------------------------------------------------------
 
     def start(self, state: State, posterior) -> None:
         """Average over enough minibatches at the initial points for full rank (MATH trap 4)."""
-        layout = self._layout(posterior)
+        self._average_afresh(state, posterior)
+        self.refresh(state, posterior)
+        state.memory.radius = self.spectral_radius(state, posterior)
+
+    def _average_afresh(self, state: State, posterior) -> None:
+        layout = self._layout(state, posterior)
         rows = state.rows.draw()
         measured = self._measure(state, posterior, rows, posterior.scores(state.theta, rows), layout, turn=0)
         state.memory = self.memory_type(layout, *measured)
         if not state.rows.whole:
             enough = math.ceil(5 * posterior.dim / self._rank(state))
-            for _ in range(min(enough, _DIAGONAL_START) if layout == "diag" else enough):
+            diagonal = isinstance(layout, (str, Rotation)) and layout != "full"
+            for _ in range(min(enough, _DIAGONAL_START) if diagonal else enough):
                 rows = state.rows.draw()
                 self._learn(state, posterior, rows, posterior.scores(state.theta, rows))
-        self._factorise(state, posterior)
-        state.memory.radius = self.spectral_radius(state, posterior)
 
-    def _layout(self, posterior) -> Layout:
+    def _layout(self, state: State, posterior) -> Layout:
+        if self.structure == "kron":
+            return self._eigenbasis(state, posterior)
         return posterior.layout("diag" if self.structure in ("scalar", "sqrt") else self.structure, self.block_size)
+
+    def _eigenbasis(self, state: State, posterior) -> Rotation:
+        """Eigenvectors of the Kronecker factors of the model Fisher, from twenty rows a unit or feature."""
+        total: list[list[tuple[NDArray | None, NDArray | None]]] = []
+        while True:
+            chain = len(total) % len(state.theta)
+            fisher = posterior.fisher(state.theta[chain : chain + 1], rows_of(state.rows.draw(), chain))
+            total.append(fisher.kronecker_factors())
+            if state.rows.whole or len(total) * state.rows.size >= _ROWS_OF_BASIS * max(map(max, fisher.shapes)):
+                break
+        bases = []
+        for of_block in zip(*total, strict=True):
+            left, right = (None if A[0] is None else np.linalg.eigh(sum(A))[1] for A in zip(*of_block, strict=True))
+            bases.append((left, right))
+        return Rotation(bases, fisher.shapes)
 
     def _rank(self, state: State) -> float:
         """Rank that one measurement adds to the noise."""
@@ -138,7 +163,8 @@ class PreconditionedSampler(Sampler):
             if average is not None and new is not None:
                 average.blend(new, 1 / memory.count)
 
-    def _factorise(self, state: State, posterior) -> None:
+    def refresh(self, state: State, posterior) -> None:
+        """Make the operators of the step from what is measured and from the parameters as they are now."""
         if not np.isfinite(state.theta).all():
             raise FloatingPointError(f"{self} diverged by step {state.t}; {self.remedy}")
         operators = self._burn_in_operators if state.memory.adapting else self._operators
@@ -147,12 +173,26 @@ class PreconditionedSampler(Sampler):
         state.memory.kick = None if W is None else W.cholesky()
 
     def restart(self, state: State, posterior) -> None:
-        """Keep the averages as if from the square root of their number of minibatches (MATH trap 5)."""
-        state.memory.count = math.sqrt(state.memory.count)
+        """Keep the averages as if from the square root of their number of minibatches (MATH trap 5).
+
+        Those along Kronecker eigenvectors begin anew with new ones.
+        """
+        if self.structure == "kron":
+            self._average_afresh(state, posterior)
+            self.refresh(state, posterior)
+        else:
+            state.memory.count = math.sqrt(state.memory.count)
+
+    def change_prior(self, state: State, posterior) -> None:
+        """New operators, unless all precisions moved by less than 1 %."""
+        old, new = state.memory.prior.values, posterior.prior.curvature(state.theta).values
+        if (np.abs(new - old) > _SMALL_CHANGE * old).any():
+            state.memory.prior = Diag(new.copy())
+            self.refresh(state, posterior)
 
     def freeze(self, state: State, posterior) -> None:
         state.memory.adapting = False
-        self._factorise(state, posterior)
+        self.refresh(state, posterior)
         state.memory.radius = max(state.memory.radius, self.spectral_radius(state, posterior))
 
     def _noise_and_curvature(self, state: State, posterior) -> tuple[Operator, Operator]:

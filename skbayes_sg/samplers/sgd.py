@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from skbayes_sg import theory
-from skbayes_sg.linalg import Dense, Diag, Operator
+from skbayes_sg.linalg import Dense, Diag, Operator, Rotated
 from skbayes_sg.samplers.base import Linearised, Sampler, State
 from skbayes_sg.samplers.preconditioned import Memory, PreconditionedSampler
 from skbayes_sg.samplers.schedules import PolynomialDecay, Schedule, value_at
 
+_MATRICES = ("full", "kron", "diag")  # structures of K with a gain for each direction that they know
 _NOISELESS = 0.01  # gradient noise over curvature, below which noise is said to be missing
 
 
@@ -120,11 +121,11 @@ class _ConstantStep(PreconditionedSampler):
         P = self._precision(M, Lam)
         H, optimum = _unscaled(self.structure, P, M)
         K = H * (optimum if isinstance(self.step_size, str) else float(self.step_size))
-        return (_calmed(K, M, Lam) if self.structure in ("full", "diag") else K), None
+        return (_calmed(K, M, Lam) if self.structure in _MATRICES else K), None
 
     def _burn_in_operators(self, state: State, posterior) -> tuple[Operator, None]:
         """Steps that do not overshoot, while matrices are poor and there is no law to keep."""
-        if self.structure not in ("full", "diag") or self.step_size != "auto":
+        if self.structure not in _MATRICES or self.step_size != "auto":
             return self._operators(state, posterior)
         M, Lam = self._noise_and_curvature(state, posterior)
         return (self._precision(M, Lam) + Lam).inverse() * 2.0, None
@@ -166,6 +167,7 @@ class ConstantSGD(_ConstantStep):
     structure    H                   step_size="auto"               Mandt et al.
     ===========  ==================  =============================  ==========================
     "full"       P^-1                2: exact, for any Lam and M    Theorem 2
+    "kron"       1 / P_kk, rotated   2
     "diag"       1 / P_kk            2                              Corollary 1
     "scalar"     1                   2 D / Tr P                     Theorem 1
     "sqrt"       M_kk^-1/2           2 D / sum_k P_kk M_kk^-1/2     Appendix E
@@ -173,9 +175,10 @@ class ConstantSGD(_ConstantStep):
 
     Parameters
     ----------
-    structure : {"full", "diag", "scalar", "sqrt"}, default="full"
-        Preconditioner. All but "full" misjudge variances along correlated directions;
-        `predicted_covariance` of the estimators says by how much.
+    structure : {"full", "kron", "diag", "scalar", "sqrt"}, default="full"
+        Preconditioner; "kron": the diagonal in the eigenvectors of the Kronecker factors of each layer's Fisher. All
+        but "full" misjudge variances along correlated directions; `predicted_covariance` of the estimators says by
+        how much.
     correction : {"discrete", "ou"}, default="discrete"
         "ou": P = M, the paper's formulas, which hold in continuous time; the variances are too large by a
         factor 1 / (1 - n/N) where the model is right, and the chain may be unstable.
@@ -217,7 +220,7 @@ class ConstantSGD(_ConstantStep):
 
     def validate(self, posterior) -> None:
         super().validate(posterior)
-        self._require_choice("structure", ("full", "diag", "scalar", "sqrt"))
+        self._require_choice("structure", ("full", "kron", "diag", "scalar", "sqrt"))
         self._require_choice("correction", ("discrete", "ou"))
 
     def _precision(self, M: Operator, Lam: Operator) -> Operator:
@@ -383,7 +386,7 @@ class IASG(_ConstantStep):
         if self.window < 1:
             raise ValueError(f"window must be at least 1 iterate, got {self.window}")
 
-    def _layout(self, posterior):
+    def _layout(self, state: State, posterior):
         return "full"
 
     def _operators(self, state: State, posterior) -> tuple[Operator, None]:
@@ -476,7 +479,7 @@ class IASG(_ConstantStep):
 
 def _unscaled(structure: str, P: Operator, M: Operator) -> tuple[Operator, float]:
     """H, and the step that makes it the optimum of `theory.optimal_preconditioner`."""
-    if structure in ("full", "diag"):
+    if structure in _MATRICES:
         try:
             return P.inverse(), 2.0
         except np.linalg.LinAlgError as error:
@@ -495,10 +498,11 @@ def _calmed(K: Operator, M: Operator, Lam: Operator) -> Operator:
 
     K, M and Lam are diagonal together in the eigenvectors V of (M, Lam), V^T Lam V = I.
     """
-    if isinstance(K, Diag):
-        quiet = M.diagonal() < _NOISELESS * Lam.diagonal()
-        return Diag(np.where(quiet, 1.0 / Lam.diagonal(), K.values))
-    assert isinstance(K, Dense)
+    if not isinstance(K, Dense):
+        assert isinstance(K, (Diag, Rotated))
+        assert isinstance(Lam, (Diag, Rotated))
+        values = np.where(_relative_noise(M, Lam) < _NOISELESS, 1.0 / Lam.values, K.values)
+        return Rotated(values, K.rotation) if isinstance(K, Rotated) else Diag(values)
     assert isinstance(M, Dense)
     assert isinstance(Lam, Dense)
     values, V = eigh(M.matrix, Lam.matrix)
@@ -511,7 +515,9 @@ def _relative_noise(M: Operator, Lam: Operator) -> NDArray:
     """Eigenvalues of gradient noise over curvature; those of the diagonals where no more is stored."""
     if isinstance(M, Dense) and isinstance(Lam, Dense):
         return eigh(M.matrix, Lam.matrix, eigvals_only=True)
-    return M.diagonal() / Lam.diagonal()
+    assert isinstance(M, (Diag, Rotated))
+    assert isinstance(Lam, (Diag, Rotated))
+    return M.values / Lam.values
 
 
 def _averaging(rho: float, T: NDArray) -> NDArray:

@@ -13,6 +13,8 @@ from skbayes_sg.samplers.base import NoGainError, State
 from skbayes_sg.samplers.preconditioned import Memory, PreconditionedSampler
 from skbayes_sg.samplers.schedules import Schedule, value_at, weight_at
 
+_HEAVY = 5  # noise number over that of normal rows, beyond which single rows throw a chain
+
 
 @dataclass
 class _Memory(Memory):
@@ -36,9 +38,11 @@ class SGFS(PreconditionedSampler):
         draw per pass); more follows a non-Gaussian posterior better, at IAT gamma (1 + alpha^2) - 1
         steps. A callable of the step index anneals. "auto": 0; with control variates what makes the IAT 3 steps; in
         estimators, with a structure that drops correlations, by the Stein ratio of short runs.
-    structure : {"full", "diag", "block", "scalar"}, default="full"
+    structure : {"full", "kron", "block", "diag", "scalar"}, default="full"
         Which part of the matrices is kept. "full" is exact; the others misjudge variances along
-        correlated directions unless alpha is large. "scalar": the mean of the diagonal of P.
+        correlated directions unless alpha is large. "kron": the diagonal in the eigenvectors of the Kronecker factors
+        of each layer's Fisher, which follows the correlations of inputs and of units at two small products
+        a step. "scalar": the mean of the diagonal of P.
     block_size : int, optional
         With "block": coordinates per block; by default one block per output unit (class).
     B : {"fisher", "precision"} or float, default="fisher"
@@ -130,7 +134,7 @@ class SGFS(PreconditionedSampler):
     def validate(self, posterior) -> None:
         super().validate(posterior)
         choices = {
-            "structure": ("full", "diag", "block", "scalar"),
+            "structure": ("full", "kron", "diag", "block", "scalar"),
             "variant": ("exact", "paper", "mandt"),
             "curvature": ("model", "empirical"),
             "covariance": ("minibatch", "single_row"),
@@ -202,7 +206,8 @@ class SGFS(PreconditionedSampler):
             raise NoGainError(
                 f"control variates do not pay: the {posterior.n_total:.0f} rows are fewer than 2 (n w + kappa) = "
                 f"{2 * (n * w + kappa):.0f}, with kappa={kappa:.0f} the noise number of these data, n={n} rows a step "
-                f"and w={w:.2g} injected"
+                f"and w={w:.2g} injected",
+                heavy=kappa > _HEAVY * posterior.dim,
             )
         self.batch_size = n
         if isinstance(self.alpha, str):
@@ -233,9 +238,10 @@ class SGFS(PreconditionedSampler):
         if not posterior.shares_rows:
             super().start(state, posterior)
             return
-        state.memory = _Memory("full", posterior.noise, posterior.anchor_curvature, Diag(np.zeros(posterior.dim)))
+        prior = posterior.prior.curvature(posterior.anchor)
+        state.memory = _Memory("full", posterior.noise, posterior.anchor_curvature, prior)
         state.memory.adapting = False
-        self._factorise(state, posterior)
+        self.refresh(state, posterior)
 
     def _noise(self, state: State, scores, layout: Layout) -> Operator:
         """The row of Eq. 25 is drawn (minibatches are sorted, the first row is not any row)."""
@@ -253,7 +259,7 @@ class SGFS(PreconditionedSampler):
         if callable(self.alpha):
             alpha = self._alpha_at(state.t)
             if abs(alpha - state.memory.alpha) > 0.01 * state.memory.alpha:
-                self._factorise(state, posterior)
+                self.refresh(state, posterior)
 
     def freeze(self, state: State, posterior) -> None:
         if self.variance_reduction is not None:
@@ -314,8 +320,7 @@ class SGFS(PreconditionedSampler):
 
     def _anchored_precision(self, state: State, posterior) -> tuple[Operator, Operator]:
         """P = (1 + w) Lam + noise and W = w Lam, Lam the curvature at the anchor (MATH 9)."""
-        Lam, w = state.memory.curvature, state.memory.alpha**2
-        assert Lam is not None
+        Lam, w = posterior.anchor_curvature, state.memory.alpha**2
         W = Lam * w if self.B == "fisher" else Lam * 0.0 + Diag(np.full(Lam.dim, w * float(self.B)))
         return Lam + state.memory.noise * (state.rows.noise_factor * posterior.n_total) + W, W
 

@@ -49,6 +49,8 @@ class _Memory:
     adapting: bool = False
     steps: int = 0
     clipped: int = 0
+    stiffness: float = 0.0  # behind the automatic step
+    prior: NDArray | None = None  # precision under which that was measured
 
 
 class SGLD(Sampler):
@@ -197,7 +199,24 @@ class SGLD(Sampler):
             memory.preconditioner = self._fixed_preconditioner(posterior.dim)
             memory.root = memory.preconditioner.cholesky()
         if self.step_size == "auto":
-            memory.step_size = 0.2 / self._stiffness(state, posterior)
+            self._choose_step(state, posterior)
+
+    def _choose_step(self, state: State, posterior) -> None:
+        memory = state.memory
+        memory.stiffness, memory.prior = (
+            self._stiffness(state, posterior),
+            posterior.prior.curvature(state.theta).values,
+        )
+        memory.step_size = 0.2 / memory.stiffness
+
+    def change_prior(self, state: State, posterior) -> None:
+        """The automatic step, by what the stiffest direction may have gained."""
+        memory = state.memory
+        if self.step_size == "auto":
+            gain = posterior.prior.curvature(state.theta).values - memory.prior
+            if memory.preconditioner is not None:
+                gain = memory.preconditioner.matvec(gain[None])[0]
+            memory.step_size = 0.2 / (memory.stiffness + max(0.0, gain.max()))
 
     def _learn(self, state: State, posterior, rows) -> None:
         memory = state.memory
@@ -214,7 +233,7 @@ class SGLD(Sampler):
         memory.adapting = False
         memory.steps = memory.clipped = 0
         if self.step_size == "auto":
-            memory.step_size = 0.2 / self._stiffness(state, posterior)
+            self._choose_step(state, posterior)
 
     def _stiffness(self, state: State, posterior) -> float:
         """Largest eigenvalue of P (curvature + gradient noise) at the current point."""
