@@ -53,6 +53,10 @@ def main() -> None:
             "MLPClassifier": MLPClassifier(random_state=seed),
             "MLPClassifier, 30 logistic units": MLPClassifier((30,), "logistic", max_iter=1000, random_state=seed),
             "BayesianMLPClassifier": BayesianMLPClassifier(random_state=seed, n_jobs=2),
+            "BayesianMLPClassifier, precision 1": BayesianMLPClassifier(
+                prior_precision=1.0, random_state=seed, n_jobs=2
+            ),
+            "BayesianMLPClassifier, learned": BayesianMLPClassifier(prior_precision="em", random_state=seed, n_jobs=2),
         }
         if seed == 0:
             models["BayesianMLPClassifier, longer"] = BayesianMLPClassifier(

@@ -82,16 +82,17 @@ def row(name: str, posterior: Posterior, sampler, X: np.ndarray, y: np.ndarray, 
 def main() -> None:
     """Both models, all structures."""
     diag = [SGFS(alpha, "diag", B="precision", batch_size=BATCH) for alpha in (0.0, 1.0, 2.0, 4.0, 8.0)]
+    kron = [SGFS(alpha, "kron", B="precision", batch_size=BATCH) for alpha in (0.0, 1.0, 2.0, 4.0)]
     block = [SGFS(alpha, "block", B="precision", batch_size=BATCH) for alpha in (0.0, 1.0, 2.0, 4.0)]
     full = [SGFS(alpha, "full", B="precision", batch_size=BATCH) for alpha in (0.0, 1.0, 2.0)]
     langevin = SGLD(preconditioner="diag", batch_size=BATCH)
     table = []
     posterior, X, y = digits()
-    for sampler in [*diag, *block, *full, langevin]:
+    for sampler in [*diag, *kron, *block, *full, langevin]:
         table.append(row("MLP 20-30-10", posterior, sampler, X, y, 1.0))
         print(table[-1], flush=True)
     posterior, X, y = connections()
-    for sampler in [diag[2], diag[3], block[1], block[2], full[1], langevin]:
+    for sampler in [diag[2], diag[3], kron[1], kron[2], block[1], block[2], full[1], langevin]:
         table.append(row("DRBM 40-41-23", posterior, sampler, X, y, 0.25))
         print(table[-1], flush=True)
     print()

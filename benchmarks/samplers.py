@@ -27,6 +27,7 @@ SAMPLERS = [
     SGFS(alpha=2.0),
     SGFS(alpha=1.0, structure="diag"),
     SGFS(alpha=3.0, structure="diag"),
+    SGFS(alpha=3.0, structure="kron", B="precision"),
     SGLD(),
     SGLD(preconditioner="diag"),
     ConstantSGD(),

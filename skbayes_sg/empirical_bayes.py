@@ -107,7 +107,8 @@ class _Path(NamedTuple):
     log_precision: NDArray  # (updates, blocks)
     state: State
     stein: SteinSums  # of the second half
-    information: NDArray  # (D,)
+    information: NDArray  # at the end, (D,)
+    at_first: NDArray  # share of the data in what is known, under the precision to start from, (D,)
 
 
 @dataclass
@@ -259,9 +260,7 @@ def fit_prior(
     final = posterior.with_prior(precision)
     for p in paths:
         sampler.change_prior(p.state, final)
-    theta, information = paths[0].state.theta, paths[0].information
-    share = _data_share(final, theta, information)
-    at_first = _data_share(posterior, theta, information)
+    share = _data_share(final, paths[0].state.theta, paths[0].information)
     return Learned(
         list(blocks),
         values,
@@ -272,7 +271,7 @@ def fit_prior(
         np.array([_uncertainty(share[block]) for block in blocks.values()]),
         stein,
         stein_error,
-        np.array([at_first[block].max() < _NO_INFORMATION for block in blocks.values()]),
+        np.array([paths[0].at_first[block].max() < _NO_INFORMATION for block in blocks.values()]),
         em.per == "feature",
     )
 
@@ -288,6 +287,7 @@ def _follow(
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
         burn(sampler, posterior, state, burn_in)
         information, stein = _information(posterior, state), SteinSums(state.theta)
+        at_first = _data_share(posterior, state.theta, information)
         for t in range(em.n_updates):
             if t in (em.n_updates // 8, em.n_updates // 4, em.n_updates // 2):
                 sampler.restart(state, posterior)
@@ -309,7 +309,7 @@ def _follow(
                 precision[block] = value
             posterior = posterior.with_prior(precision)
             sampler.change_prior(state, posterior)
-    return _Path(path, state, stein, information)
+    return _Path(path, state, stein, information, at_first)
 
 
 def _moved(em: VariationalEM, rho: NDArray, excess: NDArray, blocks: list[NDArray], t: int) -> NDArray:
