@@ -276,6 +276,9 @@ def test_a_warm_start_goes_on_under_the_learned_prior():
     short.fit(X, y)
     assert short.prior_precision_path_ is path
     np.testing.assert_array_equal(np.concatenate([first, short.draws_], axis=1), long.draws_)
+    short.set_params(prior_precision=VariationalEM(n_updates=40)).fit(X, y)
+    assert len(short.prior_precision_path_) == 40
+    assert not hasattr(short.set_params(prior_precision=1.0).fit(X, y), "prior_precision_path_")
 
 
 def test_burn_in_may_be_nothing():

@@ -162,7 +162,7 @@ class BayesianEstimator(BaseEstimator):
         n_draws = self._draws_to_keep(posterior.dim)
         length = {"n_draws": n_draws, "burn_in": burn_in, "thin": thin}
         chains = run_chains(sampler, posterior, states, **length, n_jobs=self.n_jobs, dtype=self._draw_dtype)
-        self._about, self._asked = about, asked
+        self._about, self._asked, self._asked_em = about, asked, repr(self._em())
         self.sampler_ = sampler
         self.states_ = [chain.state for chain in chains]
         self.draws_ = np.concatenate([chain.draws for chain in chains])
@@ -179,6 +179,8 @@ class BayesianEstimator(BaseEstimator):
         """Chains ready to burn in, under the prior that is given or learned here."""
         em, seed = self._em(), self._seed()
         self._learned = None
+        for name in ("prior_precision_path_", "prior_precision_blocks_"):
+            self.__dict__.pop(name, None)
         blocks = {} if em is None else self.model_.prior_blocks(em.per)
         sampler, bound, states, passes = self._new_states(asked, posterior, seed)
         if em is None:
@@ -247,6 +249,7 @@ class BayesianEstimator(BaseEstimator):
             before is not None
             and before.shape == about.shape
             and np.allclose(about, before, rtol=1e-9, atol=0.0)
+            and self._asked_em == repr(self._em())
             and sum(len(state.theta) for state in self.states_) == self.n_chains
             and same_parameters(sampler, self._asked)
         )
