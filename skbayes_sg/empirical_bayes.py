@@ -101,6 +101,29 @@ class VariationalEM(BaseEstimator):
             raise ValueError(f"hyperprior must hold finite numbers of at least 0, got {pair!r}")
 
 
+class _Members(NamedTuple):
+    """Coordinates of all blocks, and the block of each."""
+
+    coordinates: NDArray
+    block: NDArray
+    sizes: NDArray  # (blocks,)
+
+    @classmethod
+    def of(cls, blocks: dict[str, NDArray]) -> _Members:
+        sizes = np.array([len(block) for block in blocks.values()])
+        return cls(np.concatenate(list(blocks.values())), np.repeat(np.arange(len(sizes)), sizes), sizes)
+
+    def mean(self, values: NDArray) -> NDArray:
+        """Of values (D,) over each block, (blocks,)."""
+        return np.bincount(self.block, values[self.coordinates]) / self.sizes
+
+    def spread(self, values: NDArray, otherwise: NDArray) -> NDArray:
+        """A value for each block (blocks,) as one for each of its coordinates, the others as they are, (D,)."""
+        spread = otherwise.copy()
+        spread[self.coordinates] = values[self.block]
+        return spread
+
+
 class _Path(NamedTuple):
     """What one group of chains went through."""
 
@@ -245,16 +268,15 @@ def fit_prior(
     FloatingPointError
         If a chain diverges.
     """
-    follow = partial(_follow, em, sampler, posterior, list(blocks.values()), burn_in, thin)
+    members = _Members.of(blocks)
+    follow = partial(_follow, em, sampler, posterior, members, burn_in, thin)
     paths: list[_Path] = in_parallel(follow, states, n_jobs)
     each = np.stack([path.log_precision for path in paths])  # (groups, updates, blocks)
     half, three_quarters = em.n_updates // 2, 3 * em.n_updates // 4
     of_group = each[:, half:].mean(axis=1)
     path = each.mean(axis=0)
     values = np.exp(of_group.mean(axis=0))
-    precision = posterior.prior_precision.copy()
-    for value, block in zip(values, blocks.values(), strict=True):
-        precision[block] = value
+    precision = members.spread(values, posterior.prior_precision)
     moved = np.abs(path[three_quarters:].mean(axis=0) - path[half:three_quarters].mean(axis=0))
     stein, stein_error = _stein_of_blocks([p.stein for p in paths], list(blocks.values()))
     final = posterior.with_prior(precision)
@@ -277,13 +299,13 @@ def fit_prior(
 
 
 def _follow(
-    em: VariationalEM, sampler: Sampler, posterior, blocks: list[NDArray], burn_in: int, thin: int, state: State
+    em: VariationalEM, sampler: Sampler, posterior, members: _Members, burn_in: int, thin: int, state: State
 ) -> _Path:
     """One group of chains, and the precisions that follow it."""
     state = copy.deepcopy(state)
     initial = posterior.prior_precision
-    rho = np.log([initial[block].mean() for block in blocks])
-    path = np.empty((em.n_updates, len(blocks)))
+    rho = np.log(members.mean(initial))
+    path = np.empty((em.n_updates, len(rho)))
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
         burn(sampler, posterior, state, burn_in)
         information, stein = _information(posterior, state), SteinSums(state.theta)
@@ -291,7 +313,7 @@ def _follow(
         for t in range(em.n_updates):
             if t in (em.n_updates // 8, em.n_updates // 4, em.n_updates // 2):
                 sampler.restart(state, posterior)
-                stein = SteinSums(state.theta)  # that of the second half is kept
+                stein = SteinSums(state.theta)
                 information = _information(posterior, state)
             prior_share = 1 - _data_share(posterior, state.theta, information)
             excess = np.zeros(posterior.dim)
@@ -300,23 +322,19 @@ def _follow(
                 sampler.step(state, posterior)
                 squares = posterior.prior.scaled_squares(theta)
                 excess += (squares - 1 + prior_share * (theta * state.gradient + 1)).mean(axis=0)
-                stein.add(theta[None], np.asarray(state.gradient)[None])
+                if t >= em.n_updates // 2:
+                    stein.add(theta[None], np.asarray(state.gradient)[None])
             check_divergence(sampler, state, state.theta)
-            rho = _moved(em, rho, np.array([excess[block].mean() / thin for block in blocks]), blocks, t)
-            path[t] = rho
-            precision = initial.copy()
-            for value, block in zip(np.exp(rho), blocks, strict=True):
-                precision[block] = value
-            posterior = posterior.with_prior(precision)
+            rho = path[t] = _moved(em, rho, members.mean(excess) / thin, members.sizes, t)
+            posterior = posterior.with_prior(members.spread(np.exp(rho), initial))
             sampler.change_prior(state, posterior)
     return _Path(path, state, stein, information, at_first)
 
 
-def _moved(em: VariationalEM, rho: NDArray, excess: NDArray, blocks: list[NDArray], t: int) -> NDArray:
+def _moved(em: VariationalEM, rho: NDArray, excess: NDArray, sizes: NDArray, t: int) -> NDArray:
     """One Robbins-Monro step of rho, with the hyperprior's part, within the bounds."""
     shape, rate = (0.0, 0.0) if em.hyperprior is None else em.hyperprior
-    size = np.array([len(block) for block in blocks])
-    excess = excess + 2 * (rate * np.exp(rho) - shape) / size
+    excess = excess + 2 * (rate * np.exp(rho) - shape) / sizes
     step = 0.5 * (1 + t / _DECAY) ** -_POWER * excess
     return np.clip(rho - np.clip(step, -_LONGEST_MOVE, _LONGEST_MOVE), *np.log(BOUNDS))
 
