@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from skbayes_sg.estimators.base import checked_weights, dense, in_dtype, require_integer, require_positive
+from skbayes_sg.estimators.checks import checked_weights, dense, in_dtype, require_integer, require_positive
 from skbayes_sg.estimators.stream import StreamingEstimator, population
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.rows import row_blocks

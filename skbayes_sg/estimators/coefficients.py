@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.empirical_bayes import BOUNDS, VariationalEM
-from skbayes_sg.estimators.base import column_squares, real_array, require_positive
+from skbayes_sg.estimators.checks import column_squares, real_array, require_positive
 from skbayes_sg.mode import FULL_CURVATURE_DIM, Mode, find_mode
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGFS, Sampler, State

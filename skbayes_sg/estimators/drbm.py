@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from skbayes_sg.estimators.base import require_integer
+from skbayes_sg.estimators.checks import require_integer
 from skbayes_sg.estimators.multimodal import MultimodalClassifier
 from skbayes_sg.models import DRBM
 from skbayes_sg.samplers import Sampler

@@ -11,13 +11,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
-from skbayes_sg.estimators.base import (
-    checked_weights,
-    dense,
-    in_dtype,
-    real_array,
-    require_positive,
-)
+from skbayes_sg.estimators.checks import checked_weights, dense, in_dtype, real_array, require_positive
 from skbayes_sg.estimators.coefficients import LinearPredictor
 from skbayes_sg.estimators.stream import StreamingEstimator, population
 from skbayes_sg.mode import Mode, find_mode

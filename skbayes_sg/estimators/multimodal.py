@@ -10,7 +10,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import diagnostics
-from skbayes_sg.estimators.base import R_HAT_LIMIT, STEIN_LIMIT, column_squares, real_array
+from skbayes_sg.estimators.base import R_HAT_LIMIT, STEIN_LIMIT
+from skbayes_sg.estimators.checks import column_squares, real_array
 from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.linalg import Diag
 from skbayes_sg.mode import Mode

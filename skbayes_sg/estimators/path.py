@@ -13,7 +13,8 @@ from sklearn.utils import Bunch
 
 from skbayes_sg.chains import in_parallel
 from skbayes_sg.empirical_bayes import VariationalEM
-from skbayes_sg.estimators.base import BayesianEstimator, real_array
+from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.checks import real_array
 
 _SEGMENT = 5  # values that are fitted one after another, each from where the last one stopped
 

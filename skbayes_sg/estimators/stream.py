@@ -10,7 +10,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg.chains import check_divergence
-from skbayes_sg.estimators.base import BayesianEstimator, refuse_unstable, require_positive, same_parameters
+from skbayes_sg.estimators.base import BayesianEstimator, refuse_unstable, same_parameters
+from skbayes_sg.estimators.checks import require_positive
 from skbayes_sg.pilots import stable_alpha
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.rows import Partition
