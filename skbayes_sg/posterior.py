@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,6 +91,19 @@ class Posterior:
         other = copy.copy(self)
         other.prior_precision = np.full(self.dim, prior_precision, dtype=np.float64)
         other.prior = self.model.prior(other.prior_precision)
+        if "single" in self.__dict__:
+            other.single = self.single.with_prior(prior_precision)
+        return other
+
+    @cached_property
+    def single(self) -> Posterior:
+        """The same posterior with rows, targets and weights in float32, where gradients need no more digits."""
+        other = copy.copy(self)
+        other.X = self.X.astype(np.float32, copy=False)
+        if self.y.dtype.kind == "f":
+            other.y = self.y.astype(np.float32, copy=False)
+        if self.sample_weight is not None:
+            other.sample_weight = self.sample_weight.astype(np.float32, copy=False)
         return other
 
     def merged(self) -> Posterior:
@@ -106,7 +120,7 @@ class Posterior:
             rows[:, :-1].astype(X.dtype),
             y,
             self.prior_precision,
-            weight,
+            None if (weight == 1).all() else weight,
             self.n_total * len(rows) / self.n_rows,
         )
 
@@ -140,14 +154,16 @@ class Posterior:
         gradient += self.prior.gradient(theta)
         return gradient
 
-    def fisher(self, theta: NDArray, rows: Rows) -> Scores:
-        """Square root of the rows' model Fisher, weighted."""
+    def fisher(self, theta: NDArray, rows: Rows, layout: Layout = "full") -> Scores:
+        """Square root of the rows' model Fisher, weighted, good for its moment in this layout."""
         X, _, weight = self._load(rows)
-        return _weighted(self.model.fisher(theta, X), None if weight is None else np.sqrt(weight))
+        diagonal = isinstance(layout, str) and layout == "diag"
+        root = self.model.fisher_diagonal(theta, X) if diagonal else self.model.fisher(theta, X)
+        return _weighted(root, None if weight is None else np.sqrt(weight))
 
     def information(self, theta: NDArray, rows: Rows, layout: Layout) -> Operator:
         """Estimate of the likelihood's model Fisher at all rows, without the prior."""
-        fisher = self.fisher(theta, rows)
+        fisher = self.fisher(theta, rows, layout)
         return fisher.moment(layout) * (self.n_total / fisher.n_rows)
 
     def curvature(self, theta: NDArray, rows: Rows, layout: Layout) -> Operator:

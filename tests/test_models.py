@@ -71,6 +71,7 @@ def test_fisher_is_the_second_moment_of_scores_under_the_models_own_labels(model
     fisher = model.fisher(theta, X)
     np.testing.assert_allclose(fisher.moment("full").dense(), expected, atol=1e-12)
     np.testing.assert_allclose(fisher.moment("diag").values, expected.diagonal())
+    np.testing.assert_allclose(model.fisher_diagonal(theta, X).moment("diag").values, expected.diagonal())
     for part in model.units():
         block = fisher.moment(model.units()).dense()[np.ix_(part, part)]
         np.testing.assert_allclose(block, expected[np.ix_(part, part)], atol=1e-12)

@@ -74,6 +74,17 @@ def test_sparse_rows_and_memory_maps_equal_dense_ones(tmp_path, monkeypatch):
     assert sparse.issparse(Posterior(Softmax(4, 2), sparse.csr_matrix(X), y).X)
 
 
+def test_single_has_the_gradient_in_float32_and_follows_the_prior():
+    X, y = logistic_data(200, 3)
+    weight = np.linspace(0.5, 1.5, 200)
+    posterior = Posterior(Softmax(3, 2), X, y, 1.0, weight)
+    theta = np.random.default_rng(0).standard_normal((2, 4))
+    assert posterior.single.X.dtype == posterior.single.y.dtype == posterior.single.sample_weight.dtype == np.float32
+    for one in (posterior, posterior.with_prior(7.0)):
+        assert one.single.full_gradient(theta) == pytest.approx(one.full_gradient(theta), rel=1e-5, abs=1e-3)
+    assert posterior.X.dtype == np.float64
+
+
 def test_n_total_scales_the_likelihood_and_not_the_prior():
     X, y = logistic_data()
     scaled = Posterior(Softmax(4, 2), X, y, 1.0, n_total=900)

@@ -105,7 +105,7 @@ class MultimodalClassifier(BayesianClassifier):
         return posterior.n_rows * max(posterior.dim, _EXPONENTIAL * self.model_.widest) <= _FEW_PRODUCTS
 
     def _default_sampler(self, posterior: Posterior) -> Sampler:
-        return HMC(structure="diag") if self._few(posterior) else _diagonal()
+        return HMC(structure="diag", single_gradients=True) if self._few(posterior) else _diagonal()
 
     def _stream_sampler(self) -> Sampler:
         return _diagonal()

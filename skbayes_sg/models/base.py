@@ -115,3 +115,7 @@ class Model(ABC):
         The labels are integrated out, so this is the curvature of the log likelihood and not the
         empirical covariance of the scores; the two agree only where the model is right (MATH trap 24).
         """
+
+    def fisher_diagonal(self, theta: NDArray, X: NDArray) -> Scores:
+        """Factors of which only the second moment's diagonal is that of `fisher`: fewer, where a model can do so."""
+        return self.fisher(theta, X)

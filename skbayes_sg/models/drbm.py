@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.models.categorical import Categorical
+from skbayes_sg.models.categorical import Categorical, softmax
 from skbayes_sg.scores import Factor, Scores
 
 _HIDDEN_VARIANCE = 10.0
 _FREE = 0.01
 _FACTORS = 100  # 2^100 is within float32
+_LOG_2 = math.log(2.0)
 
 
 class DRBM(Categorical):
@@ -65,57 +68,63 @@ class DRBM(Categorical):
         return np.concatenate([weights, classes, np.zeros(n_hidden + self.n_logits)])[None]
 
     def logits(self, theta: NDArray, X: NDArray) -> NDArray:
-        o, d = self._inputs(theta, X)
-        return self._free_energy(o, 1 + _exp_minus_abs(o)) + d[..., None]
+        return self._forward(theta, X)[0]
 
     def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
         """A_jk = sigmoid(o_jk) (1[y = k] - p_k) in U; its sum over k, times x, in W."""
         z, active = self._forward(theta, X)
-        return self._factors(self.residual(z, y), active, X)
+        residual = self.residual(z, y)
+        return self._factors(residual, np.multiply(active, residual[:, None], out=active), X)
 
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:
         """The same for the residuals of K virtual labels times sqrt(p_label)."""
         z, active = self._forward(theta, X)
-        return self._factors(self.residual_root(z), active[:, None], X)
+        residual = self.residual_root(z)
+        return self._factors(residual, active[:, None] * residual[:, :, None], X)
 
-    def _inputs(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
-        """o (chains, hidden, classes, n) and d (chains, classes)."""
+    def fisher_diagonal(self, theta: NDArray, X: NDArray) -> Scores:
+        """One label that stands for K: p_k (1 - p_k) A_jk^2 in U, the variance of A_jk under p in W."""
+        z, active = self._forward(theta, X)
+        p = softmax(z)
+        spread = active - np.einsum("chkn,ckn->chn", active, p)[:, :, None]
+        e = np.sqrt(np.einsum("chkn,chkn,ckn->chn", spread, spread, p))
+        root = np.sqrt(p * (1 - p))
+        active *= root[:, None]
+        A = active.reshape(len(theta), -1, active.shape[-1])
+        return Scores(Factor(e, X), Factor(A, None), Factor(e, None), Factor(root, None))
+
+    def _half_inputs(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
+        """o / 2 (chains, hidden, classes, n) and d (chains, classes)."""
         blocks = self.unpack(theta.astype(X.dtype, copy=False))
+        W = 0.5 * blocks["W"]
         if X.ndim == 3:
-            z = blocks["W"] @ X.swapaxes(1, 2)
+            z = W @ X.swapaxes(1, 2)
         else:
-            z = blocks["W"].reshape(-1, X.shape[1]).dot(X.T).reshape(len(theta), self.n_hidden, -1)
-        z += blocks["c"][..., None]
-        return z[:, :, None] + blocks["U"][..., None], blocks["d"]
+            z = W.reshape(-1, X.shape[1]).dot(X.T).reshape(len(theta), self.n_hidden, -1)
+        z += 0.5 * blocks["c"][..., None]
+        return z[:, :, None] + 0.5 * blocks["U"][..., None], blocks["d"]
 
     def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
-        """Logits, and the probability sigmoid(o_jk) that hidden unit j is on under class k."""
-        o, d = self._inputs(theta, X)
-        small = _exp_minus_abs(o)
-        larger = 1 + small
-        active = np.where(o > 0, 1, small)
-        active /= larger
-        return self._free_energy(o, larger) + d[..., None], active
+        """Logits, and the probability sigmoid(o_jk) that hidden unit j is on under class k.
 
-    def _free_energy(self, o: NDArray, larger: NDArray) -> NDArray:
-        """Sum over hidden units of softplus(o) = max(o, 0) + log(1 + e^-|o|), given 1 + e^-|o|; overwrites o.
-
-        One logarithm of a product serves a hundred units: the factors lie between 1 and 2.
+        Of t = tanh(o / 2), which cannot overflow, sigmoid(o) = (1 + t) / 2 and softplus(o) = o / 2 + |o / 2|
+        + log 2 - log(1 + |t|); one logarithm of a product serves a hundred units, as its factors lie between 1 and 2.
         """
-        z = np.maximum(o, 0, out=o).sum(axis=1)
+        o, d = self._half_inputs(theta, X)
+        active = np.tanh(o)
+        o += np.abs(o)
+        z = o.sum(axis=1)
+        factors = np.abs(active, out=o)
+        factors += 1
         for start in range(0, self.n_hidden, _FACTORS):
-            z += np.log(larger[:, start : start + _FACTORS].prod(axis=1))
-        return z
+            z -= np.log(factors[:, start : start + _FACTORS].prod(axis=1))
+        z += (d + self.n_hidden * _LOG_2)[..., None]
+        active += 1
+        active *= 0.5
+        return z, active
 
-    def _factors(self, residual: NDArray, active: NDArray, X: NDArray) -> Scores:
-        """Of residuals (chains, ..., classes, n) and `active` (chains, ..., hidden, classes, n), ... virtual labels."""
-        A = active * residual[..., None, :, :]
+    def _factors(self, residual: NDArray, A: NDArray, X: NDArray) -> Scores:
+        """Of residuals (chains, ..., classes, n) and A (chains, ..., hidden, classes, n), ... virtual labels."""
         e = A.sum(axis=-2)
         A = A.reshape(*A.shape[:-3], -1, A.shape[-1])
         return Scores(Factor(e, X), Factor(A, None), Factor(e, None), Factor(residual, None))
-
-
-def _exp_minus_abs(o: NDArray) -> NDArray:
-    small = np.abs(o)
-    np.negative(small, out=small)
-    return np.exp(small, out=small)

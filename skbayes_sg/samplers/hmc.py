@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.linalg import Layout, Operator
+from skbayes_sg.linalg import Diag, Layout, Operator
 from skbayes_sg.samplers.base import Sampler, State
 from skbayes_sg.samplers.schedules import value_at
 
@@ -53,6 +53,10 @@ class HMC(Sampler):
     structure : {"auto", "full", "diag"}, default="auto"
         Of the metric. A matrix ("auto": up to 1,000 parameters) follows correlations, at a product with it per leapfrog
         step.
+    single_gradients : bool, default=False
+        Gradients in single precision: twice as fast for a network whose rows are in double. Leapfrog steps along any
+        function of theta keep volume and can be reversed, and the energy has all digits, so that the law stays
+        exact; columns whose scale is far from one lower the acceptance rate.
 
     Notes
     -----
@@ -69,10 +73,17 @@ class HMC(Sampler):
     remedy = "raise target_accept"
     follows_streams = False
 
-    def __init__(self, n_leapfrog: int | None = None, target_accept: float = 0.8, structure: str = "auto") -> None:
+    def __init__(
+        self,
+        n_leapfrog: int | None = None,
+        target_accept: float = 0.8,
+        structure: str = "auto",
+        single_gradients: bool = False,
+    ) -> None:
         self.n_leapfrog = n_leapfrog
         self.target_accept = target_accept
         self.structure = structure
+        self.single_gradients = single_gradients
 
     def validate(self, posterior) -> None:
         L = self.n_leapfrog
@@ -82,6 +93,8 @@ class HMC(Sampler):
             raise ValueError(f"target_accept must lie between 0 and 1, got {self.target_accept!r}")
         if self.structure not in ("auto", "full", "diag"):
             raise ValueError(f'structure must be "auto", "full" or "diag", got {self.structure!r}')
+        if not isinstance(self.single_gradients, (bool, np.bool_)):
+            raise ValueError(f"single_gradients must be True or False, got {self.single_gradients!r}")
 
     def minibatches(self, posterior, rng: np.random.Generator, n_chains: int):
         """Every step uses all rows."""
@@ -92,7 +105,7 @@ class HMC(Sampler):
             information=posterior.information(state.theta, slice(None), self._layout(posterior)),
             prior=posterior.prior,
             log_prob=posterior.log_prob(state.theta),
-            gradient=posterior.full_gradient(state.theta),
+            gradient=self._gradient(posterior, state.theta),
             log_step=math.log(posterior.dim**-0.25),  # the scaling of the best step with D
         )
         self._factorise(state)
@@ -104,11 +117,12 @@ class HMC(Sampler):
         h, n_leapfrog = self._trajectory(state)
 
         theta, gradient = state.theta, memory.gradient
+        momentum = momentum + 0.5 * h * gradient
         for _ in range(n_leapfrog):
-            momentum = momentum + 0.5 * h * gradient
             theta = theta + h * memory.inverse.matvec(momentum)
-            gradient = posterior.full_gradient(theta)
-            momentum = momentum + 0.5 * h * gradient
+            gradient = self._gradient(posterior, theta)
+            momentum = momentum + h * gradient
+        momentum = momentum - 0.5 * h * gradient
         log_prob = posterior.log_prob(theta)
 
         change = energy + log_prob - _kinetic(momentum, memory.inverse)
@@ -125,6 +139,9 @@ class HMC(Sampler):
         if memory.adapting:
             self._adapt(state, posterior, chance.mean())
         state.t += 1
+
+    def _gradient(self, posterior, theta: NDArray) -> NDArray:
+        return (posterior.single if self.single_gradients else posterior).full_gradient(theta)
 
     def _trajectory(self, state: State) -> tuple[float, int]:
         """Step and number of steps of this trajectory, random so that no direction is near its period."""
@@ -182,8 +199,8 @@ class HMC(Sampler):
     # -- what the estimator asks ----------------------------------------------------------------------
 
     def auto_burn_in(self, state: State) -> int:
-        """Draws forget their predecessor in one or two steps; the metric needs some hundred."""
-        return 300
+        """Draws forget their predecessor in one or two steps; the metric needs some hundred, a diagonal fewer."""
+        return 200 if isinstance(state.memory.information, Diag) else 300
 
     def auto_thin(self, state: State) -> int:
         """Two where there are many parameters, as the widest of many directions is the slower."""

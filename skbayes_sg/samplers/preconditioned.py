@@ -150,7 +150,7 @@ class PreconditionedSampler(Sampler):
         return scores.covariance(layout)
 
     def _curvature(self, posterior, theta: NDArray, rows, layout: Layout) -> Operator | None:
-        fisher = posterior.fisher(theta, rows)
+        fisher = posterior.fisher(theta, rows, layout)
         return fisher.moment(layout) * (1.0 / fisher.n_rows)
 
     def _learn(self, state: State, posterior, rows, scores) -> None:
