@@ -119,6 +119,7 @@ def main() -> None:
     kron = [SGFS(alpha, "kron", B="precision", batch_size=BATCH) for alpha in (0.0, 1.0, 2.0, 4.0)]
     block = [SGFS(alpha, "block", B="precision", batch_size=BATCH) for alpha in (0.0, 1.0, 2.0, 4.0)]
     full = [SGFS(alpha, "full", B="precision", batch_size=BATCH) for alpha in (0.0, 1.0, 2.0)]
+    bounded = [SGFS(alpha, "diag", B="bounded", batch_size=BATCH) for alpha in (1.0, 2.0, 4.0)]
     langevin = SGLD(preconditioner="diag", batch_size=BATCH)
     updates = [inverse_cost(dim, n_rows) for dim in (940, 2647) for n_rows in (100, 300, 1000)]
     print_table(updates)
@@ -126,11 +127,11 @@ def main() -> None:
     print()
     table = []
     posterior, X, y = digits()
-    for sampler in [*diag, *kron, *block, *full, langevin]:
+    for sampler in [*diag, *bounded, *kron, *block, *full, langevin]:
         table.append(row("MLP 20-30-10", posterior, sampler, X, y, 1.0))
         print(table[-1], flush=True)
     posterior, X, y = connections()
-    for sampler in [diag[2], diag[3], kron[1], kron[2], block[1], block[2], full[1], langevin]:
+    for sampler in [diag[2], diag[3], *bounded, kron[1], kron[2], block[1], block[2], full[1], langevin]:
         table.append(row("DRBM 40-41-23", posterior, sampler, X, y, 0.25))
         print(table[-1], flush=True)
     print()

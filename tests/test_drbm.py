@@ -99,3 +99,11 @@ def test_bad_parameters_are_named(iris):
         DRBMClassifier(0, **SHORT).fit(*iris)
     with pytest.raises(ValueError, match="one number or 4, for W, U, c, d"):
         DRBMClassifier(3, prior_precision=[1.0, 2.0], **SHORT).fit(*iris)
+
+
+def test_many_rows_take_sgfs_whose_noise_is_bounded_from_below(iris, monkeypatch):
+    monkeypatch.setattr("skbayes_sg.estimators.multimodal._FEW_PRODUCTS", 0)
+    model = DRBMClassifier(n_hidden=3, **SHORT).fit(*iris)
+    assert isinstance(model.sampler_, SGFS)
+    assert model.sampler_.B == "bounded"
+    assert model.score(*iris) > 0.6

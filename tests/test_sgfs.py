@@ -281,6 +281,7 @@ def test_an_unstable_diagonal_form_says_so():
         ({"adapt": "never"}, "adapt must be one of"),
         ({"B": 0.0}, "B must be"),
         ({"B": "precision", "variant": "paper"}, 'B="precision" needs variant="exact"'),
+        ({"B": "bounded", "variant": "mandt"}, 'B="bounded" needs variant="exact"'),
         ({"refresh_every": 0}, "refresh_every must be"),
         (
             {"structure": "block", "block_size": 5},
@@ -321,3 +322,13 @@ def test_default_block_is_one_per_output_unit():
     state = start(SGFS(structure="block", batch_size=20), posterior, 1)
     assert state.memory.noise.stack.shape == (3, 4, 4)
     assert isinstance(start(SGFS(structure="diag", batch_size=20), posterior, 1).memory.noise, Diag)
+
+
+def test_bounded_noise_is_that_of_precision_plus_its_mean_everywhere(gaussian):
+    posterior, alpha, injected = gaussian.posterior, 2.0, {}
+    for B in ("precision", "bounded"):
+        sampler = SGFS(alpha=alpha, B=B, structure="diag", batch_size=20)
+        state = sampler.init(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
+        injected[B] = np.diag(law(state)[1])
+    proportional = injected["precision"] - posterior.prior_precision  # the prior's part is there for both
+    np.testing.assert_allclose(injected["bounded"] - injected["precision"], proportional.mean())

@@ -21,6 +21,7 @@ SAMPLERS = [
     SGFS(structure="scalar"),
     SGFS(structure="kron"),
     SGFS(alpha=1.0, B="precision"),
+    SGFS(alpha=1.0, B="bounded"),
     SGFS(variant="mandt", alpha=1.0, batch_size=5),
     SGFS(variant="mandt", structure="diag", h_max=3e-4),
     SGFS(variant="mandt", structure="scalar", h_max=3e-4, replace=True),

@@ -105,6 +105,8 @@ class DRBMClassifier(MultimodalClassifier):
     True
     """
 
+    _injected = "bounded"  # scores of a class saturate over most of the rows, and come back
+
     def __init__(
         self,
         n_hidden: int = 41,

@@ -41,6 +41,7 @@ class MultimodalClassifier(BayesianClassifier):
     _input_square: float
     _may_be_auto = ("n_draws", "burn_in", "thin")
     _draw_dtype = np.float32
+    _injected = "precision"  # B of the default SGFS
 
     # -- parameters ---------------------------------------------------------------------------------
 
@@ -105,10 +106,11 @@ class MultimodalClassifier(BayesianClassifier):
         return posterior.n_rows * max(posterior.dim, _EXPONENTIAL * self.model_.widest) <= _FEW_PRODUCTS
 
     def _default_sampler(self, posterior: Posterior) -> Sampler:
-        return HMC(structure="diag", single_gradients=True) if self._few(posterior) else _diagonal()
+        return HMC(structure="diag", single_gradients=True) if self._few(posterior) else self._stream_sampler()
 
     def _stream_sampler(self) -> Sampler:
-        return _diagonal()
+        """Noise is injected in proportion to the curvature: the scores of a network that fits its labels vanish."""
+        return SGFS(structure="diag", B=self._injected)
 
     def _reason(self, sampler: Sampler, posterior: Posterior) -> str:
         if self.sampler is not None:
@@ -234,8 +236,3 @@ class MultimodalClassifier(BayesianClassifier):
             )
             return complaints
         return [*complaints, *self._stein_complaint()]
-
-
-def _diagonal() -> SGFS:
-    """With noise injected in proportion to the curvature: the scores of a network that fits its labels vanish."""
-    return SGFS(structure="diag", B="precision")

@@ -45,11 +45,12 @@ class SGFS(PreconditionedSampler):
         a step. "scalar": the mean of the diagonal of P.
     block_size : int, optional
         With "block": coordinates per block; by default one block per output unit (class).
-    B : {"fisher", "precision"} or float, default="fisher"
+    B : {"fisher", "precision", "bounded"} or float, default="fisher"
         The paper's B: gamma I_N, or this number times the identity (in 1 / parameter^2). "fisher" with control
         variates: the curvature Lam. "precision": curvature, prior included, plus gradient noise: it does not
         vanish where a flexible model fits the labels and their scores do, and steps shrink in all directions as alpha
-        grows, so that any posterior is followed in the limit.
+        grows, so that any posterior is followed in the limit. "bounded": the same plus the mean of its diagonal in
+        every direction, which bounds the leap where scores have all but vanished and a rare row brings them back.
     variant : {"exact", "paper", "mandt"}, default="exact"
         "exact": the prior enters P once, the noise factor is that of the row scheme, and prior noise
         is injected, so that directions without data follow the prior. "paper": Algorithm 1 as
@@ -147,12 +148,12 @@ class SGFS(PreconditionedSampler):
         if not 0 <= self._alpha_at(0) <= 1e6:
             raise ValueError(f"alpha must lie between 0 and 1e6, got {self.alpha!r}")
         if isinstance(self.B, str):
-            if self.B not in ("fisher", "precision"):
-                raise ValueError(f'B must be "fisher", "precision" or a positive number, got {self.B!r}')
-            if self.B == "precision" and (self.variant != "exact" or self.variance_reduction is not None):
-                raise ValueError('B="precision" needs variant="exact" without control variates')
+            if self.B not in ("fisher", "precision", "bounded"):
+                raise ValueError(f'B must be "fisher", "precision", "bounded" or a positive number, got {self.B!r}')
+            if self.B != "fisher" and (self.variant != "exact" or self.variance_reduction is not None):
+                raise ValueError(f'B="{self.B}" needs variant="exact" without control variates')
         elif not value_at(self.B, 0, "B") > 0:
-            raise ValueError(f'B must be "fisher", "precision" or a positive number, got {self.B!r}')
+            raise ValueError(f'B must be "fisher", "precision", "bounded" or a positive number, got {self.B!r}')
         if self.refresh_every != "auto" and not _is_count(self.refresh_every):
             raise ValueError(f'refresh_every must be "auto" or an integer of at least 1, got {self.refresh_every!r}')
         if self.block_size is not None and not (_is_count(self.block_size) and self.block_size <= posterior.dim):
@@ -301,7 +302,10 @@ class SGFS(PreconditionedSampler):
         curvature = fisher if memory.curvature is None else memory.curvature * N
         W: Operator | None = None
         if memory.alpha > 0:
-            B = curvature + fisher * c + memory.prior if self.B == "precision" else self._given(fisher * gamma)
+            measured = self.B in ("precision", "bounded")
+            B = curvature + fisher * c + memory.prior if measured else self._given(fisher * gamma)
+            if self.B == "bounded":
+                B = B + Diag(np.full(B.dim, B.diagonal().mean()))
             W = B * memory.alpha**2
         if self.variant == "paper":
             P = fisher * gamma
