@@ -2,7 +2,7 @@
 
     python benchmarks/check_estimator.py
 
-About fifty checks each, in sequence; the networks' fits are HMC on a few dozen to 300 rows. Acceptance: no check
+About sixty checks each, in sequence; the networks' fits are HMC on a few dozen to 300 rows. Acceptance: no check
 fails, none is expected to, and an estimator needs less than 120 s.
 """
 

@@ -25,7 +25,8 @@ class DRBMClassifier(MultimodalClassifier):
         Hidden units.
     sampler : Sampler, {"sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"} or None, default=None
         None: HMC, which is exact in each mode, while rows times parameters are below 1e7; beyond, SGFS with
-        diagonal matrices, whose alpha the Stein ratio of short runs chooses (see `sampler_reason_`).
+        diagonal matrices and ``B="bounded"``, whose alpha the Stein ratio of short runs chooses (see
+        `sampler_reason_`).
     prior_precision : "scale", float, array of shape (4,), "em" or VariationalEM, default="scale"
         1 / variance of the normal prior: one number, or one per block W, U, c, d. "scale" follows the
         inputs, so that their unit does not matter: a priori each part of what a hidden unit sees has standard

@@ -54,9 +54,9 @@ class HMC(Sampler):
         Of the metric. A matrix ("auto": up to 1,000 parameters) follows correlations, at a product with it per leapfrog
         step.
     single_gradients : bool, default=False
-        Gradients in single precision: twice as fast for a network whose rows are in double. Leapfrog steps along any
-        function of theta keep volume and can be reversed, and the energy has all digits, so that the law stays
-        exact; columns whose scale is far from one lower the acceptance rate.
+        Gradients in single precision, faster where rows are in double. Leapfrog steps along any function of theta
+        keep volume and can be reversed, and the energy has all digits, so that the law stays exact; columns
+        whose scale is far from one lower the acceptance rate.
 
     Notes
     -----

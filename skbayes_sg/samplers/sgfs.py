@@ -300,13 +300,8 @@ class SGFS(PreconditionedSampler):
         fisher, c = memory.noise * N, rows.noise_factor  # N I1
         gamma = (rows.size + N) / rows.size if self.variant == "paper" else c + 1.0
         curvature = fisher if memory.curvature is None else memory.curvature * N
-        W: Operator | None = None
-        if memory.alpha > 0:
-            measured = self.B in ("precision", "bounded")
-            B = curvature + fisher * c + memory.prior if measured else self._given(fisher * gamma)
-            if self.B == "bounded":
-                B = B + Diag(np.full(B.dim, B.diagonal().mean()))
-            W = B * memory.alpha**2
+        exact = curvature + fisher * c + memory.prior
+        W = self._given(fisher * gamma, exact) * memory.alpha**2 if memory.alpha > 0 else None
         if self.variant == "paper":
             P = fisher * gamma
         elif self.variant == "mandt":
@@ -316,7 +311,7 @@ class SGFS(PreconditionedSampler):
             W = memory.prior if W is None else W + memory.prior
             if c < 1.0:
                 W = curvature * (1.0 - c) + W
-            P = curvature + fisher * c + memory.prior
+            P = exact
         if self.h_max is not None:
             floor = Diag(np.maximum(0.0, 2.0 / self.h_max - (P if W is None else P + W).diagonal()))
             W = floor if W is None else W + floor
@@ -328,9 +323,14 @@ class SGFS(PreconditionedSampler):
         W = Lam * w if self.B == "fisher" else Lam * 0.0 + Diag(np.full(Lam.dim, w * float(self.B)))
         return Lam + state.memory.noise * (state.rows.noise_factor * posterior.n_total) + W, W
 
-    def _given(self, fisher: Operator) -> Operator:
-        """B of the paper: the Fisher matrix, or a number."""
-        return fisher if self.B == "fisher" else Diag(np.full(fisher.dim, float(self.B)))
+    def _given(self, fisher: Operator, exact: Operator) -> Operator:
+        """B: the paper's, from the Fisher matrix, or a number; or from P without injection."""
+        if self.B == "fisher":
+            return fisher
+        if self.B == "precision":
+            return exact
+        level = Diag(np.full(fisher.dim, exact.diagonal().mean() if self.B == "bounded" else float(self.B)))
+        return exact + level if self.B == "bounded" else level
 
     def weight(self, state: State) -> float:
         """0 in the bold part of a cycle."""
