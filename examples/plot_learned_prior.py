@@ -1,7 +1,8 @@
 """Automatic relevance determination: a prior precision for every feature, learned while sampling.
 
-Of thirty features six matter. One precision for all must compromise; one for each switches the others off. Prints the
-log loss of both beside a fixed prior, and draws the precisions on their way and the coefficients that come out.
+Of thirty features six matter. One precision for all must compromise; one for each switches the
+others off. Prints the log loss of both beside a fixed prior, and draws the precisions on their way
+and the coefficients that come out.
 """
 
 from pathlib import Path
@@ -42,7 +43,8 @@ def main():
         error = np.sqrt(np.mean((model.coef_[0] - coef) ** 2))
         print(f"{name:32}{log_loss(y_test, model.predict_proba(X_test)):9.4f}{error:28.3f}")
         fitted[name] = model
-    print(f"{'the coefficients themselves':32}{log_loss(y_test, 1 / (1 + np.exp(-X_test @ coef))):9.4f}")
+    p = 1 / (1 + np.exp(-X_test @ coef))
+    print(f"{'the coefficients themselves':32}{log_loss(y_test, p):9.4f}")
 
     ard = fitted["one for each feature, learned"]
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
@@ -51,16 +53,22 @@ def main():
         line.set_color("C0" if j < RELEVANT else "0.75")
     left.set_title(f"{RELEVANT} features that matter (blue), {len(coef) - RELEVANT} that do not")
     each = np.arange(len(coef))
-    for shift, (name, model), colour in zip((-0.2, 0.2), list(fitted.items())[1:], ("C1", "C0"), strict=True):
-        right.errorbar(each + shift, model.coef_[0], 2 * model.coef_std_[0], fmt=".", color=colour, label=name)
+    for shift, (name, model), colour in zip(
+        (-0.2, 0.2), list(fitted.items())[1:], ("C1", "C0"), strict=True
+    ):
+        right.errorbar(
+            each + shift, model.coef_[0], 2 * model.coef_std_[0], fmt=".", color=colour, label=name
+        )
     right.plot(each, coef, "_", color="k", markersize=10, label="truth")
     right.set(xlabel="feature", ylabel="coefficient, +- 2 posterior standard deviations")
     right.legend(frameon=False)
     figure.savefig(PICTURE, dpi=120)
 
     off = int(np.sum(ard.coef_std_[0] < 0.5 * fitted["one for all, learned"].coef_std_[0]))
-    print(f"\nWhat you saw: {off} features were switched off: their posterior is less than half as wide as under one")
-    print(f"precision for all. The picture is in {PICTURE}")
+    print(
+        f"\nWhat you saw: {off} features were switched off: their posterior is less than half as"
+        f"\nwide as under one precision for all. The picture is in {PICTURE}"
+    )
 
 
 if __name__ == "__main__":

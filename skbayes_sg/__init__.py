@@ -7,9 +7,9 @@ from skbayes_sg.estimators import (
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
     DRBMClassifier,
-    PriorPrecisionDisplay,
     hyperparameter_path,
 )
+from skbayes_sg.inspection import PriorPrecisionDisplay
 
 __version__ = "0.1.0"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,48 +13,138 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits  # a dependency of scikit-learn
 
 from skbayes_sg.diagnostics import SteinSums
-from skbayes_sg.samplers.base import Sampler, State
+from skbayes_sg.samplers import Sampler, State
+from skbayes_sg.target import Target
 
-_BLOCK = 64  # steps between two looks at the chain: divergence and Stein sums cost a pass over a block, not a step
+_BLOCK = 64  # steps between two looks at the chain: a look costs a pass over a block, not a step
 _BLOCK_CELLS = 1 << 20  # 8 MB
-_FAR = 1e100  # no posterior lives there, and squares are about to overflow
+_FAR = 1e100  # no posterior reaches so far, and squares are about to overflow
+
+
+class Stretch(NamedTuple):
+    """Some successive steps of a group. The next stretch overwrites the arrays."""
+
+    thetas: NDArray
+    """(steps, chains, D): the point before each step"""
+    gradients: NDArray
+    """(steps, chains, D): the gradient estimate there"""
+    draws: NDArray
+    """(draws, chains, D): the recorded draws"""
+    weights: NDArray
+    """(draws,)"""
 
 
 class Chain(NamedTuple):
-    """What a group of chains leaves behind."""
+    """The result of a group of chains."""
 
     draws: NDArray
     """(chains, n_draws, D)"""
     weights: NDArray
     """(n_draws,): weight of each draw, equal unless the step size decreases"""
     state: State
-    """where to go on"""
+    """the checkpoint from which the group goes on"""
     stein: SteinSums
 
 
 def group_sizes(n_chains: int, most: int = 4) -> list[int]:
     """How many chains advance in lock step in each group: at most `most`, in at least two groups.
 
-    In lock step the overhead of a step is paid once for the group; two groups at least, so that R-hat
-    compares chains that have nothing in common. Does not depend on `n_jobs`, as draws must not.
+    In lock step the overhead of a step is paid once for the group. There are at least two groups,
+    so that R-hat compares chains that have nothing in common. The sizes do not depend on `n_jobs`,
+    because the draws must not.
     """
     n_groups = min(n_chains, max(2, -(-n_chains // most)))
     return [len(group) for group in np.array_split(np.arange(n_chains), n_groups)]
 
 
-def start_chains(sampler: Sampler, posterior, theta: NDArray, seed: np.random.SeedSequence) -> list[State]:
+def start_chains(
+    sampler: Sampler, target: Target, theta: NDArray, seed: np.random.SeedSequence
+) -> list[State]:
     """States of all groups, at the starting points theta (n_chains, D)."""
-    ends = np.cumsum(group_sizes(len(theta), most=16 if posterior.shares_rows else 4))
+    ends = np.cumsum(group_sizes(len(theta), most=16 if target.shares_rows else 4))
     streams = seed.spawn(len(ends))
     parts = np.split(theta, ends[:-1])
-    generators = [np.random.Generator(np.random.SFC64(stream)) for stream in streams]  # the fastest for row numbers
+    # SFC64 is the fastest for row numbers
+    generators = [np.random.Generator(np.random.SFC64(stream)) for stream in streams]
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
-        return [sampler.init(posterior, part, rng) for part, rng in zip(parts, generators, strict=True)]
+        each = zip(parts, generators, strict=True)
+        return [sampler.init(target, part, rng) for part, rng in each]
+
+
+def walk(
+    sampler: Sampler,
+    target: Target,
+    state: State,
+    n_steps: int,
+    thin: int | None = None,
+    skip: int = 0,
+) -> Iterator[Stretch]:
+    """Move a group of chains, in place, by `n_steps`, and yield some steps at a time.
+
+    This is the only loop over steps. The recorded draw is the point before its step, so that it
+    belongs to the gradient taken there (math.md#recorded-draws). A run that stops and goes on
+    equals a run without a stop.
+
+    Parameters
+    ----------
+    thin : int, optional
+        Steps per recorded draw; by default none is recorded.
+    skip : int, default=0
+        Steps before the first draw.
+
+    Raises
+    ------
+    FloatingPointError
+        If a chain diverges; the message names sampler, step and remedy.
+    """
+    block = max(1, min(_BLOCK, _BLOCK_CELLS // state.theta.size, n_steps))
+    thetas = np.empty((block, *state.theta.shape))
+    gradients = np.empty_like(thetas)
+    draws = np.empty_like(thetas) if thin else thetas[:0]
+    weights = np.empty(block)
+    for start in range(0, n_steps, block):
+        size, kept = min(block, n_steps - start), 0
+        for i in range(size):
+            if thin and start + i >= skip and (start + i - skip) % thin == 0:
+                draws[kept], weights[kept] = sampler.draw(state), sampler.weight(state)
+                kept += 1
+            thetas[i] = state.theta
+            sampler.step(state, target)
+            gradients[i] = state.gradient
+        _check_divergence(sampler, state, thetas[:size])
+        _check_divergence(sampler, state, state.theta)
+        yield Stretch(thetas[:size], gradients[:size], draws[:kept], weights[:kept])
+
+
+def restarts(n_steps: int) -> tuple[int, ...]:
+    """Steps of a burn-in after which samplers forget averages from far out."""
+    return n_steps // 8, n_steps // 4, n_steps // 2
+
+
+def burn(sampler: Sampler, target: Target, state: State, n_steps: int) -> None:
+    """Burn in a group of chains, in place: forget the start, and learn matrices near the mode."""
+    done = 0
+    for until in restarts(n_steps):
+        _move(sampler, target, state, until - done)
+        sampler.restart(state, target)
+        done = until
+    _move(sampler, target, state, n_steps - done)
+
+
+def _move(sampler: Sampler, target: Target, state: State, n_steps: int) -> None:
+    for _ in walk(sampler, target, state, n_steps):
+        pass
+
+
+def _check_divergence(sampler: Sampler, state: State, thetas: NDArray) -> None:
+    """Raise FloatingPointError if a point is out of all bounds or NaN."""
+    if not np.abs(thetas).max() < _FAR:
+        raise FloatingPointError(f"{sampler} diverged by step {state.t}; {sampler.remedy}")
 
 
 def run_chain(
     sampler: Sampler,
-    posterior,
+    target: Target,
     state: State,
     *,
     n_draws: int,
@@ -62,76 +152,35 @@ def run_chain(
     thin: int = 1,
     dtype: type = np.float64,
 ) -> Chain:
-    """Burn in, then keep every `thin`-th point of one group, in `dtype`; `state` is copied, not moved.
+    """Burn in, then keep every `thin`-th point of one group, in `dtype`.
 
-    The draw kept is the point before its step, so that it belongs to the gradient taken there
-    (MATH trap 25), and a run that stops and goes on equals one that does not.
+    `state` is copied, not moved.
 
     Raises
     ------
     FloatingPointError
-        If the chain diverges; names sampler, step and remedy.
+        If the chain diverges; the message names sampler, step and remedy.
     """
     state = copy.deepcopy(state)
+    n_chains, dim = state.theta.shape
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
         if burn_in or state.t == 0:
-            burn(sampler, posterior, state, burn_in)
-            sampler.freeze(state, posterior)
+            burn(sampler, target, state, burn_in)
+            sampler.freeze(state, target)
         stein = SteinSums(state.theta)
-        draws: NDArray = np.empty((state.theta.shape[0], n_draws, state.theta.shape[1]), dtype)
-        weights = np.empty(n_draws)
-        _advance(sampler, posterior, state, n_draws * thin, thin, draws, weights, stein)
+        draws: NDArray = np.empty((n_chains, n_draws, dim), dtype)
+        weights, kept = np.empty(n_draws), 0
+        for stretch in walk(sampler, target, state, n_draws * thin, thin):
+            here = slice(kept, kept + len(stretch.draws))
+            draws[:, here], weights[here] = stretch.draws.swapaxes(0, 1), stretch.weights
+            stein.add(stretch.thetas, stretch.gradients)
+            kept = here.stop
     return Chain(draws, weights, state, stein)
-
-
-def burn(sampler: Sampler, posterior, state: State, n_steps: int) -> None:
-    """Forget the start, in place, and learn matrices; what was learnt far out must not count at the end."""
-    done = 0
-    for until in (n_steps // 8, n_steps // 4, n_steps // 2):
-        _advance(sampler, posterior, state, until - done)
-        sampler.restart(state, posterior)
-        done = until
-    _advance(sampler, posterior, state, n_steps - done)
-
-
-def _advance(
-    sampler: Sampler,
-    posterior,
-    state: State,
-    n_steps: int,
-    thin: int = 1,
-    draws: NDArray | None = None,
-    weights: NDArray | None = None,
-    stein: SteinSums | None = None,
-) -> None:
-    """Take `n_steps`; if `draws` is given, record every `thin`-th point and all Stein sums."""
-    block = max(1, min(_BLOCK, _BLOCK_CELLS // state.theta.size))
-    thetas = np.empty((block, *state.theta.shape))
-    gradients = np.empty_like(thetas)
-    for start in range(0, n_steps, block):
-        size = min(block, n_steps - start)
-        for i in range(size):
-            if draws is not None and weights is not None and (start + i) % thin == 0:
-                draws[:, (start + i) // thin] = sampler.draw(state)
-                weights[(start + i) // thin] = sampler.weight(state)
-            thetas[i] = state.theta
-            sampler.step(state, posterior)
-            gradients[i] = state.gradient
-        check_divergence(sampler, state, thetas[:size])
-        check_divergence(sampler, state, state.theta)
-        if stein is not None:
-            stein.add(thetas[:size], gradients[:size])
-
-
-def check_divergence(sampler: Sampler, state: State, thetas: NDArray) -> None:
-    """Raise FloatingPointError, naming sampler, step and remedy, if a point is out of all bounds or NaN."""
-    if not np.abs(thetas).max() < _FAR:
-        raise FloatingPointError(f"{sampler} diverged by step {state.t}; {sampler.remedy}")
 
 
 def run_chains(
     sampler: Sampler,
-    posterior,
+    target: Target,
     states: Sequence[State],
     *,
     n_draws: int,
@@ -140,16 +189,24 @@ def run_chains(
     n_jobs: int | None = None,
     dtype: type = np.float64,
 ) -> list[Chain]:
-    """`run_chain` for every group, as joblib tasks; the draws are bitwise the same for every `n_jobs`."""
+    """`run_chain` for every group, as joblib tasks.
+
+    The draws are bitwise the same for every `n_jobs`.
+    """
     length: dict[str, Any] = {"n_draws": n_draws, "burn_in": burn_in, "thin": thin, "dtype": dtype}
-    return in_parallel(partial(run_chain, sampler, posterior, **length), states, n_jobs)
+    return in_parallel(partial(run_chain, sampler, target, **length), states, n_jobs)
 
 
 def in_parallel(function: Callable, each: Iterable, n_jobs: int | None) -> list:
     """`function` of each, in order, as joblib tasks.
 
-    BLAS runs with one thread: the products of a step are too small for two, workers must not
-    compete for cores, and a sum split over threads would not round as one that is not.
+    BLAS runs with one thread. The products of a step are too small for two threads, workers must
+    not compete for cores, and a sum that is split over threads rounds differently.
     """
     with threadpool_limits(1, "blas"):  # outermost, as threads of one process share the limit
         return Parallel(n_jobs=n_jobs)(delayed(function)(one) for one in each)
+
+
+def rows_touched(sampler: Sampler, states: Sequence[State]) -> float:
+    """Rows that these chains have read since their start."""
+    return sum(sampler.report(state).rows_touched for state in states)

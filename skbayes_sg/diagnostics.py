@@ -1,7 +1,7 @@
 """How far to trust a set of draws. Arrays in, numbers out; vectorised over parameters.
 
-Draws have shape (chains, draws, D) unless said otherwise. R-hat and effective sample sizes are those
-of Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), as ArviZ computes them.
+Draws have shape (chains, draws, D) unless said otherwise. R-hat and effective sample sizes are
+those of Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), as ArviZ computes them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+STEIN_LIMIT = 0.1
+"""Distance of a Stein ratio from 1 that matters."""
+
 
 def r_hat(draws: NDArray) -> NDArray:
     """Rank-normalised split R-hat, the larger of bulk and folded (tail); shape (D,).
 
-    1 for chains that agree; above 1.01 a careful reader runs longer, above 1.05 the means of the
-    chains differ visibly. NaN where a parameter never moves.
+    R-hat is 1 for chains that agree. Above 1.01 the run should be longer; above 1.05 the means of
+    the chains differ visibly. It is NaN where a parameter never moves.
 
     Examples
     --------
@@ -35,7 +38,7 @@ def ess_bulk(draws: NDArray) -> NDArray:
 
 
 def r_hat_and_ess_bulk(draws: NDArray) -> tuple[NDArray, NDArray]:
-    """Both, from one ranking of the draws, which is most of their cost."""
+    """`r_hat` and `ess_bulk` from one ranking of the draws, which is most of their cost."""
     halves = _split(draws)
     ranked = _rank_normalise(halves)
     folded = _rank_normalise(np.abs(halves - np.median(halves, axis=(0, 1))))
@@ -44,7 +47,10 @@ def r_hat_and_ess_bulk(draws: NDArray) -> tuple[NDArray, NDArray]:
 
 def ess_tail(draws: NDArray) -> NDArray:
     """The smaller of the effective sizes for the 5 % and the 95 % quantile; shape (D,)."""
-    tails = [_ess(_split((draws <= np.quantile(draws, q, axis=(0, 1))).astype(float))) for q in (0.05, 0.95)]
+    tails = [
+        _ess(_split((draws <= np.quantile(draws, q, axis=(0, 1))).astype(float)))
+        for q in (0.05, 0.95)
+    ]
     return np.minimum(*tails)
 
 
@@ -67,7 +73,7 @@ def mean_error(mean: NDArray, reference: NDArray) -> float:
 
 
 def covariance_error(covariance: NDArray, reference: NDArray) -> float:
-    """E2 of Ahn et al. Eq. 14, over all D^2 entries. Of M independent draws it is about 6 / sqrt(M)."""
+    """E2 of Ahn et al. Eq. 14: sum |covariance - reference| / sum |reference|, over D^2 entries."""
     return float(np.abs(covariance - reference).sum() / np.abs(reference).sum())
 
 
@@ -75,8 +81,9 @@ def stein_ratio(theta: NDArray, gradient: NDArray) -> NDArray:
     """-mean (theta - mean theta) * gradient per parameter; shape (D,).
 
     Integration by parts gives 1 for any posterior when theta has its law and `gradient` is an
-    unbiased estimate of grad log p at that very theta: below 1 the variance is too small, above 1 too
-    large. Blind if the rows behind the gradient are not independent of theta (MATH 6, trap 21).
+    unbiased estimate of grad log p at that very theta. Below 1 the variance is too small, above 1
+    too large (math.md#stein-ratio). The ratio is blind if the rows of the gradient depend on theta
+    (math.md#blind-spots).
 
     Parameters
     ----------
@@ -88,14 +95,14 @@ def stein_ratio(theta: NDArray, gradient: NDArray) -> NDArray:
 
 
 class SteinSums:
-    """The Stein ratio of a running group of chains from sums, at O(D) memory.
+    """The Stein ratio of a running group of chains from sums, at O(D) memory per chain.
 
-    Sums are taken of theta's distance to a fixed origin, so that nothing cancels.
+    Sums are taken of theta's distance to a fixed origin, so that no digits cancel.
 
     Parameters
     ----------
     origin : array of shape (chains, D)
-        Any point near the draws; where the chains are now.
+        Any point near the draws, such as the present points of the chains.
     """
 
     def __init__(self, origin: NDArray) -> None:
@@ -123,9 +130,9 @@ class SteinSums:
 
 
 def stein_ratio_of_sums(sums: list[SteinSums]) -> tuple[float, float]:
-    """Stein ratio averaged over parameters and chains, and its standard error from the chains' spread.
+    """Stein ratio averaged over parameters and chains, and its standard error.
 
-    NaN stands for a standard error that one chain cannot give.
+    The standard error comes from the spread of the chains. It is NaN for one chain.
     """
     mean = np.mean([s.mean() for s in sums], axis=0)
     per_chain = np.concatenate([s.ratio(mean) for s in sums]).mean(axis=1)

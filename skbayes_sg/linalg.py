@@ -2,16 +2,15 @@
 
 A noise covariance, a curvature and a preconditioner are the same kind of object: a symmetric
 ``D x D`` matrix that is averaged, added, inverted and multiplied with vectors. Vectors are rows:
-``matvec`` takes ``(..., D)``, so all chains of a group go through one product.
+``matvec`` takes ``(..., D)``, so one product serves all chains of a group.
 
-``A + B`` adds a `Diag` to any storage and two operators of equal storage; other mixtures have no
-meaning here and raise ``TypeError``.
+``A + B`` adds a `Diag` to any storage, or two operators of equal storage. Other sums are not needed
+here and raise ``TypeError``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +20,20 @@ _SETTLED = 1e-3  # change of an eigenvalue from one power iteration to the next
 
 
 class Rotation:
-    """An orthogonal change of coordinates, block of parameters by block: left (x) right of each (k, m) block.
+    """An orthogonal change of coordinates: left (x) right for each (k, m) block of parameters.
 
     Parameters
     ----------
     bases : sequence of pairs (left, right)
-        Orthogonal matrices (k, k) and (m, m); None is the identity. A block without features has m = 1.
+        Orthogonal matrices (k, k) and (m, m); None is the identity. m is 1 for a block without
+        features.
     shapes : sequence of tuple (k, m)
     """
 
     def __init__(
-        self, bases: Sequence[tuple[NDArray | None, NDArray | None]], shapes: Sequence[tuple[int, int]]
+        self,
+        bases: Sequence[tuple[NDArray | None, NDArray | None]],
+        shapes: Sequence[tuple[int, int]],
     ) -> None:
         self.bases = list(bases)
         self.shapes = list(shapes)
@@ -50,9 +52,13 @@ class Rotation:
         squares = [tuple(None if b is None else b * b for b in pair) for pair in self.bases]
         return self._apply(values, [(_transpose(left), right) for left, right in squares])
 
-    def _apply(self, v: NDArray, factors: Sequence[tuple[NDArray | None, NDArray | None]]) -> NDArray:
+    def _apply(
+        self, v: NDArray, factors: Sequence[tuple[NDArray | None, NDArray | None]]
+    ) -> NDArray:
         parts = []
-        for (k, m), (left, right), part in zip(self.shapes, factors, np.split(v, self._ends, axis=-1), strict=True):
+        for (k, m), (left, right), part in zip(
+            self.shapes, factors, np.split(v, self._ends, axis=-1), strict=True
+        ):
             block = part.reshape(-1, m) if right is None else part.reshape(-1, m).dot(right)
             block = block.reshape(*v.shape[:-1], k, m)
             parts.append((block if left is None else left @ block).reshape(*v.shape[:-1], k * m))
@@ -61,10 +67,6 @@ class Rotation:
 
 def _transpose(matrix: NDArray | None) -> NDArray | None:
     return None if matrix is None else matrix.T
-
-
-Layout = Literal["diag", "full"] | Sequence[NDArray[np.intp]] | Rotation
-"""How an operator is stored: its diagonal, whole, as blocks of coordinates (a partition), or its rotated diagonal."""
 
 
 class Diag:
@@ -99,7 +101,7 @@ class Diag:
         return Diag(1.0 / self.values)
 
     def cholesky(self) -> Diag:
-        """Square root L with L L^T = self; a zero diagonal entry is allowed and means no noise there."""
+        """Square root L with L L^T = self. A zero entry is allowed: no noise in that direction."""
         if self.values.min() < 0:
             _require_positive(self.values.min())
         return Diag(np.sqrt(self.values))
@@ -112,11 +114,11 @@ class Diag:
 
 
 class Rotated:
-    """A matrix that is diagonal in rotated coordinates, stored as that diagonal: R diag(values) R^T.
+    """A matrix that is diagonal in rotated coordinates, R diag(values) R^T, stored as `values`.
 
-    With the eigenvectors of Kronecker factors this keeps the correlations within a layer (George et al. 2018, EKFAC) at
-    two small products per block. Adding a `Diag` that is not constant within a block drops what it has off
-    the rotated diagonal.
+    With the eigenvectors of Kronecker factors this keeps the correlations within a layer (George et
+    al. 2018, EKFAC) at two small products per block. A `Diag` that is not constant within a block
+    is not diagonal in rotated coordinates; the sum drops its entries off the diagonal.
     """
 
     def __init__(self, values: NDArray, rotation: Rotation) -> None:
@@ -155,7 +157,8 @@ class Rotated:
 
     def diagonal(self) -> NDArray:
         return Rotation(
-            [(_transpose(left), _transpose(right)) for left, right in self.rotation.bases], self.rotation.shapes
+            [(_transpose(left), _transpose(right)) for left, right in self.rotation.bases],
+            self.rotation.shapes,
         ).rotate_diagonal(self.values)
 
     def dense(self) -> NDArray:
@@ -194,7 +197,7 @@ class Dense:
         return v.dot(self.matrix.T)
 
     def inverse(self) -> Dense:
-        """Explicit inverse: once frozen, one D x D product a step instead of two triangular solves."""
+        """Explicit inverse: a step then costs one D x D product, not two triangular solves."""
         factor, info = lapack.dpotrf(self.matrix, lower=1)
         _require_positive(1 if info == 0 else -1)
         lower, _ = lapack.dpotri(factor, lower=1)
@@ -215,8 +218,8 @@ class Dense:
 class Blocks:
     """A block-diagonal matrix under a partition of the coordinates.
 
-    Blocks of unequal size are padded to the largest with a phantom coordinate (index D) that has a
-    unit diagonal, so that Cholesky, inverse and product run on one stack.
+    Smaller blocks are padded to the size of the largest with a phantom coordinate (index D) of unit
+    diagonal. So Cholesky, inverse and product run on one stack.
 
     Parameters
     ----------
@@ -312,11 +315,13 @@ class Blocks:
 Operator = Diag | Rotated | Blocks | Dense
 
 
-def largest_eigenvalue(matvec: Callable[[NDArray], NDArray], dim: int, rng: np.random.Generator) -> float:
-    """Largest eigenvalue of a matrix with real non-negative spectrum, by power iterations, 50 at most.
+def largest_eigenvalue(
+    matvec: Callable[[NDArray], NDArray], dim: int, rng: np.random.Generator
+) -> float:
+    """Largest eigenvalue of a matrix with real non-negative spectrum, by power iterations.
 
-    `matvec` maps (1, D) to (1, D). Good to a few per cent, which is what step-size rules and
-    stability warnings need.
+    `matvec` maps (1, D) to (1, D). At most 50 iterations give it to a few per cent, enough for
+    step-size rules and stability checks.
     """
     v = rng.standard_normal((1, dim))
     value = 0.0

@@ -1,4 +1,4 @@
-"""Priors of the parameters: what a posterior adds, once, to the likelihood of its rows."""
+"""Priors of the parameters. A posterior adds one, once, to the likelihood of its rows."""
 
 from __future__ import annotations
 
@@ -11,16 +11,27 @@ from skbayes_sg.linalg import Diag
 
 
 class Prior(Protocol):
-    """Log density up to a constant, its gradient and its curvature, at theta (chains, D)."""
+    """Log density up to a constant, its gradient and its curvature, at theta (chains, D).
+
+    Attributes
+    ----------
+    precision : array of shape (D,)
+        1 / variance of each parameter; 0 for a parameter whose prior is not normal.
+    """
+
+    precision: NDArray
+
+    def with_precision(self, precision: NDArray) -> Prior:
+        """The same prior with other precisions (D,)."""
 
     def log_density(self, theta: NDArray) -> NDArray:
-        """Of each chain, (chains,)."""
+        """Log density of each chain, (chains,)."""
 
     def gradient(self, theta: NDArray) -> NDArray:
-        """Of each chain, (chains, D)."""
+        """Gradient of each chain, (chains, D)."""
 
     def curvature(self, theta: NDArray) -> Diag:
-        """Minus the expected Hessian, its diagonal, averaged over the chains."""
+        """Diagonal of minus the expected Hessian, averaged over the chains."""
 
     def scaled_squares(self, theta: NDArray) -> NDArray:
         """Square of each parameter over its prior variance, (chains, D)."""
@@ -38,6 +49,9 @@ class GaussianPrior:
         self.precision = precision
         self._minus = -precision
 
+    def with_precision(self, precision: NDArray) -> GaussianPrior:
+        return GaussianPrior(precision)
+
     def log_density(self, theta: NDArray) -> NDArray:
         return -0.5 * (self.precision * theta * theta).sum(axis=1)
 
@@ -52,11 +66,12 @@ class GaussianPrior:
 
 
 class NormalInverseGammaPrior:
-    """Coefficients N(0, s2 / precision) given the noise variance s2, and s2 ~ IG(shape, rate), on gamma = log s2.
+    """Coefficients N(0, s2 / precision) given s2, and s2 ~ IG(shape, rate), on gamma = log s2.
 
-    Karagiannis, handout 4, section 4 with its Eq. 4.2 corrected (MATH E23, E24: -d/2, not +d/2). gamma is
-    the last coordinate. Its curvature is d/2 + shape, the prior expectation of minus the second
-    derivative; with the likelihood's N/2 this is exact at the mode.
+    s2 is the noise variance, and gamma the last coordinate. Source: Karagiannis, handout 4, section
+    4, with its Eq. 4.2 corrected (math.md#e23, math.md#e24: -d/2, not +d/2). The curvature in gamma
+    is d/2 + shape, the prior expectation of minus the second derivative. With the likelihood's N/2
+    it is exact at the mode (math.md#log-noise-variance).
 
     Parameters
     ----------
@@ -67,30 +82,42 @@ class NormalInverseGammaPrior:
     """
 
     def __init__(self, precision: NDArray, shape: float, rate: float) -> None:
-        self.precision = precision
+        self.precision = np.append(precision, 0.0)
         self.shape = shape
         self.rate = rate
+        self._of_coef = precision
+
+    def with_precision(self, precision: NDArray) -> NormalInverseGammaPrior:
+        return NormalInverseGammaPrior(precision[:-1], self.shape, self.rate)
 
     def _split(self, theta: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Coefficients, e^-gamma, and half the scaled square norm of the coefficients."""
         coef, inverse = theta[:, :-1], np.exp(-theta[:, -1:])
-        return coef, inverse, 0.5 * inverse * (self.precision * coef * coef).sum(axis=1, keepdims=True)
+        return (
+            coef,
+            inverse,
+            0.5 * inverse * (self._of_coef * coef * coef).sum(axis=1, keepdims=True),
+        )
 
     def log_density(self, theta: NDArray) -> NDArray:
         _, inverse, energy = self._split(theta)
-        slope = 0.5 * len(self.precision) + self.shape
+        slope = 0.5 * len(self._of_coef) + self.shape
         return -(slope * theta[:, -1:] + energy + self.rate * inverse)[:, 0]
 
     def gradient(self, theta: NDArray) -> NDArray:
         coef, inverse, energy = self._split(theta)
-        slope = 0.5 * len(self.precision) + self.shape
-        return np.concatenate([-inverse * self.precision * coef, energy + self.rate * inverse - slope], axis=1)
+        slope = 0.5 * len(self._of_coef) + self.shape
+        return np.concatenate(
+            [-inverse * self._of_coef * coef, energy + self.rate * inverse - slope], axis=1
+        )
 
     def curvature(self, theta: NDArray) -> Diag:
         inverse = np.exp(-theta[:, -1]).mean()
-        return Diag(np.append(inverse * self.precision, 0.5 * len(self.precision) + self.shape))
+        return Diag(np.append(inverse * self._of_coef, 0.5 * len(self._of_coef) + self.shape))
 
     def scaled_squares(self, theta: NDArray) -> NDArray:
-        """Of the coefficients; the log noise variance has no such square."""
+        """Scaled squares of the coefficients; 0 for the log noise variance."""
         coef, inverse, _ = self._split(theta)
-        return np.concatenate([inverse * self.precision * coef * coef, np.zeros_like(inverse)], axis=1)
+        return np.concatenate(
+            [inverse * self._of_coef * coef * coef, np.zeros_like(inverse)], axis=1
+        )

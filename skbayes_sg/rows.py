@@ -1,14 +1,21 @@
-"""How minibatch rows are drawn, and what each scheme does to the gradient noise.
+"""Row numbers of minibatches, and the gradient noise of each scheme.
 
-Every step of every chain needs its own independent subset: chains that see the same rows and no
-injected noise coalesce to one point. A reshuffled epoch, the usual habit, halves the
-stationary variance of every sampler here: inside an epoch the gradient errors cancel (MATH trap 1).
+Every step needs an independent subset. In a reshuffled epoch, the usual scheme, the gradient errors
+cancel, which about halves the stationary variance of a step without injected noise
+(math.md#why-epochs-fail). Chains that see the same rows without injected noise coalesce to one
+point, so each chain has its own subsets; chains with control variates may share them.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+
+Rows = NDArray | slice
+"""Row numbers, (n,) shared by the chains or (chains, n), or a slice."""
 
 _BATCHES_AHEAD = 256  # drawn in one call: a call for each would cost more than the rows
 _MAX_INDICES = 1 << 18  # but never hold more than 2 MB of them
@@ -27,9 +34,9 @@ class Minibatches:
     replace : bool
         Draw rows with replacement inside a minibatch.
     rng : numpy.random.Generator
-        Used for nothing but rows, so that samplers meet on the same minibatches.
+        Used for rows only, so that different samplers can see the same minibatches.
     n_chains : int, default=1
-        Chains of the group; each gets rows of its own.
+        Chains of the group. Each has rows of its own.
     n_total : int, default=n_rows
         Size of the population that the rows stand for (a stream's total).
     shared : bool, default=False
@@ -38,7 +45,8 @@ class Minibatches:
     Attributes
     ----------
     noise_factor : float
-        c in Cov(gradient noise) = c N I1: N/n with replacement, N/n - 1 without (MATH 1).
+        c in Cov(gradient noise) = c N I1: N/n with replacement, N/n - 1 without
+        (math.md#row-schemes).
     """
 
     def __init__(
@@ -69,7 +77,10 @@ class Minibatches:
         return not self.replace and self.size == self.n_rows
 
     def draw(self) -> NDArray | slice:
-        """Row numbers of the next minibatches, (chains, size) or (size,); a full slice if they are all rows."""
+        """Row numbers of the next minibatches, (chains, size) or (size,).
+
+        It is a full slice if every minibatch is the whole data set.
+        """
         if self.whole:
             return slice(None)
         if self._ahead is None or self._next == len(self._ahead):
@@ -88,9 +99,10 @@ class Minibatches:
     def _subsets(self, count: int) -> NDArray:
         """Independent uniform subsets, sorted: (count, size).
 
-        Draw with replacement, sort, draw again whatever occurs twice, until nothing does. Every
-        step of this treats all rows alike, so each subset of the given size is equally likely.
-        Above a quarter of the rows the redraws get many and a random ranking is cheaper.
+        Rows are drawn with replacement and sorted, and rows that occur twice are drawn again until
+        there are none. The scheme treats all rows alike, so each subset of the given size is
+        equally likely. Above a quarter of the rows there are many redraws, and a random ranking is
+        cheaper.
         """
         if self.size > self.n_rows // 4:
             keys = self.rng.random((count, self.n_rows))
@@ -100,7 +112,8 @@ class Minibatches:
         flat = rows.ravel()
         while True:
             twice = np.flatnonzero(flat[1:] == flat[:-1]) + 1
-            twice = twice[twice % self.size != 0]  # the last row of a subset may be the first of the next
+            # the last row of a subset may be the first of the next
+            twice = twice[twice % self.size != 0]
             if not twice.size:
                 return rows
             flat[twice] = self.rng.integers(self.n_rows, size=twice.size, dtype=self._dtype)
@@ -114,8 +127,9 @@ class Minibatches:
 class Partition:
     """Minibatches of a chunk that is seen once: the parts of a random partition, one after another.
 
-    The rows of a stream are independent draws from its population, so its parts are too, and the noise
-    factor is N/n; rows are not drawn again from the chunk, or its own error would enter every step.
+    The rows of a stream are independent draws from its population. So are the parts, and the noise
+    factor is N/n. Rows are not drawn again from the chunk: its sampling error would then enter
+    every step.
 
     Parameters
     ----------
@@ -130,7 +144,9 @@ class Partition:
     whole = False
     shared = False
 
-    def __init__(self, n_rows: int, batch_size: int, rng: np.random.Generator, n_total: float) -> None:
+    def __init__(
+        self, n_rows: int, batch_size: int, rng: np.random.Generator, n_total: float
+    ) -> None:
         self.rng = rng
         self.n_parts = -(-n_rows // batch_size)
         self.size = n_rows / self.n_parts
@@ -142,7 +158,17 @@ class Partition:
         return np.sort(next(self._parts))[None]
 
 
+def rows_of(rows: Rows, chain: int) -> Rows:
+    """The rows of one chain of a group, as for a group of one."""
+    return rows if isinstance(rows, slice) or rows.ndim == 1 else rows[chain : chain + 1]
+
+
 def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = 1 << 22) -> list[slice]:
-    """Contiguous slices of about `block_bytes` each that cover all rows: for passes over all data."""
+    """Contiguous slices of about `block_bytes` each, which together cover all rows."""
     step = max(1, block_bytes // max(1, row_bytes))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def dense(X: Any) -> NDArray:
+    """A block of rows as an array."""
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)

@@ -1,9 +1,9 @@
 """Per-row gradients kept as outer-product factors.
 
 The score of row i in parameter block b is ``outer(left[:, i], right[i])``: residual times input for
-a linear predictor, back-propagated error times activation for a layer (MATH 3.10, 3.11). Sums,
-diagonals and blocks of the score covariance come from the factors; the n x D matrix of scores is
-built only where a covariance over all columns is asked for.
+a linear predictor, back-propagated error times activation for a layer (math.md#drbm, math.md#mlp).
+Sums, diagonals and blocks of the score covariance come from the factors. The n x D matrix of scores
+is built only for a covariance over all columns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.linalg import Blocks, Dense, Diag, Layout, Operator, Rotated, Rotation
+from skbayes_sg.layouts import Layout
+from skbayes_sg.linalg import Operator, Rotation
 
 _LARGEST_BASIS = 2000
 _FEW_PRODUCTS = 3e8  # below, one product of all columns is faster than one for each pair of units
@@ -33,7 +34,7 @@ class Factor(NamedTuple):
 
 
 class _Segment(NamedTuple):
-    """Columns of the score matrix: `features` of one unit, or units of a block that has none."""
+    """Columns of the score matrix: features of one unit, or units of a block without features."""
 
     block: int
     units: NDArray
@@ -64,8 +65,10 @@ class Scores:
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """Units and features of each block; one feature where it has none."""
-        return [(f.left.shape[-2], 1 if f.right is None else f.right.shape[-1]) for f in self.factors]
+        """Units and features of each block; 1 for a block without features."""
+        return [
+            (f.left.shape[-2], 1 if f.right is None else f.right.shape[-1]) for f in self.factors
+        ]
 
     def scaled(self, row_scale: NDArray) -> Scores:
         """Each row's score times its entry of `row_scale`, shape (n,) or (chains, n)."""
@@ -78,22 +81,28 @@ class Scores:
     def of_chain(self, chain: int) -> Scores:
         """The scores of one chain, as a group of one."""
         one = slice(chain, chain + 1)
-        rights = [f.right[one] if f.right is not None and f.right.ndim == 3 else f.right for f in self.factors]
-        return Scores(*(Factor(f.left[one], right) for f, right in zip(self.factors, rights, strict=True)))
+        rights = [
+            f.right[one] if f.right is not None and f.right.ndim == 3 else f.right
+            for f in self.factors
+        ]
+        return Scores(
+            *(Factor(f.left[one], right) for f, right in zip(self.factors, rights, strict=True))
+        )
 
     def lefts(self) -> list[NDArray]:
-        """The distinct left factors: coefficients and intercept share one."""
+        """The distinct left factors; coefficients and intercept share one."""
         return list({id(f.left): f.left for f in self.factors}.values())
 
     def minus(self, lefts: Sequence[NDArray]) -> Scores:
-        """Less those with the same right factors and these `lefts`, shared by the chains."""
+        """These scores minus others with equal right factors; `lefts` are those of the others."""
         less = {id(mine): mine - theirs for mine, theirs in zip(self.lefts(), lefts, strict=True)}
         return Scores(*(Factor(less[id(f.left)], f.right) for f in self.factors))
 
     def pooled(self) -> Scores:
         """The chains as virtual labels of one chain; they must share their right factors.
 
-        Where all blocks have the same residual, of one unit, its root mean square serves as well and is one label.
+        Where all blocks share one left factor of one unit, the square root of its sum of squares is
+        a single label with the same second moment.
         """
         lefts = self.lefts()
         if len(lefts) == 1 and lefts[0].shape[1] == 1:
@@ -110,7 +119,8 @@ class Scores:
             elif right.ndim == 3:
                 total = left @ right
             else:
-                total = left.reshape(-1, self.n_rows).dot(right)  # all chains and units in one product
+                # all chains and units in one product
+                total = left.reshape(-1, self.n_rows).dot(right)
             parts.append(total.reshape(self.n_chains, -1))
         return np.concatenate(parts, axis=1, dtype=np.float64)
 
@@ -118,27 +128,33 @@ class Scores:
         """Sample covariance over rows, divisor n - 1: V of Ahn et al., Algorithm 1, line 6."""
         n = self.n_rows
         mean = self.total() / n
-        centred = self.moment(layout) + _outer(mean, layout) * float(-n)
+        centred = self.moment(layout) + layout.outer(mean) * float(-n)
         return centred * (1.0 / (n - 1))
 
     def single_row_covariance(self, layout: Layout, row: int) -> Operator:
-        """(g_i - gbar)(g_i - gbar)^T n/(n - 1) for one row i: Mandt et al. Eq. 25, without its bias 1 - 1/n (E11)."""
+        """Covariance of a score from one row i, (g_i - gbar)(g_i - gbar)^T n/(n - 1).
+
+        Source: Mandt et al. Eq. 25, without its bias (math.md#e11).
+        """
         n, one = self.n_rows, slice(row, row + 1)
         rights = [None if f.right is None else f.right[..., one, :] for f in self.factors]
-        alone = Scores(*(Factor(f.left[..., one], right) for f, right in zip(self.factors, rights, strict=True)))
-        return _outer(alone.total() - self.total() / n, layout) * (n / (n - 1))
+        alone = Scores(
+            *(
+                Factor(f.left[..., one], right)
+                for f, right in zip(self.factors, rights, strict=True)
+            )
+        )
+        return layout.outer(alone.total() - self.total() / n) * (n / (n - 1))
 
     def moment(self, layout: Layout) -> Operator:
         """Sum over rows (and virtual labels) of g g^T, not centred, averaged over the chains."""
-        if isinstance(layout, str) and layout == "diag":
-            return Diag(np.concatenate([self._squares(f) for f in self.factors]) / self.n_chains)
-        if isinstance(layout, str):
-            return Dense(self._gram(np.arange(self.dim)))
-        if isinstance(layout, Rotation):
-            return Rotated(self._rotated(layout).moment("diag").diagonal(), layout)
-        return Blocks.from_parts(layout, [self._gram(part) for part in layout])
+        return layout.moment(self)
 
-    def _rotated(self, rotation: Rotation) -> Scores:
+    def squares(self) -> NDArray:
+        """Sum over rows (and virtual labels) of squared scores, averaged over the chains, (D,)."""
+        return np.concatenate([self._squares(f) for f in self.factors]) / self.n_chains
+
+    def rotated(self, rotation: Rotation) -> Scores:
         """The same scores in rotated coordinates."""
         factors = []
         for (left, right), (turn, other) in zip(self.factors, rotation.bases, strict=True):
@@ -150,10 +166,11 @@ class Scores:
         return Scores(*factors)
 
     def kronecker_factors(self) -> list[tuple[NDArray | None, NDArray | None]]:
-        """Second moments of each block's left factors, (k, k), and right ones, (m, m), summed over rows and chains.
+        """Second moments of each block's left factors, (k, k), and right factors, (m, m).
 
-        Their Kronecker product stands for the moment of the block where the two are independent (Martens & Grosse
-        2015). None where a side has one entry, or more than 2,000.
+        They are summed over rows and chains. Their Kronecker product is proportional to the moment
+        of the block if the two factors are independent (Martens & Grosse 2015). None for a side of
+        one entry, or of more than 2,000.
         """
         moments: list[tuple[NDArray | None, NDArray | None]] = []
         for b, (factor, (k, m)) in enumerate(zip(self.factors, self.shapes, strict=True)):
@@ -185,12 +202,15 @@ class Scores:
         return np.concatenate(parts, dtype=np.float64)[None]
 
     def rows(self, chain: int = 0, columns: NDArray | None = None) -> NDArray:
-        """The score matrix of one chain, (n, D) or ascending `columns` of it; (n q, .) with virtual labels."""
+        """The score matrix of one chain, (n, D), or ascending `columns` of it.
+
+        With q virtual labels it has n q rows.
+        """
         pieces = [self._columns(chain, segment) for segment in self._segments(columns)]
         return np.concatenate(pieces, axis=1)
 
     def _segments(self, columns: NDArray | None) -> list[_Segment]:
-        """Split ascending coordinates into runs: features of one unit, or units of a block without features."""
+        """Ascending coordinates, split into segments."""
         if columns is None:
             columns = np.arange(self.dim)
         segments = []
@@ -208,7 +228,7 @@ class Scores:
         return segments
 
     def _left(self, chain: int, segment: _Segment) -> NDArray:
-        """(..., units, n) of a segment."""
+        """Left factors of a segment, (..., units, n)."""
         return self.factors[segment.block].left[chain][..., segment.units, :]
 
     def _columns(self, chain: int, segment: _Segment) -> NDArray:
@@ -221,12 +241,19 @@ class Scores:
         right = self.factors[block].right
         return right[chain] if right is not None and right.ndim == 3 else right
 
-    def _gram(self, columns: NDArray) -> NDArray:
+    def gram(self, columns: NDArray) -> NDArray:
+        """Sum over rows (and virtual labels) of g g^T in ascending coordinates `columns`.
+
+        Averaged over the chains.
+        """
         gram = np.zeros((len(columns), len(columns)))
         for chain in range(self.n_chains):
-            n_labels = self.factors[0].left.size // (self.n_chains * self.n_rows * self.factors[0].left.shape[-2])
+            n_labels = self.factors[0].left.size // (
+                self.n_chains * self.n_rows * self.factors[0].left.shape[-2]
+            )
             if n_labels == 1 or self.n_rows * n_labels * len(columns) ** 2 < _FEW_PRODUCTS:
-                # in float64: c N times the rounding of float32 would drown a weak prior in a direction without data
+                # in float64: c N times the rounding of float32 would drown a weak prior in a
+                # direction without data
                 rows = self.rows(chain, columns).astype(np.float64, copy=False)
                 gram += rows.T @ rows  # NumPy sends A.T @ A to syrk
             else:
@@ -234,12 +261,24 @@ class Scores:
         return gram / self.n_chains
 
     def _gram_of_virtual_labels(self, chain: int, segments: Sequence[_Segment]) -> NDArray:
-        """Weighted Gram matrices of the inputs, one per pair of units: q times fewer operations than the rows."""
+        """Gram matrix of one chain, by one weighted Gram matrix of the inputs per pair of units.
+
+        It takes q times fewer operations than the product of the score matrix with itself.
+        """
         rights = [self._right(b, chain) for b in range(len(self.factors))]
         wide = [None if x is None else x.astype(np.float64, copy=False) for x in rights]
-        inputs = [None if (x := wide[segment.block]) is None else x[:, segment.features] for segment in segments]
-        lefts = [self._left(chain, segment).astype(np.float64) for segment in segments]  # (q, units, n) each
-        ends = np.cumsum([len(g.units) if x is None else x.shape[1] for g, x in zip(segments, inputs, strict=True)])
+        inputs = [
+            None if (x := wide[segment.block]) is None else x[:, segment.features]
+            for segment in segments
+        ]
+        # (q, units, n) each
+        lefts = [self._left(chain, segment).astype(np.float64) for segment in segments]
+        ends = np.cumsum(
+            [
+                len(g.units) if x is None else x.shape[1]
+                for g, x in zip(segments, inputs, strict=True)
+            ]
+        )
         starts = np.concatenate([[0], ends[:-1]])
         gram = np.empty((ends[-1], ends[-1]))
         for s, t in combinations_with_replacement(range(len(segments)), 2):
@@ -257,7 +296,10 @@ class Scores:
 
 
 def _weighted_gram(left: NDArray, X: NDArray | None, other: NDArray, Z: NDArray | None) -> NDArray:
-    """Sum over labels q and rows n of the products of two segments' columns; inputs are (n, m), or None for ones."""
+    """Sum over labels q and rows n of the products of two segments' columns.
+
+    The inputs X and Z are (n, m), or None for ones.
+    """
     if X is None and Z is None:
         return np.tensordot(left, other, axes=([0, 2], [0, 2]))
     if X is None:
@@ -265,15 +307,3 @@ def _weighted_gram(left: NDArray, X: NDArray | None, other: NDArray, Z: NDArray 
     if Z is None:
         return X.T @ np.einsum("qn,qkn->nk", left[:, 0], other)
     return (X * np.einsum("qn,qn->n", left[:, 0], other[:, 0])[:, None]).T @ Z
-
-
-def _outer(vectors: NDArray, layout: Layout) -> Operator:
-    """Average over the chains of v v^T, in the given storage."""
-    n_chains = vectors.shape[0]
-    if isinstance(layout, str) and layout == "diag":
-        return Diag((vectors * vectors).mean(axis=0))
-    if isinstance(layout, str):
-        return Dense(vectors.T @ vectors / n_chains)
-    if isinstance(layout, Rotation):
-        return Rotated((layout.rotate(vectors) ** 2).mean(axis=0), layout)
-    return Blocks.from_parts(layout, [vectors[:, p].T @ vectors[:, p] / n_chains for p in layout])

@@ -1,17 +1,27 @@
 """Targets with known answers, and the seeds that tests run at.
 
-Statistical tests take the fixture `seed`: 42 by default, or every seed of the range in the environment
-variable SKBAYES_SG_SEEDS ("0-19").
+Statistical tests take the fixture `seed`: 42 by default, or every seed of the range in the
+environment variable SKBAYES_SG_SEEDS ("0-19").
 """
 
+import copy
 import os
+import warnings
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from hypothesis import settings
+from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.scores import Factor, Scores
+
+settings.register_profile(
+    "the same every time", derandomize=True, deadline=None, max_examples=100, database=None
+)
+settings.load_profile("the same every time")
 
 
 def pytest_generate_tests(metafunc):
@@ -52,23 +62,35 @@ class GaussianTarget(Model):
     def fisher(self, theta, X):
         values, vectors = np.linalg.eigh(self.A)
         root = vectors * np.sqrt(np.maximum(values, 0))  # (k, q)
-        left = np.broadcast_to(root.T[None, :, :, None], (len(theta), self.dim, self.dim, X.shape[-2]))
+        left = np.broadcast_to(
+            root.T[None, :, :, None], (len(theta), self.dim, self.dim, X.shape[-2])
+        )
         return Scores(Factor(left, None))
 
 
 class KnownGaussian:
     """A posterior with `GaussianTarget` and everything that theory asks of it."""
 
-    def __init__(self, n_rows=200, dim=4, seed=0, prior_precision=None, misspecified=True, null=False):
+    def __init__(
+        self, n_rows=200, dim=4, seed=0, prior_precision=None, misspecified=True, null=False
+    ):
         rng = np.random.default_rng(seed)
         root = rng.standard_normal((dim, dim))
         A = root @ root.T / dim + 0.5 * np.eye(dim)
-        mix = rng.standard_normal((dim, dim)) / np.sqrt(dim) if misspecified else np.linalg.inv(np.linalg.cholesky(A))
+        mix = (
+            rng.standard_normal((dim, dim)) / np.sqrt(dim)
+            if misspecified
+            else np.linalg.inv(np.linalg.cholesky(A))
+        )
         X = rng.standard_normal((n_rows, dim)) @ mix
         if null:
             A[-1] = A[:, -1] = 0.0
-        lam = np.linspace(5.0, 60.0, dim) if prior_precision is None else np.full(dim, float(prior_precision))
-        self.posterior = Posterior(GaussianTarget(A), X, np.zeros(n_rows), lam)
+        lam = (
+            np.linspace(5.0, 60.0, dim)
+            if prior_precision is None
+            else np.full(dim, float(prior_precision))
+        )
+        self.posterior = Posterior.of(GaussianTarget(A), X, np.zeros(n_rows), lam)
         self.A, self.Lam, self.N = A, n_rows * A + np.diag(lam), n_rows
         self.mean = np.linalg.solve(self.Lam, n_rows * A @ X.mean(axis=0))
         self.I1 = A @ np.cov(X.T) @ A
@@ -79,14 +101,33 @@ def gaussian():
     return KnownGaussian()
 
 
+@pytest.fixture
+def _short_runs_may_complain(request):
+    """Unless the verdict is what is tested."""
+    if "verdict" not in request.keywords:
+        warnings.simplefilter("ignore", ConvergenceWarning)
+
+
+def start(sampler, posterior, n_chains, seed=0, theta=None):
+    """A state of chains at zero, or at theta."""
+    theta = np.zeros((n_chains, posterior.dim)) if theta is None else theta
+    return sampler.init(posterior, theta, np.random.default_rng(seed))
+
+
+def noise_of(known, state):
+    """Covariance of the minibatch gradients of a `KnownGaussian`."""
+    c = state.rows.noise_factor * (1 - 1 / known.N if state.rows.replace else 1.0)
+    return c * known.N * known.I1
+
+
 def z_scores(estimates, truth):
-    """Mean of independent estimates (first axis) against the truth, in Monte-Carlo standard errors."""
+    """Mean of independent estimates (first axis) minus the truth, in Monte-Carlo errors."""
     se = estimates.std(axis=0, ddof=1) / np.sqrt(len(estimates))
     return (estimates.mean(axis=0) - truth) / np.where(se > 0, se, 1e-300)
 
 
 def second_moments(draws, mean):
-    """Per chain: average of (theta - mean)(theta - mean)^T over draws; draws are (chains, draws, D)."""
+    """Per chain: average of (theta - mean)(theta - mean)^T over draws (chains, draws, D)."""
     centred = draws - mean
     return np.einsum("csi,csj->cij", centred, centred) / draws.shape[1]
 
@@ -97,3 +138,32 @@ def logistic_data(n_rows=300, n_features=4, seed=0, dtype=np.float64):
     X = rng.standard_normal((n_rows, n_features))
     p = 1 / (1 + np.exp(-X @ rng.standard_normal(n_features)))
     return X.astype(dtype), np.where(rng.random(n_rows) < p, 1.0, -1.0).astype(dtype)
+
+
+def leaves(value, path=""):
+    """Everything that an object holds, {path: digest}: to see whether it is as it was."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return {path: (value.dtype, value.shape, value.tobytes())}
+    if isinstance(value, np.random.Generator):
+        return leaves([value.bit_generator.state, value.bit_generator.seed_seq.state], path)
+    if isinstance(value, Iterator):
+        value = list(copy.copy(value))  # what is still to come
+    if isinstance(value, dict):
+        parts = [(f"{path}[{key!r}]", part) for key, part in value.items()]
+    elif isinstance(value, (list, tuple, np.ndarray)):
+        parts = [(f"{path}[{i}]", part) for i, part in enumerate(value)]
+    elif hasattr(value, "__dict__") and not callable(value) and not isinstance(value, type):
+        parts = [(f"{path}.{name}", part) for name, part in vars(value).items()]
+    else:
+        return {path: repr(value)}
+    found = {path: (type(value), len(parts))}
+    for where, part in parts:
+        found |= leaves(part, where)
+    return found
+
+
+def differences(before, after):
+    """Paths at which two sets of leaves differ."""
+    return sorted(
+        path for path in before.keys() | after.keys() if before.get(path) != after.get(path)
+    )

@@ -1,7 +1,7 @@
 """Simulation-based calibration: is the posterior the posterior? Long runs, `make slow`.
 
-Parameters from the prior, data from the model, draws from the sampler: the rank of the true parameter among
-the draws is uniform if the draws are right (Talts et al. 2018).
+Parameters from the prior, data from the model, draws from the sampler: the rank of the true
+parameter among the draws is uniform if the draws are right (Talts et al. 2018).
 """
 
 import numpy as np

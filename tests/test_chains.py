@@ -16,8 +16,10 @@ def test_groups_depend_on_the_number_of_chains_alone():
 
 @pytest.fixture(scope="module")
 def posterior():
-    X, y = logistic_data(20_000, 20, dtype=np.float32)  # large enough for joblib to map it from disk
-    return Posterior(Softmax(20, 2), X, y, 1.0)
+    X, y = logistic_data(
+        20_000, 20, dtype=np.float32
+    )  # large enough for joblib to map it from disk
+    return Posterior.of(Softmax(20, 2), X, y, 1.0)
 
 
 @pytest.mark.parametrize("sampler", [SGFS(), SGFS(structure="diag", alpha=1.0), SGLD()], ids=str)
@@ -41,22 +43,31 @@ def test_stop_and_go_on_equals_one_long_run_and_leaves_the_state_alone(posterior
         long = run_chain(sampler, posterior, state, n_draws=50, burn_in=40, thin=3)
         first = run_chain(sampler, posterior, state, n_draws=20, burn_in=40, thin=3)
         second = run_chain(sampler, posterior, first.state, n_draws=30, thin=3)
-        np.testing.assert_array_equal(long.draws, np.concatenate([first.draws, second.draws], axis=1))
+        np.testing.assert_array_equal(
+            long.draws, np.concatenate([first.draws, second.draws], axis=1)
+        )
         np.testing.assert_array_equal(long.state.theta, second.state.theta)
         assert state.t == 0
 
 
 def test_the_draw_kept_is_the_point_its_gradient_was_taken_at(posterior):
-    """MATH trap 25: with all rows in every minibatch the gradient at the draw can be computed again."""
-    sampler = SGFS(batch_size=20_000)
-    (state, _) = start_chains(sampler, posterior, np.zeros((2, 21)), np.random.SeedSequence(3))
+    """With all rows in every minibatch the gradient at the draw can be computed again."""
+    sampler, theta = (
+        SGFS(batch_size=20_000),
+        0.1 * np.random.default_rng(0).standard_normal((4, 21)),
+    )
+    (state, _) = start_chains(sampler, posterior, theta, np.random.SeedSequence(3))
     chain = run_chain(sampler, posterior, state, n_draws=1)
-    at_draw = posterior.gradient(chain.draws[:, 0], posterior.scores(chain.draws[:, 0], slice(None)))
+    at_draw = posterior.gradient(
+        chain.draws[:, 0], posterior.scores(chain.draws[:, 0], slice(None))
+    )
     np.testing.assert_allclose(chain.state.gradient, at_draw)
 
 
 def test_divergence_names_sampler_step_and_remedy(gaussian):
     sampler = SGLD(step_size=1.0, batch_size=20)
     states = start_chains(sampler, gaussian.posterior, np.zeros((2, 4)), np.random.SeedSequence(0))
-    with pytest.raises(FloatingPointError, match=r"SGLD\(.*\) diverged by step \d+; lower step_size"):
+    with pytest.raises(
+        FloatingPointError, match=r"SGLD\(.*\) diverged by step \d+; lower step_size"
+    ):
         run_chains(sampler, gaussian.posterior, states, n_draws=1000)

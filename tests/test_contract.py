@@ -1,4 +1,4 @@
-"""What every exported sampler must do, on every kind of posterior. A new sampler is found by itself."""
+"""What every exported sampler must do, on every kind of posterior; a new one is found by itself."""
 
 import copy
 import inspect
@@ -10,15 +10,16 @@ from conftest import KnownGaussian, logistic_data
 from sklearn.base import clone
 
 from skbayes_sg import samplers
-from skbayes_sg.estimators.base import SAMPLERS
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import Sampler
+from skbayes_sg.samplers import SAMPLERS, Sampler
 
 EXPORTED = [
     cls
     for name in samplers.__all__
-    if inspect.isclass(cls := getattr(samplers, name)) and issubclass(cls, Sampler) and not inspect.isabstract(cls)
+    if inspect.isclass(cls := getattr(samplers, name))
+    and issubclass(cls, Sampler)
+    and not inspect.isabstract(cls)
 ]
 
 
@@ -31,18 +32,24 @@ def small(cls):
 def posteriors():
     X, y = logistic_data(120, 3)
     yield "gaussian", KnownGaussian().posterior
-    yield "binary", Posterior(Softmax(3, 2), X, y, 1.0)
+    yield "binary", Posterior.of(Softmax(3, 2), X, y, 1.0)
     yield (
         "binary float32, weighted",
-        Posterior(
-            Softmax(3, 2), X.astype(np.float32), y.astype(np.float32), 1.0, np.linspace(0.5, 2, 120, dtype=np.float32)
+        Posterior.of(
+            Softmax(3, 2),
+            X.astype(np.float32),
+            y.astype(np.float32),
+            1.0,
+            np.linspace(0.5, 2, 120, dtype=np.float32),
         ),
     )
-    yield "three classes", Posterior(Softmax(3, 3), X, np.arange(120) % 3, 1.0)
+    yield "three classes", Posterior.of(Softmax(3, 3), X, np.arange(120) % 3, 1.0)
 
 
 ON_EVERYTHING = [
-    pytest.param(cls, posterior, id=f"{cls.__name__}-{name}") for cls in EXPORTED for name, posterior in posteriors()
+    pytest.param(cls, posterior, id=f"{cls.__name__}-{name}")
+    for cls in EXPORTED
+    for name, posterior in posteriors()
 ]
 
 

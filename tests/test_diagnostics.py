@@ -52,7 +52,9 @@ def test_autocorrelation_time_of_ar1():
 
 
 def test_errors_of_ahn_eq_14():
-    assert diagnostics.mean_error(np.array([1.1, -2.0]), np.array([1.0, -2.0])) == pytest.approx(0.1 / 3)
+    assert diagnostics.mean_error(np.array([1.1, -2.0]), np.array([1.0, -2.0])) == pytest.approx(
+        0.1 / 3
+    )
     assert diagnostics.covariance_error(np.eye(2), 2 * np.eye(2)) == pytest.approx(0.5)
 
 

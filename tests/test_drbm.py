@@ -9,9 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import minmax_scale
 
 from skbayes_sg import DRBMClassifier
-from skbayes_sg.chains import run_chain
 from skbayes_sg.models import DRBM
-from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS
 
 SHORT = {"n_chains": 2, "n_draws": 20, "burn_in": 50, "thin": 1, "random_state": 0}
@@ -25,7 +23,9 @@ def iris():
 
 
 def enumerated(b, x):
-    """log p(y | x) from the joint energy, summed over all 2^H hidden states (Larochelle & Bengio 2008, Eq. 2)."""
+    """log p(y | x) from the joint energy, summed over all 2^H hidden states (Larochelle & Bengio
+    2008, Eq. 2).
+    """
     n_hidden, n_classes = b["U"].shape
     joint = np.empty(n_classes)
     for k in range(n_classes):
@@ -56,32 +56,10 @@ def test_dimensions_and_units():
     assert DRBM(9, 6, 2).dim == 18 + 12 + 2 + 6
 
 
-def test_h_plus_1_directions_are_known_by_the_prior_alone():
-    """U_j. + a against c_j - a for each hidden unit, and the shift of d (MATH 3.1)."""
-    model = DRBM(4, 3, 5)
-    rng = np.random.default_rng(0)
-    theta, X = rng.standard_normal((1, model.dim)), rng.standard_normal((500, 4))
-    values, vectors = np.linalg.eigh(model.fisher(theta, X).moment("full").dense())
-    assert (values < 1e-9 * values[-1]).sum() == 6
-    null = vectors[:, :6].T
-    np.testing.assert_allclose(model.predict(theta + 0.7 * null, X), np.repeat(model.predict(theta, X), 6, axis=0))
-
-
-def test_null_directions_follow_the_prior_under_sgfs(iris, seed):
-    """The shift of d has variance 1 / (K precision), an independent draw at each step."""
-    X, y = iris
-    model = DRBM(4, 3, 5)
-    sampler, posterior = SGFS(structure="full", alpha=3.0, batch_size=50), Posterior(model, X, y, 0.5)
-    theta = np.concatenate([model.init(np.random.default_rng(seed + k)) for k in range(16)])
-    state = sampler.init(posterior, theta, np.random.default_rng(seed))
-    shift = model.unpack(run_chain(sampler, posterior, state, n_draws=500, burn_in=1000).draws)["d"].mean(axis=-1)
-    assert abs(shift.var() * 3 * 0.5 - 1) < 5 * np.sqrt(2 / shift.size)
-
-
 @pytest.mark.parametrize("structure", ["diag", "block", "full"])
 def test_every_structure_learns_iris(iris, structure):
     sampler = SGFS(structure=structure, alpha=6.0, batch_size=50)
-    model = DRBMClassifier(6, sampler=sampler, **SHORT | {"burn_in": 1500, "thin": 50}).fit(*iris)
+    model = DRBMClassifier(6, sampler=sampler, **SHORT | {"burn_in": 600, "thin": 20}).fit(*iris)
     assert model.score(*iris) > 0.9
     assert np.isfinite(model.draws_).all()
 

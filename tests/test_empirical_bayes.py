@@ -1,8 +1,9 @@
-"""Learned prior precisions against the evidence in closed form, and what is said where they cannot be trusted."""
+"""Learned prior precisions against the evidence in closed form, and what is said of poor ones."""
 
 import matplotlib
 import numpy as np
 import pytest
+from joblib import parallel_config
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
@@ -21,20 +22,22 @@ from skbayes_sg import (
     VariationalEM,
     hyperparameter_path,
 )
+from skbayes_sg.anchor import find_mode
 from skbayes_sg.chains import start_chains
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.empirical_bayes import BOUNDS, fit_prior
-from skbayes_sg.mode import find_mode
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
 
 matplotlib.use("Agg")
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # chains are short
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # chains are short
 
 
-def rows_of_7_5(kind, seed=0):
-    """MATH 7.5: 2,000 x 40, noise variance 1, one precision for all weights."""
+def rows_of_the_figures(kind, seed=0):
+    """2,000 x 40, noise variance 1, one precision for all weights."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((2000, 40))
     if kind == "null":
@@ -58,47 +61,56 @@ def evidence_optimum(X, y):
 
 
 def learn(sampler, X, y, seed, n_updates, per="block", n_chains=8, thin=4):
-    posterior = Posterior(Linear(X.shape[1], False, 1.0), X, y, 1.0)
-    states = start_chains(sampler, posterior, np.zeros((n_chains, X.shape[1])), np.random.SeedSequence(seed))
+    posterior = Posterior.of(Linear(X.shape[1], False, 1.0), X, y, 1.0)
+    states = start_chains(
+        sampler, posterior, np.zeros((n_chains, X.shape[1])), np.random.SeedSequence(seed)
+    )
     em, blocks = VariationalEM(per, n_updates=n_updates), posterior.model.prior_blocks(per)
     return fit_prior(em, sampler, posterior, states, blocks, burn_in=200, thin=thin)
 
 
-# -- the fixed point ---------------------------------------------------------------------------------
+# -- the fixed point --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sampler", [SGFS(batch_size=100), ConstantSGD(batch_size=100)], ids=str)
 @pytest.mark.parametrize("kind", ["informative", "null"])
 def test_the_evidence_is_maximised(kind, sampler, seed):
-    """Constant SGD too, for all its null columns stand still: MATH 7.5 has it 33 % off there."""
-    X, y = rows_of_7_5(kind)
+    """Constant SGD too, though its null columns stand still: uncorrected it would be 33 % off."""
+    X, y = rows_of_the_figures(kind)
     learned = learn(sampler, X, y, seed, 250)
     assert learned.values[0] == pytest.approx(evidence_optimum(X, y), rel=0.01)
     assert learned.change[0] < 0.02
 
 
-@pytest.mark.parametrize("sampler", [HMC(), pytest.param(SGFS(batch_size=100), marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize(
+    "sampler", [HMC(), pytest.param(SGFS(batch_size=100), marks=pytest.mark.slow)], ids=str
+)
 def test_the_evidence_is_maximised_where_data_are_weak(sampler, seed):
     """The mean of independent runs, in Monte Carlo errors, and within 3 %."""
-    X, y = rows_of_7_5("weak")
+    X, y = rows_of_the_figures("weak")
     thin = 1 if isinstance(sampler, HMC) else 4
-    runs = np.log([learn(sampler, X, y, 100 * seed + i, 1000, thin=thin).values[0] for i in range(4)])
+    runs = np.log(
+        [learn(sampler, X, y, 100 * seed + i, 1000, thin=thin).values[0] for i in range(4)]
+    )
     se = runs.std(ddof=1) / 2
     assert abs(runs.mean() - np.log(evidence_optimum(X, y))) < max(0.03, 3 * se)
     assert se < 0.03
 
 
 def test_null_columns_of_constant_sgd_are_reported(seed):
-    X, y = rows_of_7_5("null")
+    X, y = rows_of_the_figures("null")
     learned = learn(ConstantSGD(batch_size=100), X, y, seed, 250)
     assert learned.stein[0] == pytest.approx(0.75, abs=max(0.06, learned.stein_error[0]))
     assert any("variances drawn in coef" in complaint for complaint in learned.complaints())
 
 
 def test_without_the_control_variate_null_columns_mislead(monkeypatch, seed):
-    """What the issue of MATH trap 12 looks like: precision too large by the share of the null columns."""
-    X, y = rows_of_7_5("null")
-    monkeypatch.setattr("skbayes_sg.empirical_bayes._data_share", lambda posterior, theta, information: information**0)
+    """What would be learned without it: a precision too large by the share of the null columns."""
+    X, y = rows_of_the_figures("null")
+    monkeypatch.setattr(
+        "skbayes_sg.empirical_bayes._data_share",
+        lambda posterior, theta, information: information**0,
+    )
     learned = learn(ConstantSGD(batch_size=100), X, y, seed, 250)
     assert learned.values[0] == pytest.approx(evidence_optimum(X, y) * 40 / 30, rel=0.02)
 
@@ -122,24 +134,17 @@ def test_each_feature_has_a_precision_of_its_own(seed):
 
 def test_a_gamma_hyperprior_moves_the_fixed_point(seed):
     """lambda = (P/2 + a) / (E||theta||^2 / 2 + b)."""
-    X, y = rows_of_7_5("informative")
-    posterior = Posterior(Linear(40, False, 1.0), X, y, 1.0)
+    X, y = rows_of_the_figures("informative")
+    posterior = Posterior.of(Linear(40, False, 1.0), X, y, 1.0)
     states = start_chains(HMC(), posterior, np.zeros((4, 40)), np.random.SeedSequence(seed))
-    em, blocks = VariationalEM(hyperprior=(30.0, 20.0), n_updates=250), posterior.model.prior_blocks("block")
+    em, blocks = (
+        VariationalEM(hyperprior=(30.0, 20.0), n_updates=250),
+        posterior.model.prior_blocks("block"),
+    )
     lam = fit_prior(em, HMC(), posterior, states, blocks, burn_in=100, thin=1).values[0]
     S = np.linalg.inv(X.T @ X + lam * np.eye(40))
     square = np.sum((S @ X.T @ y) ** 2) + np.trace(S)
     assert lam == pytest.approx((20 + 30) / (square / 2 + 20), rel=0.01)
-
-
-def test_groups_run_in_parallel_to_the_same_bits():
-    X, y = rows_of_7_5("informative")
-    one, two = (
-        BayesianLinearRegressionSGFS(prior_precision="em", n_draws=20, n_jobs=n, random_state=0).fit(X, y)
-        for n in (None, 2)
-    )
-    np.testing.assert_array_equal(one.prior_precision_path_, two.prior_precision_path_)
-    np.testing.assert_array_equal(one.draws_, two.draws_)
 
 
 def test_blocks_of_the_models():
@@ -160,33 +165,50 @@ def test_blocks_of_the_models():
     np.testing.assert_array_equal(DRBM(2, 2, 3).prior_blocks("class")["U[:, 1]"], [7, 9, 11])
 
 
-# -- samplers under a prior that changes -----------------------------------------------------------------
+# -- samplers under a prior that changes ------------------------------------------------------
 
 
 @pytest.mark.parametrize("noise_variance", [1.0, None])
 def test_hmc_follows_the_prior_exactly(noise_variance):
-    X, y = rows_of_7_5("informative")
+    X, y = rows_of_the_figures("informative")
     model = Linear(40, True, noise_variance)
     lam = np.where(np.arange(model.dim) < 41, 1.0, 0.0)
-    posterior = Posterior(model, X, y, lam)
+    posterior = Posterior.of(model, X, y, lam)
     state = HMC().init(posterior, 0.1 * np.ones((2, model.dim)), np.random.default_rng(0))
-    other = posterior.with_prior(50 * lam)
+    other = posterior.with_prior(posterior.prior.with_precision(50 * lam))
     HMC().change_prior(state, other)
     np.testing.assert_allclose(state.memory.log_prob, other.log_prob(state.theta), rtol=1e-12)
-    np.testing.assert_allclose(state.memory.gradient, other.full_gradient(state.theta), rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(
+        state.memory.gradient, other.full_gradient(state.theta), rtol=1e-10, atol=1e-9
+    )
+
+
+def under(posterior, precision):
+    """The same data under another prior."""
+    prior = posterior.prior.with_precision(np.full(posterior.dim, precision))
+    return posterior.with_prior(prior)
 
 
 def test_matrices_follow_the_prior():
-    X, y = rows_of_7_5("informative")
-    posterior = Posterior(Linear(40, False, 1.0), X, y, 1.0)
-    for sampler in (SGFS(batch_size=100), SGFS(batch_size=100, structure="kron"), SGLD(batch_size=100)):
-        changed, fresh = (sampler.init(p, np.zeros((1, 40)), np.random.default_rng(0)) for p in (posterior, posterior))
-        sampler.change_prior(changed, posterior.with_prior(1.001))
+    X, y = rows_of_the_figures("informative")
+    posterior = Posterior.of(Linear(40, False, 1.0), X, y, 1.0)
+    for sampler in (
+        SGFS(batch_size=100),
+        SGFS(batch_size=100, structure="kron"),
+        SGLD(batch_size=100),
+    ):
+        changed, fresh = (
+            sampler.init(p, np.zeros((1, 40)), np.random.default_rng(0))
+            for p in (posterior, posterior)
+        )
+        sampler.change_prior(changed, under(posterior, 1.001))
         assert changed.memory.prior is not None
         gain_before = getattr(changed.memory, "gain", None)
-        sampler.change_prior(changed, posterior.with_prior(1e5))
+        sampler.change_prior(changed, under(posterior, 1e5))
         if isinstance(sampler, SGLD):
-            assert changed.memory.step_size == pytest.approx(0.2 / (0.2 / fresh.memory.step_size + 1e5 - 1))
+            assert changed.memory.step_size == pytest.approx(
+                0.2 / (0.2 / fresh.memory.step_size + 1e5 - 1)
+            )
         else:
             assert changed.memory.gain is not gain_before
             fresh.memory.prior.values[:] = 1e5
@@ -196,16 +218,21 @@ def test_matrices_follow_the_prior():
 
 
 def test_an_anchored_posterior_takes_another_prior():
-    X, y = rows_of_7_5("informative")
-    posterior = Posterior(Linear(40, False, 1.0), X, y, 1.0)
+    X, y = rows_of_the_figures("informative")
+    posterior = Posterior.of(Linear(40, False, 1.0), X, y, 1.0)
     mode = find_mode(posterior, np.zeros((1, 40)), np.random.default_rng(0))
-    anchored = AnchoredPosterior(posterior, mode.theta, mode.curvature).with_prior(30.0)
-    np.testing.assert_allclose(anchored.anchor_curvature.dense(), X.T @ X + 30 * np.eye(40), atol=1e-8)
+    anchored = AnchoredPosterior.at(posterior, mode).with_prior(under(posterior, 30.0).prior)
+    np.testing.assert_allclose(
+        anchored.anchor.curvature.dense(), X.T @ X + 30 * np.eye(40), atol=1e-8
+    )
     theta = mode.theta + 0.1
-    np.testing.assert_allclose(anchored.full_gradient(theta), posterior.with_prior(30.0).full_gradient(theta))
+    np.testing.assert_allclose(
+        anchored.full_gradient(theta),
+        posterior.with_prior(under(posterior, 30.0).prior).full_gradient(theta),
+    )
 
 
-# -- estimators --------------------------------------------------------------------------------------
+# -- estimators -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sampler", [None, SGFS(batch_size=50)], ids=str)
@@ -221,8 +248,10 @@ def test_bayesian_ridge_agrees_on_diabetes(sampler):
 
 
 def test_control_variates_are_anchored_where_the_prior_leads(seed):
-    """Weak data: the precision to start from is four thousand times too small, and the first anchor far off."""
-    X, y = rows_of_7_5("weak")
+    """Weak data: the precision to start from is four thousand times too small, and the first anchor
+    far off.
+    """
+    X, y = rows_of_the_figures("weak")
     X, y = np.tile(X, (3, 1)), np.tile(y, 3)
     sampler = SGFS(variance_reduction="control_variate")
     model = BayesianLinearRegressionSGFS(
@@ -232,31 +261,46 @@ def test_control_variates_are_anchored_where_the_prior_leads(seed):
     assert model.prior_precision_[0] == pytest.approx(evidence_optimum(X, y), rel=0.1)
     assert model.diagnostics_["stein_ratio"] == pytest.approx(1, abs=0.05)
     predicted = model.predicted_covariance(X, y)
-    assert model.draws_.reshape(-1, 40).var(axis=0).mean() == pytest.approx(predicted.diagonal().mean(), rel=0.1)
+    assert model.draws_.reshape(-1, 40).var(axis=0).mean() == pytest.approx(
+        predicted.diagonal().mean(), rel=0.1
+    )
 
 
 def test_the_networks_learn_a_precision_per_layer():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 3)).astype(np.float32)
     y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(300) > 0, "yes", "no")
-    short = {"prior_precision": VariationalEM(n_updates=40), "n_chains": 2, "n_draws": 20, "random_state": 0}
-    for model, n_blocks in ((BayesianMLPClassifier((4,), **short), 2), (DRBMClassifier(3, **short), 2)):
+    short = {
+        "prior_precision": VariationalEM(n_updates=40),
+        "n_chains": 2,
+        "n_draws": 20,
+        "random_state": 0,
+    }
+    for model, n_blocks in (
+        (BayesianMLPClassifier((4,), **short), 2),
+        (DRBMClassifier(3, **short), 2),
+    ):
         model.fit(X, y)
         assert model.prior_precision_path_.shape == (40, n_blocks)
         learned = model.prior_precision_
         biases = np.setdiff1d(
-            np.arange(len(learned)), np.concatenate(list(model.model_.prior_blocks("block").values()))
+            np.arange(len(learned)),
+            np.concatenate(list(model.model_.prior_blocks("block").values())),
         )
-        reference = model.model_.reference_precision(model._input_square)
-        np.testing.assert_array_equal(learned[biases], reference[biases])
-        assert not np.allclose(np.setdiff1d(learned, learned[biases]), np.setdiff1d(reference, reference[biases]))
+        reference = model.model_.reference_precision(np.square(X).sum(axis=1).mean())
+        np.testing.assert_allclose(learned[biases], reference[biases])
+        assert not np.allclose(
+            np.setdiff1d(learned, learned[biases]), np.setdiff1d(reference, reference[biases])
+        )
 
 
 def test_pipelines_grids_weights_and_clones(seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((400, 5))
     y = np.where(X[:, 0] + rng.standard_normal(400) > 0, "a", "b")
-    model = BayesianLogisticRegressionSGFS(prior_precision=VariationalEM(n_updates=40), n_draws=20, random_state=0)
+    model = BayesianLogisticRegressionSGFS(
+        prior_precision=VariationalEM(n_updates=40), n_draws=20, random_state=0
+    )
     name = "bayesianlogisticregressionsgfs__prior_precision"
     grid = GridSearchCV(make_pipeline(StandardScaler(), model), {name: ["em", 1.0]}, cv=2)
     assert grid.fit(X, y).best_score_ > 0.6
@@ -269,9 +313,12 @@ def test_pipelines_grids_weights_and_clones(seed):
 
 
 def test_a_warm_start_goes_on_under_the_learned_prior():
-    X, y = rows_of_7_5("informative")
-    long = BayesianLinearRegressionSGFS(prior_precision="em", n_draws=40, random_state=0).fit(X, y)
-    short = BayesianLinearRegressionSGFS(prior_precision="em", n_draws=20, warm_start=True, random_state=0).fit(X, y)
+    X, y = (part[:400] for part in rows_of_the_figures("informative"))
+    em = VariationalEM(n_updates=60)
+    long = BayesianLinearRegressionSGFS(prior_precision=em, n_draws=40, random_state=0).fit(X, y)
+    short = BayesianLinearRegressionSGFS(
+        prior_precision=em, n_draws=20, warm_start=True, random_state=0
+    ).fit(X, y)
     first, path = short.draws_, short.prior_precision_path_
     short.fit(X, y)
     assert short.prior_precision_path_ is path
@@ -282,16 +329,18 @@ def test_a_warm_start_goes_on_under_the_learned_prior():
 
 
 def test_burn_in_may_be_nothing():
-    X, y = rows_of_7_5("informative")
+    X, y = rows_of_the_figures("informative")
     sampler = SGFS(batch_size=100)
-    model = BayesianLinearRegressionSGFS(sampler, "em", 1.0, burn_in=0, n_draws=20, random_state=0).fit(X, y)
+    model = BayesianLinearRegressionSGFS(
+        sampler, "em", 1.0, burn_in=0, n_draws=20, random_state=0
+    ).fit(X, y)
     assert not model.states_[0].memory.adapting
 
 
 @pytest.mark.parametrize(
     ("em", "error", "message"),
     [
-        (VariationalEM("row"), ValueError, 'per must be "block", "feature" or "class"'),
+        (VariationalEM("row"), ValueError, "per must be one of"),
         (VariationalEM(n_updates=3), ValueError, "n_updates must be at least 8"),
         (VariationalEM(n_updates=2.5), TypeError, "n_updates must be an integer"),
         (VariationalEM(hyperprior=1.0), ValueError, "hyperprior must be None or a pair"),
@@ -312,7 +361,7 @@ def test_a_stream_does_not_learn_its_prior():
         BayesianLinearRegressionSGFS(prior_precision="em").partial_fit(X, y)
 
 
-# -- where precisions cannot be learned ------------------------------------------------------------------
+# -- where precisions cannot be learned -------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -344,7 +393,7 @@ def test_degenerate_data_end_in_a_finite_precision_and_a_warning(case, message):
 
 
 def test_a_path_that_still_moves_says_so():
-    X, y = rows_of_7_5("weak")
+    X, y = rows_of_the_figures("weak")
     model = BayesianLinearRegressionSGFS(
         prior_precision=VariationalEM(n_updates=12), noise_variance=1.0, n_draws=20, random_state=0
     )
@@ -352,23 +401,30 @@ def test_a_path_that_still_moves_says_so():
         model.fit(X, y)
 
 
-# -- the path over a grid, and pictures ------------------------------------------------------------------
+# -- the path over a grid, and pictures -------------------------------------------------------
 
 
 def test_hyperparameter_path():
-    X, y = rows_of_7_5("weak")
-    model = BayesianLinearRegressionSGFS(noise_variance=1.0, n_draws=100, burn_in=100, random_state=0)
-    grid = [0.01, 1.0, 12.0, 100.0, 1e4, 0.1]
-    results = [hyperparameter_path(model, X, y, X, y, prior_precisions=grid, n_jobs=n) for n in (None, 2)]
-    one, two = results
+    X, y = rows_of_the_figures("weak")
+    model = BayesianLinearRegressionSGFS(
+        noise_variance=1.0, n_draws=100, burn_in=100, random_state=0
+    )
+    grid = [0.01, 12.0, 1e4, 0.1]
+    with parallel_config(backend="threading"):
+        one, two = (
+            hyperparameter_path(model, X, y, X, y, prior_precisions=grid, n_jobs=n)
+            for n in (None, 2)
+        )
     np.testing.assert_array_equal(one.loss, two.loss)
-    np.testing.assert_array_equal(one.prior_precisions, [1e4, 100, 12, 1, 0.1, 0.01])
+    np.testing.assert_array_equal(one.prior_precisions, [1e4, 12, 0.1, 0.01])
     assert one.em_blocks == ["coef"]
     assert 5 < one.em_precisions[0] < 30
     assert one.em_loss == two.em_loss
     assert one.loss[0] > one.em_loss  # the strongest prior lets nothing be learned
-    assert one.n_passes.shape == (6,)
-    assert (hyperparameter_path(model, X, y, X, y, prior_precisions=2).prior_precisions == [1e4, 1e-4]).all()
+    assert one.n_passes.shape == (4,)
+    assert (
+        hyperparameter_path(model, X, y, X, y, prior_precisions=2).prior_precisions == [1e4, 1e-4]
+    ).all()
     for wrong in ([1.0, -1.0], 0, "many"):
         with pytest.raises(ValueError, match="prior_precisions must"):
             hyperparameter_path(model, X, y, X, y, prior_precisions=wrong)
@@ -376,11 +432,15 @@ def test_hyperparameter_path():
 
 def test_the_display_draws_every_block():
     X, y = load_diabetes(return_X_y=True)
-    model = BayesianLinearRegressionSGFS(prior_precision=VariationalEM("feature"), n_draws=100, random_state=0)
+    model = BayesianLinearRegressionSGFS(
+        prior_precision=VariationalEM("feature"), n_draws=100, random_state=0
+    )
     display = PriorPrecisionDisplay.from_estimator(model.fit(X, y))
     assert len(display.lines_) == 10
     assert display.ax_.get_yscale() == "log"
     np.testing.assert_array_equal(display.lines_[3].get_ydata(), model.prior_precision_path_[:, 3])
     with pytest.raises(ValueError, match="was not learned"):
-        PriorPrecisionDisplay.from_estimator(BayesianLinearRegressionSGFS(n_draws=100, random_state=0).fit(X, y))
+        PriorPrecisionDisplay.from_estimator(
+            BayesianLinearRegressionSGFS(n_draws=100, random_state=0).fit(X, y)
+        )
     matplotlib.pyplot.close("all")

@@ -1,7 +1,8 @@
-"""Draws of some fifty small fits, to the last bit: a redesign keeps them, and a change of numbers is a commit of its own.
+"""Draws of some fifty small fits, to the last bit: a redesign keeps them.
 
-`python tests/test_golden.py` writes golden.json anew; say in the commit why the numbers changed. On another machine
-(other NumPy, SciPy, BLAS kernels) the last bits differ: there the figures are compared, not the hashes.
+A change of numbers is a commit of its own that says why; `python tests/test_golden.py` writes
+golden.json anew. On another machine (other NumPy, SciPy, BLAS kernels) the last bits differ: there
+the figures are compared, not the hashes.
 """
 
 import hashlib
@@ -42,7 +43,9 @@ def rows(n_rows, n_features=4, n_classes=2, seed=0):
     """X, and labels that depend on it."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, n_features)) * np.linspace(0.5, 2, n_features)
-    logits = np.tanh(X) @ rng.standard_normal((n_features, n_classes)) + rng.gumbel(size=(n_rows, n_classes))
+    logits = np.tanh(X) @ rng.standard_normal((n_features, n_classes)) + rng.gumbel(
+        size=(n_rows, n_classes)
+    )
     return X, logits.argmax(axis=1)
 
 
@@ -64,7 +67,9 @@ def linear(sampler=None, n_rows=400, **parameters):
 
 def mlp(sampler=None, n_rows=150, n_classes=3, **parameters):
     X, y = rows(n_rows, n_classes=n_classes)
-    return BayesianMLPClassifier((3,), sampler=sampler, **(SHORT | {"n_draws": 10} | parameters)).fit(X, y)
+    return BayesianMLPClassifier(
+        (3,), sampler=sampler, **(SHORT | {"n_draws": 10} | parameters)
+    ).fit(X, y)
 
 
 def drbm(sampler=None, n_rows=150, n_classes=3, **parameters):
@@ -137,21 +142,27 @@ BRIEF_EM = VariationalEM(per="feature", n_updates=40)
 
 FITS = {
     "logistic": lambda: logistic(),
-    "logistic, weighted, three classes": lambda: logistic(n_classes=3, weight=WEIGHTS, class_weight="balanced"),
+    "logistic, weighted, three classes": lambda: logistic(
+        n_classes=3, weight=WEIGHTS, class_weight="balanced"
+    ),
     "logistic, control variates": lambda: logistic(n_rows=6000),
     "logistic, control variates, three classes": lambda: logistic(n_rows=6000, n_classes=3),
     "logistic, float32": single_precision,
     "logistic, sparse": sparse_rows,
     "logistic, heavy tails": lambda: logistic(n_rows=6000, data=heavy, **BRIEF),
     "logistic, refused": lambda: logistic(n_rows=6000, data=heavy, prior_precision=0.01, **BRIEF),
-    "logistic, thrown, em": lambda: logistic(n_rows=6000, data=heavy, prior_precision=SOON, **BRIEF),
+    "logistic, thrown, em": lambda: logistic(
+        n_rows=6000, data=heavy, prior_precision=SOON, **BRIEF
+    ),
     "logistic, thrown, em, many rows": lambda: logistic(
         n_rows=20_500, data=heavy, prior_precision=VariationalEM("feature", n_updates=12), **BRIEF
     ),
     "logistic, many parameters": many_parameters,
     "logistic, many parameters, em": many_parameters_learned,
     "SGFS": lambda: logistic(SGFS(batch_size=50), n_classes=3),
-    "SGFS, diag, pilots": lambda: logistic(SGFS(structure="diag", batch_size=50), burn_in=100, thin=9),
+    "SGFS, diag, pilots": lambda: logistic(
+        SGFS(structure="diag", batch_size=50), burn_in=100, thin=9
+    ),
     "SGFS, block": lambda: logistic(SGFS(1.0, structure="block", batch_size=50), n_classes=3),
     "SGFS, kron": lambda: logistic(SGFS(1.0, structure="kron", batch_size=50), n_classes=3),
     "SGFS, scalar, annealed": lambda: logistic(
@@ -160,7 +171,9 @@ FITS = {
     "SGFS, paper": lambda: logistic(
         SGFS(1.0, variant="paper", adapt="always", refresh_every=1, replace=True, batch_size=50)
     ),
-    "SGFS, mandt": lambda: logistic(SGFS(0.5, structure="diag", variant="mandt", h_max=0.01, batch_size=50)),
+    "SGFS, mandt": lambda: logistic(
+        SGFS(0.5, structure="diag", variant="mandt", h_max=0.01, batch_size=50)
+    ),
     "SGFS, single row": lambda: logistic(SGFS(1.0, covariance="single_row", batch_size=50)),
     "SGFS, B": lambda: logistic(SGFS(2.0, B=30.0, curvature="empirical", batch_size=50)),
     "SGFS, large minibatches": lambda: logistic(SGFS(B="bounded", alpha=1.0, batch_size=300)),
@@ -171,7 +184,9 @@ FITS = {
     "SGLD, annealed, clipped": lambda: logistic(
         SGLD(PolynomialDecay(0.05, 100.0, 0.5), 0.9, "diag", ("norm", 300.0), batch_size=50)
     ),
-    "SGLD, control variates": lambda: logistic(SGLD(batch_size=50, variance_reduction="control_variate")),
+    "SGLD, control variates": lambda: logistic(
+        SGLD(batch_size=50, variance_reduction="control_variate")
+    ),
     "SGD": lambda: logistic(SGD(batch_size=50)),
     "ConstantSGD": lambda: logistic(ConstantSGD(batch_size=50)),
     "ConstantSGD, three classes": lambda: logistic(ConstantSGD("diag", batch_size=50), n_classes=3),
@@ -184,7 +199,9 @@ FITS = {
     "em, per feature, control variates": lambda: logistic(n_rows=6000, prior_precision=BRIEF_EM),
     "em, warm start": warm_em,
     "warm start": lambda: again(logistic(SGFS(batch_size=50), warm_start=True)),
-    "warm start, control variates": lambda: again(logistic(n_rows=6000, warm_start=True), *rows(6000)),
+    "warm start, control variates": lambda: again(
+        logistic(n_rows=6000, warm_start=True), *rows(6000)
+    ),
     "warm start, other data": lambda: again(logistic(warm_start=True), *rows(500, seed=3)),
     "linear": lambda: linear(),
     "linear, given noise": lambda: linear("constant_sgd", 3000, noise_variance=1.0),
@@ -193,18 +210,24 @@ FITS = {
     "mlp": lambda: mlp(),
     "mlp, two classes, em": lambda: mlp(n_classes=2, prior_precision=VariationalEM(n_updates=40)),
     "mlp, pilots": lambda: mlp(SGFS(structure="diag", B="precision", batch_size=50), burn_in=200),
-    "mlp, cycles": lambda: mlp(SGLD(CosineCycle(0.003, 0.0003, 100), batch_size=50), burn_in=200, thin=10),
+    "mlp, cycles": lambda: mlp(
+        SGLD(CosineCycle(0.003, 0.0003, 100), batch_size=50), burn_in=200, thin=10
+    ),
     "drbm": lambda: drbm(burn_in=100),
     "drbm, pilots": lambda: drbm(SGFS(structure="diag", B="bounded", batch_size=50), burn_in=200),
     "stream": lambda: stream_of_classes(
         BayesianLogisticRegressionSGFS(SGFS(batch_size=10), **SHORT | {"burn_in": 10, "thin": 1})
     ),
     "stream, SGLD": lambda: stream_of_classes(
-        BayesianLogisticRegressionSGFS(SGLD(1e-4, batch_size=10), **SHORT | {"burn_in": 4, "thin": 3})
+        BayesianLogisticRegressionSGFS(
+            SGLD(1e-4, batch_size=10), **SHORT | {"burn_in": 4, "thin": 3}
+        )
     ),
     "stream, default after fit": stream_after_fit,
     "stream, linear": lambda: streamed(BayesianLinearRegressionSGFS(**SHORT), numbers(3000)),
-    "stream, mlp": lambda: stream_of_classes(BayesianMLPClassifier((3,), **SHORT | {"burn_in": 0, "thin": 1})),
+    "stream, mlp": lambda: stream_of_classes(
+        BayesianMLPClassifier((3,), **SHORT | {"burn_in": 0, "thin": 1})
+    ),
 }
 
 
@@ -259,4 +282,6 @@ def test_a_fit_is_what_it_was(name):
 
 if __name__ == "__main__":
     fits = {name: run(fit) for name, fit in FITS.items()}
-    STORE.write_text(json.dumps({"machine": machine(), "fits": fits}, indent=1, sort_keys=True) + "\n")
+    STORE.write_text(
+        json.dumps({"machine": machine(), "fits": fits}, indent=1, sort_keys=True) + "\n"
+    )

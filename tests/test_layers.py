@@ -1,68 +1,113 @@
-"""Who may import whom; models and samplers never see each other."""
+"""Who may import whom: imports run downwards, and models and samplers never see each other."""
 
 import ast
 from pathlib import Path
 
 import pytest
 
+from skbayes_sg.samplers import SAMPLERS
+
 PACKAGE = Path(__file__).parents[1] / "skbayes_sg"
-ALLOWED = {
-    "linalg": set(),
-    "diagnostics": set(),
-    "rows": set(),
-    "theory": set(),
-    "priors": {"linalg"},
-    "scores": {"linalg"},
-    "mode": {"linalg", "posterior"},
-    "models": {"models", "priors", "scores"},
-    "posterior": {"linalg", "scores", "rows"},
-    "samplers/schedules": set(),
-    "samplers": {"samplers", "linalg", "theory"},
-    "chains": {"samplers", "diagnostics"},
-    "pilots": {"chains", "samplers", "diagnostics"},
-    "empirical_bayes": {"chains", "samplers", "diagnostics"},
-    "control_variates": {"linalg", "mode", "scores", "rows", "posterior"},
-    "estimators": {
-        "control_variates",
-        "empirical_bayes",
-        "estimators",
-        "models",
-        "samplers",
-        "chains",
-        "posterior",
-        "mode",
-        "pilots",
-        "diagnostics",
-        "rows",
-        "linalg",
-    },
-    "__init__": {"empirical_bayes", "estimators", "samplers", "theory", "diagnostics"},
+FLOORS = (  # from the ground up; a file imports from the floors below and from its own folder
+    {"checks", "linalg", "rows", "theory", "diagnostics"},
+    {"layouts", "priors"},
+    {"scores", "data"},
+    {"models", "target"},
+    {"posterior", "samplers"},
+    {"anchor", "chains"},
+    {"control_variates", "tuning", "learned_prior"},
+    {"empirical_bayes"},
+    {"plan"},
+    {"verdict", "stream"},
+    {"estimators"},
+    {"inspection"},
+    {"__init__"},
+)
+SAMPLERS_MAY_SEE = {
+    "samplers",
+    "target",
+    "scores",
+    "layouts",
+    "priors",
+    "linalg",
+    "rows",
+    "theory",
+    "checks",
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
+def room(path):
+    """The folder or file of the package that a path belongs to."""
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
 def imported(path):
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "skbayes_sg":
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and node.module.split(".")[0] == "skbayes_sg"
+        ):
             parts = node.module.split(".")
             yield from [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
         elif isinstance(node, ast.Import):
-            yield from [alias.name.split(".")[1] for alias in node.names if alias.name.startswith("skbayes_sg.")]
+            yield from [
+                alias.name.split(".")[1]
+                for alias in node.names
+                if alias.name.startswith("skbayes_sg.")
+            ]
+
+
+def floor_of(name):
+    return next(level for level, rooms in enumerate(FLOORS) if name in rooms)
+
+
+def test_every_file_has_a_floor():
+    assert {room(path) for path in FILES} == set().union(*FLOORS)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_a_file_imports_only_what_its_layer_may(path):
-    name = path.relative_to(PACKAGE).with_suffix("").as_posix()
-    layer = name if name in ALLOWED else name.split("/")[0]
-    assert set(imported(path)) <= ALLOWED[layer]
+def test_a_file_imports_only_from_floors_below(path):
+    others = set(imported(path)) - {room(path)}
+    assert {name for name in others if floor_of(name) >= floor_of(room(path))} == set()
+    if room(path) == "samplers":
+        assert others <= SAMPLERS_MAY_SEE
 
 
-def test_joblib_and_validation_live_in_one_place_each():
+def test_joblib_validation_and_warnings_live_in_one_place_each():
     users = {"joblib": set(), "sklearn.utils.parallel": set(), "sklearn.utils.validation": set()}
+    warning = set()
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):
             module = getattr(node, "module", None) if isinstance(node, ast.ImportFrom) else None
             if module in users:
-                users[module].add(path.relative_to(PACKAGE).parts[0])
-    assert users["joblib"] | users["sklearn.utils.parallel"] == {"chains.py"}
-    assert users["sklearn.utils.validation"] == {"estimators"}
+                users[module].add(room(path))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn":
+                warning.add(path.relative_to(PACKAGE).as_posix())
+    assert users["joblib"] | users["sklearn.utils.parallel"] == {"chains"}
+    assert users["sklearn.utils.validation"] <= {"estimators", "inspection"}
+    assert warning == {"estimators/calls.py"}
+
+
+def test_no_room_outside_samplers_asks_of_what_kind_a_sampler_is():
+    names = {cls.__name__ for cls in SAMPLERS.values()}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (
+                room(path) != "samplers"
+                and isinstance(node, ast.Call)
+                and ast.unparse(node.func) == "isinstance"
+            ):
+                kinds = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+                assert not kinds & names, f"{path.name}: {ast.unparse(node)}"
+
+
+def test_functions_and_files_fit_on_a_screen():
+    for path in FILES:
+        assert len(path.read_text().splitlines()) <= 370, path.name
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                documented = ast.get_docstring(node) is not None and len(node.body) > 1
+                first = node.body[1 if documented else 0].lineno
+                assert node.end_lineno - first < 40, f"{path.name}: {node.name}"

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from skbayes_sg.linalg import Blocks, Dense, Diag, Rotated, Rotation, largest_eigenvalue
 
@@ -14,7 +16,6 @@ def rotation(rng):
 
 
 ROTATION = rotation(np.random.default_rng(9))
-PARTS = [np.array([0, 3]), np.array([1, 2, 4]), np.array([5])]
 
 
 def spd(rng, n=6):
@@ -22,48 +23,125 @@ def spd(rng, n=6):
     return root @ root.T + np.eye(n)
 
 
-def make(kind, rng):
-    matrix = spd(rng)
-    if kind == "diag":
-        return Diag(matrix.diagonal().copy())
-    if kind == "dense":
-        return Dense(matrix)
-    if kind == "rotated":
-        return Rotated(matrix.diagonal().copy(), ROTATION)
-    return Blocks.from_parts(PARTS, [matrix[np.ix_(p, p)] for p in PARTS])
+KINDS = ["diag", "rotated", "dense", "blocks"]
 
 
-@pytest.mark.parametrize("kind", ["diag", "rotated", "dense", "blocks"])
-def test_every_storage_does_the_algebra_of_its_dense_matrix(kind):
-    rng = np.random.default_rng(0)
-    A, B, d = make(kind, rng), make(kind, rng), Diag(np.repeat(rng.random(2), [4, 2]))
-    v = rng.standard_normal((3, 6))
+class Family:
+    """Operators of one storage, and diagonal ones that can be added to them, over random blocks of
+    parameters.
+    """
+
+    def __init__(self, kind, shapes, seed):
+        self.rng = np.random.default_rng(seed)
+        self.kind, self.shapes, self.sizes = kind, shapes, [k * m for k, m in shapes]
+        self.dim = sum(self.sizes)
+        self.rotation = Rotation([tuple(self.basis(n) for n in shape) for shape in shapes], shapes)
+        shuffled, n_parts = self.rng.permutation(self.dim), self.rng.integers(1, self.dim + 1)
+        self.parts = [np.sort(part) for part in np.array_split(shuffled, n_parts)]
+
+    def basis(self, n):
+        """Orthogonal; where it has one entry, None may stand for it."""
+        return np.linalg.qr(self.rng.standard_normal((n, n)))[0] if n > 1 else None
+
+    def member(self):
+        matrix = spd(self.rng, self.dim)
+        if self.kind == "diag":
+            return Diag(matrix.diagonal().copy())
+        if self.kind == "dense":
+            return Dense(matrix)
+        if self.kind == "rotated":
+            return Rotated(matrix.diagonal().copy(), self.rotation)
+        return Blocks.from_parts(self.parts, [matrix[np.ix_(p, p)] for p in self.parts])
+
+    def diagonal(self):
+        """Constant within the blocks of parameters, which is what a rotation can take."""
+        return Diag(np.repeat(self.rng.uniform(0.1, 2.0, len(self.sizes)), self.sizes))
+
+    def vectors(self, *shape):
+        return self.rng.standard_normal((*shape, self.dim))
+
+
+SHAPES = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=3)
+FAMILY = given(family=st.builds(Family, st.sampled_from(KINDS), SHAPES, st.integers(0, 2**32 - 1)))
+
+
+def close(operator, matrix):
+    np.testing.assert_allclose(
+        operator.dense(), matrix, rtol=1e-9, atol=1e-10 * np.abs(matrix).max()
+    )
+
+
+@FAMILY
+def test_sums_and_multiples_are_those_of_the_dense_matrices(family):
+    A, B, d = family.member(), family.member(), family.diagonal()
     a, b = A.dense(), B.dense()
-    np.testing.assert_allclose((A + B).dense(), a + b)
-    np.testing.assert_allclose((A + d).dense(), a + d.dense())
-    np.testing.assert_allclose((d + A).dense(), a + d.dense())
-    np.testing.assert_allclose((2.5 * A).dense(), 2.5 * a)
-    np.testing.assert_allclose(A.matvec(v), v @ a)
-    np.testing.assert_allclose(A.matvec(v[0]), v[0] @ a)
-    np.testing.assert_allclose(A.inverse().dense(), np.linalg.inv(a), atol=1e-12)
-    np.testing.assert_allclose(((A + B) * 0.5).inverse().dense(), np.linalg.inv((a + b) / 2), atol=1e-12)
+    for scale in (0.0, 2.5, -3):
+        close(scale * A, scale * a)
+        close(A * scale, scale * a)
+    close(A + B, a + b)
+    close(A + d, a + d.dense())
+    close(d + A, a + d.dense())
+    close((A + B) * 0.5 + d, (a + b) / 2 + d.dense())
+    assert A.dim == (A + B).dim == family.dim
+    np.testing.assert_allclose((A + B).diagonal(), (a + b).diagonal())
+
+
+@FAMILY
+def test_products_inverses_and_roots_are_those_of_the_dense_matrices(family):
+    A, B = family.member(), family.member()
+    a = A.dense()
+    for v in (family.vectors(), family.vectors(1), family.vectors(2, 3)):
+        np.testing.assert_allclose(A.matvec(v), v @ a, atol=1e-9)
+        np.testing.assert_allclose(A.cholesky().matvec(v), v @ A.cholesky().dense().T, atol=1e-9)
+        np.testing.assert_allclose(A.inverse().matvec(A.matvec(v)), v, atol=1e-8)
+    close(A.inverse(), np.linalg.inv(a))
+    close((A + B * 0.5).inverse(), np.linalg.inv(a + B.dense() / 2))
     root = A.cholesky().dense()
-    np.testing.assert_allclose(root @ root.T, a, atol=1e-12)
-    np.testing.assert_allclose(A.cholesky().matvec(v), v @ root.T)
-    np.testing.assert_allclose(A.diagonal(), a.diagonal(), rtol=1e-12)
-    assert A.dim == 6
+    np.testing.assert_allclose(root @ root.T, a, atol=1e-10 * np.abs(a).max())
+
+
+@FAMILY
+def test_a_blend_moves_in_place_and_nothing_else_does(family):
+    A, B = family.member(), family.member()
+    a, b = A.dense(), B.dense()
+    derived = [A + B, A * 1.0, A + family.diagonal(), A.inverse(), A.cholesky()]
+    for other in derived:
+        other.blend(B, 0.5)  # of what was made of A and B
+    A.diagonal()[:] = 0.0
+    close(A, a)
+    close(B, b)
+    before = derived[0].dense()
     A.blend(B, 0.25)
-    np.testing.assert_allclose(A.dense(), 0.75 * a + 0.25 * b)
+    close(A, 0.75 * a + 0.25 * b)
+    close(B, b)
+    close(derived[0], before)
 
 
-@pytest.mark.parametrize("kind", ["diag", "rotated", "dense", "blocks"])
-def test_what_is_not_positive_definite_is_refused(kind):
-    rng = np.random.default_rng(1)
-    A = make(kind, rng) * -1.0
+@FAMILY
+def test_what_is_not_positive_definite_is_refused(family):
+    A = family.member() * -1.0
     with pytest.raises(np.linalg.LinAlgError, match="prior precision"):
         A.inverse()
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         A.cholesky()
+
+
+@given(SHAPES, st.integers(0, 2**32 - 1))
+def test_a_rotation_keeps_of_a_diagonal_what_is_diagonal_in_its_axes(shapes, seed):
+    family = Family("rotated", shapes, seed)
+    R = family.rotation.back(np.eye(family.dim)).T  # columns: the new axes
+    A, d = family.member(), Diag(family.rng.uniform(0.1, 2.0, family.dim))
+    kept = np.diag(R.T @ (A.dense() + d.dense()) @ R)
+    np.testing.assert_allclose((A + d).dense(), (R * kept) @ R.T, atol=1e-10)
+
+
+def test_storages_that_do_not_fit_are_not_added():
+    dense, blocks, rotated = (Family(kind, [(2, 2), (2, 1)], 0).member() for kind in KINDS[:0:-1])
+    for a, b in [(dense, blocks), (dense, rotated), (blocks, rotated)]:
+        with pytest.raises(TypeError):
+            a + b
+        with pytest.raises(TypeError):
+            b + a
 
 
 def test_a_zero_on_a_diagonal_means_no_noise_there():
@@ -82,12 +160,6 @@ def test_a_rotation_is_orthogonal_and_keeps_a_diagonal_as_well_as_one_can():
     other = Rotated(values, rotation(rng))
     with pytest.raises(TypeError):
         Rotated(values, ROTATION) + other
-
-
-def test_storages_that_do_not_fit_are_not_added():
-    rng = np.random.default_rng(2)
-    with pytest.raises(TypeError):
-        make("dense", rng) + make("blocks", rng)
 
 
 def test_largest_eigenvalue():

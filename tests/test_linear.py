@@ -1,27 +1,19 @@
 """BayesianLinearRegressionSGFS as a user meets it, against the exact conjugate posteriors."""
 
-import warnings
-
 import numpy as np
-import pandas as pd
 import pytest
-from scipy import sparse, stats
+from scipy import stats
 from scipy.special import digamma, polygamma
 from sklearn.datasets import load_diabetes
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import BayesianRidge, Ridge
 
 from skbayes_sg import BayesianLinearRegressionSGFS
-from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD
+from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, PolynomialDecay
 
 BLR = BayesianLinearRegressionSGFS
 SHORT = {"n_chains": 2, "n_draws": 60, "burn_in": 40, "random_state": 0}
-
-
-@pytest.fixture(autouse=True)
-def _short_runs_may_complain(request):
-    if "verdict" not in request.keywords:
-        warnings.simplefilter("ignore", ConvergenceWarning)
+pytestmark = pytest.mark.usefixtures("_short_runs_may_complain")
 
 
 def generated(n_rows=8000, seed=0):
@@ -40,7 +32,9 @@ def conjugate(X, y, noise_variance, weight=None, prior=1.0, intercept=1e-6, shap
     weight = np.ones(len(y)) if weight is None else weight
     X = np.column_stack([X, np.ones(len(X))])
     scale = 1.0 if noise_variance is None else noise_variance
-    precision = (X * weight[:, None]).T @ X / scale + np.diag([prior] * (X.shape[1] - 1) + [intercept])
+    precision = (X * weight[:, None]).T @ X / scale + np.diag(
+        [prior] * (X.shape[1] - 1) + [intercept]
+    )
     mean = np.linalg.solve(precision, X.T @ (weight * y) / scale)
     if noise_variance is not None:
         return mean, np.linalg.inv(precision)
@@ -53,7 +47,9 @@ def conjugate(X, y, noise_variance, weight=None, prior=1.0, intercept=1e-6, shap
 
 
 def compare(model, mean, cov):
-    """Means within .1 posterior sd; variances along the posterior's own axes within .1 or five standard errors."""
+    """Means within .1 posterior sd; variances along the posterior's own axes within .1 or five
+    standard errors.
+    """
     draws = model.draws_.reshape(-1, len(mean))
     off = np.abs(draws.mean(axis=0) - mean) / np.sqrt(cov.diagonal())
     assert off.max() < 0.1
@@ -63,7 +59,7 @@ def compare(model, mean, cov):
     return ratio
 
 
-# -- exactness ---------------------------------------------------------------------------------------
+# -- exactness --------------------------------------------------------------------------------
 
 
 @pytest.mark.verdict
@@ -76,7 +72,9 @@ def test_defaults_agree_with_the_conjugate_posterior(many, noise_variance, seed)
 @pytest.mark.verdict
 def test_few_rows_and_the_handouts_prior(seed):
     X, y = generated(60)
-    model = BLR(noise_prior=(1.0, 1.0), n_draws=2000, prior_precision=0.01, random_state=seed).fit(X, y)
+    model = BLR(noise_prior=(1.0, 1.0), n_draws=2000, prior_precision=0.01, random_state=seed).fit(
+        X, y
+    )
     assert isinstance(model.sampler_, HMC)
     compare(model, *conjugate(X, y, None, prior=0.01, shape=1.0, rate=1.0))
 
@@ -91,7 +89,8 @@ def test_every_sampler_finds_the_posterior_mean(many, sampler, noise_variance):
     mean, cov = conjugate(*many, noise_variance)
     model = BLR(sampler, noise_variance=noise_variance, random_state=0).fit(*many)
     se = np.sqrt(cov.diagonal() / min(model.diagnostics_["ess_min"], 1000))
-    # IASG and SGLD leave the mode by more than the posterior does, where the log noise is not quadratic
+    # IASG and SGLD leave the mode by more than the posterior does, where the log noise is not
+    # quadratic
     bias = 0.3 * np.sqrt(cov.diagonal())
     assert np.all(np.abs(model.draws_.mean(axis=(0, 1)) - mean) < 5 * se + bias)
 
@@ -112,17 +111,24 @@ def test_sgd_is_the_map_estimate(many):
     assert model.noise_variance_ == pytest.approx(4.0, rel=0.1)
 
 
-# -- theory beside the fit ---------------------------------------------------------------------------
+# -- theory beside the fit --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "sampler",
-    [SGFS(), SGFS(alpha=1.0, structure="diag"), ConstantSGD("scalar"), MomentumSGD(), IASG(), SGLD(step_size=1e-5)],
+    [
+        SGFS(),
+        SGFS(alpha=1.0, structure="diag"),
+        ConstantSGD("scalar"),
+        MomentumSGD(),
+        IASG(),
+        SGLD(step_size=1e-5),
+    ],
     ids=str,
 )
 def test_predicted_covariance_is_what_was_drawn(many, sampler):
     X, y = many
-    model = BLR(sampler, noise_variance=4.0, n_draws=4000, random_state=0).fit(X, y)
+    model = BLR(sampler, noise_variance=4.0, n_draws=1500, random_state=0).fit(X, y)
     predicted = model.predicted_covariance(X, y)
     draws = model.draws_.reshape(-1, 5)
     ratio = draws.var(axis=0) / predicted.diagonal()
@@ -132,13 +138,18 @@ def test_predicted_covariance_is_what_was_drawn(many, sampler):
     assert (bias < 0.02) == exact
 
 
-def test_a_decreasing_step_has_no_stationary_law(many):
-    model = BLR("sgd", **SHORT).fit(*many)
+@pytest.mark.parametrize(
+    "sampler",
+    ["sgd", SGLD(PolynomialDecay(1e-5, 1.0, 0.0)), SGLD(1e-5, clip=("norm", 1e3))],
+    ids=["decreasing", "changing", "clipped"],
+)
+def test_steps_that_decrease_change_or_are_clipped_have_no_stationary_law(many, sampler):
+    model = BLR(sampler, **SHORT).fit(*many)
     with pytest.raises(ValueError, match="no stationary law"):
         model.predicted_covariance(*many)
 
 
-# -- what a fit leaves behind ------------------------------------------------------------------------
+# -- what a fit leaves behind -----------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +195,7 @@ def test_predictive_distribution(many, fitted):
 def test_coverage_of_new_rows():
     """80 % intervals hold 80 % of rows that were not seen, within five binomial errors."""
     X, y = generated(14_000)
-    model = BLR(random_state=0).fit(X[:8000], y[:8000])
+    model = BLR(n_draws=100, random_state=0).fit(X[:8000], y[:8000])
     low, high = model.predict_interval(X[8000:], level=0.8).T
     inside = np.mean((y[8000:] > low) & (y[8000:] < high))
     assert abs(inside - 0.8) < 5 * np.sqrt(0.16 / 6000)
@@ -193,29 +204,22 @@ def test_coverage_of_new_rows():
 def test_diabetes_next_to_bayesian_ridge():
     X, y = load_diabetes(return_X_y=True)
     ridge = BayesianRidge().fit(X, y)
-    model = BLR(prior_precision=ridge.lambda_, noise_variance=1 / ridge.alpha_, random_state=0).fit(X, y)
+    model = BLR(prior_precision=ridge.lambda_, noise_variance=1 / ridge.alpha_, random_state=0).fit(
+        X, y
+    )
     mean, std = model.predict(X, return_std=True)
     expected, expected_std = ridge.predict(X, return_std=True)
     assert np.abs(mean - expected).max() < 0.1 * np.std(y)
     np.testing.assert_allclose(std, expected_std, rtol=0.03)
 
 
-def test_frames_sparse_matrices_and_float32_give_the_same_posterior(many):
-    X, y = many
-    reference = BLR(random_state=0).fit(X, y)
-    sd = reference.draws_.std(axis=(0, 1))
-    for other in (pd.DataFrame(X, columns=list("abcd")), sparse.csr_matrix(X), X.astype(np.float32)):
-        model = BLR(random_state=0).fit(other, y)
-        assert np.abs((model.draws_ - reference.draws_).mean(axis=(0, 1)) / sd).max() < 0.05
-        assert model.predict(other).shape == (8000,)
-    assert list(BLR(**SHORT).fit(pd.DataFrame(X, columns=list("abcd")), y).feature_names_in_) == list("abcd")
-
-
 def test_constant_column_and_constant_target(many):
     X, y = many
     model = BLR(random_state=0).fit(np.column_stack([X, np.zeros(8000)]), y)
     noise = model.noise_variance_samples_.mean()
-    assert model.coef_samples_[..., 4].var() == pytest.approx(noise, rel=0.15)  # the prior, scaled by the noise
+    assert model.coef_samples_[..., 4].var() == pytest.approx(
+        noise, rel=0.15
+    )  # the prior, scaled by the noise
     flat = BLR(**SHORT).fit(X, np.full(8000, 2.5))
     np.testing.assert_allclose(flat.predict(X[:5]), 2.5, atol=1e-3)
     assert 0 < flat.noise_variance_ < 1e-4
@@ -243,14 +247,7 @@ def test_partial_fit_follows_a_stream():
         BLR("constant_sgd").partial_fit(X, y)
 
 
-def test_warm_start_goes_on_bitwise(many):
-    long = BLR("sgfs", n_draws=40, burn_in=100, n_chains=2, random_state=0).fit(*many)
-    model = BLR("sgfs", n_draws=20, burn_in=100, n_chains=2, random_state=0, warm_start=True).fit(*many)
-    first = model.draws_
-    np.testing.assert_array_equal(np.concatenate([first, model.fit(*many).draws_], axis=1), long.draws_)
-
-
-# -- bad input ---------------------------------------------------------------------------------------
+# -- bad input --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -278,7 +275,7 @@ def test_impossible_data_are_named(many):
         BLR().fit(X, y, sample_weight=np.zeros(8000))
     with pytest.raises(ValueError, match="y is too large for float32"):
         BLR().fit(X.astype(np.float32), np.where(np.arange(8000) == 3, 1e39, y))
-    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+    with pytest.raises(ValueError, match="level must be below 1"):
         BLR(**SHORT).fit(X, y).predict_interval(X, level=90)
     with pytest.raises(ValueError, match="n_total must lie between"):
         BLR(**SHORT).partial_fit(X, y, n_total=10)

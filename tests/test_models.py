@@ -5,7 +5,11 @@ import pytest
 from scipy import stats
 from scipy.special import expit, softmax
 
+from skbayes_sg.chains import run_chain
+from skbayes_sg.layouts import DIAGONAL, FULL, Partitioned
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import SGFS
 
 RNG = np.random.default_rng(0)
 CLASSIFIERS = {
@@ -37,12 +41,15 @@ def data(model, n=7, chains=None):
 
 
 def labels(model, theta, X):
-    """Labels that the model gives, and their probabilities: all classes, or three quadrature nodes of the noise."""
+    """Labels of the model and their probabilities: all classes, or three nodes of the noise."""
     mean = model.predict(theta, X)[0]
     if isinstance(model, Linear):
         nodes, weights = np.polynomial.hermite_e.hermegauss(3)  # exact for r^4
         scale = np.sqrt(0.7) if model.noise_variance else np.exp(0.5 * theta[0, -1])
-        return [(mean[0] + scale * r, np.full(len(X), w / weights.sum())) for r, w in zip(nodes, weights, strict=True)]
+        return [
+            (mean[0] + scale * r, np.full(len(X), w / weights.sum()))
+            for r, w in zip(nodes, weights, strict=True)
+        ]
     p = np.stack([1 - mean[0], mean[0]]) if model.binary else mean
     return [(model.encode(np.full(len(X), k), np.float64), p[k]) for k in range(len(p))]
 
@@ -56,7 +63,9 @@ def test_scores_are_the_gradient_of_the_log_likelihood(model):
     (X, y), theta = data(model), theta_of(model)
     h = 1e-5
     steps = h * np.eye(model.dim)
-    difference = (model.log_likelihood(theta + steps, X, y) - model.log_likelihood(theta - steps, X, y)) / (2 * h)
+    difference = (
+        model.log_likelihood(theta + steps, X, y) - model.log_likelihood(theta - steps, X, y)
+    ) / (2 * h)
     np.testing.assert_allclose(model.scores(theta, X, y).rows(), difference.T, atol=1e-8)
 
 
@@ -69,11 +78,13 @@ def test_fisher_is_the_second_moment_of_scores_under_the_models_own_labels(model
         g = model.scores(theta, X, y).rows()
         expected += (g * p[:, None]).T @ g
     fisher = model.fisher(theta, X)
-    np.testing.assert_allclose(fisher.moment("full").dense(), expected, atol=1e-12)
-    np.testing.assert_allclose(fisher.moment("diag").values, expected.diagonal())
-    np.testing.assert_allclose(model.fisher_diagonal(theta, X).moment("diag").values, expected.diagonal())
+    np.testing.assert_allclose(fisher.moment(FULL).dense(), expected, atol=1e-12)
+    np.testing.assert_allclose(fisher.moment(DIAGONAL).values, expected.diagonal())
+    np.testing.assert_allclose(
+        model.fisher_diagonal(theta, X).moment(DIAGONAL).values, expected.diagonal()
+    )
     for part in model.units():
-        block = fisher.moment(model.units()).dense()[np.ix_(part, part)]
+        block = fisher.moment(Partitioned(model.units())).dense()[np.ix_(part, part)]
         np.testing.assert_allclose(block, expected[np.ix_(part, part)], atol=1e-12)
 
 
@@ -88,7 +99,9 @@ def test_chains_in_lock_step_equal_chains_one_by_one(model, private):
         Xc, yc = (X[c], y[c]) if private else (X, y)
         np.testing.assert_allclose(total[c], model.scores(theta[c : c + 1], Xc, yc).total()[0])
         np.testing.assert_allclose(loglik[c], model.log_likelihood(theta[c : c + 1], Xc, yc)[0])
-        np.testing.assert_allclose(model.predict(theta, X)[c], model.predict(theta[c : c + 1], Xc)[0])
+        np.testing.assert_allclose(
+            model.predict(theta, X)[c], model.predict(theta[c : c + 1], Xc)[0]
+        )
 
 
 @MODEL
@@ -102,7 +115,9 @@ def test_blocks_units_and_start(model):
 @MODEL
 def test_float32_rows_give_float32_scores_close_to_those_of_float64(model):
     (X, y), theta = data(model), theta_of(model)
-    narrow = model.scores(theta, X.astype(np.float32), y.astype(np.float32) if y.dtype == float else y)
+    narrow = model.scores(
+        theta, X.astype(np.float32), y.astype(np.float32) if y.dtype == float else y
+    )
     assert narrow.factors[0].left.dtype == np.float32
     np.testing.assert_allclose(narrow.total(), model.scores(theta, X, y).total(), atol=1e-5)
 
@@ -123,7 +138,7 @@ def test_finite_where_logits_are_huge(model):
         model.predict(theta, X),
         model.log_likelihood(theta, X, y),
         model.scores(theta, X, y).total(),
-        model.fisher(theta, X).moment("full").dense(),
+        model.fisher(theta, X).moment(FULL).dense(),
     ):
         assert np.isfinite(value).all()
 
@@ -143,3 +158,43 @@ def test_linear_likelihood_is_that_of_the_normal_distribution():
             scale = np.sqrt(variance or np.exp(theta[c, -1]))
             expected = stats.norm.logpdf(y, X @ theta[c, :3] + theta[c, 3], scale)
             np.testing.assert_allclose(model.log_likelihood(theta, X, y)[c], expected)
+
+
+# -- directions that the data do not see ------------------------------------------------------
+
+HIDDEN = pytest.mark.parametrize("model", [MLP(4, 3, (5,)), DRBM(4, 3, 5)], ids=["network", "DRBM"])
+
+
+@HIDDEN
+def test_h_plus_1_directions_are_known_by_the_prior_alone(model):
+    """The shift of all logits; output weights of each unit; for a DRBM U_j. + a and c_j - a."""
+    rng = np.random.default_rng(0)
+    theta, X = rng.standard_normal((1, model.dim)), rng.standard_normal((500, 4))
+    values, vectors = np.linalg.eigh(model.fisher(theta, X).moment(FULL).dense())
+    assert (values < 1e-9 * values[-1]).sum() == 6
+    null = vectors[:, :6].T
+    np.testing.assert_allclose(
+        model.predict(theta + 0.7 * null, X), np.repeat(model.predict(theta, X), 6, axis=0)
+    )
+
+
+@HIDDEN
+def test_null_directions_follow_the_prior_under_sgfs(model, seed):
+    """Neither frozen nor exploding: the shift of all output biases is an independent draw at each
+    step.
+    """
+    rng = np.random.default_rng(3)
+    X, y = rng.uniform(size=(150, 4)), rng.integers(3, size=150)
+    sampler, posterior = (
+        SGFS(structure="full", alpha=3.0, batch_size=50),
+        Posterior.of(model, X, y, 0.5),
+    )
+    theta = np.concatenate([model.init(np.random.default_rng(seed + k)) for k in range(16)])
+    state = sampler.init(posterior, theta, np.random.default_rng(seed))
+    biases = "intercept_1" if isinstance(model, MLP) else "d"
+    shift = model.unpack(run_chain(sampler, posterior, state, n_draws=500, burn_in=1000).draws)[
+        biases
+    ].mean(axis=-1)
+    variance = 1 / (3 * 0.5)
+    assert abs(shift.var() / variance - 1) < 5 * np.sqrt(2 / shift.size)
+    assert abs(np.mean(shift[:, 1:] * shift[:, :-1]) / variance) < 5 / np.sqrt(shift.size)

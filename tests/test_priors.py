@@ -1,19 +1,15 @@
 import numpy as np
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 
 THETA = np.random.default_rng(0).standard_normal((3, 4))
-PRIORS = [GaussianPrior(np.array([0.5, 1.0, 2.0, 4.0])), NormalInverseGammaPrior(np.array([0.5, 1.0, 2.0]), 1.5, 0.7)]
-
-
-@pytest.mark.parametrize("prior", PRIORS)
-def test_gradient_is_that_of_the_density(prior):
-    for k in range(4):
-        step = 1e-5 * np.eye(4)[k]
-        difference = (prior.log_density(THETA + step) - prior.log_density(THETA - step)) / 2e-5
-        np.testing.assert_allclose(prior.gradient(THETA)[:, k], difference, rtol=1e-6)
+PRIORS = [
+    GaussianPrior(np.array([0.5, 1.0, 2.0, 4.0])),
+    NormalInverseGammaPrior(np.array([0.5, 1.0, 2.0]), 1.5, 0.7),
+]
 
 
 def test_densities_up_to_a_constant():
@@ -22,7 +18,9 @@ def test_densities_up_to_a_constant():
     expected = stats.norm.logpdf(THETA, scale=gaussian.precision**-0.5).sum(axis=1)
     np.testing.assert_allclose(np.diff(gaussian.log_density(THETA)), np.diff(expected))
     s2 = np.exp(THETA[:, -1])
-    expected = stats.norm.logpdf(THETA[:, :-1], scale=np.sqrt(s2[:, None] / scaled.precision)).sum(axis=1)
+    expected = stats.norm.logpdf(
+        THETA[:, :-1], scale=np.sqrt(s2[:, None] / scaled.precision[:-1])
+    ).sum(axis=1)
     expected += stats.invgamma.logpdf(s2, 1.5, scale=0.7) + THETA[:, -1]
     np.testing.assert_allclose(np.diff(scaled.log_density(THETA)), np.diff(expected))
 
@@ -33,21 +31,71 @@ def test_curvature_is_minus_the_expected_second_derivative():
     one = THETA[:1]
     rng = np.random.default_rng(1)
     s2 = 0.7 / rng.gamma(1.5, size=200_000)  # the prior's own draws
-    beta = rng.standard_normal((200_000, 3)) * np.sqrt(s2[:, None] / scaled.precision)
-    second = 0.5 * (scaled.precision * beta**2).sum(axis=1) / s2 + 0.7 / s2
+    beta = rng.standard_normal((200_000, 3)) * np.sqrt(s2[:, None] / scaled.precision[:-1])
+    second = 0.5 * (scaled.precision[:-1] * beta**2).sum(axis=1) / s2 + 0.7 / s2
     curvature = scaled.curvature(one).values
     assert abs(second.mean() - curvature[-1]) < 5 * second.std() / np.sqrt(len(second))
-    np.testing.assert_allclose(curvature[:-1], np.exp(-one[0, -1]) * scaled.precision)
+    np.testing.assert_allclose(curvature[:-1], np.exp(-one[0, -1]) * scaled.precision[:-1])
 
 
 def test_scaled_squares_have_mean_one_under_the_prior():
     rng = np.random.default_rng(2)
     s2 = 0.7 / rng.gamma(1.5, size=50_000)
     for prior in PRIORS:
+        precision = prior.precision[prior.precision > 0]
         scale = np.ones_like(s2) if isinstance(prior, GaussianPrior) else s2
-        theta = rng.standard_normal((50_000, len(prior.precision))) * np.sqrt(scale[:, None] / prior.precision)
+        theta = rng.standard_normal((50_000, len(precision))) * np.sqrt(scale[:, None] / precision)
         if isinstance(prior, NormalInverseGammaPrior):
             theta = np.column_stack([theta, np.log(s2)])
-        squares = prior.scaled_squares(theta)[:, : len(prior.precision)]
+        squares = prior.scaled_squares(theta)[:, : len(precision)]
         assert np.abs(squares.mean(axis=0) - 1).max() < 5 * np.sqrt(2 / 50_000)
     assert (PRIORS[1].scaled_squares(THETA)[:, -1] == 0).all()
+
+
+@st.composite
+def cases(draw):
+    """A prior of one to five parameters, and theta of one to three chains."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    dim, n_chains = draw(st.integers(1, 5)), draw(st.integers(1, 3))
+    precision, theta = rng.uniform(0.1, 10.0, dim), rng.standard_normal((n_chains, dim))
+    if draw(st.booleans()):
+        return GaussianPrior(precision), theta
+    scaled = NormalInverseGammaPrior(precision, *rng.uniform(0.1, 3.0, 2))
+    return scaled, np.column_stack([theta, rng.standard_normal(n_chains)])
+
+
+def slopes(function, theta, h=1e-5):
+    """Central differences along each coordinate, last axis."""
+    steps = h * np.eye(theta.shape[1])
+    return np.stack(
+        [(function(theta + step) - function(theta - step)) / (2 * h) for step in steps], axis=-1
+    )
+
+
+@given(cases())
+def test_gradient_is_that_of_the_density(case):
+    prior, theta = case
+    np.testing.assert_allclose(
+        prior.gradient(theta), slopes(prior.log_density, theta), rtol=1e-6, atol=1e-6
+    )
+
+
+@given(cases())
+def test_curvature_is_minus_the_second_derivative_averaged_over_chains(case):
+    """That of the log noise variance is its value where the slope vanishes."""
+    prior, theta = case
+    minus = -np.diagonal(slopes(prior.gradient, theta), axis1=1, axis2=2)
+    if isinstance(prior, NormalInverseGammaPrior):
+        minus = np.column_stack([minus[:, :-1], minus[:, -1] - prior.gradient(theta)[:, -1]])
+    np.testing.assert_allclose(
+        prior.curvature(theta).values, minus.mean(axis=0), rtol=1e-6, atol=1e-6
+    )
+
+
+@given(cases())
+def test_scaled_squares_are_what_the_density_is_made_of(case):
+    prior, theta = case
+    rest = prior.log_density(theta) + 0.5 * prior.scaled_squares(theta).sum(axis=1)
+    at_zero = theta.copy()
+    at_zero[:, : np.count_nonzero(prior.precision)] = 0.0
+    np.testing.assert_allclose(rest, prior.log_density(at_zero), atol=1e-9)

@@ -2,13 +2,17 @@ import copy
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from skbayes_sg.rows import Minibatches, Partition, row_blocks
 
 
 @pytest.mark.parametrize(("n_rows", "size"), [(60, 4), (60, 30), (12, 11)])
 def test_subsets_are_uniform_and_independent(n_rows, size, seed):
-    """Every row, and every pair of rows, equally often; both ways of drawing; steps uncorrelated."""
+    """Every row, and every pair of rows, equally often; both ways of drawing; steps
+    uncorrelated.
+    """
     stream = Minibatches(n_rows, size, False, np.random.default_rng(seed), n_chains=2)
     draws = np.array([stream.draw() for _ in range(4000)])  # (steps, chains, size)
     assert draws.shape == (4000, 2, size)
@@ -45,34 +49,75 @@ def test_noise_factor_is_that_of_the_sample_mean(seed):
         assert abs(total.var() - expected) < 5 * kurtosis_se
 
 
-def test_few_rows_are_taken_whole():
-    stream = Minibatches(7, 500, False, np.random.default_rng(0))
-    assert stream.whole
-    assert stream.draw() == slice(None)
-    assert stream.noise_factor == 0.0
-    assert not Minibatches(7, 500, True, np.random.default_rng(0)).whole
-
-
 def test_a_copied_stream_goes_on_alike():
     stream = Minibatches(1000, 10, False, np.random.default_rng(0))
     for _ in range(70):
         stream.draw()
     twin = copy.deepcopy(stream)
-    np.testing.assert_array_equal([stream.draw() for _ in range(100)], [twin.draw() for _ in range(100)])
+    np.testing.assert_array_equal(
+        [stream.draw() for _ in range(100)], [twin.draw() for _ in range(100)]
+    )
 
 
-def test_a_partition_uses_each_row_once():
-    chunk = Partition(103, 25, np.random.default_rng(0), n_total=1030)
+SEED = st.integers(0, 2**32 - 1)
+
+
+@given(
+    st.integers(1, 300), st.integers(1, 300), st.booleans(), st.booleans(), st.integers(1, 4), SEED
+)
+def test_minibatches_are_subsets_of_the_size_asked_for(
+    n_rows, size, replace, shared, n_chains, seed
+):
+    n_chains = 1 if shared else n_chains
+    stream = Minibatches(
+        n_rows, size, replace, np.random.default_rng(seed), n_chains, shared=shared
+    )
+    assert stream.whole == (not replace and size >= n_rows)
+    if stream.whole:
+        assert [stream.draw() for _ in range(3)] == 3 * [slice(None)]
+        return
+    for _ in range(5):
+        rows = stream.draw()
+        assert rows.shape == ((size,) if shared else (n_chains, size))
+        assert rows.dtype == np.intp
+        assert rows.min() >= 0
+        assert rows.max() < n_rows
+        if not replace:
+            assert (np.diff(rows, axis=-1) > 0).all()  # in order, and none twice
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.booleans(), st.floats(1.0, 1e6))
+def test_noise_factors_are_those_of_the_population(n_rows, size, replace, times):
+    n_total = times * n_rows
+    stream = Minibatches(n_rows, size, replace, np.random.default_rng(0), n_total=n_total)
+    drawn = size if replace else min(size, n_rows)
+    assert stream.noise_factor == pytest.approx(n_total / drawn - (not replace), abs=1e-9)
+    alone = Minibatches(n_rows, size, replace, np.random.default_rng(0))
+    assert alone.noise_factor == pytest.approx(n_rows / drawn - (not replace))
+    assert (alone.noise_factor == 0) == alone.whole
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.floats(1.0, 1e6), SEED)
+def test_a_partition_uses_each_row_once(n_rows, size, times, seed):
+    chunk = Partition(n_rows, size, np.random.default_rng(seed), n_total=times * n_rows)
     parts = [chunk.draw()[0] for _ in range(chunk.n_parts)]
-    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(103))
-    assert max(map(len, parts)) <= 25
-    assert chunk.noise_factor == pytest.approx(1030 / (103 / 5))
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(n_rows))
+    lengths = [len(part) for part in parts]
+    assert max(lengths) <= size
+    assert max(lengths) - min(lengths) <= 1
+    assert chunk.n_parts == -(-n_rows // size)
+    assert all((np.diff(part) > 0).all() for part in parts)
+    assert chunk.noise_factor == pytest.approx(times * chunk.n_parts)
     with pytest.raises(StopIteration):
         chunk.draw()
 
 
-def test_row_blocks_cover_all_rows():
-    blocks = row_blocks(1000, row_bytes=100, block_bytes=30_000)
-    np.testing.assert_array_equal(np.concatenate([np.arange(1000)[b] for b in blocks]), np.arange(1000))
-    assert max(b.stop - b.start for b in blocks) == 300
-    assert row_blocks(2, row_bytes=10**9) == [slice(0, 1), slice(1, 2)]
+@given(st.integers(0, 2000), st.integers(0, 10_000), st.integers(1, 100_000))
+def test_row_blocks_cover_all_rows_in_order_and_are_as_large_as_they_may(
+    n_rows, row_bytes, block_bytes
+):
+    blocks = row_blocks(n_rows, row_bytes, block_bytes)
+    assert [row for block in blocks for row in range(n_rows)[block]] == list(range(n_rows))
+    sizes = [block.stop - block.start for block in blocks]
+    assert all(size == max(1, block_bytes // max(1, row_bytes)) for size in sizes[:-1])
+    assert all(size == 1 or size * row_bytes <= block_bytes for size in sizes)

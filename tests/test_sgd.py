@@ -1,8 +1,10 @@
 """SGD and its sampling kin; their stationary laws are in test_stationary_law.py."""
 
+import re
+
 import numpy as np
 import pytest
-from conftest import KnownGaussian, logistic_data, z_scores
+from conftest import KnownGaussian, logistic_data, noise_of, start, z_scores
 
 from skbayes_sg import theory
 from skbayes_sg.chains import run_chain
@@ -12,26 +14,27 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import IASG, SGD, ConstantSGD, MomentumSGD, PolynomialDecay
 
 
-def start(sampler, posterior, n_chains, seed=0, theta=None):
-    theta = np.zeros((n_chains, posterior.dim)) if theta is None else theta
-    return sampler.init(posterior, theta, np.random.default_rng(seed))
-
-
 def known_state(sampler, known, dense):
     """A state whose averages are the true matrices."""
     state = start(sampler, known.posterior, 1)
     keep = Dense if dense else (lambda matrix: Diag(matrix.diagonal().copy()))
-    state.memory.noise, state.memory.curvature = keep(known.I1), keep(known.A)
+    state.memory.I1, state.memory.fisher = keep(known.I1), keep(known.A)
     state.memory.adapting = False
     return state
 
 
-# -- one step ----------------------------------------------------------------------------------------
+# -- one step ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "sampler",
-    [SGD(step_size=2e-4), ConstantSGD(), ConstantSGD("sqrt", correction="ou"), MomentumSGD(), IASG()],
+    [
+        SGD(step_size=2e-4),
+        ConstantSGD(),
+        ConstantSGD("sqrt", correction="ou"),
+        MomentumSGD(),
+        IASG(),
+    ],
     ids=repr,
 )
 @pytest.mark.parametrize("replace", [False, True])
@@ -45,8 +48,7 @@ def test_moments_of_one_step(gaussian, sampler, replace, seed):
         state.memory.adapting = False
     sampler.step(state, gaussian.posterior)
     drift = K @ gaussian.Lam @ (gaussian.mean - theta[0])
-    c = state.rows.noise_factor * (1 - 1 / gaussian.N if replace else 1)
-    covariance = K @ (c * gaussian.N * gaussian.I1) @ K.T
+    covariance = K @ noise_of(gaussian, state) @ K.T
     centred = state.theta - theta - drift
     assert np.abs(z_scores(centred, 0.0)).max() < 5
     assert np.abs(z_scores(np.einsum("ci,cj->cij", centred, centred), covariance)).max() < 5
@@ -61,7 +63,7 @@ def test_momentum_keeps_a_share_of_the_last_step(gaussian):
     np.testing.assert_allclose(state.theta - first, 0.75 * velocity + 1e-4 * state.gradient)
 
 
-# -- steps of the theory -----------------------------------------------------------------------------
+# -- steps of the theory ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("correction", ["discrete", "ou"])
@@ -82,7 +84,12 @@ def test_momentum_has_the_posterior_as_stationary_law_for_any_damping(gaussian, 
     state = known_state(sampler, gaussian, dense=True)
     K = sampler._operators(state, gaussian.posterior)[0].dense()
     M = state.rows.noise_factor * gaussian.N * gaussian.I1
-    assert theory.kl_gauss(theory.momentum_cov(gaussian.Lam, M, K, damping), np.linalg.inv(gaussian.Lam)) < 1e-10
+    assert (
+        theory.kl_gauss(
+            theory.momentum_cov(gaussian.Lam, M, K, damping), np.linalg.inv(gaussian.Lam)
+        )
+        < 1e-10
+    )
 
 
 def test_window_is_solved_for_a_variance_ratio_of_one():
@@ -100,19 +107,25 @@ def test_window_is_solved_for_a_variance_ratio_of_one():
 
 def test_step_size_multiplies_the_preconditioned_gradient(gaussian):
     for structure, scale in [("full", 0.5), ("diag", 0.5), ("scalar", None)]:
-        auto = known_state(ConstantSGD(structure, batch_size=20), gaussian, dense=structure == "full")
+        auto = known_state(
+            ConstantSGD(structure, batch_size=20), gaussian, dense=structure == "full"
+        )
         given = ConstantSGD(structure, step_size=1.0 if scale else 1e-4, batch_size=20)
         K = given._operators(auto, gaussian.posterior)[0].dense()
-        reference = ConstantSGD(structure, batch_size=20)._operators(auto, gaussian.posterior)[0].dense()
+        reference = (
+            ConstantSGD(structure, batch_size=20)._operators(auto, gaussian.posterior)[0].dense()
+        )
         np.testing.assert_allclose(K, scale * reference if scale else 1e-4 * np.eye(4))
 
 
-# -- annealed SGD ------------------------------------------------------------------------------------
+# -- annealed SGD -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("batch_size", [20, 200], ids=["minibatches", "all rows"])
 def test_sgd_goes_to_the_mode(gaussian, batch_size):
-    """Mean of the last points within a tenth of a posterior standard deviation; n = N is gradient descent."""
+    """Mean of the last points within a tenth of a posterior standard deviation; n = N is gradient
+    descent.
+    """
     sampler = SGD(batch_size=batch_size)
     state = start(sampler, gaussian.posterior, 8, theta=np.full((8, 4), 5.0))
     chain = run_chain(sampler, gaussian.posterior, state, n_draws=3000, burn_in=3000)
@@ -129,29 +142,35 @@ def test_sgd_takes_a_schedule(gaussian):
     np.testing.assert_allclose(state.theta, 1e-3 * state.gradient)
 
 
-# -- corners -----------------------------------------------------------------------------------------
+# -- corners ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sampler", [ConstantSGD(), ConstantSGD("diag"), MomentumSGD()], ids=repr)
 def test_a_direction_without_noise_goes_to_its_mode_and_is_reported(sampler):
-    """Under 2 (Lam + M)^-1 it would swing from side to side for ever; its variance is lost, and the fit says so."""
+    """Under 2 (Lam + M)^-1 it would swing from side to side for ever; its variance is lost, and the
+    fit says so.
+    """
     known = KnownGaussian(null=True, prior_precision=4.0)
     sampler.set_params(batch_size=20)
     state = start(sampler, known.posterior, 4, theta=np.full((4, 4), 3.0))
     chain = run_chain(sampler, known.posterior, state, n_draws=200, burn_in=400)
     np.testing.assert_allclose(chain.draws[:, 100:, -1], 0, atol=1e-6)
-    assert any("1 of 4 directions" in complaint for complaint in sampler.complaints(chain.state))
+    assert any(
+        "1 of 4 directions" in complaint for complaint in sampler.report(chain.state).complaints
+    )
     assert chain.draws[..., 0].std() > 0
 
 
 @pytest.mark.parametrize("sampler", [ConstantSGD(), MomentumSGD()], ids=repr)
 def test_all_rows_in_every_minibatch_leave_no_noise(sampler):
     X, y = logistic_data(300, 3)
-    posterior = Posterior(Softmax(3, 2), X, y, 1.0)
+    posterior = Posterior.of(Softmax(3, 2), X, y, 1.0)
     state = start(sampler, posterior, 4, theta=np.full((4, 4), 0.3))
     chain = run_chain(sampler, posterior, state, n_draws=100, burn_in=200)
     assert np.abs(posterior.full_gradient(chain.draws[:, -1])).max() < 1e-6  # the mode
-    assert any("4 of 4 directions" in complaint for complaint in sampler.complaints(chain.state))
+    assert any(
+        "4 of 4 directions" in complaint for complaint in sampler.report(chain.state).complaints
+    )
 
 
 def test_iasg_draws_are_averages_of_windows(gaussian):
@@ -170,33 +189,43 @@ def test_iasg_names_the_condition_number_where_a_scalar_step_cannot_serve():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 3)) * [1.0, 1.0, 30.0]
     y = X @ [1.0, 1.0, 0.1] + rng.standard_normal(2000)
-    posterior = Posterior(Linear(3, fit_intercept=False, noise_variance=1.0), X, y, 1.0)
+    posterior = Posterior.of(Linear(3, fit_intercept=False, noise_variance=1.0), X, y, 1.0)
     for structure, heard in [("scalar", True), ("full", False)]:
         sampler = IASG(structure=structure, batch_size=20)
-        state = run_chain(sampler, posterior, start(sampler, posterior, 2), n_draws=10, burn_in=400).state
-        found = sampler.complaints(state)
+        state = run_chain(
+            sampler, posterior, start(sampler, posterior, 2), n_draws=10, burn_in=400
+        ).state
+        found = sampler.report(state).complaints
         assert bool(found) == heard
         if heard:
-            cond = np.linalg.cond(X.T @ X + np.eye(3))
-            assert f"{cond:.0f}"[0] in found[0].split("curvature is ")[1]
+            named = float(re.search(r"condition number of the curvature is (\S+) ", found[0])[1])
+            assert named == pytest.approx(
+                np.linalg.cond(X.T @ X + np.eye(3)), rel=0.12
+            )  # 8,000 rows: 5 se
             assert not theory.iasg_feasible(2000, 20, np.linalg.eigvalsh(X.T @ X + np.eye(3)))
 
 
 def test_iasg_reports_the_sandwich():
-    """Noise four times what the model has it: averages spread four times as widely (MATH 3.6)."""
+    """Noise four times what the model has it: averages spread four times as widely."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 3))
     y = np.where(X[:, 0] > 0, 3.0, 0.1) * rng.standard_normal(2000)
-    posterior = Posterior(Linear(3, fit_intercept=False, noise_variance=1.0), X * [1, 1, 3], y, 1e-3)
+    posterior = Posterior.of(
+        Linear(3, fit_intercept=False, noise_variance=1.0), X * [1, 1, 3], y, 1e-3
+    )
     sampler = IASG(window=99, batch_size=20)
-    state = run_chain(sampler, posterior, start(sampler, posterior, 2), n_draws=10, burn_in=4000).state
-    mode = np.zeros((1, 3)) + np.linalg.solve(posterior.X.T @ posterior.X, posterior.X.T @ y)
-    Lam = posterior.X.T @ posterior.X + 1e-3 * np.eye(3)
+    state = run_chain(
+        sampler, posterior, start(sampler, posterior, 2), n_draws=10, burn_in=4000
+    ).state
+    mode = np.zeros((1, 3)) + np.linalg.solve(
+        posterior.data.X.T @ posterior.data.X, posterior.data.X.T @ y
+    )
+    Lam = posterior.data.X.T @ posterior.data.X + 1e-3 * np.eye(3)
     M = 99 * 2000 * posterior.score_covariance(mode)
-    ratios = np.linalg.eigvals(sampler.stationary_covariance(state, Lam, M) @ Lam).real
+    ratios = np.linalg.eigvals(sampler.law(state, posterior).covariance(Lam, M) @ Lam).real
     assert ratios.min() > 3
     np.testing.assert_allclose(state.memory.expected, (ratios.min(), ratios.max()), rtol=0.1)
-    assert f"from {state.memory.expected[0]:.2f}" in sampler.complaints(state)[0]
+    assert f"from {state.memory.expected[0]:.2f}" in sampler.report(state).complaints[0]
 
 
 @pytest.mark.parametrize(
@@ -214,8 +243,8 @@ def test_iasg_reports_the_sandwich():
         (MomentumSGD(damping="high"), ValueError, "damping must be a finite number"),
         (MomentumSGD(structure="sqrt"), ValueError, "structure must be one of"),
         (IASG(window=0), ValueError, "window must be at least 1"),
-        (IASG(window=2.5), TypeError, 'window must be "pass" or an integer'),
-        (IASG(window="epoch"), TypeError, 'window must be "pass" or an integer'),
+        (IASG(window=2.5), TypeError, 'window must be an integer or "pass"'),
+        (IASG(window="epoch"), TypeError, 'window must be an integer or "pass"'),
         (IASG(structure="diag"), ValueError, "structure must be one of"),
         (IASG(batch_size=1), ValueError, "batch_size must be at least 2"),
     ],
@@ -250,10 +279,11 @@ def test_the_continuous_time_step_needs_noise_everywhere():
     ids=repr,
 )
 def test_spectral_radius_crosses_one_where_theory_says(sampler, stable, unstable):
-    """Step times the largest eigenvalue below 2, or 2 (2 - damping) with momentum (MATH 3.5)."""
+    """Step times the largest eigenvalue below 2, or 2 (2 - damping) with momentum."""
     known = KnownGaussian()
     largest = np.linalg.eigvalsh(known.Lam).max()
     for factor, below in [(stable, True), (unstable, False)]:
         sampler.set_params(step_size=factor / largest, batch_size=50)
         state = start(sampler, known.posterior, 1)
-        assert (sampler.spectral_radius(state, known.posterior) < 1) == below
+        radius = sampler.law(state, known.posterior).spectral_radius(state, known.posterior)
+        assert (radius < 1) == below

@@ -1,14 +1,16 @@
 """scikit-learn's own suite, and life in pipelines and searches."""
 
+import re
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import differences, leaves
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -26,19 +28,35 @@ from skbayes_sg.samplers import SGFS, SGLD
 SHORT = {"n_chains": 2, "n_draws": 50, "burn_in": 50, "random_state": 0}
 
 
-ESTIMATORS = [
-    BayesianLogisticRegressionSGFS(),
-    BayesianLinearRegressionSGFS(),
-    BayesianMLPClassifier(),
-    DRBMClassifier(),
-]
+TINY = {"n_chains": 2, "n_draws": 10, "burn_in": 30, "thin": 1}
+SMALL = {"n_chains": 4, "n_draws": 25, "burn_in": 75, "thin": 1}
 
 
-@parametrize_with_checks(ESTIMATORS)
+@pytest.mark.filterwarnings("ignore")  # tiny and odd data: the verdict is expected
+@parametrize_with_checks(
+    [
+        BayesianLogisticRegressionSGFS(**SMALL),
+        BayesianLinearRegressionSGFS(**TINY),
+        BayesianMLPClassifier((10,), **TINY),
+        DRBMClassifier(10, **TINY),
+    ]
+)
 def test_estimator_checks(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # tiny and odd data: the verdict is expected
-        check(estimator)
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [
+        BayesianLogisticRegressionSGFS(),
+        BayesianLinearRegressionSGFS(),
+        BayesianMLPClassifier(),
+        DRBMClassifier(),
+    ]
+)
+def test_estimator_checks_at_defaults(estimator, check):
+    check(estimator)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +76,9 @@ def table():
 
 @pytest.fixture
 def pipeline():
-    columns = make_column_transformer((StandardScaler(), ["age", "income"]), (OneHotEncoder(), ["city", "job"]))
+    columns = make_column_transformer(
+        (StandardScaler(), ["age", "income"]), (OneHotEncoder(), ["city", "job"])
+    )
     return make_pipeline(columns, BayesianLogisticRegressionSGFS(SGFS(), **SHORT))
 
 
@@ -67,7 +87,13 @@ def test_grid_search_in_a_pipeline(table, pipeline):
     name = "bayesianlogisticregressionsgfs"
     grid = [
         {f"{name}__sampler__alpha": [0.0, 2.0], f"{name}__prior_precision": [0.1, 10.0]},
-        {f"{name}__sampler": ["sgld", SGLD(preconditioner="diag"), SGFS(alpha=3.0, structure="diag")]},
+        {
+            f"{name}__sampler": [
+                "sgld",
+                SGLD(preconditioner="diag"),
+                SGFS(alpha=3.0, structure="diag"),
+            ]
+        },
     ]
     search = GridSearchCV(pipeline, grid, cv=2, scoring="neg_log_loss", n_jobs=1).fit(*table)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
@@ -75,22 +101,34 @@ def test_grid_search_in_a_pipeline(table, pipeline):
     assert search.best_estimator_.score(*table) > 0.6
 
 
-def test_a_diverging_setting_scores_nan_in_a_search(table, pipeline):
-    grid = {"bayesianlogisticregressionsgfs__sampler": [SGLD(step_size=1e3), SGFS()]}
+def test_refused_and_diverging_settings_score_nan_in_a_search(table, pipeline):
+    """One is refused before any step, the other stopped on its way; the search goes on."""
+    grid = {
+        "bayesianlogisticregressionsgfs__sampler": [
+            SGLD(step_size=1e3),
+            SGLD(step_size=lambda t: 1e3),
+            SGFS(),
+        ]
+    }
     pipeline.set_params(bayesianlogisticregressionsgfs__prior_precision=10.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
         search = GridSearchCV(pipeline, grid, cv=2).fit(*table)
-    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [True, False]
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [True, True, False]
+    (failed,) = [str(w.message) for w in heard if w.category is FitFailedWarning]
+    assert re.search(r"ValueError: SGLD.* is unstable on these data: the spectral radius", failed)
+    assert re.search(r"FloatingPointError: SGLD.* diverged by step", failed)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_drop_in_for_logistic_regression(table, pipeline):
     """Full run: log loss of the posterior average is no worse than that of the point estimate."""
     X, y = table
-    pipeline[-1].set_params(n_chains=4, n_draws=300, burn_in="auto")
+    pipeline[-1].set_params(n_chains=4, n_draws=100, burn_in="auto")
     ours = cross_val_score(pipeline, X, y, cv=3, scoring="neg_log_loss").mean()
-    theirs = cross_val_score(make_pipeline(pipeline[0], LogisticRegression()), X, y, cv=3, scoring="neg_log_loss")
+    theirs = cross_val_score(
+        make_pipeline(pipeline[0], LogisticRegression()), X, y, cv=3, scoring="neg_log_loss"
+    )
     assert ours > theirs.mean() - 0.005
 
 
@@ -98,7 +136,12 @@ def test_a_drop_in_for_logistic_regression(table, pipeline):
 def test_inside_other_meta_estimators(table, pipeline):
     X, y = table
     calibrated = CalibratedClassifierCV(pipeline, cv=2).fit(X, y)
-    assert calibrated.predict_proba(X[:5]).shape == (5, 2)
+    proba = calibrated.predict_proba(X)
+    plain = pipeline.fit(X, y).predict_proba(X)
+    assert (
+        np.corrcoef(proba[:, 1], plain[:, 1])[0, 1] > 0.99
+    )  # a monotone map of two fits to halves
+    assert abs(proba[:, 0].mean() - np.mean(y == calibrated.classes_[0])) < 0.03
 
 
 def test_clone_and_nested_parameters():
@@ -108,11 +151,17 @@ def test_clone_and_nested_parameters():
     assert model.sampler is not clone(model).sampler
 
 
-def test_the_samplers_given_are_not_touched(table, pipeline):
-    X, y = table
-    sampler = pipeline[-1].sampler
-    with pytest.warns(ConvergenceWarning):
-        pipeline.set_params(bayesianlogisticregressionsgfs__n_draws=5).fit(X, y)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_sampler_given_is_not_touched_where_it_leaves_a_choice(table, pipeline):
+    sampler = SGFS(batch_size="auto", variance_reduction="control_variate")
+    given, before = sampler.get_params(), leaves(sampler)
+    pipeline.set_params(
+        bayesianlogisticregressionsgfs__sampler=sampler, bayesianlogisticregressionsgfs__n_draws=5
+    )
+    pipeline.fit(*table)
     assert pipeline[-1].sampler is sampler
-    assert pipeline[-1].sampler_ is not sampler
-    assert not hasattr(sampler, "memory")
+    assert sampler.get_params() == given
+    assert not differences(before, leaves(sampler))
+    assert given["alpha"] == given["batch_size"] == "auto"
+    assert isinstance(pipeline[-1].sampler_.alpha, float)
+    assert isinstance(pipeline[-1].sampler_.batch_size, int)

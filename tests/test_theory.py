@@ -24,14 +24,19 @@ def test_one_formula_is_exact_for_any_three_matrices(matrices):
 
 
 @pytest.mark.parametrize(
-    ("ratio", "kl", "digits"), [(0.01, 0.00015, 5), (0.05, 0.00401, 5), (0.2, 0.0806, 4), (0.5, 0.9206, 4)]
+    ("ratio", "kl", "digits"),
+    [(0.01, 0.00015, 5), (0.05, 0.00401, 5), (0.2, 0.0806, 4), (0.5, 0.9206, 4)],
 )
 def test_mandt_theorem_2_leaves_its_discretisation_error(ratio, kl, digits):
     Lam = spd(np.random.default_rng(1), 6, 20)
     M = Lam / ratio
-    assert theory.kl_stationary(Lam, M, 2 * np.linalg.inv(M)) == pytest.approx(kl, abs=0.5 * 10**-digits)
+    assert theory.kl_stationary(Lam, M, 2 * np.linalg.inv(M)) == pytest.approx(
+        kl, abs=0.5 * 10**-digits
+    )
     r = 1 / (1 - ratio)
-    assert theory.kl_stationary(Lam, M, 2 * np.linalg.inv(M)) == pytest.approx(3 * (r - 1 - np.log(r)))
+    assert theory.kl_stationary(Lam, M, 2 * np.linalg.inv(M)) == pytest.approx(
+        3 * (r - 1 - np.log(r))
+    )
     assert theory.kl_stationary(Lam, M, 2 * np.linalg.inv(M), discrete=False) < 1e-10
 
 
@@ -45,7 +50,7 @@ def test_an_unstable_recursion_is_reported_with_its_radius(matrices):
 
 @pytest.mark.parametrize(("alpha", "expected"), [(0, 20), (1, 41), (2, 104), (3, 209)])
 def test_iat_of_sgfs(alpha, expected):
-    """gamma (1 + alpha^2) - 1 at N/n = 20 with replacement (MATH 7.1)."""
+    """gamma (1 + alpha^2) - 1 at N/n = 20 with replacement."""
     Lam = spd(np.random.default_rng(2), 4, 10)
     M, gamma = 20 * Lam, 21
     W = alpha**2 * gamma * Lam
@@ -54,7 +59,7 @@ def test_iat_of_sgfs(alpha, expected):
 
 
 def test_the_prior_enters_the_preconditioner_once():
-    """Not at all (the paper) is biased and diverges under a strong prior, gamma times is biased (MATH E16)."""
+    """Not at all (the paper) is biased and diverges under a strong prior, gamma times is biased."""
     eig = np.geomspace(500, 15000, 6)
     fisher, M = np.diag(eig), np.diag(10 * eig)
 
@@ -74,7 +79,7 @@ def test_the_prior_enters_the_preconditioner_once():
 
 
 def test_constant_step_sgld_obeys_mandt_eq_34_as_corrected(matrices):
-    """(1/2)(Lam Sigma + Sigma Lam) = I + (eps/4) M in continuous time; eps = 2 step_size (E3)."""
+    """(1/2)(Lam Sigma + Sigma Lam) = I + (eps/4) M, eps = 2 step_size (math.md#e3)."""
     Lam, M, P = matrices
     eta = 1e-3
     W = 2 / eta * np.eye(5)
@@ -82,7 +87,9 @@ def test_constant_step_sgld_obeys_mandt_eq_34_as_corrected(matrices):
     np.testing.assert_allclose((Lam @ Sigma + Sigma @ Lam) / 2, np.eye(5) + eta / 2 * M, atol=1e-10)
     discrete = theory.sgld_cov(Lam, M, eta)
     F = np.eye(5) - eta * Lam
-    np.testing.assert_allclose(discrete, F @ discrete @ F + 2 * eta * np.eye(5) + eta**2 * M, atol=1e-10)
+    np.testing.assert_allclose(
+        discrete, F @ discrete @ F + 2 * eta * np.eye(5) + eta**2 * M, atol=1e-10
+    )
     tempered = theory.sgld_cov(Lam, 0 * M, 1e-7, temperature=3.0, P=P)
     np.testing.assert_allclose(tempered, 3 * np.linalg.inv(Lam), rtol=1e-4, atol=1e-5)
 
@@ -96,7 +103,7 @@ def test_noise_cov_and_kl():
     assert theory.kl_gauss(2 * S, S) == pytest.approx(1 - np.log(2))
 
 
-# -- preconditioners ---------------------------------------------------------------------------------
+# -- preconditioners --------------------------------------------------------------------------
 
 
 def test_optimal_preconditioners_are_those_of_the_papers(matrices):
@@ -105,18 +112,24 @@ def test_optimal_preconditioners_are_those_of_the_papers(matrices):
     np.testing.assert_allclose(theory.optimal_preconditioner(Lam, M, "full"), 2 * np.linalg.inv(P))
     np.testing.assert_allclose(theory.optimal_preconditioner(Lam, M, "diag"), 2 / P.diagonal())
     assert theory.optimal_preconditioner(Lam, M, "scalar") == pytest.approx(10 / np.trace(P))
-    np.testing.assert_allclose(theory.optimal_preconditioner(Lam, M, "ou-full"), 2 * np.linalg.inv(M))
+    np.testing.assert_allclose(
+        theory.optimal_preconditioner(Lam, M, "ou-full"), 2 * np.linalg.inv(M)
+    )
     np.testing.assert_allclose(theory.optimal_preconditioner(Lam, M, "ou-diag"), 2 / M.diagonal())
     assert theory.optimal_preconditioner(Lam, M, "ou-scalar") == pytest.approx(10 / np.trace(M))
     G = np.sqrt(M.diagonal())
-    np.testing.assert_allclose(theory.optimal_preconditioner(Lam, M, "ou-sqrt"), 10 / np.trace(M / G) / G)
+    np.testing.assert_allclose(
+        theory.optimal_preconditioner(Lam, M, "ou-sqrt"), 10 / np.trace(M / G) / G
+    )
     with pytest.raises(ValueError, match='kind must be "full"'):
         theory.optimal_preconditioner(Lam, M, "best")
 
 
 def test_mandt_theorem_1_is_the_best_scalar_in_continuous_time(matrices):
     Lam, M, _ = matrices
-    best = minimize_scalar(lambda s: theory.kl_stationary(Lam, M, np.exp(s), discrete=False), bounds=(-9, 0)).fun
+    best = minimize_scalar(
+        lambda s: theory.kl_stationary(Lam, M, np.exp(s), discrete=False), bounds=(-9, 0)
+    ).fun
     K = theory.optimal_preconditioner(Lam, M, "ou-scalar")
     assert theory.kl_stationary(Lam, M, K, discrete=False) == pytest.approx(best, abs=1e-4)
 
@@ -124,45 +137,55 @@ def test_mandt_theorem_1_is_the_best_scalar_in_continuous_time(matrices):
 def test_mandt_appendix_e_is_the_best_scale_of_its_preconditioner(matrices):
     Lam, M, _ = matrices
     G = np.sqrt(M.diagonal())
-    best = minimize_scalar(lambda s: theory.kl_stationary(Lam, M, np.exp(s) / G, discrete=False), bounds=(-9, 3)).fun
+    best = minimize_scalar(
+        lambda s: theory.kl_stationary(Lam, M, np.exp(s) / G, discrete=False), bounds=(-9, 3)
+    ).fun
     K = theory.optimal_preconditioner(Lam, M, "ou-sqrt")
     assert theory.kl_stationary(Lam, M, K, discrete=False) == pytest.approx(best, abs=1e-4)
 
 
 def test_mandt_corollary_1_is_not_the_best_diagonal(matrices):
-    """Erratum E2: a search finds a better one."""
+    """Erratum math.md#e2: a search finds a better one."""
     Lam, M, _ = matrices
     K = theory.optimal_preconditioner(Lam, M, "ou-diag")
-    found = minimize(lambda s: theory.kl_stationary(Lam, M, np.exp(s), discrete=False), np.log(K), method="BFGS").fun
+    found = minimize(
+        lambda s: theory.kl_stationary(Lam, M, np.exp(s), discrete=False), np.log(K), method="BFGS"
+    ).fun
     assert found < theory.kl_stationary(Lam, M, K, discrete=False) - 0.01
 
 
 def test_scalar_steps_at_large_minibatches():
-    """S/N = .3, condition 30: Theorem 1, 2 D / Tr(M + Lam) and the optimum (MATH 7.1)."""
+    """S/N = .3, condition 30: Theorem 1, 2 D / Tr(M + Lam) and the optimum."""
     Lam = np.diag(np.geomspace(1, 30, 6))
     M = Lam / 0.3
     for kind, kl in [("ou-scalar", 14.98), ("scalar", 3.94)]:
         K = theory.optimal_preconditioner(Lam, M, kind)
         assert theory.kl_stationary(Lam, M, K) == pytest.approx(kl, abs=0.005)
-    best = minimize_scalar(lambda s: theory.kl_stationary(Lam, M, np.exp(s)), bounds=(-6, np.log(2 / 30) - 1e-9)).fun
+    best = minimize_scalar(
+        lambda s: theory.kl_stationary(Lam, M, np.exp(s)), bounds=(-6, np.log(2 / 30) - 1e-9)
+    ).fun
     assert best == pytest.approx(2.59, abs=0.005)
 
 
 def test_theorem_2_may_be_unstable_and_says_so():
-    """A != C at S/N >= .2 (MATH 7.1)."""
+    """A != C at S/N >= .2."""
     rng = np.random.default_rng(5)
     Lam, M = spd(rng, 5, 50), spd(rng, 5, 30) / 0.2
     with pytest.raises(ValueError, match="unstable"):
         theory.kl_stationary(Lam, M, theory.optimal_preconditioner(Lam, M, "ou-full"))
 
 
-# -- momentum ----------------------------------------------------------------------------------------
+# -- momentum ---------------------------------------------------------------------------------
 
 
 def test_momentum_in_one_dimension():
     lam, m, h, mu = 2.0, 3.0, 0.3, 0.2
-    assert theory.momentum_cov(np.array([[lam]]), np.array([[m]]), h, mu)[0, 0] == pytest.approx(1.35, abs=1e-12)
-    continuous = theory.momentum_cov(np.array([[lam]]), np.array([[m]]), h, mu, discrete=False)[0, 0]
+    assert theory.momentum_cov(np.array([[lam]]), np.array([[m]]), h, mu)[0, 0] == pytest.approx(
+        1.35, abs=1e-12
+    )
+    continuous = theory.momentum_cov(np.array([[lam]]), np.array([[m]]), h, mu, discrete=False)[
+        0, 0
+    ]
     assert continuous == pytest.approx(h * m / (2 * mu * lam))
     stable, unstable = (np.array([[2 * (2 - mu) / h * factor]]) for factor in (0.99, 1.01))
     assert theory.momentum_radius(stable, h, mu) < 1 <= theory.momentum_radius(unstable, h, mu)
@@ -171,7 +194,9 @@ def test_momentum_in_one_dimension():
 
 
 def test_mandt_eq_31_lacks_a_commutator(matrices):
-    """Erratum E7: exact once (h / (2 mu^2)) [Lam, [Sigma, Lam]] stands on its right side, and wrong without it."""
+    """Exact once (h / (2 mu^2)) [Lam, [Sigma, Lam]] stands on its right side, wrong without it
+    (math.md#e7).
+    """
     Lam, M, _ = matrices
     h, mu = 0.3 * 0.2 / 50, 0.2
     Sigma = theory.momentum_cov(Lam, M, h, mu, discrete=False)
@@ -189,7 +214,9 @@ def test_mandt_eq_31_lacks_a_commutator(matrices):
 def test_momentum_of_one_is_no_momentum(matrices):
     Lam, M, _ = matrices
     K = 0.3 * theory.optimal_preconditioner(Lam, M, "diag")
-    np.testing.assert_allclose(theory.momentum_cov(Lam, M, K, 1.0), theory.stationary_cov(Lam, M, K), atol=1e-12)
+    np.testing.assert_allclose(
+        theory.momentum_cov(Lam, M, K, 1.0), theory.stationary_cov(Lam, M, K), atol=1e-12
+    )
 
 
 def test_a_preconditioner_that_is_exact_with_momentum(matrices):
@@ -199,10 +226,12 @@ def test_a_preconditioner_that_is_exact_with_momentum(matrices):
         assert theory.kl_gauss(theory.momentum_cov(Lam, M, K, mu), np.linalg.inv(Lam)) < 1e-10
 
 
-# -- averages ----------------------------------------------------------------------------------------
+# -- averages ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("x", "ou", "discrete"), [(5, 0.80135, 0.80140), (10, 0.9, 0.90005), (20, 0.95, 0.95005)])
+@pytest.mark.parametrize(
+    ("x", "ou", "discrete"), [(5, 0.80135, 0.80140), (10, 0.9, 0.90005), (20, 0.95, 0.95005)]
+)
 def test_averaged_variance_of_one_pass(x, ou, discrete):
     """A = C, 10,000 iterates: 1 + (e^-x - 1) / x (Mandt et al. Eq. 45, 46)."""
     T, lam = 10_000, np.eye(1)
@@ -223,7 +252,9 @@ def test_averaged_covariance_is_the_sum_it_closes(matrices):
             total = total + lagged + lagged.T
         np.testing.assert_allclose(theory.iasg_cov(Lam, M, K, T), total / T**2, atol=1e-10)
     sandwich = np.linalg.solve(Lam, np.linalg.solve(Lam, M).T)
-    np.testing.assert_allclose(1e5 * theory.iasg_cov(Lam, M, 0.01, 10**5), sandwich, rtol=0.01, atol=1e-3)
+    np.testing.assert_allclose(
+        1e5 * theory.iasg_cov(Lam, M, 0.01, 10**5), sandwich, rtol=0.01, atol=1e-3
+    )
     with pytest.raises(ValueError, match="T must be at least 1"):
         theory.iasg_cov(Lam, M, K, 0)
 
@@ -235,7 +266,7 @@ def test_averaging_error_and_feasibility():
     assert not theory.iasg_feasible(10_000, 10, [1.0, 300.0])
 
 
-# -- autocovariance ----------------------------------------------------------------------------------
+# -- autocovariance ---------------------------------------------------------------------------
 
 
 def test_autocovariance_and_time_in_both_clocks(matrices):
@@ -244,20 +275,22 @@ def test_autocovariance_and_time_in_both_clocks(matrices):
     K = 0.02
     for discrete, lags in [(True, np.arange(1, 4000)), (False, np.arange(0, 400, 0.05))]:
         Sigma = theory.stationary_cov(Lam, M, K, discrete)
-        each = np.array([theory.ou_autocov(Lam, K, Sigma, lag, discrete).diagonal() for lag in lags])
+        each = np.array(
+            [theory.ou_autocov(Lam, K, Sigma, lag, discrete).diagonal() for lag in lags]
+        )
         rho = each / Sigma.diagonal()
         total = 1 + 2 * rho.sum(axis=0) if discrete else 2 * np.trapezoid(rho, lags, axis=0)
         np.testing.assert_allclose(theory.iat(Lam, K, Sigma, discrete), total, rtol=1e-3)
 
 
-# -- linear regression -------------------------------------------------------------------------------
+# -- linear regression ------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def least_squares():
-    """N = 1000, D = 5, the model right, prior precision 1 (MATH 7.2).
+    """N = 1000, D = 5, the model right, prior precision 1.
 
-    MATH does not give its data; these have its figures. Other draws scatter, by a tenth at n/N = .5.
+    The data were found for these figures. Other draws scatter, by a tenth at n/N = .5.
     """
     rng = np.random.default_rng(3)
     X = rng.standard_normal((1000, 5))
@@ -267,9 +300,11 @@ def least_squares():
     return X, y, Lam, np.cov(scores.T)
 
 
-@pytest.mark.parametrize(("share", "ratio"), [(0.05, 1.059), (0.1, 1.118), (0.2, 1.257), (0.5, 2.017)])
+@pytest.mark.parametrize(
+    ("share", "ratio"), [(0.05, 1.059), (0.1, 1.118), (0.2, 1.257), (0.5, 2.017)]
+)
 def test_theorem_2_on_real_minibatches(least_squares, share, ratio):
-    """2 M^-1 with replacement (MATH 7.2)."""
+    """2 M^-1 with replacement."""
     X, y, Lam, I1 = least_squares
     n = int(1000 * share)
     K = theory.optimal_preconditioner(Lam, theory.noise_cov(I1, 1000, n, replace=True), "ou-full")
@@ -280,15 +315,19 @@ def test_theorem_2_on_real_minibatches(least_squares, share, ratio):
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.2, 0.5])
 @pytest.mark.parametrize("replace", [True, False])
 def test_the_posterior_mean_of_the_noise_makes_it_exact(least_squares, share, replace):
-    """2 (Lam + Mbar + W)^-1 with Mbar the mean noise over the posterior, for every n and W (MATH 2)."""
+    """2 (Lam + Mbar + W)^-1 with Mbar the mean noise over the posterior, for every n and W."""
     X, y, Lam, _ = least_squares
     n = int(1000 * share)
     _, M = theory.lsq_noise(X, y, lambda Lam, M: np.linalg.inv(Lam), n, replace)
     for W in (0 * Lam, 4 * Lam):
         K = 2 * np.linalg.inv(Lam + M + W)
-        assert np.trace(Lam @ theory.lsq_cov(X, y, K, n, replace, injected=W)) / 5 == pytest.approx(1.0, abs=1e-10)
+        assert np.trace(Lam @ theory.lsq_cov(X, y, K, n, replace, injected=W)) / 5 == pytest.approx(
+            1.0, abs=1e-10
+        )
         if not replace:  # the factor of the other row scheme: 1 - n/N of the variance, or so
-            wrong = 2 * np.linalg.inv(Lam + theory.lsq_noise(X, y, lambda L, M: np.linalg.inv(L), n, True)[1])
+            wrong = 2 * np.linalg.inv(
+                Lam + theory.lsq_noise(X, y, lambda L, M: np.linalg.inv(L), n, True)[1]
+            )
             if W.max() == 0:
                 found = np.trace(Lam @ theory.lsq_cov(X, y, wrong, n, False)) / 5
                 assert found == pytest.approx(1 - share, abs=0.015)

@@ -1,6 +1,5 @@
 """scikit-learn estimators."""
 
-from skbayes_sg.estimators.display import PriorPrecisionDisplay
 from skbayes_sg.estimators.drbm import DRBMClassifier
 from skbayes_sg.estimators.linear import BayesianLinearRegressionSGFS
 from skbayes_sg.estimators.logistic import BayesianLogisticRegressionSGFS
@@ -12,6 +11,5 @@ __all__ = [
     "BayesianLogisticRegressionSGFS",
     "BayesianMLPClassifier",
     "DRBMClassifier",
-    "PriorPrecisionDisplay",
     "hyperparameter_path",
 ]

@@ -1,51 +1,33 @@
-"""What all estimators share: parameters, start, sampling, verdict."""
+"""The base of all estimators: from constructor parameters to fitted attributes.
+
+`fit` and `partial_fit` of the subclasses validate the data and make a posterior. `_run_chains` and
+`_follow_stream` prepare, sample, write the fitted attributes and warn.
+"""
 
 from __future__ import annotations
 
-import copy
-import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
-from skbayes_sg import diagnostics
-from skbayes_sg.chains import Chain, run_chains, start_chains
-from skbayes_sg.control_variates import AnchoredPosterior
-from skbayes_sg.empirical_bayes import Learned, VariationalEM, fit_prior
-from skbayes_sg.estimators.checks import columns_without_numbers, require_integer
-from skbayes_sg.linalg import Diag
-from skbayes_sg.mode import Mode, posterior_mean
-from skbayes_sg.pilots import choose_alpha, raise_alpha
+from skbayes_sg import verdict
+from skbayes_sg.chains import Chain, rows_touched
+from skbayes_sg.checks import require_integer
+from skbayes_sg.empirical_bayes import VariationalEM
+from skbayes_sg.estimators.calls import warn
+from skbayes_sg.learned_prior import Learned
+from skbayes_sg.plan import Plan, Request, Run, Signature, first_choice, prepare
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGLD, ConstantSGD, MomentumSGD, Sampler, State
-from skbayes_sg.samplers.base import NoGainError
-
-SAMPLERS: dict[str, type[Sampler]] = {
-    "sgfs": SGFS,
-    "sgld": SGLD,
-    "sgd": SGD,
-    "constant_sgd": ConstantSGD,
-    "momentum_sgd": MomentumSGD,
-    "iasg": IASG,
-    "hmc": HMC,
-}
-
-R_HAT_LIMIT = 1.05
-_ROUNDS = 4
-_THROWN = 2.0  # Stein ratio of chains that left the Gaussian regime
-_FAR_FROM_ANCHOR = 0.1  # in squared posterior standard deviations per parameter
-ESS_LIMIT = 100  # a standard deviation from 100 draws is good to 7 %
-STEIN_LIMIT = 0.1
+from skbayes_sg.samplers import SAMPLERS, Sampler
+from skbayes_sg.stream import Stream
 
 
 class BayesianEstimator(BaseEstimator):
-    """Samples a posterior. Subclasses bind model and data and read their parameters off the draws."""
+    """An estimator that samples a posterior; a `Plan` of the family says how its chains run."""
 
     # constructor parameters that subclasses set
     sampler: Any
@@ -61,48 +43,75 @@ class BayesianEstimator(BaseEstimator):
     _may_be_auto: tuple[str, ...] = ("burn_in", "thin")
     _draw_dtype: type = np.float64
 
-    # set by fit
-    states_: list[State]
+    # set by `_keep` and `_follow_stream`
+    model_: Any
     sampler_: Sampler
     sampler_reason_: str
-    model_: Any
-    prior_precision_path_: NDArray
-    prior_precision_blocks_: list[str]
-    _anchor: Mode | None
     draws_: NDArray
     draw_weights_: NDArray
     diagnostics_: dict[str, float]
-    _learned: Learned | None = None
+    n_rows_seen_: int
+    _run: Run | None = None
+    _stream: Stream | None = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    # -- data ---------------------------------------------------------------------------------------
+    # -- methods of a family of estimators ----------------------------------------------------
+
+    def _plan(self) -> Plan:
+        raise NotImplementedError
+
+    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+        """The posterior under data of the fitted shape."""
+        raise NotImplementedError
+
+    def _stream_sampler(self) -> Sampler:
+        """The sampler of a stream if the default one needs rows that it can draw again."""
+        raise NotImplementedError
+
+    def _agreement(self, posterior: Posterior) -> dict[str, float]:
+        """How far the chains agree; by default `verdict.of_draws` of all draws."""
+        return verdict.of_draws(self.draws_)
+
+    def _notices(self, posterior: Posterior) -> list[str]:
+        """Warnings about the data, before the chains run."""
+        return []
+
+    def _read_off(self, posterior: Posterior) -> None:
+        """Set the attributes that are computed from the draws."""
+        raise NotImplementedError
+
+    def _draws_to_keep(self, dim: int) -> int:
+        """Number of draws per chain."""
+        return int(self.n_draws)
+
+    # -- data ---------------------------------------------------------------------------------
 
     def _validate_data(self, X, y="no_validation", reset: bool = True, **more):
-        """X as float32 or float64, dense in C order or CSR, without a copy where it is that already (and y).
+        """X as float32 or float64, dense in C order or CSR, and y; copied only where necessary.
 
-        C order because rows are gathered; data frames come in Fortran order.
+        Rows are gathered, so C order is faster. Data frames come in Fortran order.
         """
         kinds = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
         try:
             return validate_data(self, X, y, reset=reset, **kinds, **more)
         except (ValueError, TypeError) as error:
-            columns = columns_without_numbers(X)
+            columns = _columns_without_numbers(X)
             if columns:
                 raise ValueError(
-                    f"X holds text or dates in column(s) {', '.join(map(repr, columns))}; encode them first, "
-                    "for example with OneHotEncoder in a ColumnTransformer"
+                    f"X holds text or dates in column(s) {', '.join(map(repr, columns))}; encode "
+                    "them first, for example with OneHotEncoder in a ColumnTransformer"
                 ) from error
             raise
 
     def _check_predict(self, X):
-        check_is_fitted(self)
+        check_is_fitted(self, "draws_")
         return self._validate_data(X, reset=False)
 
-    # -- parameters ---------------------------------------------------------------------------------
+    # -- parameters ---------------------------------------------------------------------------
 
     def _validate_run_length(self) -> None:
         for name, least in {"n_chains": 1, "n_draws": 4, "burn_in": 0, "thin": 1}.items():
@@ -110,104 +119,21 @@ class BayesianEstimator(BaseEstimator):
             if not (may_be_auto and isinstance(value, str) and value == "auto"):
                 require_integer(name, value, least, ' or "auto"' if may_be_auto else "")
 
-    def _resolve_sampler(self, posterior: Posterior) -> Sampler:
-        """The sampler to use: a clone of the given one, one by name, or the best default."""
-        if self.sampler is None:
-            return self._default_sampler(posterior)
-        if isinstance(self.sampler, str):
-            if self.sampler not in SAMPLERS:
-                raise ValueError(f"sampler must be one of {sorted(SAMPLERS)} or an instance, got {self.sampler!r}")
-            return SAMPLERS[self.sampler]()
-        if not isinstance(self.sampler, Sampler):
+    def _asked_sampler(self) -> Sampler | None:
+        """The sampler that the user gave, by name or as an instance; None for the best default."""
+        asked = self.sampler
+        if isinstance(asked, str):
+            if asked not in SAMPLERS:
+                raise ValueError(
+                    f"sampler must be one of {sorted(SAMPLERS)} or an instance, got {asked!r}"
+                )
+            return SAMPLERS[asked]()
+        if asked is not None and not isinstance(asked, Sampler):
             raise TypeError(
-                f"sampler must be a Sampler instance, a name out of {sorted(SAMPLERS)} or None, got {self.sampler!r}"
+                f"sampler must be a Sampler instance, a name out of {sorted(SAMPLERS)} or None, "
+                f"got {asked!r}"
             )
-        return clone(self.sampler)
-
-    def _default_sampler(self, posterior: Posterior) -> Sampler:
-        raise NotImplementedError
-
-    def _seed(self) -> np.random.SeedSequence:
-        """128 bits from `random_state`: an int, None, a RandomState, or a Generator."""
-        if isinstance(self.random_state, np.random.Generator):
-            return np.random.SeedSequence(self.random_state.integers(2**32, size=4, dtype=np.uint32).tolist())
-        bits = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
-        return np.random.SeedSequence(bits.tolist())
-
-    # -- sampling -----------------------------------------------------------------------------------
-
-    def _start(self, posterior: Posterior, rng: np.random.Generator) -> Mode:
-        raise NotImplementedError
-
-    def _sample(self, posterior: Posterior) -> None:
-        """Run the chains and set every fitted attribute that does not depend on the model."""
-        asked = self._resolve_sampler(posterior)
-        asked.validate(posterior)
-        about = self._fingerprint(posterior) if self.warm_start else None
-        resume = about is not None and self._same(asked, about)
-        if resume:
-            sampler, states, burn_in, start_passes = self.sampler_, self.states_, 0, 0.0
-            posterior = self._under(sampler, self._with_learned_prior(posterior))
-        else:
-            with threadpool_limits(1, "blas"):  # passes over blocks: two threads take three times as long as one
-                sampler, posterior, states, start_passes = self._begin(asked, posterior)
-            burn_in = self._burn_in_of(sampler, states[0])
-            for state in states:
-                if burn_in == 0 and state.t > 0:  # it comes from pilots, or from learning the prior
-                    sampler.freeze(state, posterior)
-        touched_before = sum(sampler.rows_touched(state) for state in states)
-        thin = self._thin_of(sampler, states[0])
-        n_draws = self._draws_to_keep(posterior.dim)
-        length = {"n_draws": n_draws, "burn_in": burn_in, "thin": thin}
-        chains = run_chains(sampler, posterior, states, **length, n_jobs=self.n_jobs, dtype=self._draw_dtype)
-        self._about, self._asked, self._asked_em = about, asked, repr(self._em())
-        self.sampler_ = sampler
-        self.states_ = [chain.state for chain in chains]
-        self.draws_ = np.concatenate([chain.draws for chain in chains])
-        if not chains[0].weights.any():
-            raise ValueError("no draw falls into the part of a cycle that counts; raise n_draws, or change thin")
-        self.draw_weights_ = chains[0].weights / chains[0].weights.sum()
-        self.n_iter_ = self.states_[0].t
-        passes = (sum(sampler.rows_touched(state) for state in self.states_) - touched_before) / posterior.n_rows
-        self.n_passes_ = start_passes + passes
-        kept = n_draws * thin / (n_draws * thin + burn_in)
-        self._judge(posterior, chains, kept_passes=kept * passes)
-
-    def _begin(self, asked: Sampler, posterior: Posterior) -> tuple[Sampler, Posterior, list[State], float]:
-        """Chains ready to burn in, under the prior that is given or learned here."""
-        em, seed = self._em(), self._seed()
-        self._learned = None
-        for name in ("prior_precision_path_", "prior_precision_blocks_"):
-            self.__dict__.pop(name, None)
-        blocks = {} if em is None else self.model_.prior_blocks(em.per)
-        sampler, bound, states, passes = self._new_states(asked, posterior, seed)
-        if em is None:
-            return sampler, bound, states, passes
-        paths = []
-        for _ in range(_ROUNDS):  # one, unless an anchor was far from where the precision led
-            length = {"burn_in": self._burn_in_of(sampler, states[0]), "thin": self._thin_of(sampler, states[0])}
-            learned = fit_prior(em, sampler, bound, states, blocks, **length, n_jobs=self.n_jobs)
-            passes += self._pilot_passes(sampler, posterior, learned.states)
-            passes -= self._pilot_passes(sampler, posterior, states)
-            if self._anchor is not None and self.sampler is None and not learned.stein.max() < _THROWN:
-                asked = self._plain_sampler(posterior, heavy=True)
-                sampler, bound, states, more = self._new_states(asked, posterior, seed)
-                passes += more
-                self.sampler_reason_ = "control variates threw the chains while the prior was learned"
-                continue
-            self._learned = learned
-            paths.append(learned.path)
-            posterior = self._with_learned_prior(posterior)
-            if self._anchor is None:
-                bound, states = posterior, learned.states
-                break
-            anchor = self._anchor
-            sampler, bound, states, more = self._new_states(asked, posterior, seed)
-            passes += more
-            if self._anchor is None or _distance(anchor, self._anchor) < _FAR_FROM_ANCHOR:
-                break
-        self.prior_precision_path_, self.prior_precision_blocks_ = np.concatenate(paths), list(blocks)
-        return sampler, bound, states, passes
+        return asked
 
     def _em(self) -> VariationalEM | None:
         """How the prior precision is to be learned; None if it is given."""
@@ -218,185 +144,156 @@ class BayesianEstimator(BaseEstimator):
         self.prior_precision.validate()
         return self.prior_precision
 
-    def _with_learned_prior(self, posterior: Posterior) -> Posterior:
-        return posterior if self._learned is None else posterior.with_prior(self._learned.precision)
+    def _seed(self) -> np.random.SeedSequence:
+        """128 bits from `random_state`: an int, None, a RandomState, or a Generator."""
+        if isinstance(self.random_state, np.random.Generator):
+            bits = self.random_state.integers(2**32, size=4, dtype=np.uint32)
+        else:
+            bits = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
+        return np.random.SeedSequence(bits.tolist())
 
-    def _burn_in_of(self, sampler: Sampler, state: State) -> int:
-        return sampler.auto_burn_in(state) if self.burn_in == "auto" else int(self.burn_in)
-
-    def _thin_of(self, sampler: Sampler, state: State) -> int:
-        return sampler.auto_thin(state) if self.thin == "auto" else int(self.thin)
-
-    def _draws_to_keep(self, dim: int) -> int:
-        """Per chain."""
-        return int(self.n_draws)
-
-    def _fingerprint(self, posterior: Posterior) -> NDArray:
-        """The gradient of the log posterior at a random point: one pass over the data.
-
-        It changes with every row, label, weight and prior precision.
-        """
-        somewhere = np.random.default_rng(0).standard_normal((1, posterior.dim))
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.append(posterior.full_gradient(somewhere), posterior.n_rows)
-
-    def _same(self, sampler: Sampler, about: NDArray) -> bool:
-        """Whether a warm start can go on as if the last fit had never stopped."""
-        before = getattr(self, "_about", None)
-        return (
-            before is not None
-            and before.shape == about.shape
-            and np.allclose(about, before, rtol=1e-9, atol=0.0)
-            and self._asked_em == repr(self._em())
-            and sum(len(state.theta) for state in self.states_) == self.n_chains
-            and same_parameters(sampler, self._asked)
+    def _request(self, dim: int) -> Request:
+        """The request for a run; its seed is drawn from `random_state`."""
+        return Request(
+            self._asked_sampler(),
+            self._em(),
+            self.n_chains,
+            self.burn_in,
+            self.thin,
+            self._seed(),
+            self._last_positions(dim),
+            self.n_jobs,
         )
 
-    def _new_states(
-        self, asked: Sampler, posterior: Posterior, seed: np.random.SeedSequence
-    ) -> tuple[Sampler, Posterior, list[State], float]:
-        """Settled sampler, its posterior, and chains, over-dispersed around the mode or where the last fit stopped."""
-        start_seed, chain_seed = seed.spawn(2)
-        rng = np.random.default_rng(start_seed)
-        mode = self._start(posterior, rng)
-        spread = mode.curvature.inverse().cholesky()
-        # without correlations twice as wide is far out, where matrices are not those that the chain will need
-        factor = 1.0 if isinstance(mode.curvature, Diag) else 2.0
-        theta = mode.theta + factor * spread.matvec(rng.standard_normal((self.n_chains, posterior.dim)))
-        theta = self._last_positions(posterior.dim, theta)
-        sampler, posterior = self._settled(asked, posterior, mode)
-        states = self._chains(sampler, asked, posterior, theta, chain_seed)
-        refuse_unstable(sampler, posterior, states[0])
-        passes = mode.passes if self._anchor is None else self._anchor.passes + 1
-        return sampler, posterior, states, passes + self._pilot_passes(sampler, posterior, states)
+    def _last_positions(self, dim: int) -> NDArray | None:
+        """Points of the chains of the last fit, (n_chains, D), if a warm start can go on there."""
+        if not self.warm_start or self._run is None:
+            return None
+        last = np.concatenate([state.theta for state in self._run.states])
+        return last if last.shape == (self.n_chains, dim) else None
 
-    def _chains(
-        self, sampler: Sampler, asked: Sampler, posterior: Posterior, theta: NDArray, seed: np.random.SeedSequence
-    ) -> list[State]:
-        """Chains at theta; where alpha is open and correlations are dropped, at the end of the pilots that set it.
+    # -- fit ----------------------------------------------------------------------------------
 
-        With the default for many parameters, alpha is raised until the step is stable.
-        """
-        if not (isinstance(asked, SGFS) and isinstance(asked.alpha, str) and asked.structure != "full"):
-            states = start_chains(sampler, posterior, theta, seed)
-            if self.sampler is None and isinstance(sampler, SGFS) and sampler.structure == "kron":
-                alpha = raise_alpha(sampler, posterior, states)
-                self.sampler_reason_ += f"; alpha={alpha:g} is stable"
-            return states
-        sampler.alpha, ratio, states = choose_alpha(sampler, posterior, theta, seed, self.n_jobs)
-        self.sampler_reason_ += f"; alpha={sampler.alpha:g} by the Stein ratio of short runs, {ratio:.2f}"
-        return states
+    def _run_chains(self, posterior: Posterior, **facts: Any) -> None:
+        """Prepare, sample, keep, judge and warn; `facts` are fitted attributes of the subclass."""
+        warn(self._notices(posterior))
+        n_draws = self._draws_to_keep(posterior.dim)
+        run, target = self._prepared(posterior)
+        chains = run.sample(target, n_draws, self.n_jobs, self._draw_dtype)
+        warn(self._keep(run, chains, run.under(posterior), facts))
 
-    @staticmethod
-    def _pilot_passes(sampler: Sampler, posterior: Posterior, states: list[State]) -> float:
-        """What new chains have read before they burn in."""
-        return sum(sampler.rows_touched(state) for state in states) / posterior.n_rows
+    def _prepared(self, posterior: Posterior) -> tuple[Run, Posterior]:
+        """The last run if a warm start can go on as if it had never stopped; else a new run."""
+        request, plan = self._request(posterior.dim), self._plan()
+        choice = first_choice(request, posterior, plan)
+        if not self.warm_start:
+            return prepare(request, choice, posterior, plan)
+        signature, last = Signature.of(request, choice, posterior), self._run
+        if last is not None and last.signature is not None and signature.matches(last.signature):
+            return last.resumed(request), last.target(posterior)
+        run, target = prepare(request, choice, posterior, plan)
+        return run.signed(signature), target
 
-    def _last_positions(self, dim: int, otherwise: NDArray) -> NDArray:
-        """Where the chains of the last fit are, if a warm start can go on there."""
-        states = getattr(self, "states_", [])
-        if self.warm_start and states and states[0].theta.shape[1] == dim:
-            last = np.concatenate([state.theta for state in states])
-            return last if len(last) == self.n_chains else otherwise
-        return otherwise
-
-    def _last_mean(self, otherwise: NDArray) -> NDArray:
-        """The mean of these positions (1, D), from where the mode is not far; else the given point."""
-        last = self._last_positions(otherwise.shape[1], otherwise)
-        return otherwise if last is otherwise else last.mean(axis=0, keepdims=True)
-
-    def _settled(self, asked: Sampler, posterior: Posterior, mode: Mode) -> tuple[Sampler, Posterior]:
-        """The sampler with nothing left open, and the posterior that estimates gradients in the way it asks for."""
-        sampler = clone(asked)
-        self._anchor = self._anchor_near(posterior, mode) if asked.variance_reduction else None
-        try:
-            anchored = self._under(sampler, posterior)
-            sampler.settle(anchored)
-            self.sampler_reason_ = self._reason(sampler, posterior)
-            return sampler, anchored
-        except NoGainError as no_gain:
-            if self.sampler is not None:
-                raise
-            plain = self._plain_sampler(posterior, no_gain.heavy)
-            plain.settle(posterior)
-            self._anchor, self.sampler_reason_ = None, str(no_gain)
-            return plain, posterior
-
-    def _under(self, sampler: Sampler, posterior: Posterior) -> Posterior:
-        """The posterior, anchored at the mode of this fit if the sampler asks for control variates."""
-        if sampler.variance_reduction is None:
-            return posterior
-        assert self._anchor is not None
-        return AnchoredPosterior(posterior, self._anchor.theta, self._anchor.curvature)
-
-    @staticmethod
-    def _anchor_near(posterior: Posterior, mode: Mode) -> Mode:
-        """The posterior mean as nearly as the Laplace approximation tells, with a full curvature."""
-        if isinstance(mode.curvature, Diag):
-            mode = mode._replace(curvature=posterior.expand(mode.theta, "full").curvature)
-        return posterior_mean(posterior, mode)
-
-    def _reason(self, sampler: Sampler, posterior: Posterior) -> str:
-        """Why this sampler."""
-        raise NotImplementedError
-
-    def _plain_sampler(self, posterior: Posterior, heavy: bool) -> Sampler:
-        """Where the default does not pay."""
-        raise NotImplementedError
-
-    # -- verdict ------------------------------------------------------------------------------------
-
-    def _judge(self, posterior: Posterior, chains: list[Chain], kept_passes: float) -> None:
-        """Set `diagnostics_` and warn with figure and knob."""
-        stein, stein_se = diagnostics.stein_ratio_of_sums([chain.stein for chain in chains])
-        self.diagnostics_ = self._of_draws(posterior)
-        self.diagnostics_ |= {
-            "ess_per_pass": self.diagnostics_["ess_min"] / kept_passes,
-            "stein_ratio": stein if self.sampler_.draws_are_points else np.nan,
-            "stein_se": stein_se if self.sampler_.draws_are_points else np.nan,
-        }
-        figures = [self.sampler_.figures(chain.state) for chain in chains]
-        self.diagnostics_ |= {name: float(np.mean([f[name] for f in figures])) for name in figures[0]}
-        each = [self.sampler_.complaints(chain.state) for chain in chains]
-        complaints = max(each, key=len)  # the groups say the same, each with figures of its own
-        if self._learned is not None:
-            complaints = [*complaints, *self._learned.complaints()]
-        for complaint in dict.fromkeys([*complaints, *self._complaints()]):
-            warnings.warn(complaint, ConvergenceWarning, stacklevel=4)
-
-    def _of_draws(self, posterior: Posterior) -> dict[str, float]:
-        """What the draws say of themselves."""
-        r_hat, ess = diagnostics.r_hat_and_ess_bulk(self.draws_)
-        return {
-            "r_hat_max": float(np.max(r_hat)),
-            "ess_min": float(np.min(ess)),
-            "ess_tail_min": float(np.min(diagnostics.ess_tail(self.draws_))),
-        }
-
-    def _complaints(self) -> list[str]:
-        """What `diagnostics_` must be told of, figure and knob."""
-        found, complaints = self.diagnostics_, []
-        if not found["r_hat_max"] <= R_HAT_LIMIT:
-            complaints.append(
-                f"r_hat_max is {found['r_hat_max']:.3f}, above {R_HAT_LIMIT}: the chains do not agree; "
-                "raise burn_in, or n_draws and thin"
+    def _keep(
+        self, run: Run, chains: list[Chain], posterior: Posterior, facts: dict[str, Any]
+    ) -> list[str]:
+        """Write all fitted attributes, and return the warnings."""
+        if not chains[0].weights.any():
+            raise ValueError(
+                "no draw falls into the part of a cycle that counts; raise n_draws, or change thin"
             )
-        if found["ess_min"] < ESS_LIMIT:
-            complaints.append(
-                f"ess_min is {found['ess_min']:.0f}, below {ESS_LIMIT}: too few effective draws; raise n_draws or thin"
-            )
-        return [*complaints, *self._stein_complaint()]
+        states = [chain.state for chain in chains]
+        touched = rows_touched(run.sampler, states) - rows_touched(run.sampler, run.states)
+        passes = touched / posterior.n_rows
+        self.__dict__.update(facts)
+        self.model_ = posterior.model
+        self.sampler_, self.sampler_reason_ = run.sampler, run.reason
+        self.states_, self._run, self._stream = states, run.at(states), None
+        self.draws_ = np.concatenate([chain.draws for chain in chains])
+        self.draw_weights_ = chains[0].weights / chains[0].weights.sum()
+        self.n_iter_ = states[0].t
+        self.n_passes_ = run.passes + passes
+        self._keep_learned(run.learned)
+        self._read_off(posterior)
+        drawn = self.draws_.shape[1] * run.length.thin
+        kept = drawn / (drawn + run.length.burn_in)
+        agreement = self._agreement(posterior)
+        self.diagnostics_, complaints = verdict.judge(run, chains, agreement, kept * passes)
+        return complaints
 
-    def _stein_complaint(self) -> list[str]:
-        """A Stein ratio that is not 1."""
-        ratio, se = self.diagnostics_["stein_ratio"], self.diagnostics_["stein_se"]
-        off = abs(ratio - 1.0)
-        if not off > STEIN_LIMIT or off < 4 * se:
-            return []
-        return [
-            f"stein_ratio is {ratio:.3f}, not 1 within {STEIN_LIMIT}: posterior variances are too "
-            f"{'large' if ratio > 1 else 'small'}, on average over directions; {self.sampler_.bias_remedy}"
-        ]
+    def _keep_learned(self, learned: Learned | None) -> None:
+        """Write path and values of learned prior precisions; remove both if they were given."""
+        for name in ("prior_precision_path_", "prior_precision_blocks_"):
+            self.__dict__.pop(name, None)
+        if learned is not None:
+            self.prior_precision_path_ = learned.path
+            values = zip(learned.labels, learned.values.tolist(), strict=True)
+            self.prior_precision_blocks_ = dict(values)
+
+    # -- partial_fit --------------------------------------------------------------------------
+
+    def _follow_stream(self, posterior: Posterior, **facts: Any) -> None:
+        """Take the steps of a chunk; `facts` are fitted attributes of the subclass."""
+        if self._em() is not None:
+            raise ValueError(
+                "prior_precision: partial_fit does not learn it, as a stream passes once; learn it "
+                "with fit on a part of the data, and give the numbers"
+            )
+        sampler, stream = self._sampler_of_stream(posterior), self._stream
+        fresh = stream is None or not stream.goes_on_with(sampler, posterior)
+        if fresh:
+            stream = self._new_stream(sampler, posterior)
+        assert stream is not None
+        stream = stream.chunk(posterior)
+        auto = stream.run_length()
+        burn_in = auto.burn_in if self.burn_in == "auto" else int(self.burn_in)
+        thin = auto.thin if self.thin == "auto" else int(self.thin)
+        if fresh:
+            warn(
+                [
+                    f"partial_fit: the first {burn_in} steps of {stream.sampler.rows_per_step} "
+                    "rows are burn-in (set burn_in); until then predictions use one point, not a "
+                    "posterior"
+                ]
+            )
+        most = self._draws_to_keep(posterior.dim)
+        stream = stream.follow(posterior, burn_in, thin, most, self._draw_dtype)
+        self._keep_stream(stream, posterior, facts)
+
+    def _sampler_of_stream(self, posterior: Posterior) -> Sampler:
+        asked = self._asked_sampler()
+        sampler = self._plan().first(posterior).sampler if asked is None else asked
+        if sampler.refuses_streams:
+            if asked is not None:
+                name = type(sampler).__name__
+                raise ValueError(f"sampler: {name} {sampler.refuses_streams}")
+            return self._stream_sampler()
+        return sampler
+
+    def _new_stream(self, sampler: Sampler, posterior: Posterior) -> Stream:
+        """A chain at the mean of an earlier fit, or where a fit of the first chunk would start."""
+        start_seed, chain_seed = self._seed().spawn(2)
+        if getattr(self, "draws_", np.empty(0)).shape[-1] == posterior.dim:
+            theta = self.draws_.mean(axis=(0, 1), dtype=np.float64)[None]
+        else:
+            start = self._plan().start(posterior, np.random.default_rng(start_seed), 1, None)
+            theta = start.theta if start.mode is None else start.mode.theta
+        return Stream.begin(sampler, posterior, theta, np.random.default_rng(chain_seed))
+
+    def _keep_stream(self, stream: Stream, posterior: Posterior, facts: dict[str, Any]) -> None:
+        """Write all fitted attributes."""
+        self.__dict__.update(facts)
+        self.model_, self.sampler_, self._stream = posterior.model, stream.sampler, stream
+        self.draws_ = np.stack(stream.kept or [stream.state.theta.copy()], axis=1)
+        self.draw_weights_ = np.full(self.draws_.shape[1], 1 / self.draws_.shape[1])
+        self.n_iter_ = stream.state.t
+        touched = rows_touched(stream.sampler, [stream.state])
+        self.n_passes_ = touched / posterior.n_total
+        self._keep_learned(None)
+        self._read_off(posterior)
+        self.diagnostics_ = self._agreement(posterior) if len(stream.kept) >= 8 else {}
+
+    # -- draws --------------------------------------------------------------------------------
 
     def to_arviz(self):
         """The draws as an ArviZ data tree (needs the extra ``arviz``).
@@ -409,13 +306,15 @@ class BayesianEstimator(BaseEstimator):
         Raises
         ------
         ImportError
-            If arviz-base is not installed; says how to.
+            If arviz-base is not installed; the message says how to install it.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "draws_")
         try:
             from arviz_base import from_dict
         except ImportError as error:
-            raise ImportError('to_arviz needs arviz-base: pip install "skbayes_sg[arviz]"') from error
+            raise ImportError(
+                'to_arviz needs arviz-base: pip install "skbayes_sg[arviz]"'
+            ) from error
         return from_dict({"posterior": self.model_.unpack(self.draws_)})
 
     def _flat_draws(self, dtype: np.dtype) -> tuple[NDArray, NDArray]:
@@ -425,23 +324,14 @@ class BayesianEstimator(BaseEstimator):
         return draws, np.tile(self.draw_weights_ / n_chains, n_chains)
 
 
-def _distance(anchor: Mode, other: Mode) -> float:
-    """Squared distance in posterior standard deviations, per parameter."""
-    shift = other.theta - anchor.theta
-    return float(np.sum(shift * other.curvature.matvec(shift))) / shift.size
-
-
-def refuse_unstable(sampler: Sampler, posterior: Posterior, state: State) -> None:
-    """Raise ValueError, with the spectral radius and the remedy, for a step that does not settle on these data."""
-    radius = sampler.spectral_radius(copy.deepcopy(state), posterior)
-    if radius >= 1:
-        raise ValueError(
-            f"{sampler} is unstable on these data: the spectral radius of its step is {radius:.3g}, not below 1; "
-            f"{sampler.remedy}"
-        )
-
-
-def same_parameters(a: Sampler, b: Sampler) -> bool:
-    """Whether two samplers are the same formula with the same parameters."""
-    ours, theirs = a.get_params(), b.get_params()
-    return type(a) is type(b) and all(np.array_equal(ours[name], theirs[name]) for name in ours)
+def _columns_without_numbers(X) -> list:
+    """Names of the data frame columns that are not numbers."""
+    if not hasattr(X, "columns"):
+        return []
+    text = []
+    for position, name in enumerate(X.columns):
+        try:
+            np.asarray(X.iloc[:, position], dtype=np.float64)
+        except (ValueError, TypeError):
+            text.append(name)
+    return text

@@ -1,4 +1,4 @@
-"""Labels, weights and averaged probabilities: what all classifiers share."""
+"""The base of all classifiers: labels, weights and averaged probabilities."""
 
 from __future__ import annotations
 
@@ -11,23 +11,28 @@ from sklearn.utils import Bunch
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from skbayes_sg.estimators.checks import checked_weights, dense, in_dtype, require_integer, require_positive
-from skbayes_sg.estimators.stream import StreamingEstimator, population
+from skbayes_sg.checks import checked_weights, in_dtype, require_integer, require_level
+from skbayes_sg.data import InMemory
+from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.calls import all_or_nothing
+from skbayes_sg.models import Model
+from skbayes_sg.models.categorical import Categorical
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.rows import row_blocks
+from skbayes_sg.rows import dense, row_blocks
+from skbayes_sg.stream import population
 
-_BLOCK_ROWS = 256  # rows of a prediction block; draws are taken so many at a time that it stays in cache
-_BLOCK_BYTES = 1 << 20
+_BLOCK_ROWS = 256  # rows of a prediction block
+_BLOCK_BYTES = 1 << 20  # of a prediction block, which decides how many draws: it stays in cache
 
 
-class BayesianClassifier(ClassifierMixin, StreamingEstimator):
+class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     """Classification by averaging a model's class probabilities over posterior draws."""
 
     class_weight: dict | str | None
     n_predict_draws: int | None
     classes_: NDArray
 
-    # -- data ---------------------------------------------------------------------------------------
+    # -- data ---------------------------------------------------------------------------------
 
     def _validate_run_length(self) -> None:
         super()._validate_run_length()
@@ -37,51 +42,58 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         if self.n_predict_draws is not None:
             require_integer("n_predict_draws", self.n_predict_draws, 1, " or None")
 
-    def _weights(self, y: NDArray, sample_weight: ArrayLike | None) -> NDArray | None:
+    def _weights(
+        self, y: NDArray, classes: NDArray, sample_weight: ArrayLike | None
+    ) -> NDArray | None:
         """sample_weight times class_weight, or None where all are 1."""
         weight = checked_weights(sample_weight, len(y))
-        if not (weight > 0).any():
-            raise ValueError("sample_weight is zero for all rows; at least two classes need a positive weight")
+        _require_some("sample_weight", weight)
         if self.class_weight is not None:
-            weight = weight * self._class_weights(y, weight > 0)[np.searchsorted(self.classes_, y)]
-            if not (weight > 0).any():
-                raise ValueError("class_weight is zero for all rows; at least two classes need a positive weight")
+            factors = self._class_weights(y[weight > 0], classes)
+            weight = weight * factors[np.searchsorted(classes, y)]
+            _require_some("class_weight", weight)
         return None if (weight == 1).all() else weight
 
-    def _class_weights(self, y: NDArray, used: NDArray) -> NDArray:
-        """Factor of each class; classes that the dict does not name have 1."""
+    def _class_weights(self, y: NDArray, classes: NDArray) -> NDArray:
+        """Factor of each class; 1 for classes that the dict does not name."""
         if isinstance(self.class_weight, dict):
-            factors = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+            factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
             if not np.isfinite(factors).all() or factors.min() < 0:
-                raise ValueError(f"class_weight must be finite and not negative, got {self.class_weight!r}")
+                raise ValueError(
+                    f"class_weight must be finite and not negative, got {self.class_weight!r}"
+                )
             return factors
-        present = np.unique(y[used])
-        factors = np.ones(len(self.classes_))
-        factors[np.searchsorted(self.classes_, present)] = compute_class_weight(
-            self.class_weight, classes=present, y=y[used]
-        )
+        present, factors = np.unique(y), np.ones(len(classes))
+        balanced = compute_class_weight(self.class_weight, classes=present, y=y)
+        factors[np.searchsorted(classes, present)] = balanced
         return factors
 
-    def _bind(self, X, y: NDArray, weight: NDArray | None, n_total: float | None = None) -> Posterior:
-        """Posterior of the model given validated data; rows of weight 0 are not in it."""
-        codes = np.searchsorted(self.classes_, y)
+    def _bind(
+        self, X, y: NDArray, classes: NDArray, weight: NDArray | None, n_total: float | None = None
+    ) -> Posterior:
+        """Posterior of the model given validated data, without rows of weight 0."""
+        codes = np.searchsorted(classes, y)
         if n_total is None and weight is not None and (weight == 0).any():
             kept = np.flatnonzero(weight)
             X, codes, weight = X[kept], codes[kept], weight[kept]
             weight = None if (weight == 1).all() else weight
         if n_total is None and len(np.unique(codes)) < 2:
-            raise ValueError("y holds one class only (among rows of positive weight); at least two classes are needed")
-        self.model_ = self._make_model(X.shape[1], len(self.classes_))
+            raise ValueError(
+                "y holds one class only (among rows of positive weight); at least two classes are "
+                "needed"
+            )
+        model = self._make_model(X.shape[1], len(classes))
         if weight is not None:
             weight = in_dtype("sample_weight or class_weight", weight, X.dtype)
-        return Posterior(self.model_, X, self.model_.encode(codes, X.dtype), self._prior(X, weight), weight, n_total)
+        data = InMemory.of(X, model.encode(codes, X.dtype), weight, n_total)
+        return Posterior(model, data, model.prior(self._precision(model, data)))
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
         X, y = self._validate_data(X, y, reset=False)
-        if not np.isin(y, self.classes_).all():
-            raise ValueError(f"y holds {np.setdiff1d(y, self.classes_)!r}, which is not among the classes of the fit")
-        return self._bind(X, y, self._weights(y, sample_weight))
+        _require_known(y, self.classes_)
+        return self._bind(X, y, self.classes_, self._weights(y, self.classes_, sample_weight))
 
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None):
         """Sample the posterior.
 
@@ -101,28 +113,27 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         Raises
         ------
         ValueError, TypeError
-            For impossible data or parameters, before any sampling.
+            If data or parameters are impossible; raised before any sampling.
         FloatingPointError
             If a chain diverges.
         """
         self._validate_run_length()
         X, y = self._validate_data(X, y)
-        self.classes_, self._stream = self._classes_of(y), None
-        posterior = self._bind(X, y, self._weights(y, sample_weight))
-        self._sample(posterior)
-        self._read_off(self._with_learned_prior(posterior))
-        self.n_rows_seen_ = X.shape[0]
+        classes = _classes_of(y)
+        posterior = self._bind(X, y, classes, self._weights(y, classes, sample_weight))
+        self._run_chains(posterior, classes_=classes, n_rows_seen_=X.shape[0])
         return self
 
+    @all_or_nothing
     def partial_fit(self, X, y, classes=None, n_total: float | None = None):
         """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
 
-        The chunks of all calls must be independent random samples of one population: a file read
-        in order, or epoch after epoch, makes the variances too small. One chain only, as chains fed
-        the same rows would coalesce. The last `n_draws` points after burn-in are kept, each `thin`
-        steps apart; until burn-in is over (ten passes over `n_total` rows by default) the present point alone
-        predicts. One pass is worth about one effective draw: `fit` on a memory-mapped X is the better way
-        where it can be had.
+        The chunks of all calls must be independent random samples of one population. A file read in
+        order, or epoch after epoch, makes the variances too small. There is one chain, because
+        chains fed the same rows would coalesce. The last `n_draws` points after burn-in are kept,
+        `thin` steps apart. Until burn-in is over (ten passes over `n_total` rows by default) the
+        present point alone predicts. One pass gives about one effective draw, so prefer `fit` on a
+        memory-mapped X.
 
         Parameters
         ----------
@@ -132,9 +143,9 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         classes : array-like, required in the first call
             All labels that may occur.
         n_total : float, optional
-            Rows of the population: the scale of the likelihood, the same in every call. By default the rows
-            seen so far, this chunk included: then the posterior narrows with the stream, the automatic
-            burn-in never ends, and what predicts is a point that follows the mode.
+            Rows of the population: the scale of the likelihood, the same in every call. By default
+            the rows seen so far, this chunk included. Then the posterior narrows with the stream,
+            the automatic burn-in never ends, and one point that follows the mode predicts.
 
         Returns
         -------
@@ -143,55 +154,48 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         Raises
         ------
         ValueError, TypeError
-            For impossible data or parameters, before any step.
+            If data or parameters are impossible; raised before any step.
         FloatingPointError
             If the chain diverges.
         """
         self._validate_run_length()
         if isinstance(self.class_weight, str):
-            raise ValueError("class_weight: the shares of the classes in a stream are not known; give a dict")
+            raise ValueError(
+                "class_weight: the shares of the classes in a stream are not known; give a dict"
+            )
         first = not hasattr(self, "draws_")
         X, y = self._validate_data(X, y, reset=first)
-        if first and classes is None:
-            raise ValueError("classes must be given in the first call of partial_fit: all labels that may occur")
-        known = self._classes_of(np.asarray(classes)) if first else self.classes_
-        if classes is not None and not np.array_equal(np.unique(classes), known):
-            raise ValueError(f"classes={classes!r} are not those of the first call, {known!r}")
-        if not np.isin(y, known).all():
-            raise ValueError(f"y holds {np.setdiff1d(y, known)!r}, which is not among the classes {known!r}")
+        known = self._known_classes(y, None if classes is None else np.asarray(classes))
         seen = (0 if first else self.n_rows_seen_) + X.shape[0]
         total = population(n_total, X.shape[0], seen)
-        self.classes_ = known
-        posterior = self._bind(X, y, self._weights(y, None), total)
-        self._follow(posterior)
-        self.n_rows_seen_ = seen
-        self._read_off(posterior)
+        posterior = self._bind(X, y, known, self._weights(y, known, None), total)
+        self._follow_stream(posterior, classes_=known, n_rows_seen_=seen)
         return self
 
-    def _read_off(self, posterior: Posterior) -> None:
-        """Set the attributes that are read off the draws."""
+    def _known_classes(self, y: NDArray, classes: NDArray | None) -> NDArray:
+        """All labels that may occur in a stream."""
+        first = not hasattr(self, "draws_")
+        if first and classes is None:
+            raise ValueError(
+                "classes must be given in the first call of partial_fit: all labels that may occur"
+            )
+        known = _classes_of(classes) if first and classes is not None else self.classes_
+        if classes is not None and not np.array_equal(np.unique(classes), known):
+            raise ValueError(f"classes={classes!r} are not those of the first call, {known!r}")
+        _require_known(y, known)
+        return known
+
+    def _make_model(self, n_features: int, n_classes: int) -> Categorical:
         raise NotImplementedError
 
-    def _make_model(self, n_features: int, n_classes: int):
-        raise NotImplementedError
-
-    def _prior(self, X, weight: NDArray | None) -> NDArray:
+    def _precision(self, model: Model, data: InMemory) -> NDArray:
         """Prior precision of every parameter."""
         raise NotImplementedError
 
-    @staticmethod
-    def _classes_of(y: NDArray) -> NDArray:
-        """The labels, sorted."""
-        check_classification_targets(y)
-        classes = np.unique(y)
-        if len(classes) < 2:
-            raise ValueError(f"y holds one class only, {classes[0]!r}; at least two classes are needed")
-        return classes
-
-    # -- predictions --------------------------------------------------------------------------------
+    # -- predictions --------------------------------------------------------------------------
 
     def _flat_draws(self, dtype: np.dtype) -> tuple[NDArray, NDArray]:
-        """The draws that predict (S, D), `n_predict_draws` of them evenly spaced, and their weights, summing to 1."""
+        """`n_predict_draws` draws (S, D), evenly spaced, and their weights, which sum to 1."""
         draws, weights = super()._flat_draws(dtype)
         if not weights.all():
             draws, weights = draws[weights > 0], weights[weights > 0]
@@ -204,8 +208,8 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
     def predict_proba(self, X) -> NDArray:
         """Class probabilities, averaged over posterior draws.
 
-        Their Monte Carlo error is about the posterior standard deviation of the probability over the square root
-        of the effective number of draws; `predict_uncertainty` gives it for each row.
+        The Monte Carlo error of a probability is about its posterior standard deviation over the
+        square root of the effective number of draws. `predict_uncertainty` gives it for each row.
 
         Parameters
         ----------
@@ -234,7 +238,7 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         return self._both_classes(proba, axis=1)
 
     def predict_log_proba(self, X) -> NDArray:
-        """Logarithm of `predict_proba`; minus infinity where that underflows."""
+        """Logarithm of `predict_proba`; minus infinity where the probability underflows."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
@@ -244,13 +248,16 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         return self.classes_[proba.argmax(axis=1)]
 
     def predict_proba_draws(self, X) -> NDArray:
-        """Class probabilities under each draw, shape (n_chains * n_draws or n_predict_draws, n_rows, n_classes).
+        """Class probabilities under each draw, shape (draws, n_rows, n_classes).
 
-        Chain by chain in the order of `draws_`, without those of weight 0. Memory: 8 bytes an entry.
+        Draws in the order of `draws_`, chain by chain: `n_predict_draws` of them, or all. Draws of
+        weight 0 are left out. An entry takes 8 bytes.
         """
         X = self._check_predict(X)
         draws, _ = self._flat_draws(X.dtype)
-        return np.concatenate([p.transpose(0, 2, 1) for _, p in self._probabilities(X, draws)], axis=1)
+        return np.concatenate(
+            [p.transpose(0, 2, 1) for _, p in self._probabilities(X, draws)], axis=1
+        )
 
     def predict_interval(self, X, level: float = 0.9) -> NDArray:
         """Central posterior interval of each class probability.
@@ -259,16 +266,14 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
         level : float in (0, 1), default=0.9
-            Posterior probability that the interval holds.
+            Posterior probability of the interval.
 
         Returns
         -------
         array of shape (n_rows, n_classes, 2)
             Lower and upper end.
         """
-        require_positive("level", level, "give a probability such as 0.9")
-        if level >= 1:
-            raise ValueError(f"level must be below 1, got {level}; give a probability such as 0.9")
+        require_level(level)
         X = self._check_predict(X)
         ends = np.empty((X.shape[0], len(self.classes_), 2))
         draws, weights = self._flat_draws(X.dtype)
@@ -278,16 +283,16 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
         return ends
 
     def predict_uncertainty(self, X) -> Bunch:
-        """How unsure a prediction is, and why, in nats; and how well the draws determine it.
+        """Uncertainty of a prediction by cause, in nats, and its Monte Carlo error.
 
         Returns
         -------
         sklearn.utils.Bunch of arrays of shape (n_rows,)
-            ``total``: entropy of the averaged probabilities; ``aleatoric``: averaged entropy, which
-            more data cannot remove; ``epistemic``: their difference, what the parameters' uncertainty
-            adds (the mutual information of label and parameters). ``standard_error`` (n_rows, n_classes): Monte
-            Carlo error of the averaged probabilities, from the spread of batches of consecutive draws, four per
-            chain; NaN for fewer than 8 draws.
+            ``total``: entropy of the averaged probabilities. ``aleatoric``: averaged entropy, which
+            more data cannot remove. ``epistemic``: their difference, which comes from the
+            parameters (mutual information of label and parameters). ``standard_error`` (n_rows,
+            n_classes): Monte Carlo error of the averaged probabilities, from the spread of batches
+            of consecutive draws, four per chain; NaN for fewer than 8 draws.
         """
         X = self._check_predict(X)
         total, aleatoric = np.empty(X.shape[0]), np.empty(X.shape[0])
@@ -298,7 +303,9 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
             total[rows] = _entropy(mean, axis=0)
             aleatoric[rows] = weights @ _entropy(p, axis=1)
             error[rows] = _batch_error(p - mean, weights, 4 * len(self.draws_)).T
-        return Bunch(total=total, aleatoric=aleatoric, epistemic=total - aleatoric, standard_error=error)
+        return Bunch(
+            total=total, aleatoric=aleatoric, epistemic=total - aleatoric, standard_error=error
+        )
 
     def _probabilities(self, X, draws: NDArray) -> Iterator[tuple[slice, NDArray]]:
         """Row blocks and their probabilities under every draw, (S, classes, rows) in float64."""
@@ -307,15 +314,37 @@ class BayesianClassifier(ClassifierMixin, StreamingEstimator):
             yield rows, self._both_classes(each, axis=1)
 
     def _both_classes(self, proba: NDArray, axis: int) -> NDArray:
-        """A model with one output gives the second class; the first has the rest. Others sum to 1 exactly."""
+        """Both classes from the output for the second one; more classes are scaled to sum to 1."""
         if len(self.classes_) == 2:
             proba = np.minimum(proba, 1.0)  # an average of ones may round above
             return np.concatenate([1.0 - proba, proba], axis=axis)
         return proba / proba.sum(axis=axis, keepdims=True)
 
 
+def _require_some(name: str, weight: NDArray) -> None:
+    if not (weight > 0).any():
+        raise ValueError(
+            f"{name} is zero for all rows; at least two classes need a positive weight"
+        )
+
+
+def _require_known(y: NDArray, classes: NDArray) -> None:
+    if not np.isin(y, classes).all():
+        new = np.setdiff1d(y, classes)
+        raise ValueError(f"y holds {new!r}, which is not among the classes {classes!r}")
+
+
+def _classes_of(y: NDArray) -> NDArray:
+    """The labels, sorted."""
+    check_classification_targets(y)
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(f"y holds one class only, {classes[0]!r}; at least two classes are needed")
+    return classes
+
+
 def _batch_error(deviation: NDArray, weights: NDArray, n_batches: int) -> NDArray:
-    """Standard error of a weighted mean over axis 0 from batch means; NaN for fewer than two draws a batch."""
+    """Standard error of a weighted mean over axis 0, by batch means; NaN for fewer than 8 draws."""
     if len(weights) < 2 * n_batches:
         n_batches = len(weights) // 2
     if n_batches < 4:

@@ -1,107 +1,159 @@
-"""What estimators with coefficients and an intercept share: the default sampler, the start and the prior."""
+"""The base of estimators with coefficients and an intercept: plan, prior, theory."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.empirical_bayes import BOUNDS, VariationalEM
-from skbayes_sg.estimators.checks import column_squares, real_array, require_positive
-from skbayes_sg.mode import FULL_CURVATURE_DIM, Mode, find_mode
+from skbayes_sg.anchor import FULL_CURVATURE_DIM, find_mode
+from skbayes_sg.checks import real_array, require_positive
+from skbayes_sg.data import InMemory
+from skbayes_sg.empirical_bayes import VariationalEM
+from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.layouts import FULL
+from skbayes_sg.learned_prior import BOUNDS
+from skbayes_sg.linalg import Diag
+from skbayes_sg.models import Model
+from skbayes_sg.plan import Choice, Plan, Start
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import HMC, SGFS, Sampler, State
+from skbayes_sg.samplers import HMC, SGFS, Sampler
+from skbayes_sg.samplers.base import NoGainError
+from skbayes_sg.tuning import raise_alpha
 
 FEW_ROWS = 5000
-"""Up to here all rows: exact for any posterior, in about two seconds at 50 features; SGFS with control variates takes a
-sixth of that (benchmarks/few_rows.py)."""
+"""Up to so many rows the default is HMC on all rows, which is exact for any posterior. At 50
+features it takes about two seconds, six times as long as SGFS with control variates
+(benchmarks/few_rows.py)."""
 
 
-class LinearPredictor:
-    """A mixin: the response depends on coefficients times features plus intercept."""
+@dataclass(frozen=True)
+class OneMode(Plan):
+    """Chains start around the one mode; control variates can be anchored there."""
 
-    prior_precision: ArrayLike
+    def first(self, posterior: Posterior) -> Choice:
+        n_rows, dim = posterior.n_rows, posterior.dim
+        if dim > FULL_CURVATURE_DIM:
+            return _careful(f"{dim} parameters are too many for full matrices")
+        if n_rows <= FEW_ROWS:
+            return Choice(
+                HMC(), f"{n_rows} rows are so few that all of them, and exactness, cost little"
+            )
+        return Choice(
+            SGFS(variance_reduction="control_variate"),
+            f"{n_rows} rows: control variates bring more effective draws than they cost",
+        )
+
+    def instead(self, posterior: Posterior, refused: NoGainError) -> Choice:
+        """HMC up to 20,000 rows, because rows that dominate disturb any minibatch sampler."""
+        if posterior.n_rows <= 4 * FEW_ROWS:
+            return Choice(HMC(), str(refused))
+        return _careful(str(refused)) if refused.heavy else Choice(SGFS(), str(refused))
+
+    def start(
+        self,
+        posterior: Posterior,
+        rng: np.random.Generator,
+        n_chains: int,
+        last: NDArray | None,
+    ) -> Start:
+        """Over-dispersed around the mode, or where the last fit stopped."""
+        if last is None:
+            guess = posterior.model.guess(posterior.data.y, posterior.data.weight)
+        else:
+            guess = last.mean(axis=0, keepdims=True)
+        mode = find_mode(posterior, guess, rng)
+        # A diagonal ignores correlations. Twice its width starts chains too far out to learn
+        # useful matrices.
+        factor = 1.0 if isinstance(mode.curvature, Diag) else 2.0
+        spread = mode.curvature.inverse().cholesky()
+        normals = rng.standard_normal((n_chains, posterior.dim))
+        return Start(mode.theta + factor * spread.matvec(normals) if last is None else last, mode)
+
+
+def _careful(reason: str) -> Choice:
+    """SGFS for many parameters, or for rows with heavy tails.
+
+    It has large minibatches, and injected noise in proportion to P.
+    """
+    sampler = SGFS(structure="kron", alpha=3.0, B="precision", batch_size=2000)
+    return Choice(sampler, reason, raise_alpha)
+
+
+class LinearPredictor(BayesianEstimator):
+    """An estimator whose response depends on coefficients times features plus intercept."""
+
     fit_intercept: bool
     intercept_precision: float
-    model_: Any
-    sampler: Any
-    sampler_: Sampler
-    states_: list[State]
-    draws_: NDArray
-    draw_weights_: NDArray
-    _under: Any
-    _em: Any
-    _last_mean: Any
-    _with_learned_prior: Any
-    _posterior_of: Any  # the posterior under validated data, of the fitted shape
 
-    def _default_sampler(self, posterior: Posterior) -> Sampler:
-        if posterior.dim > FULL_CURVATURE_DIM:
-            return _careful()
-        return HMC() if posterior.n_rows <= FEW_ROWS else SGFS(variance_reduction="control_variate")
+    def _plan(self) -> Plan:
+        return OneMode()
 
-    def _plain_sampler(self, posterior: Posterior, heavy: bool) -> Sampler:
-        """Rows that control variates cannot bear throw other minibatch samplers too: all rows, where affordable."""
-        if posterior.n_rows <= 4 * FEW_ROWS:
-            return HMC()
-        return _careful() if heavy else SGFS()
+    def _stream_sampler(self) -> Sampler:
+        return SGFS()
 
-    def _reason(self, sampler: Sampler, posterior: Posterior) -> str:
-        if self.sampler is not None:
-            return "as given"
-        if posterior.dim > FULL_CURVATURE_DIM:
-            return f"{posterior.dim} parameters are too many for full matrices"
-        if posterior.n_rows <= FEW_ROWS:
-            return f"{posterior.n_rows} rows are so few that all of them, and exactness, cost little"
-        return f"{posterior.n_rows} rows: control variates bring more effective draws than they cost"
-
-    def _start(self, posterior: Posterior, rng: np.random.Generator) -> Mode:
-        return find_mode(posterior, self._last_mean(self.model_.init(rng)), rng)
-
-    def _prior(self, X, weight: NDArray | None) -> NDArray:
+    def _precision(self, model: Model, data: InMemory) -> NDArray:
         """Prior precision of every parameter, from the two constructor parameters."""
-        n_features = self.model_.shapes["coef"][1]
+        n_features = model.shapes["coef"][1]
         em = self._em()
         if em is not None:
-            return self._spread(self._unit_information(em, X, weight))
+            return self._spread(model, self._unit_information(em, data))
         if isinstance(self.prior_precision, str):
-            raise ValueError(f'prior_precision must be "em", a number or one per feature, got {self.prior_precision!r}')
+            raise ValueError(
+                'prior_precision must be "em", a number or one per feature, '
+                f"got {self.prior_precision!r}"
+            )
         if np.isscalar(self.prior_precision) or self.prior_precision is None:
-            require_positive("prior_precision", self.prior_precision, "use a small number for a weak prior")
+            require_positive(
+                "prior_precision", self.prior_precision, "use a small number for a weak prior"
+            )
         precision = real_array("prior_precision", self.prior_precision)
         if precision.ndim == 0:
-            require_positive("prior_precision", float(precision), "use a small number for a weak prior")
+            require_positive(
+                "prior_precision", float(precision), "use a small number for a weak prior"
+            )
         elif precision.shape != (n_features,):
             raise ValueError(
-                f"prior_precision must be one number or one per feature, shape ({n_features},), got {precision.shape}"
+                f"prior_precision must be one number or one per feature, shape ({n_features},), "
+                f"got {precision.shape}"
             )
         elif not (np.isfinite(precision).all() and precision.min() > 0):
-            raise ValueError("prior_precision must be positive and finite for every feature; use small numbers")
-        return self._spread(precision)
+            raise ValueError(
+                "prior_precision must be positive and finite for every feature; use small numbers"
+            )
+        return self._spread(model, precision)
 
-    def _unit_information(self, em: VariationalEM, X, weight: NDArray | None) -> NDArray:
-        """Where learning starts: a prior that knows as much as one row, in units of the noise for linear regression."""
-        square = column_squares(X, weight)
+    def _unit_information(self, em: VariationalEM, data: InMemory) -> NDArray:
+        """The first precision to learn from: a prior with as much information as one row.
+
+        For linear regression it is in units of 1 / noise variance.
+        """
+        square = data.column_squares()
         square = square if em.per == "feature" else np.full(len(square), square.mean())
         return np.clip(np.where(square > 0, square, 1.0), *BOUNDS)
 
-    def _spread(self, precision: NDArray) -> NDArray:
-        """That of the coefficients and of the intercepts, one after another."""
-        require_positive("intercept_precision", self.intercept_precision, "use a small number for a weak prior")
-        blocks = [np.broadcast_to(precision.astype(float), self.model_.shapes["coef"]).ravel()]
+    def _spread(self, model: Model, precision: NDArray) -> NDArray:
+        """Precisions of the coefficients, then of the intercepts."""
+        require_positive(
+            "intercept_precision", self.intercept_precision, "use a small number for a weak prior"
+        )
+        blocks = [np.broadcast_to(precision.astype(float), model.shapes["coef"]).ravel()]
         if self.fit_intercept:
-            blocks.append(np.full(self.model_.shapes["intercept"], float(self.intercept_precision)))
+            blocks.append(np.full(model.shapes["intercept"], float(self.intercept_precision)))
         return np.concatenate(blocks)
 
     def predicted_covariance(self, X, y, sample_weight: ArrayLike | None = None) -> NDArray:
-        """What theory expects of this fit, to set beside the covariance that was drawn.
+        """Covariance of the draws of this fit in theory (math.md#predicted-covariance).
 
-        Stationary covariance of the fitted sampler, as its chains froze it after burn-in, under the curvature
-        of all rows at the posterior mean and the mean gradient noise at eight draws: some ten passes over the
-        data. It differs from the posterior's (the inverse curvature) by the sampler's known bias, and from the
-        drawn one by Monte Carlo error and by what is not Gaussian.
+        This is the stationary covariance of the fitted sampler, as its chains froze it after
+        burn-in. Its curvature is that of all rows at the posterior mean. Its gradient noise is the
+        mean over the last draws of up to eight chains. The call costs some ten passes over the
+        data. The result differs from the posterior covariance (the inverse curvature) by the
+        sampler's bias. It differs from the covariance of the draws by Monte Carlo error and by the
+        posterior's deviation from a Gaussian.
 
         Parameters
         ----------
@@ -116,7 +168,8 @@ class LinearPredictor:
         Raises
         ------
         ValueError
-            If the sampler has no stationary law: decreasing steps, clipping, or a step that is unstable here.
+            If the sampler has no stationary law: its steps decrease, are clipped, or are unstable
+            on these data.
         NotFittedError
             If there was no `fit`, only `partial_fit`.
 
@@ -130,24 +183,23 @@ class LinearPredictor:
         >>> bool((abs(drawn / model.predicted_covariance(X, y).diagonal() - 1) < 0.3).all())
         True
         """
-        check_is_fitted(self, "states_", msg="predicted_covariance needs a `fit`: a stream has no stationary law")
-        posterior = self._with_learned_prior(self._posterior_of(X, y, sample_weight))
+        check_is_fitted(self, "draws_")
+        if self._run is None or self._stream is not None:
+            raise NotFittedError(
+                "predicted_covariance needs a `fit`: a stream has no stationary law"
+            )
+        run = self._run
+        target = run.target(self._posterior_of(X, y, sample_weight))
         theta = np.average(self.draws_.mean(axis=0), axis=0, weights=self.draw_weights_)[None]
-        Lam = posterior.expand(theta, "full").curvature.dense()
-        posterior = self._under(self.sampler_, posterior)
+        Lam = target.expand(theta, FULL).curvature.dense()
         some = self.draws_[:, -1][:8, None]
-        I1 = np.mean([posterior.score_covariance(draw) for draw in some], axis=0)
-        M = self.states_[0].rows.noise_factor * posterior.n_total * I1
-        each = [self.sampler_.stationary_covariance(state, Lam, M) for state in self.states_]
-        return np.average(each, axis=0, weights=[len(state.theta) for state in self.states_])
+        I1 = np.mean([target.score_covariance(draw) for draw in some], axis=0)
+        M = run.states[0].rows.noise_factor * target.n_total * I1
+        each = [run.sampler.law(state, target).covariance(Lam, M) for state in run.states]
+        return np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
 
     def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
         """Weighted mean and standard deviation over chains and draws."""
         mean = np.tensordot(self.draw_weights_, samples, axes=(0, 1)).mean(axis=0)
         square = np.tensordot(self.draw_weights_, (samples - mean) ** 2, axes=(0, 1)).mean(axis=0)
         return mean, np.sqrt(square)
-
-
-def _careful() -> SGFS:
-    """For many parameters or rows of heavy tails: large minibatches, and injected noise in proportion to P."""
-    return SGFS(structure="kron", alpha=3.0, B="precision", batch_size=2000)

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from skbayes_sg.estimators.checks import require_integer
+from skbayes_sg.checks import require_integer
 from skbayes_sg.estimators.multimodal import MultimodalClassifier
 from skbayes_sg.models import DRBM
 from skbayes_sg.samplers import Sampler
@@ -15,42 +15,46 @@ from skbayes_sg.samplers import Sampler
 class DRBMClassifier(MultimodalClassifier):
     """Discriminative restricted Boltzmann machine with a posterior instead of a point.
 
-    ``p(y = k | x)`` is proportional to ``exp(d_k + sum_j softplus(c_j + U_jk + W_j x))``: binary hidden units,
-    summed out exactly, with independent normal priors of mean zero. Predictions average over draws of
-    all chains. Scale the columns of X, to [0, 1] for example.
+    ``p(y = k | x)`` is proportional to ``exp(d_k + sum_j softplus(c_j + U_jk + W_j x))``. The
+    binary hidden units are summed out exactly. Priors are independent normals of mean zero.
+    Predictions average over draws of all chains. Scale the columns of X, to [0, 1] for example.
 
     Parameters
     ----------
     n_hidden : int, default=41
         Hidden units.
-    sampler : Sampler, {"sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"} or None, default=None
-        None: HMC, which is exact in each mode, while rows times parameters are below 1e7; beyond, SGFS with
-        diagonal matrices and ``B="bounded"``, whose alpha the Stein ratio of short runs chooses (see
-        `sampler_reason_`).
+    sampler : Sampler, str or None, default=None
+        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc". None:
+        HMC, which is exact in each mode, up to 1e7 rows times parameters (or times 20 n_hidden
+        n_classes, if that is larger). For more rows SGFS with diagonal matrices and
+        ``B="bounded"``; the Stein ratio of short runs chooses its alpha (see `sampler_reason_`).
     prior_precision : "scale", float, array of shape (4,), "em" or VariationalEM, default="scale"
-        1 / variance of the normal prior: one number, or one per block W, U, c, d. "scale" follows the
-        inputs, so that their unit does not matter: a priori each part of what a hidden unit sees has standard
-        deviation 3, and the precision of the biases of the classes is 0.01. "em": from there on, those of W and
-        U are learned by variational EM in the sampler, or as a `VariationalEM` says; biases keep theirs.
+        1 / variance of the normal prior: one number, or one per block W, U, c, d. "scale" follows
+        the inputs, so that their unit does not matter. A priori each part of the input of a hidden
+        unit has standard deviation 3, and the biases of the classes have precision 0.01. "em"
+        starts from "scale" and learns the precisions of W and U by variational EM in the sampler;
+        biases keep theirs. A `VariationalEM` sets its options.
     n_chains : int, default=4
-        Independent chains, each from a random point of its own: as many modes as chains at most.
+        Independent chains, each from a random point of its own. They find at most as many modes.
     n_draws : int or "auto", default="auto"
-        Draws kept per chain. A draw takes 4 bytes per parameter; auto is 50, or what keeps all chains below 256 MB.
+        Draws kept per chain. A draw takes 4 bytes per parameter. "auto" is 50, or fewer so that the
+        draws of all chains stay below 256 MB.
     burn_in : int or "auto", default="auto"
         Sampler steps before the first kept draw; see the sampler's `auto_burn_in`.
     thin : int or "auto", default="auto"
         Sampler steps per kept draw; see the sampler's `auto_thin`.
     warm_start : bool, default=False
-        `fit` goes on where the last fit stopped, without burn-in. With other data or parameters it keeps the position
-        only, and burns in.
+        `fit` goes on where the last fit stopped, without burn-in. With other data or parameters it
+        keeps the positions of the chains only, and burns in.
     n_jobs : int, optional
         Processes for the chains (joblib). The draws do not depend on it.
     random_state : int, RandomState, Generator or None
     class_weight : dict, "balanced" or None, default=None
         Factors of the classes' log likelihoods.
     n_predict_draws : int, optional
-        Predict from so many draws, evenly spaced, instead of all. The Monte Carlo error of a probability is its
-        posterior standard deviation (at most 1/2) over the square root of this number.
+        Number of evenly spaced draws that predict, instead of all. The Monte Carlo error of a
+        probability is its posterior standard deviation (at most 1/2) over the square root of this
+        number.
 
     Attributes
     ----------
@@ -62,27 +66,28 @@ class DRBMClassifier(MultimodalClassifier):
     draw_weights_ : array of shape (n_draws,)
         Weights of the draws of a chain, equal unless the sampler's step size decreases.
     sampler_ : Sampler
-        The sampler that ran, with numbers for what was left to it.
+        The sampler that ran, with numbers in place of "auto".
     sampler_reason_ : str
-        Why this one.
+        Why this sampler ran.
     states_ : list of State
-        Where the chains are: the checkpoint of `warm_start`.
+        Checkpoint of the chains, for `warm_start`.
     model_ : DRBM
     prior_precision_ : array of shape (dim,)
     prior_precision_path_ : array of shape (updates, blocks), where the prior was learned
-        The precisions on their way, geometric means over groups of chains.
-    prior_precision_blocks_ : list of str, where the prior was learned
-        What each column of the path belongs to.
+        Path of the precisions, as geometric means over groups of chains.
+    prior_precision_blocks_ : dict of str to float, where the prior was learned
+        Learned precision of each block, in the order of the columns of the path.
     n_iter_ : int
         Steps of each chain so far.
     n_passes_ : float
-        Rows read by the last fit, of all chains, over rows.
+        Rows read by all chains in the last fit, over rows.
     diagnostics_ : dict of str to float
-        ``r_hat_max``, ``ess_min``, ``ess_tail_min`` of the class probabilities of a hundred rows and of the log
-        posterior, as weights of hidden units have no meaning of their own; ``between_chains``, the share of the
-        probabilities' variance that lies between chains (near 1: each in a mode of its own); ``ess_per_pass``;
-        ``stein_ratio`` (drawn over wanted variance of the weights about the mean of all chains) and its standard error
-        ``stein_se``; ``accept_rate`` for HMC.
+        ``r_hat_max``, ``ess_min``, ``ess_tail_min`` of the class probabilities of a hundred rows
+        and of the log posterior, because weights of hidden units have no meaning of their own.
+        ``between_chains``, the share of the probabilities' variance that lies between chains (near
+        1: each chain is in a mode of its own). ``ess_per_pass``. ``stein_ratio`` (drawn over wanted
+        variance of the weights about the mean of all chains) and its standard error ``stein_se``.
+        ``accept_rate`` for HMC.
 
     See Also
     --------
@@ -90,8 +95,8 @@ class DRBMClassifier(MultimodalClassifier):
 
     Notes
     -----
-    Source: Larochelle & Bengio 2008; Ahn, Korattikara & Welling 2012, section 5.3, whose machine for 40 features and 23
-    classes has 2,647 parameters; MATH 3.10.
+    Source: Larochelle & Bengio 2008; Ahn, Korattikara & Welling 2012, section 5.3;
+    math.md#drbm. The paper's machine for 40 features and 23 classes has 2,647 parameters.
 
     Examples
     --------
@@ -100,13 +105,13 @@ class DRBMClassifier(MultimodalClassifier):
     >>> from sklearn.preprocessing import minmax_scale
     >>> from skbayes_sg import DRBMClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> with warnings.catch_warnings(action="ignore"):  # two short chains, which do not agree to the last per cent
+    >>> with warnings.catch_warnings(action="ignore"):  # two short chains do not agree well
     ...     model = DRBMClassifier(5, n_chains=2, random_state=0).fit(minmax_scale(X), y)
     >>> bool(model.score(minmax_scale(X), y) > 0.95)
     True
     """
 
-    _injected = "bounded"  # scores of a class saturate over most of the rows, and come back
+    _injected = "bounded"  # scores of a class vanish for most rows, and are large for a few
 
     def __init__(
         self,

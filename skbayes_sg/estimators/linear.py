@@ -11,42 +11,52 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
-from skbayes_sg.estimators.checks import checked_weights, dense, in_dtype, real_array, require_positive
+from skbayes_sg.checks import (
+    checked_weights,
+    in_dtype,
+    real_array,
+    require_level,
+    require_positive,
+)
+from skbayes_sg.data import InMemory
+from skbayes_sg.estimators.calls import all_or_nothing
 from skbayes_sg.estimators.coefficients import LinearPredictor
-from skbayes_sg.estimators.stream import StreamingEstimator, population
-from skbayes_sg.mode import Mode, find_mode
-from skbayes_sg.models import Linear
+from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.rows import row_blocks
+from skbayes_sg.rows import dense, row_blocks
 from skbayes_sg.samplers import Sampler
+from skbayes_sg.stream import population
 
 _BLOCK_BYTES = 1 << 24
 
 
-class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEstimator):
+class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
     """Linear regression with a posterior instead of a point, sampled from minibatches.
 
-    ``y = coef . x + intercept + noise``, noise normal, with independent normal priors of mean zero. The noise
-    variance is given, or sampled on the log scale under an inverse-gamma prior.
+    ``y = coef . x + intercept + noise`` with normal noise and independent normal priors of mean
+    zero. The noise variance is given, or sampled on the log scale under an inverse-gamma prior.
 
     Parameters
     ----------
-    sampler : Sampler, {"sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"} or None, default=None
-        None: HMC, which is exact, up to 5,000 rows; beyond, SGFS with control variates where they pay (see
-        `sampler_reason_`); with more than 1,000 parameters SGFS with Kronecker-factored matrices.
+    sampler : Sampler, str or None, default=None
+        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc". None:
+        HMC, which is exact, up to 5,000 rows. For more rows SGFS with control variates where they
+        pay (see `sampler_reason_`). Above 1,000 parameters SGFS with Kronecker-factored matrices.
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default=1.0
-        1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units of
-        1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em": learned from the data by
-        variational EM in the sampler (BayesianRidge's ``lambda_ / alpha_``), or as a `VariationalEM` says.
+        1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
+        of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em":
+        learned by variational EM in the sampler (BayesianRidge's ``lambda_ / alpha_``). A
+        `VariationalEM` sets its options.
     noise_variance : float, optional
         In squared units of y. By default it is sampled.
     noise_prior : tuple (shape, rate), default=(1e-6, 1e-6)
-        Inverse-gamma prior of the noise variance where it is sampled; the rate has the unit of y squared.
+        Inverse-gamma prior of a sampled noise variance. The rate has the unit of y squared.
     fit_intercept : bool, default=True
     intercept_precision : float, default=1e-6
-        As `prior_precision`, for the intercept: a standard deviation of 1,000 noise standard deviations.
+        As `prior_precision`, for the intercept. Where the noise variance is sampled, the default is
+        a standard deviation of 1,000 noise standard deviations.
     n_chains : int, default=8
-        Independent chains, in groups of up to four in lock step.
+        Independent chains, in groups of up to four (sixteen with control variates) in lock step.
     n_draws : int, default=500
         Draws kept per chain by each `fit`.
     burn_in : int or "auto", default="auto"
@@ -54,7 +64,8 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
     thin : int or "auto", default="auto"
         Sampler steps per kept draw.
     warm_start : bool, default=False
-        `fit` goes on where the last fit stopped, without burn-in, if data and parameters are the same.
+        `fit` goes on where the last fit stopped, without burn-in. With other data or parameters it
+        keeps the positions of the chains only, and burns in.
     n_jobs : int, optional
         Processes for the chains (joblib). The draws do not depend on it.
     random_state : int, RandomState, Generator or None
@@ -64,7 +75,7 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,), where X had string column names
     draws_ : array of shape (n_chains, n_draws, dim)
-        Posterior draws: coefficients, intercept, log noise variance (the last two where there are any).
+        Posterior draws: coefficients, then intercept and log noise variance, if any.
     draw_weights_ : array of shape (n_draws,)
         Weights of the draws of a chain, equal unless the sampler's step size decreases.
     coef_, coef_std_ : arrays of shape (n_features,)
@@ -77,14 +88,14 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
     sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, diagnostics_ :
         As in `BayesianLogisticRegressionSGFS`.
     prior_precision_, prior_precision_path_, prior_precision_blocks_ :
-        As there; the last two where the prior was learned.
+        As there; the last two only if the prior was learned.
 
     Notes
     -----
-    Source: Karagiannis, handout 4, section 4, with E22 to E24; Ahn et al. 2012; Mandt et al. 2017, section 6.1. With a
-    given noise variance, or the handout's prior, the posterior is known in closed form: the tests compare.
-    A noise variance given too small makes every minibatch sampler slow: its gradient noise grows with
-    the true one.
+    Source: Karagiannis, handout 4, section 4, with errata math.md#e22 to math.md#e24; Ahn et al.
+    2012; Mandt et al. 2017, section 6.1. With a given noise variance, or the handout's prior, the
+    posterior is known in closed form, and the tests compare with it. If the given noise variance is
+    too small, every minibatch sampler is slow, as gradient noise grows with the true variance.
 
     Examples
     --------
@@ -128,61 +139,58 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    # -- data ---------------------------------------------------------------------------------------
+    # -- data ---------------------------------------------------------------------------------
 
     def _validate_pair(self, X, y, reset: bool) -> tuple[Any, NDArray]:
-        """X and y; y is a vector of numbers in float64."""
+        """X, and y as a vector in float64."""
         X, y = self._validate_data(X, y, reset=reset, y_numeric=True)
         return X, real_array("y", column_or_1d(y, warn=True))
 
-    def _bind(self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None) -> Posterior:
-        """Posterior of the model given validated data; rows of weight 0 are not in it."""
+    def _bind(
+        self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None
+    ) -> Posterior:
+        """Posterior of the model given validated data, without rows of weight 0."""
         weight = checked_weights(sample_weight, len(y))
         if not (weight > 0).any():
-            raise ValueError("sample_weight is zero for all rows; at least one row needs a positive weight")
+            raise ValueError(
+                "sample_weight is zero for all rows; at least one row needs a positive weight"
+            )
         if n_total is None and not weight.all():
             kept = np.flatnonzero(weight)
             X, y, weight = X[kept], y[kept], weight[kept]
         if len(y) < 2:
-            raise ValueError(f"X must have at least 2 rows of positive weight, got n_samples = {len(y)}")
+            raise ValueError(
+                f"X must have at least 2 rows of positive weight, got n_samples = {len(y)}"
+            )
         given = self.noise_variance
         if given is not None:
             require_positive("noise_variance", given, "leave it None to have it sampled")
-        self.model_ = Linear(X.shape[1], self.fit_intercept, None if given is None else float(given), self._noise())
+            given = float(given)
+        model = Linear(X.shape[1], self.fit_intercept, given, self._noise())
         weights = None if (weight == 1).all() else in_dtype("sample_weight", weight, X.dtype)
-        return Posterior(self.model_, X, in_dtype("y", y, X.dtype), self._prior(X, weights), weights, n_total)
+        data = InMemory.of(X, in_dtype("y", y, X.dtype), weights, n_total)
+        return Posterior(model, data, model.prior(self._precision(model, data)))
 
     def _noise(self) -> tuple[float, float]:
         pair = self.noise_prior
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
             raise ValueError(f"noise_prior must be a pair (shape, rate), got {pair!r}")
         for name, value in zip(("shape", "rate"), pair, strict=True):
-            require_positive(f"noise_prior: the {name}", value, "use a small number for a weak prior")
+            remedy = "use a small number for a weak prior"
+            require_positive(f"noise_prior: the {name}", value, remedy)
         return float(pair[0]), float(pair[1])
 
-    def _prior(self, X, weight: NDArray | None) -> NDArray:
-        precision = super()._prior(X, weight)
-        return precision if self.noise_variance is not None else np.append(precision, 0.0)  # the log noise has its own
+    def _precision(self, model: Model, data: InMemory) -> NDArray:
+        """Prior precision of every parameter; 0 for the log noise variance, with its own prior."""
+        precision = super()._precision(model, data)
+        return precision if self.noise_variance is not None else np.append(precision, 0.0)
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
         return self._bind(*self._validate_pair(X, y, reset=False), sample_weight)
 
-    def _start(self, posterior: Posterior, rng: np.random.Generator) -> Mode:
-        """From the mean and the variance of y, whence each scoring step can at most halve the log noise."""
-        theta = self.model_.init(rng)
-        blocks = self.model_.unpack(theta)
-        y = posterior.y.astype(np.float64)
-        weight = np.ones(len(y)) if posterior.sample_weight is None else posterior.sample_weight.astype(np.float64)
-        if self.fit_intercept:
-            blocks["intercept"][:] = np.average(y, weights=weight)
-            y = y - np.average(y, weights=weight)
-        if self.noise_variance is None:
-            shape, rate = self.model_.noise_prior
-            blocks["log_noise"][:] = math.log((weight @ (y * y) + 2 * rate) / (weight.sum() + 2 * shape))
-        return find_mode(posterior, self._last_mean(theta), rng)
+    # -- fitting ------------------------------------------------------------------------------
 
-    # -- fitting ------------------------------------------------------------------------------------
-
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None):
         """Sample the posterior.
 
@@ -201,23 +209,21 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
         Raises
         ------
         ValueError, TypeError
-            For impossible data or parameters, before any sampling.
+            If data or parameters are impossible; raised before any sampling.
         FloatingPointError
             If a chain diverges.
         """
         self._validate_run_length()
         X, y = self._validate_pair(X, y, reset=True)
-        posterior = self._bind(X, y, sample_weight)
-        self._sample(posterior)
-        self._read_off(self._with_learned_prior(posterior))
-        self._stream, self.n_rows_seen_ = None, X.shape[0]
+        self._run_chains(self._bind(X, y, sample_weight), n_rows_seen_=X.shape[0])
         return self
 
+    @all_or_nothing
     def partial_fit(self, X, y, n_total: float | None = None):
         """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
 
-        The chunks of all calls must be independent random samples of one population; see
-        `BayesianLogisticRegressionSGFS.partial_fit` for what it can and cannot give.
+        The chunks of all calls must be independent random samples of one population.
+        `BayesianLogisticRegressionSGFS.partial_fit` describes the limits of the method.
 
         Parameters
         ----------
@@ -234,7 +240,7 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
         Raises
         ------
         ValueError, TypeError
-            For impossible data or parameters, before any step.
+            If data or parameters are impossible; raised before any step.
         FloatingPointError
             If the chain diverges.
         """
@@ -243,28 +249,33 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
         X, y = self._validate_pair(X, y, reset=first)
         seen = (0 if first else self.n_rows_seen_) + X.shape[0]
         posterior = self._bind(X, y, None, population(n_total, X.shape[0], seen))
-        self._follow(posterior)
-        self.n_rows_seen_ = seen
-        self._read_off(posterior)
+        self._follow_stream(posterior, n_rows_seen_=seen)
         return self
 
     def _read_off(self, posterior: Posterior) -> None:
         """Coefficients and noise variance from the draws."""
         blocks = self.model_.unpack(self.draws_)
-        self.prior_precision_ = np.array(posterior.prior_precision[: self.model_.dim - ("log_noise" in blocks)])
+        n_normal = self.model_.dim - ("log_noise" in blocks)
+        self.prior_precision_ = posterior.prior.precision[:n_normal].copy()
         self.coef_samples_ = blocks["coef"][..., 0, :]
         alike = self.draws_.shape[:2]
-        self.intercept_samples_ = blocks["intercept"][..., 0] if self.fit_intercept else np.zeros(alike)
+        self.intercept_samples_ = (
+            blocks["intercept"][..., 0] if self.fit_intercept else np.zeros(alike)
+        )
         given = self.noise_variance
-        self.noise_variance_samples_ = np.exp(blocks["log_noise"][..., 0]) if given is None else np.full(alike, given)
+        self.noise_variance_samples_ = (
+            np.exp(blocks["log_noise"][..., 0]) if given is None else np.full(alike, given)
+        )
         self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
         self.intercept_ = float(self._moments(self.intercept_samples_)[0])
-        self.noise_variance_ = float(self._moments(self.noise_variance_samples_)[0] if given is None else given)
+        self.noise_variance_ = float(
+            self._moments(self.noise_variance_samples_)[0] if given is None else given
+        )
 
-    # -- predictions --------------------------------------------------------------------------------
+    # -- predictions --------------------------------------------------------------------------
 
     def predict(self, X, return_std: bool = False) -> NDArray | tuple[NDArray, NDArray]:
-        """Mean, and standard deviation, of the predictive distribution of y.
+        """Mean and standard deviation of the predictive distribution of y.
 
         Parameters
         ----------
@@ -275,7 +286,7 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
         -------
         mean : array of shape (n_rows,)
         std : array of shape (n_rows,), if `return_std`
-            Of a new observation: uncertainty of the mean and noise.
+            Of a new observation, from the uncertainty of the mean and from the noise.
         """
         X = self._check_predict(X)
         mean = np.asarray(X @ self.coef_).ravel() + self.intercept_
@@ -290,13 +301,13 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
     def predict_interval(self, X, level: float = 0.9) -> NDArray:
         """Central interval that holds a new observation with probability `level`.
 
-        Quantiles of the predictive distribution, the mixture of the normal distributions of all draws.
+        Its ends are quantiles of the predictive distribution, which is the mixture of the normal
+        distributions of all draws.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-        level : float, default=0.9
-            Between 0 and 1.
+        level : float in (0, 1), default=0.9
 
         Returns
         -------
@@ -308,8 +319,7 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
         ValueError
             If `level` is not between 0 and 1.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+        require_level(level)
         X = self._check_predict(X)
         scale = np.sqrt(self.noise_variance_samples_).reshape(-1, 1)
         _, weights = self._flat_draws(np.dtype(np.float64))
@@ -323,13 +333,16 @@ class BayesianLinearRegressionSGFS(LinearPredictor, RegressorMixin, StreamingEst
         """Row blocks and their mean under every draw, (S, rows)."""
         draws = self._flat_draws(np.dtype(np.float64))[0]
         for rows in row_blocks(X.shape[0], 8 * len(draws), _BLOCK_BYTES):
-            yield rows, self.model_.predict(draws, dense(X[rows]).astype(np.float64, copy=False))[:, 0]
+            yield (
+                rows,
+                self.model_.predict(draws, dense(X[rows]).astype(np.float64, copy=False))[:, 0],
+            )
 
 
 def _mixture_quantile(q: float, weights: NDArray, centre: NDArray, scale: NDArray) -> NDArray:
     """Quantile of each column's mixture of N(centre[s], scale[s]^2), to 1e-6 of the scale.
 
-    Newton steps from the quantile of a normal distribution with the mixture's moments, which it nearly is; a step
+    Newton steps start from the quantile of a normal distribution with the mixture's moments. A step
     that leaves the bracket is replaced by bisection.
     """
     own = centre + ndtri(q) * scale  # the quantiles of the components enclose that of the mixture

@@ -17,45 +17,47 @@ from skbayes_sg.samplers import Sampler
 class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     """Logistic regression with a posterior instead of a point, sampled from minibatches.
 
-    ``p(y = k | x) = softmax(coef x + intercept)_k`` with independent normal priors of mean zero. Two
-    classes have one logit; K > 2 have K.
+    ``p(y = k | x) = softmax(coef x + intercept)_k`` with independent normal priors of mean zero.
+    Two classes have one logit; K > 2 have K.
 
     Parameters
     ----------
-    sampler : Sampler, {"sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"} or None, default=None
-        None: HMC, which is exact, up to 5,000 rows; beyond, SGFS with control variates where they pay (see
-        `sampler_reason_`); with more than 1,000 parameters SGFS with Kronecker-factored matrices.
+    sampler : Sampler, str or None, default=None
+        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc". None:
+        HMC, which is exact, up to 5,000 rows. For more rows SGFS with control variates where they
+        pay (see `sampler_reason_`). Above 1,000 parameters SGFS with Kronecker-factored matrices.
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default=1.0
-        1 / variance of the prior of each coefficient, in the units of X (LogisticRegression's 1/C).
-        One number, or one per feature; "em": learned from the data by variational EM in the sampler, one for all, or as
-        a `VariationalEM` says.
+        1 / variance of the prior of each coefficient (LogisticRegression's 1/C): one number, or one
+        per feature, in squared units of its column of X. "em": one for all coefficients, learned by
+        variational EM in the sampler. A `VariationalEM` sets its options.
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
         Prior precision of the intercepts: a standard deviation of 10 logits.
     n_chains : int, default=8
-        Independent chains. They advance in groups of up to four, with control variates sixteen, in lock step: a
-        step of four chains costs two and a half times that of one (benchmarks/step_cost.py).
+        Independent chains. They advance in lock step in groups of up to four (sixteen with control
+        variates). A step of four chains costs two and a half times that of one
+        (benchmarks/step_cost.py).
     n_draws : int, default=500
         Draws kept per chain by each `fit`.
     burn_in : int or "auto", default="auto"
-        Sampler steps before the first kept draw; auto is 100 for SGFS with control variates and max(1000, 10 (1 +
-        alpha^2) rows / batch_size) without, 300 for HMC.
+        Sampler steps before the first kept draw. "auto" is 300 for HMC, 100 for SGFS with control
+        variates, and max(1000, 10 (1 + alpha^2) rows / batch_size) for SGFS without.
     thin : int or "auto", default="auto"
-        Sampler steps per kept draw; auto is 3 for SGFS with control variates and (1 + alpha^2) rows / (5
-        batch_size), a fifth of the autocorrelation time, without; 1 or 2 for HMC.
+        Sampler steps per kept draw. "auto" is 1 or 2 for HMC, 3 for SGFS with control variates, and
+        (1 + alpha^2) rows / (5 batch_size), a fifth of the autocorrelation time, for SGFS without.
     warm_start : bool, default=False
         `fit` goes on where the last fit stopped, without burn-in: the new draws are those that one
-        longer fit would have drawn next. With other data or parameters it keeps the position only,
-        and burns in.
+        longer fit would have drawn next. With other data or parameters it keeps the positions of
+        the chains only, and burns in.
     n_jobs : int, optional
         Processes for the chains (joblib). The draws do not depend on it.
     random_state : int, RandomState, Generator or None
     class_weight : dict, "balanced" or None, default=None
         Factors of the classes' log likelihoods.
     n_predict_draws : int, optional
-        Predict from so many draws, evenly spaced, instead of all: the time of a prediction is proportional to it.
-        The Monte Carlo error of a probability is its posterior standard deviation (at most 1/2) over the square root of
-        this number; see `predict_uncertainty`.
+        Number of evenly spaced draws that predict, instead of all. The time of a prediction is
+        proportional to it. The Monte Carlo error of a probability is its posterior standard
+        deviation (at most 1/2) over the square root of this number; see `predict_uncertainty`.
 
     Attributes
     ----------
@@ -72,26 +74,26 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     coef_samples_ : array of shape (n_chains, n_draws, n_logits, n_features)
     intercept_samples_ : array of shape (n_chains, n_draws, n_logits)
     sampler_ : Sampler
-        The sampler that ran, with numbers for what was left to it.
+        The sampler that ran, with numbers in place of "auto".
     sampler_reason_ : str
-        Why this one.
+        Why this sampler ran.
     states_ : list of State
-        Where the chains are: the checkpoint of `warm_start`.
+        Checkpoint of the chains, for `warm_start`.
     model_ : Softmax
     prior_precision_ : array of shape (dim,)
     prior_precision_path_ : array of shape (updates, blocks), where the prior was learned
-        The precisions on their way, geometric means over groups of chains.
-    prior_precision_blocks_ : list of str, where the prior was learned
-        What each column of the path belongs to.
+        Path of the precisions, as geometric means over groups of chains.
+    prior_precision_blocks_ : dict of str to float, where the prior was learned
+        Learned precision of each block, in the order of the columns of the path.
     n_iter_ : int
         Steps of each chain so far.
     n_passes_ : float
-        Rows read by the last fit, search for the mode included, over rows; chains that share a minibatch read it
-        once.
+        Rows read by the last fit, search for the mode included, over rows. Chains that share a
+        minibatch read it once.
     diagnostics_ : dict of str to float
-        ``r_hat_max``, ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``, ``stein_ratio`` (drawn over
-        wanted variance, on average over directions; 1 for exact draws of any posterior) and its standard
-        error ``stein_se``; ``accept_rate`` for HMC.
+        ``r_hat_max``, ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``. ``stein_ratio``
+        (drawn over wanted variance, averaged over directions; 1 for exact draws of any posterior)
+        and its standard error ``stein_se``. ``accept_rate`` for HMC.
 
     See Also
     --------
@@ -100,8 +102,8 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     Notes
     -----
     Source: Ahn, Korattikara & Welling 2012, with the corrections listed in the README. The chains
-    start around the mode, twice as wide as the posterior. A fit that should not be trusted raises a
-    ConvergenceWarning with the figure and the knob to turn.
+    start around the mode, twice as wide as the posterior. A fit that should not be trusted issues a
+    ConvergenceWarning, which names the figure and the parameter to change.
 
     Examples
     --------
@@ -152,7 +154,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     def _read_off(self, posterior: Posterior) -> None:
         """Coefficients from the draws."""
         blocks = self.model_.unpack(self.draws_)
-        self.prior_precision_ = np.array(posterior.prior_precision)
+        self.prior_precision_ = posterior.prior.precision.copy()
         self.coef_samples_ = blocks["coef"]
         empty = np.zeros((*self.draws_.shape[:2], self.model_.n_logits))
         self.intercept_samples_ = blocks.get("intercept", empty)

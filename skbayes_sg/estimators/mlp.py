@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skbayes_sg.estimators.checks import require_integer
+from skbayes_sg.checks import require_integer
 from skbayes_sg.estimators.multimodal import MultimodalClassifier
 from skbayes_sg.models import MLP
 from skbayes_sg.models.mlp import ACTIVATIONS
@@ -18,41 +18,47 @@ from skbayes_sg.samplers import Sampler
 class BayesianMLPClassifier(MultimodalClassifier):
     """Neural network with a posterior instead of a point, sampled from minibatches.
 
-    ``p(y = k | x) = softmax(z)_k``, ``z = W_L h + b_L``, ``h = activation(W_l h + b_l)`` layer by layer from x, with
-    independent normal priors of mean zero. Predictions average over draws of all chains. Scale the columns of X.
+    ``p(y = k | x) = softmax(z)_k``, ``z = W_L h + b_L``, ``h = activation(W_l h + b_l)`` layer by
+    layer from x. Priors are independent normals of mean zero. Predictions average over draws of all
+    chains. Scale the columns of X.
 
     Parameters
     ----------
     hidden_layer_sizes : int or sequence of int, default=(30,)
         Units of each hidden layer.
     activation : {"logistic", "tanh", "relu"}, default="logistic"
-    sampler : Sampler, {"sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"} or None, default=None
-        None: HMC, which is exact in each mode, while rows times parameters are below 1e7; beyond, SGFS with
-        diagonal matrices, whose alpha the Stein ratio of short runs chooses (see `sampler_reason_`).
-    prior_precision : "scale", float, array of shape (n_layers,), "em" or VariationalEM, default="scale"
-        1 / variance of the normal prior: one number, or one per layer (weights and biases). "scale" follows the
-        inputs, so that their unit does not matter: a priori hidden units see inputs of standard deviation 3, and the
-        precision of the last layer is 0.01. "em": from there on, the precision of each layer's weights is learned by
-        variational EM in the sampler, or as a `VariationalEM` says; biases keep theirs.
+    sampler : Sampler, str or None, default=None
+        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc". None:
+        HMC, which is exact in each mode, up to 1e7 rows times parameters (or times 20 units of the
+        widest layer, if that is larger). For more rows SGFS with diagonal matrices; the Stein ratio
+        of short runs chooses its alpha (see `sampler_reason_`).
+    prior_precision : "scale", float, array (n_layers,), "em" or VariationalEM, default="scale"
+        1 / variance of the normal prior: one number, or one per layer (weights and biases). "scale"
+        follows the inputs, so that their unit does not matter. A priori the weighted sum into a
+        hidden unit has standard deviation 3, and the last layer has precision 0.01. "em"
+        starts from "scale" and learns the precision of each layer's weights by variational EM in
+        the sampler; biases keep theirs. A `VariationalEM` sets its options.
     n_chains : int, default=4
-        Independent chains, each from a random point of its own: as many modes as chains at most.
+        Independent chains, each from a random point of its own. They find at most as many modes.
     n_draws : int or "auto", default="auto"
-        Draws kept per chain. A draw takes 4 bytes per parameter; auto is 50, or what keeps all chains below 256 MB.
+        Draws kept per chain. A draw takes 4 bytes per parameter. "auto" is 50, or fewer so that the
+        draws of all chains stay below 256 MB.
     burn_in : int or "auto", default="auto"
         Sampler steps before the first kept draw; see the sampler's `auto_burn_in`.
     thin : int or "auto", default="auto"
         Sampler steps per kept draw; see the sampler's `auto_thin`.
     warm_start : bool, default=False
-        `fit` goes on where the last fit stopped, without burn-in. With other data or parameters it keeps the position
-        only, and burns in.
+        `fit` goes on where the last fit stopped, without burn-in. With other data or parameters it
+        keeps the positions of the chains only, and burns in.
     n_jobs : int, optional
         Processes for the chains (joblib). The draws do not depend on it.
     random_state : int, RandomState, Generator or None
     class_weight : dict, "balanced" or None, default=None
         Factors of the classes' log likelihoods.
     n_predict_draws : int, optional
-        Predict from so many draws, evenly spaced, instead of all. The Monte Carlo error of a probability is its
-        posterior standard deviation (at most 1/2) over the square root of this number.
+        Number of evenly spaced draws that predict, instead of all. The Monte Carlo error of a
+        probability is its posterior standard deviation (at most 1/2) over the square root of this
+        number.
 
     Attributes
     ----------
@@ -64,27 +70,28 @@ class BayesianMLPClassifier(MultimodalClassifier):
     draw_weights_ : array of shape (n_draws,)
         Weights of the draws of a chain, equal unless the sampler's step size decreases.
     sampler_ : Sampler
-        The sampler that ran, with numbers for what was left to it.
+        The sampler that ran, with numbers in place of "auto".
     sampler_reason_ : str
-        Why this one.
+        Why this sampler ran.
     states_ : list of State
-        Where the chains are: the checkpoint of `warm_start`.
+        Checkpoint of the chains, for `warm_start`.
     model_ : MLP
     prior_precision_ : array of shape (dim,)
     prior_precision_path_ : array of shape (updates, blocks), where the prior was learned
-        The precisions on their way, geometric means over groups of chains.
-    prior_precision_blocks_ : list of str, where the prior was learned
-        What each column of the path belongs to.
+        Path of the precisions, as geometric means over groups of chains.
+    prior_precision_blocks_ : dict of str to float, where the prior was learned
+        Learned precision of each block, in the order of the columns of the path.
     n_iter_ : int
         Steps of each chain so far.
     n_passes_ : float
-        Rows read by the last fit, of all chains, over rows.
+        Rows read by all chains in the last fit, over rows.
     diagnostics_ : dict of str to float
-        ``r_hat_max``, ``ess_min``, ``ess_tail_min`` of the class probabilities of a hundred rows and of the log
-        posterior, as weights of hidden units have no meaning of their own; ``between_chains``, the share of the
-        probabilities' variance that lies between chains (near 1: each in a mode of its own); ``ess_per_pass``;
-        ``stein_ratio`` (drawn over wanted variance of the weights about the mean of all chains) and its standard error
-        ``stein_se``; ``accept_rate`` for HMC.
+        ``r_hat_max``, ``ess_min``, ``ess_tail_min`` of the class probabilities of a hundred rows
+        and of the log posterior, because weights of hidden units have no meaning of their own.
+        ``between_chains``, the share of the probabilities' variance that lies between chains (near
+        1: each chain is in a mode of its own). ``ess_per_pass``. ``stein_ratio`` (drawn over wanted
+        variance of the weights about the mean of all chains) and its standard error ``stein_se``.
+        ``accept_rate`` for HMC.
 
     See Also
     --------
@@ -92,9 +99,9 @@ class BayesianMLPClassifier(MultimodalClassifier):
 
     Notes
     -----
-    Source: Ahn, Korattikara & Welling 2012, section 5.2; MATH 3.11. The curvature in the samplers is the generalised
-    Gauss-Newton matrix. The posterior has many modes, most of them alike in what they predict: `diagnostics_` says how
-    far the chains agree, `diagnose` says it of rows of your choice.
+    Source: Ahn, Korattikara & Welling 2012, section 5.2; math.md#mlp. The curvature in the samplers
+    is the generalised Gauss-Newton matrix. The posterior has many modes, and most of them predict
+    alike. `diagnostics_` says how far the chains agree; `diagnose` says so for rows of your choice.
 
     Examples
     --------
@@ -103,7 +110,7 @@ class BayesianMLPClassifier(MultimodalClassifier):
     >>> from sklearn.preprocessing import scale
     >>> from skbayes_sg import BayesianMLPClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> with warnings.catch_warnings(action="ignore"):  # two short chains, which do not agree to the last per cent
+    >>> with warnings.catch_warnings(action="ignore"):  # two short chains do not agree well
     ...     model = BayesianMLPClassifier((5,), n_chains=2, random_state=0).fit(scale(X), y)
     >>> bool(model.score(scale(X), y) > 0.95)
     True
@@ -143,15 +150,26 @@ class BayesianMLPClassifier(MultimodalClassifier):
     def _make_model(self, n_features: int, n_classes: int) -> MLP:
         widths = _widths("hidden_layer_sizes", self.hidden_layer_sizes)
         if self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be one of {sorted(ACTIVATIONS)}, got {self.activation!r}")
+            raise ValueError(
+                f"activation must be one of {sorted(ACTIVATIONS)}, got {self.activation!r}"
+            )
         return MLP(n_features, n_classes, widths, self.activation)
 
 
 def _widths(name: str, widths: Any) -> tuple[int, ...]:
-    """A number of units, or one per hidden layer, as a tuple; or an error that names the parameter."""
+    """Units of each hidden layer as a tuple, from one integer or several.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The message names the parameter.
+    """
     widths = tuple(widths) if np.iterable(widths) and not isinstance(widths, str) else (widths,)
     if not widths:
-        raise ValueError(f"{name} is empty: give at least one hidden layer, or use BayesianLogisticRegressionSGFS")
+        raise ValueError(
+            f"{name} is empty: give at least one hidden layer, or use "
+            "BayesianLogisticRegressionSGFS"
+        )
     for width in widths:
         require_integer(name, width, 1)
     return widths

@@ -1,4 +1,4 @@
-"""Validation loss over prior precisions, with the one that variational EM learns."""
+"""Validation loss over prior precisions, and at the precision that variational EM learns."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sklearn.metrics import log_loss
 from sklearn.utils import Bunch
 
 from skbayes_sg.chains import in_parallel
+from skbayes_sg.checks import real_array
 from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.estimators.checks import real_array
 
-_SEGMENT = 5  # values that are fitted one after another, each from where the last one stopped
+_SEGMENT = 5  # values fitted one after another; each fit starts where the last one stopped
 
 
 def hyperparameter_path(
@@ -31,19 +31,21 @@ def hyperparameter_path(
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Bunch:
-    """Validation loss of an estimator over prior precisions, and at the one that is learned without validation data.
+    """Validation loss over prior precisions, and at the learned precision.
 
-    In the manner of `sklearn.linear_model.lasso_path`. From the strongest prior down, each fit starts where the last
-    one stopped, in runs of five; runs, and the fit that learns its prior, are joblib tasks.
+    The precision is learned without the validation data. As in `sklearn.linear_model.lasso_path`,
+    the fits go from the strongest prior down, and each starts where the last one stopped. They do
+    so in runs of five. Each run, and the fit that learns its prior, is a joblib task.
 
     Parameters
     ----------
     estimator : estimator of this package
-        Its `prior_precision`, `warm_start` and `n_jobs` are not used; not changed.
+        It is not changed. Its `prior_precision`, `warm_start` and `n_jobs` are not used.
     X, y : training data
     X_val, y_val : data on which the loss is measured
     prior_precisions : int or array-like of floats, default=10
-        Values, or how many of them, between 1e-4 and 1e4 on a logarithmic scale (LogisticRegressionCV's ``1 / C``).
+        The values, or the number of values between 1e-4 and 1e4 on a logarithmic scale
+        (LogisticRegressionCV's ``1 / C``).
     em : VariationalEM, optional
         How the prior is learned; by default ``VariationalEM()``.
     sample_weight : array-like of shape (n_rows,), optional
@@ -54,14 +56,15 @@ def hyperparameter_path(
     Returns
     -------
     sklearn.utils.Bunch
-        ``prior_precisions`` (n,), descending; ``loss`` (n,), the mean negative log predictive probability (density
-        for regression) of the validation rows, in nats; ``n_passes`` (n,), rows read over rows; ``em_loss``,
-        ``em_n_passes``, ``em_precisions`` (blocks,) and ``em_blocks``, their labels.
+        ``prior_precisions`` (n,), descending. ``loss`` (n,), the mean negative log predictive
+        probability (density for regression) of the validation rows, in nats. ``n_passes`` (n,),
+        rows read over rows. ``em_loss`` and ``em_n_passes`` of the learned precisions.
+        ``em_precisions`` (blocks,), the learned precisions, and ``em_blocks``, their labels.
 
     Raises
     ------
     ValueError, TypeError
-        For values that are not positive numbers, and whatever `fit` refuses.
+        If values are not positive numbers, or if `fit` raises.
 
     Examples
     --------
@@ -99,12 +102,14 @@ def _grid(prior_precisions: int | ArrayLike) -> NDArray:
         return np.logspace(4, -4, prior_precisions)
     values = np.sort(np.atleast_1d(real_array("prior_precisions", prior_precisions)))[::-1]
     if values.ndim != 1 or not values.size or not (np.isfinite(values).all() and values.min() > 0):
-        raise ValueError(f"prior_precisions must be positive finite numbers, got {prior_precisions!r}")
+        raise ValueError(
+            f"prior_precisions must be positive finite numbers, got {prior_precisions!r}"
+        )
     return values
 
 
 def _fit_run(estimator: BayesianEstimator, data: tuple, run: NDArray | VariationalEM) -> tuple:
-    """Losses and passes of a run of values, or of the learned prior, and what was learned."""
+    """Losses and passes of a run of values, or of the learned prior, and the learned prior."""
     X, y, sample_weight, X_val, y_val = data
     model = clone(estimator).set_params(warm_start=True, n_jobs=None)
     loss, passes = [], []
@@ -112,7 +117,8 @@ def _fit_run(estimator: BayesianEstimator, data: tuple, run: NDArray | Variation
         model.set_params(prior_precision=value).fit(X, y, sample_weight=sample_weight)
         loss.append(_loss(model, X_val, y_val))
         passes.append(model.n_passes_)
-    return loss, passes, None if model._learned is None else (model._learned.labels, model._learned.values)
+    blocks = getattr(model, "prior_precision_blocks_", {})
+    return loss, passes, (list(blocks), np.array(list(blocks.values())))
 
 
 def _loss(model, X, y) -> float:

@@ -1,4 +1,4 @@
-"""What a model is: per-row log likelihoods and scores of parameters it shapes, and nothing else."""
+"""The base of all models: parameter blocks, and log likelihoods and scores of rows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from skbayes_sg.scores import Scores
 
 
 class Model(ABC):
-    """Stateless mathematics of a likelihood. No data, and no randomness but in `init`.
+    """Stateless mathematics of a likelihood, without data; only `init` is random.
 
     ``theta`` is always (chains, dim): the parameter blocks of `shapes`, one after another, each in
-    C order. X is a dense block of rows, (n, features) shared by the chains or (chains, n, features), and
-    y goes with it, (n,) or (chains, n). Results come in X's precision.
+    C order. X is a dense block of rows, (n, features) shared by the chains or (chains, n,
+    features). y has shape (n,) or (chains, n). Results have X's precision.
 
     Attributes
     ----------
@@ -27,6 +27,9 @@ class Model(ABC):
 
     shapes: dict[str, tuple[int, ...]]
 
+    fixed_inputs = False
+    """Whether the right factors of scores are independent of theta; control variates need it."""
+
     @property
     def dim(self) -> int:
         """Number of parameters."""
@@ -34,8 +37,13 @@ class Model(ABC):
 
     @property
     def row_size(self) -> int:
-        """Numbers that a pass holds for each row of a chain: its scores, unless a model says that it needs less."""
+        """Numbers that a pass holds for each row of a chain; by default its scores."""
         return self.dim
+
+    @property
+    def widest(self) -> int:
+        """Numbers per row and chain in the largest array that a prediction holds."""
+        return 1
 
     def unpack(self, theta: NDArray) -> dict[str, NDArray]:
         """Views of the blocks: name -> (..., *shape)."""
@@ -48,14 +56,15 @@ class Model(ABC):
 
     @property
     def groups(self) -> list[list[str]]:
-        """Names of the blocks that share a prior precision: each its own, unless a model says otherwise."""
+        """Names of the blocks that share a prior precision; by default each block has its own."""
         return [[name] for name in self.shapes]
 
     def prior_blocks(self, per: str) -> dict[str, NDArray]:
-        """Coordinates that share a prior precision which is to be learned, by label.
+        """Coordinates that share a learned prior precision, by label.
 
-        Weights only, that is the blocks with two axes: biases have a prior of their own. `per` is "block", "feature"
-        (the columns of the first block of weights, which takes X, one by one) or "class" (the rows of the last one).
+        They are those of weights, the blocks with two axes; biases have a prior of their own. `per`
+        is "block", "feature" (each column of the first block of weights, which takes X) or "class"
+        (each row of the last block of weights).
         """
         names = self.unpack(np.arange(self.dim))
         blocks = {name: block.ravel() for name, block in names.items() if block.ndim == 2}
@@ -69,22 +78,26 @@ class Model(ABC):
         return blocks
 
     def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
-        """What belongs to each class in the last block of weights."""
+        """Coordinates of each class in the last block of weights."""
         return {f"{name}[{k}]": row for k, row in enumerate(block)}
 
     def spread(self, of_block: dict[str, float]) -> NDArray:
-        """A number for each block as one for each parameter, (dim,)."""
-        return np.concatenate([np.full(prod(shape), of_block[name]) for name, shape in self.shapes.items()])
+        """The number of each block, repeated for each of its parameters, (dim,)."""
+        return np.concatenate(
+            [np.full(prod(shape), of_block[name]) for name, shape in self.shapes.items()]
+        )
 
     def units(self) -> list[NDArray]:
-        """Coordinates that feed one output unit together, ascending: the natural blocks of a noise matrix.
+        """Ascending coordinates of each output unit: the natural blocks of a noise matrix.
 
-        By default row k of every block goes with unit k.
+        By default row k of every block belongs to unit k.
         """
         names = self.unpack(np.arange(self.dim))
         rows = max(len(block) for block in names.values())
         return [
-            np.sort(np.concatenate([np.atleast_1d(b[k]).ravel() for b in names.values() if k < len(b)]))
+            np.sort(
+                np.concatenate([np.atleast_1d(b[k]).ravel() for b in names.values() if k < len(b)])
+            )
             for k in range(rows)
         ]
 
@@ -95,6 +108,10 @@ class Model(ABC):
     @abstractmethod
     def init(self, rng: np.random.Generator) -> NDArray:
         """A starting point, shape (1, dim)."""
+
+    def guess(self, y: NDArray, weight: NDArray | None) -> NDArray:
+        """Start of the search for the mode, (1, dim); by default zero."""
+        return np.zeros((1, self.dim))
 
     @abstractmethod
     def predict(self, theta: NDArray, X: NDArray) -> NDArray:
@@ -110,12 +127,13 @@ class Model(ABC):
 
     @abstractmethod
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:
-        """A square root of the model Fisher: factors whose second moment is sum_i E_{y ~ model}[g_i g_i^T].
+        """A square root of the model Fisher, as factors.
 
-        The labels are integrated out, so this is the curvature of the log likelihood and not the
-        empirical covariance of the scores; the two agree only where the model is right (MATH trap 24).
+        Their second moment is sum_i E_{y ~ model}[g_i g_i^T]. The labels are integrated out, so
+        this is the curvature of the log likelihood and not the empirical covariance of the scores.
+        The two agree only where the model is right (math.md#curvature-is-not-noise).
         """
 
     def fisher_diagonal(self, theta: NDArray, X: NDArray) -> Scores:
-        """Factors of which only the second moment's diagonal is that of `fisher`: fewer, where a model can do so."""
+        """Cheaper factors that reproduce only the diagonal of `fisher`; by default `fisher`."""
         return self.fisher(theta, X)

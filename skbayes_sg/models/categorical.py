@@ -1,4 +1,4 @@
-"""Classes from logits: what the classifiers' models share."""
+"""The base of the classifiers' models: class probabilities from logits."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from skbayes_sg.models.base import Model
 class Categorical(Model):
     """p(y = k | x) = softmax(z)_k of logits z that a subclass computes, (chains, logits, n).
 
-    Arrays are class-major: one product serves all chains and classes. Two classes may have one logit, the
-    second class against the first; K columns treat K classes alike under the prior.
-
-    Notes
-    -----
-    With one logit, targets are -1.0 and 1.0 in X's dtype, otherwise integer codes: see `encode`.
+    Arrays are class-major: one product serves all chains and classes. Two classes may have one
+    logit, that of the second class against the first. With K logits the prior treats K classes
+    alike. With one logit, targets are -1.0 and 1.0 in X's dtype, otherwise integer codes; see
+    `encode`.
 
     Parameters
     ----------
@@ -31,12 +29,11 @@ class Categorical(Model):
 
     @property
     def widest(self) -> int:
-        """Numbers per row and chain in the largest array that a prediction holds."""
         return self.n_logits
 
     @abstractmethod
     def logits(self, theta: NDArray, X: NDArray) -> NDArray:
-        """(chains, logits, n) in X's dtype, not kept by anyone."""
+        """Logits, (chains, logits, n) in X's dtype; the caller may overwrite them."""
 
     def encode(self, codes: NDArray, dtype: np.dtype) -> NDArray:
         """Class numbers 0, 1, ... as the targets of this model, to go with X of the given dtype."""
@@ -63,7 +60,10 @@ class Categorical(Model):
         return z[_at(y, z)] - np.log(np.exp(z).sum(axis=1))
 
     def residual(self, z: NDArray, y: NDArray) -> NDArray:
-        """Gradient of the log likelihood in the logits, 1[y = k] - p_k: (chains, logits, n), in the place of z."""
+        """Gradient of the log likelihood in the logits, 1[y = k] - p_k, (chains, logits, n).
+
+        It overwrites z.
+        """
         if self.n_logits == 1:
             z *= 0.5
             residual = np.tanh(z, out=z)  # sigmoid(z) = (1 + tanh(z / 2)) / 2 cannot overflow
@@ -78,19 +78,21 @@ class Categorical(Model):
     def residual_root(self, z: NDArray) -> NDArray:
         """A square root of the Fisher matrix of the logits.
 
-        sqrt(p (1 - p)), (chains, 1, n), for one logit; for K the residuals of K virtual labels times
-        sqrt(p_label), (chains, K, K, n).
+        For one logit it is sqrt(p (1 - p)), (chains, 1, n). For K logits it is the residuals of K
+        virtual labels times sqrt(p_label), (chains, K, K, n).
         """
         if self.n_logits == 1:
             half = np.exp(-0.5 * np.abs(z))
             return half / (1 + half * half)
         p = softmax(z)
-        virtual = np.eye(self.n_logits, dtype=z.dtype)[None, :, :, None] - p[:, None]  # (chains, label, class, n)
+        virtual = (
+            np.eye(self.n_logits, dtype=z.dtype)[None, :, :, None] - p[:, None]
+        )  # (chains, label, class, n)
         return np.sqrt(p)[:, :, None] * virtual
 
 
 def softmax(z: NDArray) -> NDArray:
-    """Over axis 1, in place."""
+    """Softmax over axis 1, in place."""
     z -= z.max(axis=1, keepdims=True)
     np.exp(z, out=z)
     z /= z.sum(axis=1, keepdims=True)

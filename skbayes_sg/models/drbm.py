@@ -7,23 +7,21 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.models.categorical import Categorical, softmax
+from skbayes_sg.models.categorical import softmax
+from skbayes_sg.models.network import FREE, HIDDEN_VARIANCE, Network
 from skbayes_sg.scores import Factor, Scores
 
-_HIDDEN_VARIANCE = 10.0
-_FREE = 0.01
 _FACTORS = 100  # 2^100 is within float32
 _LOG_2 = math.log(2.0)
 
 
-class DRBM(Categorical):
+class DRBM(Network):
     """p(y = k | x) with binary hidden units summed out (Larochelle & Bengio 2008).
 
     ``log p(y | x) = d_y + sum_j softplus(o_jy) - logsumexp_k(d_k + sum_j softplus(o_jk))``,
-    ``o_jk = c_j + U_jk + W_j x`` (MATH 3.10; Ahn et al. 2012, section 5.3)
+    ``o_jk = c_j + U_jk + W_j x`` (math.md#drbm; Ahn et al. 2012, section 5.3)
 
-    H + 1 directions change no probability of K classes, but for the hidden units' joint shift: the prior alone
-    knows them.
+    H + 1 directions change no probability; the prior alone determines them.
 
     Parameters
     ----------
@@ -34,11 +32,16 @@ class DRBM(Categorical):
     def __init__(self, n_features: int, n_classes: int, n_hidden: int = 41) -> None:
         super().__init__(n_classes, n_classes)
         self.n_hidden = n_hidden
-        self.shapes = {"W": (n_hidden, n_features), "U": (n_hidden, n_classes), "c": (n_hidden,), "d": (n_classes,)}
+        self.shapes = {
+            "W": (n_hidden, n_features),
+            "U": (n_hidden, n_classes),
+            "c": (n_hidden,),
+            "d": (n_classes,),
+        }
 
     @property
     def row_size(self) -> int:
-        """Numbers that a row needs in memory: every pair of hidden unit and class, for every virtual label."""
+        """Numbers that a row needs: pairs of hidden unit and class, for every virtual label."""
         return self.n_hidden * self.n_logits * (3 + self.n_logits)
 
     @property
@@ -46,9 +49,12 @@ class DRBM(Categorical):
         return self.n_hidden * self.n_logits
 
     def units(self) -> list[NDArray]:
-        """What belongs to each hidden unit; then the biases of the classes."""
+        """Coordinates of each hidden unit, then the biases of the classes."""
         names = self.unpack(np.arange(self.dim))
-        hidden = [np.concatenate([names["W"][j], names["U"][j], names["c"][j : j + 1]]) for j in range(self.n_hidden)]
+        hidden = [
+            np.concatenate([names["W"][j], names["U"][j], names["c"][j : j + 1]])
+            for j in range(self.n_hidden)
+        ]
         return [*hidden, names["d"]]
 
     def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
@@ -56,12 +62,15 @@ class DRBM(Categorical):
         return {f"{name}[:, {k}]": column for k, column in enumerate(block.T)}
 
     def reference_precision(self, input_square: float) -> NDArray:
-        """Prior under which each part of a hidden unit's input has standard deviation 3; d is nearly free."""
-        hidden = 1 / _HIDDEN_VARIANCE
-        return self.spread({"W": input_square * hidden, "U": hidden, "c": hidden, "d": _FREE})
+        """Precision under which each part of a hidden unit's input has standard deviation 3.
+
+        The prior of d is nearly flat.
+        """
+        hidden = 1 / HIDDEN_VARIANCE
+        return self.spread({"W": input_square * hidden, "U": hidden, "c": hidden, "d": FREE})
 
     def init(self, rng: np.random.Generator) -> NDArray:
-        """Normal weights that keep the scale of unit inputs; zero biases."""
+        """Normal weights that keep the scale of inputs of unit size; zero biases."""
         n_hidden, n_features = self.shapes["W"]
         weights = rng.standard_normal(n_hidden * n_features) * n_features**-0.5
         classes = rng.standard_normal(n_hidden * self.n_logits) * n_hidden**-0.5
@@ -77,13 +86,17 @@ class DRBM(Categorical):
         return self._factors(residual, np.multiply(active, residual[:, None], out=active), X)
 
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:
-        """The same for the residuals of K virtual labels times sqrt(p_label)."""
+        """As `scores`, for the residuals of K virtual labels times sqrt(p_label)."""
         z, active = self._forward(theta, X)
         residual = self.residual_root(z)
         return self._factors(residual, active[:, None] * residual[:, :, None], X)
 
     def fisher_diagonal(self, theta: NDArray, X: NDArray) -> Scores:
-        """One label that stands for K: p_k (1 - p_k) A_jk^2 in U, the variance of A_jk under p in W."""
+        """One virtual label in place of K.
+
+        With s_jk = sigmoid(o_jk) it gives p_k (1 - p_k) s_jk^2 for U, and for W x^2 times the
+        variance of s_jk under p.
+        """
         z, active = self._forward(theta, X)
         p = softmax(z)
         spread = active - np.einsum("chkn,ckn->chn", active, p)[:, :, None]
@@ -107,8 +120,9 @@ class DRBM(Categorical):
     def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
         """Logits, and the probability sigmoid(o_jk) that hidden unit j is on under class k.
 
-        Of t = tanh(o / 2), which cannot overflow, sigmoid(o) = (1 + t) / 2 and softplus(o) = o / 2 + |o / 2|
-        + log 2 - log(1 + |t|); one logarithm of a product serves a hundred units, as its factors lie between 1 and 2.
+        t = tanh(o / 2) cannot overflow, and gives sigmoid(o) = (1 + t) / 2 and softplus(o) = o / 2
+        + |o / 2| + log 2 - log(1 + |t|). The factors 1 + |t| lie between 1 and 2, so one logarithm
+        of a product serves a hundred units.
         """
         o, d = self._half_inputs(theta, X)
         active = np.tanh(o)
@@ -124,7 +138,10 @@ class DRBM(Categorical):
         return z, active
 
     def _factors(self, residual: NDArray, A: NDArray, X: NDArray) -> Scores:
-        """Of residuals (chains, ..., classes, n) and A (chains, ..., hidden, classes, n), ... virtual labels."""
+        """Scores of residuals (chains, ..., classes, n) and A (chains, ..., hidden, classes, n).
+
+        The dots are an axis of virtual labels, or none.
+        """
         e = A.sum(axis=-2)
         A = A.reshape(*A.shape[:-3], -1, A.shape[-1])
         return Scores(Factor(e, X), Factor(A, None), Factor(e, None), Factor(residual, None))

@@ -15,8 +15,9 @@ from skbayes_sg.scores import Factor, Scores
 class Linear(Model):
     """y ~ N(coef . x + intercept, noise variance).
 
-    A noise variance that is not given is sampled on the log scale, gamma = log s2, the last coordinate
-    (Karagiannis, handout 4, section 4); the priors of the coefficients then scale with it.
+    A noise variance s2 that is not given is sampled on the log scale. gamma = log s2 is the last
+    coordinate (Karagiannis, handout 4, section 4). The prior variances of the coefficients are then
+    proportional to s2.
 
     Parameters
     ----------
@@ -24,8 +25,10 @@ class Linear(Model):
     fit_intercept : bool, default=True
     noise_variance : float, optional
     noise_prior : tuple (shape, rate)
-        Of the inverse-gamma prior of the noise variance, where it is sampled.
+        Of the inverse-gamma prior of a sampled noise variance.
     """
+
+    fixed_inputs = True
 
     def __init__(
         self,
@@ -45,7 +48,10 @@ class Linear(Model):
         self._n_features = n_features
 
     def prior(self, precision: NDArray) -> Prior:
-        """Gaussian; scaled by the noise variance where that is sampled (the last entry is then not used)."""
+        """Gaussian prior, scaled by the noise variance where that is sampled.
+
+        The last entry of `precision` is then not used.
+        """
         if self.noise_variance is not None:
             return super().prior(precision)
         return NormalInverseGammaPrior(precision[:-1], *self.noise_prior)
@@ -56,6 +62,21 @@ class Linear(Model):
     def init(self, rng: np.random.Generator) -> NDArray:
         """Zero: the mode is found in a few scoring steps."""
         return np.zeros((1, self.dim))
+
+    def guess(self, y: NDArray, weight: NDArray | None) -> NDArray:
+        """Mean and log variance of y: a scoring step lowers the log noise by at most 1."""
+        theta = np.zeros((1, self.dim))
+        blocks = self.unpack(theta)
+        y = y.astype(np.float64)
+        weights = np.ones(len(y)) if weight is None else weight.astype(np.float64)
+        if self.fit_intercept:
+            blocks["intercept"][:] = np.average(y, weights=weights)
+            y = y - np.average(y, weights=weights)
+        if self.noise_variance is None:
+            shape, rate = self.noise_prior
+            square = weights @ (y * y)
+            blocks["log_noise"][:] = math.log((square + 2 * rate) / (weights.sum() + 2 * shape))
+        return theta
 
     def _precision(self, theta: NDArray) -> NDArray | float:
         """1 / noise variance of each chain, (chains, 1)."""
@@ -73,17 +94,24 @@ class Linear(Model):
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
         r = y - self.predict(theta, X)[:, 0]
         precision = self._precision(theta)
-        return (0.5 * (np.log(precision) - math.log(2 * math.pi)) - 0.5 * precision * r * r).astype(X.dtype, copy=False)
+        return (0.5 * (np.log(precision) - math.log(2 * math.pi)) - 0.5 * precision * r * r).astype(
+            X.dtype, copy=False
+        )
 
     def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
         """(y - z) x / s2, and (r^2 / s2 - 1) / 2 for the log noise (Karagiannis Eq. 4.1)."""
         residual = y - self.predict(theta, X)[:, 0]
         weighted = (residual * self._precision(theta)).astype(X.dtype, copy=False)
         log_noise = 0.5 * (residual * weighted - 1) if self.noise_variance is None else None
-        return self._factors(weighted[:, None], X, None if log_noise is None else log_noise[:, None])
+        return self._factors(
+            weighted[:, None], X, None if log_noise is None else log_noise[:, None]
+        )
 
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:
-        """x / s, and sqrt(1/2) for the log noise under a virtual label of its own: the two are not correlated."""
+        """x / s, and sqrt(1/2) for the log noise under a virtual label of its own.
+
+        Scores of coefficients and of the log noise are not correlated under the model.
+        """
         n = X.shape[-2]
         root = np.sqrt(self._precision(theta)) * np.ones((len(theta), n))
         if self.noise_variance is not None:

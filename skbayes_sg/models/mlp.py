@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.models.categorical import Categorical
+from skbayes_sg.models.network import FREE, HIDDEN_VARIANCE, Network
 from skbayes_sg.scores import Factor, Scores
 
 
@@ -47,16 +47,13 @@ ACTIVATIONS: dict[str, tuple[Callable[[NDArray], NDArray], Callable[[NDArray], N
 """The function, in place, and its derivative in terms of its value."""
 
 
-_HIDDEN_VARIANCE = 10.0
-_FREE = 0.01
-
-
-class MLP(Categorical):
+class MLP(Network):
     """p(y = k | x) = softmax(z)_k, z = W_L h_L-1 + b_L, h_l = activation(W_l h_l-1 + b_l), h_0 = x.
 
-    Ahn et al. 2012, section 5.2, with one logistic hidden layer. The score of a row in layer l is its
-    back-propagated error times the activation below (MATH 3.11), kept as factors; K > 2 output columns are kept,
-    so the prior alone knows h + 1 directions of the last layer.
+    Ahn et al. 2012, section 5.2, have one logistic hidden layer. The score of a row in layer l is
+    its back-propagated error times the activation below (math.md#mlp), kept as factors. With K > 2
+    classes all K outputs are kept, so h + 1 directions of the last layer are determined by the
+    prior alone.
 
     Parameters
     ----------
@@ -67,7 +64,11 @@ class MLP(Categorical):
     """
 
     def __init__(
-        self, n_features: int, n_classes: int, hidden_layer_sizes: Sequence[int] = (30,), activation: str = "logistic"
+        self,
+        n_features: int,
+        n_classes: int,
+        hidden_layer_sizes: Sequence[int] = (30,),
+        activation: str = "logistic",
     ) -> None:
         super().__init__(n_classes, 1 if n_classes == 2 else n_classes)
         self._widths = [n_features, *hidden_layer_sizes, self.n_logits]
@@ -89,7 +90,7 @@ class MLP(Categorical):
 
     @property
     def row_size(self) -> int:
-        """Numbers that a row needs in memory: activations, and errors of every virtual label."""
+        """Numbers that a row needs: activations, and errors of every virtual label."""
         return sum(self._widths) * (1 + self.n_logits)
 
     @property
@@ -97,26 +98,33 @@ class MLP(Categorical):
         return max(self._widths[1:])
 
     def units(self) -> list[NDArray]:
-        """Weights and bias into each unit."""
+        """Coordinates of the weights and the bias into each unit."""
         names = self.unpack(np.arange(self.dim))
-        layers = [(names[f"coef_{layer}"], names[f"intercept_{layer}"]) for layer in range(self.n_layers)]
-        return [np.append(row, bias) for coef, intercept in layers for row, bias in zip(coef, intercept, strict=True)]
+        layers = [
+            (names[f"coef_{layer}"], names[f"intercept_{layer}"]) for layer in range(self.n_layers)
+        ]
+        return [
+            np.append(row, bias)
+            for coef, intercept in layers
+            for row, bias in zip(coef, intercept, strict=True)
+        ]
 
     def reference_precision(self, input_square: float) -> NDArray:
-        """Prior under which hidden units see inputs of standard deviation 3, and output weights are nearly free.
+        """Precision under which the weighted sum into a hidden unit has standard deviation 3.
 
-        `input_square` is the mean over rows of the sum of the features' squares; the activations are of order one.
+        The prior of the last layer is nearly flat. `input_square` is the mean over rows of the sum
+        of the features' squares. Activations are taken to be of order one.
         """
         of_block = {}
         for layer, fan_in in enumerate(self._widths[:-1]):
             last = layer == self.n_layers - 1
             square = fan_in if layer else input_square
-            of_block[f"coef_{layer}"] = _FREE if last else square / _HIDDEN_VARIANCE
-            of_block[f"intercept_{layer}"] = _FREE if last else 1 / _HIDDEN_VARIANCE
+            of_block[f"coef_{layer}"] = FREE if last else square / HIDDEN_VARIANCE
+            of_block[f"intercept_{layer}"] = FREE if last else 1 / HIDDEN_VARIANCE
         return self.spread(of_block)
 
     def init(self, rng: np.random.Generator) -> NDArray:
-        """Normal weights that keep the scale of unit inputs from layer to layer; zero biases."""
+        """Normal weights that keep the scale of inputs of unit size; zero biases."""
         blocks = []
         for shape in self.shapes.values():
             scale = shape[1] ** -0.5 if len(shape) == 2 else 0.0
@@ -132,7 +140,7 @@ class MLP(Categorical):
         return self._backward(self.residual(z, y), X, hidden, coefs)
 
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:
-        """The same for the virtual labels' residuals: the generalised Gauss-Newton matrix."""
+        """As `scores`, for the residuals of virtual labels: the generalised Gauss-Newton matrix."""
         z, hidden, coefs = self._forward(theta, X)
         return self._backward(self.residual_root(z), X, hidden, coefs)
 
@@ -153,8 +161,13 @@ class MLP(Categorical):
                 hidden.append(self._activation(z))
         return z, hidden, coefs
 
-    def _backward(self, error: NDArray, X: NDArray, hidden: list[NDArray], coefs: list[NDArray]) -> Scores:
-        """Factors of all layers from the error at the output, (chains, logits, n) or (chains, labels, logits, n)."""
+    def _backward(
+        self, error: NDArray, X: NDArray, hidden: list[NDArray], coefs: list[NDArray]
+    ) -> Scores:
+        """Factors of all layers from the error at the output.
+
+        The error has shape (chains, logits, n) or (chains, labels, logits, n).
+        """
         factors: list[Factor] = []
         for layer in reversed(range(self.n_layers)):
             right = hidden[layer - 1].swapaxes(1, 2) if layer else X

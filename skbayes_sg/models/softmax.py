@@ -13,14 +13,16 @@ class Softmax(Categorical):
     """p(y = k | x) = softmax(coef x + intercept)_k.
 
     Two classes need one logit (the second class against the first). K > 2 classes keep all K
-    columns, so the prior treats them alike; the direction that shifts all logits is known by the
-    prior alone.
+    columns, so the prior treats them alike. The prior alone determines directions that shift all
+    logits.
 
     Parameters
     ----------
     n_features, n_classes : int
     fit_intercept : bool, default=True
     """
+
+    fixed_inputs = True
 
     def __init__(self, n_features: int, n_classes: int, fit_intercept: bool = True) -> None:
         super().__init__(n_classes, 1 if n_classes == 2 else n_classes)
@@ -37,7 +39,7 @@ class Softmax(Categorical):
         return self._dim
 
     def init(self, rng: np.random.Generator) -> NDArray:
-        """Zero: the log posterior is concave, any start will do."""
+        """Zero: the log posterior is concave, so any start leads to the mode."""
         return np.zeros((1, self.dim))
 
     def logits(self, theta: NDArray, X: NDArray) -> NDArray:

@@ -1,11 +1,18 @@
 """Samplers: one update formula each, with its tuning parameters."""
 
-from skbayes_sg.samplers.base import Sampler, State
+import inspect
+import re
+
+from skbayes_sg.samplers.base import Sampler
+from skbayes_sg.samplers.constant_sgd import ConstantSGD
 from skbayes_sg.samplers.hmc import HMC
+from skbayes_sg.samplers.iasg import IASG
+from skbayes_sg.samplers.momentum_sgd import MomentumSGD
 from skbayes_sg.samplers.schedules import CosineCycle, PolynomialDecay
-from skbayes_sg.samplers.sgd import IASG, SGD, ConstantSGD, MomentumSGD
+from skbayes_sg.samplers.sgd import SGD
 from skbayes_sg.samplers.sgfs import SGFS
 from skbayes_sg.samplers.sgld import SGLD
+from skbayes_sg.samplers.state import State
 
 __all__ = [
     "HMC",
@@ -20,3 +27,18 @@ __all__ = [
     "Sampler",
     "State",
 ]
+
+
+def _snake_case(name: str) -> str:
+    """ConstantSGD: constant_sgd."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+SAMPLERS: dict[str, type[Sampler]] = {
+    _snake_case(name): each
+    for name in __all__
+    if isinstance(each := globals()[name], type)
+    and issubclass(each, Sampler)
+    and not inspect.isabstract(each)
+}
+"""Every sampler by the name that `sampler="..."` of an estimator takes."""

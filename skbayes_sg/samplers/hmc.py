@@ -1,29 +1,34 @@
-"""Hamiltonian Monte Carlo on all rows: the exact answer where the data are few."""
+"""Hamiltonian Monte Carlo on all rows: exact, and affordable for few rows."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from numbers import Integral
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.linalg import Diag, Layout, Operator
-from skbayes_sg.samplers.base import Sampler, State
+from skbayes_sg.checks import require_choice, require_integer
+from skbayes_sg.layouts import DIAGONAL, FULL, Layout
+from skbayes_sg.linalg import Diag, Operator
+from skbayes_sg.priors import Prior
+from skbayes_sg.rows import Minibatches
+from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
+from skbayes_sg.samplers.law import ExactLaw
 from skbayes_sg.samplers.schedules import value_at
+from skbayes_sg.samplers.state import State
+from skbayes_sg.target import Target
 
 _MEASURE_EVERY = 5
-_LONGEST_STEP = 1.5  # in metric units, where 2 is the limit of stability of a unit-frequency oscillator
+_LONGEST_STEP = 1.5  # in metric units; an oscillator of unit frequency is stable below 2
 _LARGEST_METRIC = 1000
-_SHORTEST_STEP = 0.02  # a hundred leapfrog steps a draw; who needs less has lost the digits of the energy
+_SHORTEST_STEP = 0.02  # a hundred leapfrog steps; shorter ones mean that rounding is too large
 
 
 @dataclass
 class _Memory:
     information: Operator  # running average: model Fisher
-    prior: Any  # the one under which log_prob and gradient are
+    prior: Prior  # of log_prob and gradient
     log_prob: NDArray  # (chains,) at theta
     gradient: NDArray  # (chains, D) at theta
     log_step: float
@@ -33,35 +38,35 @@ class _Memory:
     root: Operator | None = None  # square root of the metric: momenta
     steps: int = 0  # since the freeze
     accepted: float = 0.0
-    rows_touched: float = field(default=0.0)
+    rows_touched: float = 0.0
 
 
 class HMC(Sampler):
     """Hamiltonian Monte Carlo with the gradient of all rows.
 
-    Leapfrog steps of ``H = -log posterior + p^T Lam^-1 p / 2``, accepted with probability
-    ``min(1, exp(-change of H))``, so that the posterior is the stationary law whatever its shape.
+    Leapfrog steps of ``H = -log posterior + p^T Lam^-1 p / 2`` are accepted with probability
+    ``min(1, exp(-change of H))``. So the posterior is the stationary law for any shape of it.
 
     Parameters
     ----------
     n_leapfrog : int, optional
-        Leapfrog steps per draw. By default as many as a trajectory of random length needs, uniform on
-        [0.5, 2] in units of the metric: around a quarter period, and never near the half period at
+        Leapfrog steps per draw. By default a trajectory has a random length, uniform on [0.5, 2] in
+        units of the metric. That is around a quarter period, and never near the half period at
         which draws of a Gaussian merely change sign.
     target_accept : float, default=0.8
         Acceptance rate to which burn-in adapts the step.
     structure : {"auto", "full", "diag"}, default="auto"
-        Of the metric. A matrix ("auto": up to 1,000 parameters) follows correlations, at a product with it per leapfrog
-        step.
+        Of the metric. "full" follows correlations, at a D x D product per leapfrog step. "auto":
+        "full" up to 1,000 parameters.
     single_gradients : bool, default=False
-        Gradients in single precision, faster where rows are in double. Leapfrog steps along any function of theta
-        keep volume and can be reversed, and the energy has all digits, so that the law stays exact; columns
-        whose scale is far from one lower the acceptance rate.
+        Compute gradients in single precision, which is faster for rows in double. The law stays
+        exact: leapfrog steps along any function of theta preserve volume and are reversible, and
+        the energy has all digits. Columns whose scale is far from 1 lower the acceptance rate.
 
     Notes
     -----
-    The metric Lam is the model Fisher plus prior precision, averaged over burn-in; metric and step are
-    frozen with it. Source: MATH 3.8; Ahn et al. 2012, section 5, use HMC as the truth.
+    The metric Lam is the model Fisher plus prior precision, averaged over burn-in. Metric and step
+    are frozen after burn-in. Source: math.md#hmc; Ahn et al. 2012, section 5, use HMC as the truth.
 
     Examples
     --------
@@ -71,7 +76,7 @@ class HMC(Sampler):
     """
 
     remedy = "raise target_accept"
-    follows_streams = False
+    refuses_streams = NEEDS_ROWS_AGAIN
 
     def __init__(
         self,
@@ -85,34 +90,37 @@ class HMC(Sampler):
         self.structure = structure
         self.single_gradients = single_gradients
 
-    def validate(self, posterior) -> None:
-        L = self.n_leapfrog
-        if L is not None and not (isinstance(L, Integral) and not isinstance(L, bool) and L >= 1):
-            raise ValueError(f"n_leapfrog must be None or an integer of at least 1, got {L!r}")
-        if callable(self.target_accept) or not 0 < value_at(self.target_accept, 0, "target_accept") < 1:
-            raise ValueError(f"target_accept must lie between 0 and 1, got {self.target_accept!r}")
-        if self.structure not in ("auto", "full", "diag"):
-            raise ValueError(f'structure must be "auto", "full" or "diag", got {self.structure!r}')
+    def validate(self, target: Target) -> None:
+        if self.n_leapfrog is not None:
+            require_integer("n_leapfrog", self.n_leapfrog, 1, " or None")
+        accept = self.target_accept
+        if callable(accept) or not 0 < value_at(accept, 0, "target_accept") < 1:
+            raise ValueError(f"target_accept must lie between 0 and 1, got {accept!r}")
+        require_choice("structure", self.structure, ("auto", "full", "diag"))
         if not isinstance(self.single_gradients, (bool, np.bool_)):
-            raise ValueError(f"single_gradients must be True or False, got {self.single_gradients!r}")
+            raise ValueError(
+                f"single_gradients must be True or False, got {self.single_gradients!r}"
+            )
 
-    def minibatches(self, posterior, rng: np.random.Generator, n_chains: int):
+    # -- motion -------------------------------------------------------------------------------
+
+    def minibatches(self, target: Target, rng: np.random.Generator, n_chains: int) -> Minibatches:
         """Every step uses all rows."""
-        return posterior.minibatches(posterior.n_rows, False, rng, n_chains)
+        return target.minibatches(target.n_rows, False, rng, n_chains)
 
-    def start(self, state: State, posterior) -> None:
+    def start(self, state: State, target: Target) -> None:
         state.memory = _Memory(
-            information=posterior.information(state.theta, slice(None), self._layout(posterior)),
-            prior=posterior.prior,
-            log_prob=posterior.log_prob(state.theta),
-            gradient=self._gradient(posterior, state.theta),
-            log_step=math.log(posterior.dim**-0.25),  # the scaling of the best step with D
+            information=target.information(state.theta, slice(None), self._layout(target)),
+            prior=target.prior,
+            log_prob=target.log_prob(state.theta),
+            gradient=self._gradient(target, state.theta),
+            log_step=math.log(target.dim**-0.25),  # the scaling of the best step with D
         )
         self._factorise(state)
 
-    def step(self, state: State, posterior) -> None:
+    def step(self, state: State, target: Target) -> None:
         memory = state.memory
-        momentum = memory.root.matvec(state.noise.standard_normal(state.theta.shape))
+        momentum = memory.root.matvec(state.normals.standard_normal(state.theta.shape))
         energy = _kinetic(momentum, memory.inverse) - memory.log_prob
         h, n_leapfrog = self._trajectory(state)
 
@@ -120,110 +128,115 @@ class HMC(Sampler):
         momentum = momentum + 0.5 * h * gradient
         for _ in range(n_leapfrog):
             theta = theta + h * memory.inverse.matvec(momentum)
-            gradient = self._gradient(posterior, theta)
+            gradient = self._gradient(target, theta)
             momentum = momentum + h * gradient
         momentum = momentum - 0.5 * h * gradient
-        log_prob = posterior.log_prob(theta)
+        log_prob = target.log_prob(theta)
 
         change = energy + log_prob - _kinetic(momentum, memory.inverse)
         chance = np.exp(np.minimum(0.0, np.where(np.isnan(change), -np.inf, change)))
-        accept = state.noise.random(len(chance)) < chance
+        accept = state.normals.random(len(chance)) < chance
         state.gradient = memory.gradient
         state.theta = np.where(accept[:, None], theta, state.theta)
         memory.gradient = np.where(accept[:, None], gradient, memory.gradient)
         memory.log_prob = np.where(accept, log_prob, memory.log_prob)
 
-        memory.rows_touched += (n_leapfrog + 1) * posterior.n_rows * len(accept)  # gradients, and the energy
+        # gradients, and the energy
+        memory.rows_touched += (n_leapfrog + 1) * target.n_rows * len(accept)
         memory.steps += 1
         memory.accepted += chance.mean()
         if memory.adapting:
-            self._adapt(state, posterior, chance.mean())
+            self._adapt(state, target, chance.mean())
         state.t += 1
 
-    def _gradient(self, posterior, theta: NDArray) -> NDArray:
-        return (posterior.single if self.single_gradients else posterior).full_gradient(theta)
+    def restart(self, state: State, target: Target) -> None:
+        """Take the averages as the new metric, and adapt the step to it afresh."""
+        self._factorise(state)
+        state.memory.count = math.sqrt(state.memory.count)
+        state.memory.steps = 0
+
+    def freeze(self, state: State, target: Target) -> None:
+        """Take the last average as the metric, and stop adapting.
+
+        The step was adapted to the metric before, which is nearly the same.
+        """
+        self._factorise(state)
+        memory = state.memory
+        memory.adapting, memory.steps, memory.accepted = False, 0, 0.0
+
+    def change_prior(self, state: State, target: Target) -> None:
+        """Update log posterior and gradient at theta; the metric follows at the next restart."""
+        memory = state.memory
+        memory.log_prob = memory.log_prob + target.prior.log_density(state.theta)
+        memory.log_prob -= memory.prior.log_density(state.theta)
+        memory.gradient = memory.gradient + target.prior.gradient(state.theta)
+        memory.gradient -= memory.prior.gradient(state.theta)
+        memory.prior = target.prior
+
+    def _gradient(self, target: Target, theta: NDArray) -> NDArray:
+        return (target.single if self.single_gradients else target).full_gradient(theta)
 
     def _trajectory(self, state: State) -> tuple[float, int]:
-        """Step and number of steps of this trajectory, random so that no direction is near its period."""
+        """Step and number of steps of a trajectory, random so that none is near a period."""
         h = math.exp(state.memory.log_step)
         if self.n_leapfrog is not None:
-            return h * state.noise.uniform(0.8, 1.2), self.n_leapfrog
-        length = state.noise.uniform(0.5, 2.0)
+            return h * state.normals.uniform(0.8, 1.2), self.n_leapfrog
+        length = state.normals.uniform(0.5, 2.0)
         n_leapfrog = math.ceil(length / h)
         return length / n_leapfrog, n_leapfrog
 
-    # -- what is learnt in burn-in --------------------------------------------------------------------
+    # -- adaptation in burn-in ----------------------------------------------------------------
 
-    def _layout(self, posterior) -> Layout:
-        """A matrix as metric while its product costs less than a gradient, or near to it."""
+    def _layout(self, target: Target) -> Layout:
+        """Layout of the metric; by default a matrix as long as it costs less than a gradient."""
         if self.structure == "auto":
-            return "full" if posterior.dim <= _LARGEST_METRIC else "diag"
-        return posterior.layout(self.structure)
+            return FULL if target.dim <= _LARGEST_METRIC else DIAGONAL
+        return target.layout(self.structure)
 
-    def _adapt(self, state: State, posterior, chance: float) -> None:
-        """Robbins-Monro on the log step; the Fisher of one chain after the other into the average."""
+    def _adapt(self, state: State, target: Target, chance: float) -> None:
+        """Robbins-Monro step of the log step; average the Fisher of one chain after the other."""
         memory = state.memory
         memory.log_step += (chance - self.target_accept) * (memory.steps + 5) ** -0.6
-        memory.log_step = float(np.clip(memory.log_step, math.log(_SHORTEST_STEP), math.log(_LONGEST_STEP)))
+        memory.log_step = float(
+            np.clip(memory.log_step, math.log(_SHORTEST_STEP), math.log(_LONGEST_STEP))
+        )
         if state.t % _MEASURE_EVERY == 0:
             turn = state.t // _MEASURE_EVERY % len(state.theta)
             memory.count += 1
-            information = posterior.information(state.theta[turn : turn + 1], slice(None), self._layout(posterior))
+            information = target.information(
+                state.theta[turn : turn + 1], slice(None), self._layout(target)
+            )
             memory.information.blend(information, 1 / memory.count)
 
     def _factorise(self, state: State) -> None:
         metric = state.memory.information + state.memory.prior.curvature(state.theta)
         state.memory.inverse, state.memory.root = metric.inverse(), metric.cholesky()
 
-    def restart(self, state: State, posterior) -> None:
-        """A new metric, and the step adapts afresh to it."""
-        self._factorise(state)
-        state.memory.count = math.sqrt(state.memory.count)
-        state.memory.steps = 0
+    # -- law and report -----------------------------------------------------------------------
 
-    def change_prior(self, state: State, posterior) -> None:
-        """Log posterior and gradient at theta; the metric follows at the next restart."""
+    def run_length(self, state: State) -> RunLength:
+        """Burn-in of 300 steps, or 200 for a diagonal metric; 1 or 2 steps a draw.
+
+        A draw forgets its predecessor in a step or two, and the metric needs some hundred. Above
+        200 parameters a draw takes two steps, because the slowest of many directions is slower.
+        """
+        burn_in = 200 if isinstance(state.memory.information, Diag) else 300
+        return RunLength(burn_in, 1 if state.theta.shape[1] <= 200 else 2)
+
+    def law(self, state: State, target: Target) -> ExactLaw:
+        return ExactLaw()
+
+    def report(self, state: State) -> Report:
         memory = state.memory
-        memory.log_prob = memory.log_prob + posterior.prior.log_density(state.theta)
-        memory.log_prob -= memory.prior.log_density(state.theta)
-        memory.gradient = memory.gradient + posterior.prior.gradient(state.theta)
-        memory.gradient -= memory.prior.gradient(state.theta)
-        memory.prior = posterior.prior
-
-    def freeze(self, state: State, posterior) -> None:
-        """The last metric is the average of the most draws; the step was adapted to the one before, near enough."""
-        self._factorise(state)
-        memory = state.memory
-        memory.adapting, memory.steps, memory.accepted = False, 0, 0.0
-
-    # -- what the estimator asks ----------------------------------------------------------------------
-
-    def auto_burn_in(self, state: State) -> int:
-        """Draws forget their predecessor in one or two steps; the metric needs some hundred, a diagonal fewer."""
-        return 200 if isinstance(state.memory.information, Diag) else 300
-
-    def auto_thin(self, state: State) -> int:
-        """Two where there are many parameters, as the widest of many directions is the slower."""
-        return 1 if state.theta.shape[1] <= 200 else 2
-
-    def stationary_covariance(self, state: State, Lam: NDArray, M: NDArray) -> NDArray:
-        """That of the posterior, whatever its shape; here of its Gaussian approximation, Lam^-1."""
-        return np.linalg.inv(Lam)
-
-    def rows_touched(self, state: State) -> float:
-        return state.memory.rows_touched
-
-    def figures(self, state: State) -> dict[str, float]:
-        return {"accept_rate": state.memory.accepted / max(1, state.memory.steps)}
-
-    def complaints(self, state: State) -> list[str]:
-        rate = self.figures(state)["accept_rate"]
-        if rate >= 0.5 * self.target_accept or state.memory.steps < 10:
-            return []
-        return [
-            f"accept_rate is {rate:.2f}, far below target_accept={self.target_accept}: the energy is not resolved; "
-            "scale the columns of X, use float64, or divide the weights by a constant"
-        ]
+        rate = memory.accepted / max(1, memory.steps)
+        complaints = []
+        if rate < 0.5 * self.target_accept and memory.steps >= 10:
+            complaints.append(
+                f"accept_rate is {rate:.2f}, far below target_accept={self.target_accept}: the "
+                "energy is not resolved; scale the columns of X, use float64, or divide the "
+                "weights by a constant"
+            )
+        return Report(memory.rows_touched, {"accept_rate": rate}, complaints)
 
 
 def _kinetic(momentum: NDArray, inverse: Operator) -> NDArray:

@@ -19,8 +19,8 @@ class PolynomialDecay:
     Parameters
     ----------
     a, b, power : float
-        Positive scale, offset in steps, and exponent. A law of large numbers for step-weighted
-        averages needs ``power <= 1``; 1/3 has the smallest error (MATH E25).
+        Scale, offset in steps, and exponent, all positive. A law of large numbers for step-weighted
+        averages needs ``power <= 1``; 1/3 has the smallest error (math.md#e25).
 
     Examples
     --------
@@ -41,8 +41,9 @@ class PolynomialDecay:
 class CosineCycle:
     """From `first` to `last` along half a cosine in `length` steps, then again: warm restarts.
 
-    As SGLD's step_size from large to small, or SGFS's alpha from small to large: a bold stretch that may leave a mode,
-    then a fine one that samples where it has come to (Zhang et al. 2020, cyclical SG-MCMC).
+    For SGLD's step_size from large to small, or SGFS's alpha from small to large. The first part of
+    a cycle takes long steps and may leave a mode. The last part takes short steps and samples
+    (Zhang et al. 2020, cyclical SG-MCMC).
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ class CosineCycle:
     length : int
         Steps of a cycle.
     keep : float, default=0.5
-        Part of each cycle, at its end, whose draws count; the others get weight 0.
+        Last part of each cycle, whose draws count; other draws have weight 0.
 
     Examples
     --------
@@ -71,12 +72,12 @@ class CosineCycle:
         return self.first + (self.last - self.first) * share
 
     def weight(self, t: int) -> float:
-        """Of a draw at step t."""
+        """Weight of a draw at step t, 1 or 0."""
         return float(t % self.length >= (1 - self.keep) * self.length)
 
 
 def weight_at(schedule: object, t: int) -> float:
-    """Whether a draw at step t counts, 1 or 0, under a schedule that may say so."""
+    """Weight of a draw at step t: 0 in the first part of a `CosineCycle`, else 1."""
     return schedule.weight(t) if isinstance(schedule, CosineCycle) else 1.0
 
 
@@ -89,7 +90,23 @@ def value_at(schedule: Schedule, t: int, name: str) -> float:
         If it is not a finite number; the message names the parameter.
     """
     value = schedule(t) if callable(schedule) else schedule
-    if isinstance(value, (Real, np.floating)) and not isinstance(value, bool) and np.isfinite(value):
+    if (
+        isinstance(value, (Real, np.floating))
+        and not isinstance(value, bool)
+        and np.isfinite(value)
+    ):
         return float(value)
     origin = f"{name}({t})" if callable(schedule) else name
-    raise ValueError(f"{origin} must be a finite number, got {value!r}; give a number or a callable of the step index")
+    raise ValueError(
+        f"{origin} must be a finite number, got {value!r}; give a number or a callable of the step "
+        "index"
+    )
+
+
+def require_step(step_size: Schedule | str) -> None:
+    """Raise ValueError unless it is "auto", a positive number, or a callable positive at step 0."""
+    if isinstance(step_size, str):
+        if step_size != "auto":
+            raise ValueError(f'step_size must be "auto", a number or a callable, got {step_size!r}')
+    elif not value_at(step_size, 0, "step_size") > 0:
+        raise ValueError(f"step_size must be positive, got {step_size!r}")

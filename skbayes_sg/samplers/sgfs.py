@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
+from numpy.typing import NDArray
 
-from skbayes_sg.linalg import Diag, Layout, Operator
-from skbayes_sg.samplers.base import NoGainError, State
-from skbayes_sg.samplers.preconditioned import Memory, PreconditionedSampler
+from skbayes_sg.checks import require_choice, require_integer
+from skbayes_sg.layouts import FULL, Layout
+from skbayes_sg.linalg import Diag, Operator
+from skbayes_sg.rows import Rows
+from skbayes_sg.samplers.base import NoGainError, RunLength
+from skbayes_sg.samplers.formulas import FORMULAS, FisherMemory
+from skbayes_sg.samplers.preconditioned import PreconditionedSampler
 from skbayes_sg.samplers.schedules import Schedule, value_at, weight_at
+from skbayes_sg.samplers.state import State
+from skbayes_sg.scores import Scores
+from skbayes_sg.target import Target
 
-_HEAVY = 5  # noise number over that of normal rows, beyond which single rows throw a chain
-
-
-@dataclass
-class _Memory(Memory):
-    alpha: float = 0.0  # the one that `gain` and `kick` were made with
+_HEAVY = 5  # noise number over that of normal rows, above which a few rows dominate the noise
+_CHOICES = {
+    "structure": ("full", "kron", "diag", "block", "scalar"),
+    "variant": ("exact", "paper", "mandt"),
+    "curvature": ("model", "empirical"),
+    "covariance": ("minibatch", "single_row"),
+    "adapt": ("burn_in", "always"),
+    "variance_reduction": (None, "control_variate"),
+}
+_NAMED_B = ("fisher", "precision", "bounded")
 
 
 class SGFS(PreconditionedSampler):
@@ -26,70 +36,73 @@ class SGFS(PreconditionedSampler):
 
     ``theta += 2 P^-1 (gradient + eta)``,  ``eta ~ N(0, W)``,  ``P = curvature + noise + W``
 
-    with the curvature of the log posterior (model Fisher plus prior precision), the covariance of the
-    minibatch gradient's noise, measured, and the covariance W of noise injected into the gradient. In
-    the Gaussian regime this has the posterior as its stationary law, without discretisation error,
-    for any SPD matrices in the three places (MATH 2).
+    The curvature is that of the log posterior (model Fisher plus prior precision). The noise is the
+    measured covariance of the minibatch gradient. W is the covariance of noise injected into the
+    gradient. In the Gaussian regime the posterior is the stationary law, without discretisation
+    error, for any SPD matrices in the three places (math.md#the-exact-step).
 
     Parameters
     ----------
     alpha : float, callable or "auto", default="auto"
-        ``2 / sqrt(eps)`` of the paper: injected noise W = alpha^2 B. Zero mixes fastest (one effective
-        draw per pass); more follows a non-Gaussian posterior better, at IAT gamma (1 + alpha^2) - 1
-        steps. A callable of the step index anneals. "auto": 0; with control variates what makes the IAT 3 steps; in
-        estimators, with a structure that drops correlations, by the Stein ratio of short runs.
+        ``2 / sqrt(eps)`` of the paper: injected noise W = alpha^2 B. Zero mixes fastest (one
+        effective draw per pass). A larger alpha follows a non-Gaussian posterior better; the IAT is
+        gamma (1 + alpha^2) - 1 steps. A callable of the step index anneals. "auto": 0, or an IAT of
+        3 steps with control variates. In estimators the Stein ratio of short runs chooses it if
+        `structure` drops correlations.
     structure : {"full", "kron", "block", "diag", "scalar"}, default="full"
-        Which part of the matrices is kept. "full" is exact; the others misjudge variances along
-        correlated directions unless alpha is large. "kron": the diagonal in the eigenvectors of the Kronecker factors
-        of each layer's Fisher, which follows the correlations of inputs and of units at two small products
-        a step. "scalar": the mean of the diagonal of P.
+        Which part of the matrices is kept. "full" is exact. The others give wrong variances along
+        correlated directions unless alpha is large. "kron": the diagonal in the eigenvectors of the
+        Kronecker factors of each layer's Fisher, which keeps correlations of inputs and of units at
+        two small products a step. "scalar": the mean of the diagonal of P.
     block_size : int, optional
         With "block": coordinates per block; by default one block per output unit (class).
     B : {"fisher", "precision", "bounded"} or float, default="fisher"
-        The paper's B: gamma I_N, or this number times the identity (in 1 / parameter^2). "fisher" with control
-        variates: the curvature Lam. "precision": curvature, prior included, plus gradient noise: it does not
-        vanish where a flexible model fits the labels and their scores do, and steps shrink in all directions as alpha
-        grows, so that any posterior is followed in the limit. "bounded": the same plus the mean of its diagonal in
-        every direction, which bounds the leap where scores have all but vanished and a rare row brings them back.
+        A number stands for its multiple of the identity, in 1 / parameter^2. "fisher": the paper's
+        gamma I_N, or Lam with control variates. "precision": curvature with prior, plus gradient
+        noise. It does not vanish with the scores of a model that fits its labels. As alpha grows,
+        steps get shorter in all directions, and the chain follows any posterior. "bounded": as
+        "precision", plus a constant (the mean of the diagonal). It keeps steps short where
+        gradients are almost zero for most rows and large for a few.
     variant : {"exact", "paper", "mandt"}, default="exact"
-        "exact": the prior enters P once, the noise factor is that of the row scheme, and prior noise
-        is injected, so that directions without data follow the prior. "paper": Algorithm 1 as
-        printed, P = gamma I_N + alpha^2 B with gamma = (n + N) / n; diverges under a strong prior. To the
-        letter it goes with ``adapt="always"``, ``refresh_every=1`` and ``replace=True``. "mandt": optimal in
-        continuous time, P = noise + W (Mandt et al. Eq. 36 and the corollary after it).
+        "exact": the prior enters P once, the noise factor is that of the row scheme, and prior
+        noise is injected, so that directions without data follow the prior. "paper": Algorithm 1 as
+        printed, P = gamma I_N + alpha^2 B with gamma = (n + N) / n; diverges under a strong prior.
+        The paper also has ``adapt="always"``, ``refresh_every=1`` and ``replace=True``. "mandt":
+        optimal in continuous time, P = noise + W (Mandt et al. Eq. 36 and its corollary).
     h_max : float, optional
-        With "diag" or "scalar": largest gain K_kk, a variance of theta (the paper's eps h_max / N). Where the noise
-        alone would give more, W_kk = 2 / h_max - P_kk is injected (Mandt et al., section 4.2).
+        With "diag" or "scalar": largest gain K_kk, a variance of theta (the paper's eps h_max / N).
+        Where K_kk would be larger, W_kk = 2 / h_max - P_kk is injected (Mandt et al., section 4.2).
     curvature : {"model", "empirical"}, default="model"
-        "model": Fisher with the labels integrated out. "empirical": the score covariance serves as
-        curvature too, as always in the variant "paper"; right only where the model is.
+        "model": Fisher with the labels integrated out. "empirical": the score covariance, as always
+        in the variant "paper"; it is the curvature only where the model is right.
     covariance : {"minibatch", "single_row"}, default="minibatch"
-        Estimator of one row's score covariance: all rows of the minibatch, or one of them, at random
-        (Mandt et al. Eq. 25, bias removed). The latter needs n times as many steps for the same precision:
-        some hundred times D in burn-in.
+        Estimator of one row's score covariance: all rows of the minibatch, or one of them, at
+        random (Mandt et al. Eq. 25, bias removed). One row needs n times as many steps for the same
+        precision: some hundred times D in burn-in.
     adapt : {"burn_in", "always"}, default="burn_in"
-        Freeze the averages after burn-in, or go on with kappa_t = 1/t, restarted there.
+        Freeze the averages after burn-in, or restart them there and go on with kappa_t = 1/t.
     refresh_every : int or "auto", default="auto"
-        While adapting, measure and factorise every so many steps; auto is max(1, D // 40), and 1 for
-        single rows.
+        Steps between two measurements while adapting. "auto": max(1, D // 40), at most 20 for
+        "kron" and 10 for "diag" and "scalar"; 1 for single rows.
     batch_size : int or "auto", default="auto"
-        Rows per minibatch, n. With no more rows than this each step uses all of them. "auto": 500; with control
-        variates kappa, at least 32, where gradient noise is as large as the curvature; more where a row has a leverage
-        that would throw the chain.
+        Rows per minibatch, n. With no more rows than this each step uses all of them. "auto": 500.
+        With control variates kappa, at which gradient noise equals the curvature, but at least 32,
+        and more where the leverage of a row would make the chain diverge.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
     variance_reduction : {None, "control_variate"}, default=None
-        "control_variate": gradients corrected by those near the posterior mean, so that noise is that of the
-        change of the scores; some tens of effective draws per pass instead of one. For estimators whose scores
-        are residuals times inputs. Refused where N < 2 (n alpha^2 + kappa), kappa the noise number of the
-        data (about the number of parameters; more with heavy-tailed rows).
+        "control_variate": gradients corrected by those at an anchor near the posterior mean. They
+        give N / (2 (n alpha^2 + kappa)) effective draws per pass instead of one, and are refused
+        below one. kappa is the noise number of the data: about the number of parameters, more for
+        rows with heavy tails. The model's scores must be residuals times inputs.
 
     Notes
     -----
-    Source: Ahn et al. 2012, Algorithm 1 and Eq. 11; Mandt et al. 2017, section 4.2; MATH 2, 3.1, 3.2, 9. Where
-    fewer than half of the rows are left out (noise factor c < 1) the gradient noise alone is smaller than
-    the curvature and the chain would overshoot, F = 1 - 2/(1 + c) < 0, down to flipping sign for ever at
-    c = 0. There (1 - c) times the model Fisher is injected as well: F = 0, and any SPD W is exact.
+    Source: Ahn et al. 2012, Algorithm 1 and Eq. 11; Mandt et al. 2017, section 4.2;
+    math.md#the-exact-step, math.md#sgfs, math.md#sgfs-variants, math.md#control-variates. With more
+    than half of the rows in a minibatch the noise factor c is below 1, and gradient noise is
+    smaller than the curvature. The chain would overshoot, F = 1 - 2/(1 + c) < 0, and change sign
+    for ever at c = 0. There (1 - c) times the model Fisher is injected as well, so that F = 0.
 
     Examples
     --------
@@ -100,7 +113,7 @@ class SGFS(PreconditionedSampler):
 
     remedy = 'raise alpha, or batch_size, or use structure="full"'
     bias_remedy = "raise alpha"
-    memory_type = _Memory
+    memory_type = FisherMemory
 
     def __init__(
         self,
@@ -132,231 +145,221 @@ class SGFS(PreconditionedSampler):
         self.replace = replace
         self.variance_reduction = variance_reduction
 
-    def validate(self, posterior) -> None:
-        super().validate(posterior)
-        choices = {
-            "structure": ("full", "kron", "diag", "block", "scalar"),
-            "variant": ("exact", "paper", "mandt"),
-            "curvature": ("model", "empirical"),
-            "covariance": ("minibatch", "single_row"),
-            "adapt": ("burn_in", "always"),
-            "variance_reduction": (None, "control_variate"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
+    # -- parameters ---------------------------------------------------------------------------
+
+    def validate(self, target: Target) -> None:
+        super().validate(target)
+        for name, allowed in _CHOICES.items():
+            require_choice(name, getattr(self, name), allowed)
         if not 0 <= self._alpha_at(0) <= 1e6:
             raise ValueError(f"alpha must lie between 0 and 1e6, got {self.alpha!r}")
-        if isinstance(self.B, str):
-            if self.B not in ("fisher", "precision", "bounded"):
-                raise ValueError(f'B must be "fisher", "precision", "bounded" or a positive number, got {self.B!r}')
-            if self.B != "fisher" and (self.variant != "exact" or self.variance_reduction is not None):
-                raise ValueError(f'B="{self.B}" needs variant="exact" without control variates')
-        elif not value_at(self.B, 0, "B") > 0:
-            raise ValueError(f'B must be "fisher", "precision", "bounded" or a positive number, got {self.B!r}')
-        if self.refresh_every != "auto" and not _is_count(self.refresh_every):
-            raise ValueError(f'refresh_every must be "auto" or an integer of at least 1, got {self.refresh_every!r}')
-        if self.block_size is not None and not (_is_count(self.block_size) and self.block_size <= posterior.dim):
+        self._validate_injection()
+        if self.refresh_every != "auto":
+            require_integer("refresh_every", self.refresh_every, 1, ' or "auto"')
+        if self.block_size is not None:
+            require_integer("block_size", self.block_size, 1, " or None")
+            if self.block_size > target.dim:
+                raise ValueError(
+                    f"block_size must be at most the number of parameters, {target.dim}, "
+                    f"got {self.block_size}"
+                )
+        self._validate_h_max()
+        if target.weighted and self._empirical:
             raise ValueError(
-                f"block_size must be an integer from 1 to the number of parameters, {posterior.dim}, "
-                f"got {self.block_size!r}"
+                "sample_weight or class_weight: the score covariance of weighted rows is not their "
+                'curvature; use variant="exact" with curvature="model"'
             )
-        if self.h_max is not None:
-            if callable(self.h_max) or not value_at(self.h_max, 0, "h_max") > 0:
-                raise ValueError(f"h_max must be None or a positive number, got {self.h_max!r}")
-            if self.structure not in ("diag", "scalar"):
-                raise ValueError('h_max bounds the entries of a diagonal; use structure="diag" or "scalar"')
-        if posterior.sample_weight is not None and self._empirical:
-            raise ValueError(
-                "sample_weight or class_weight: the score covariance of weighted rows is not their curvature; "
-                'use variant="exact" with curvature="model"'
-            )
-
         if self.variance_reduction is not None:
             self._validate_control_variates()
 
+    def _validate_injection(self) -> None:
+        if not isinstance(self.B, str) or self.B not in _NAMED_B:
+            if isinstance(self.B, str) or not value_at(self.B, 0, "B") > 0:
+                names = ", ".join(f'"{name}"' for name in _NAMED_B)
+                raise ValueError(f"B must be {names} or a positive number, got {self.B!r}")
+        elif self.B != "fisher" and (self.variant != "exact" or self.variance_reduction):
+            raise ValueError(f'B="{self.B}" needs variant="exact" without control variates')
+
+    def _validate_h_max(self) -> None:
+        if self.h_max is None:
+            return
+        if callable(self.h_max) or not value_at(self.h_max, 0, "h_max") > 0:
+            raise ValueError(f"h_max must be None or a positive number, got {self.h_max!r}")
+        if self.structure not in ("diag", "scalar"):
+            raise ValueError(
+                'h_max bounds the entries of a diagonal; use structure="diag" or "scalar"'
+            )
+
     def _validate_control_variates(self) -> None:
-        if self.variant != "exact" or self.curvature != "model" or self.structure != "full":
+        asked = (self.variant, self.curvature, self.structure)
+        if asked != ("exact", "model", "full"):
             raise ValueError(
                 'variance_reduction="control_variate" needs the curvature apart from the noise: '
                 'variant="exact", curvature="model", structure="full"'
             )
         if isinstance(self.alpha, (int, float)) and self.alpha == 0:
             raise ValueError(
-                'variance_reduction="control_variate" leaves too little noise to sample with; alpha must be positive'
+                'variance_reduction="control_variate" leaves too little noise to sample with; '
+                "alpha must be positive"
             )
 
-    def settle(self, posterior) -> None:
-        """Numbers for alpha and batch_size; for control variates from the noise number of the data (MATH 9).
+    @property
+    def needs_pilots(self) -> bool:
+        """Whether alpha is "auto" and correlations are dropped, so that short runs must choose."""
+        return isinstance(self.alpha, str) and self.structure != "full"
 
-        With noise m = kappa / n and injection w = alpha^2, in units of the curvature, a step is 2 / (1 + m + w) of a
-        Newton step and the autocorrelation time m + w steps. Any sum is exact for a Gaussian posterior; 3 keeps
-        the bias on others small. As the noise grows with the variance that it makes, a bias is
-        multiplied by (m + w) / w: w is at least 2 m.
-        """
+    def settle(self, target: Target) -> None:
+        """Choose alpha and batch_size if they are "auto"."""
         if self.variance_reduction is None:
             self.alpha = self._alpha_at(0) if isinstance(self.alpha, str) else self.alpha
             self.batch_size = self.rows_per_step
-            return
-        kappa = posterior.noise_number()
-        n = self.batch_size
-        if isinstance(n, str):  # a row of leverage h multiplies the distance from the mode by 1 - (N/n) h / 2
-            n = max(32, round(kappa), math.ceil(posterior.largest_row() / 4))
-        w = max(3.0 - kappa / n, 2 * kappa / n) if isinstance(self.alpha, str) else self._alpha_at(0) ** 2
-        if posterior.n_total < 2 * (n * w + kappa):
+        else:
+            self._settle_control_variates(target)
+
+    def _settle_control_variates(self, target: Target) -> None:
+        """Choose alpha and batch_size by the noise number of the data (math.md#noise-number).
+
+        In units of the curvature, noise is m = kappa / n and injection w = alpha^2. A step is
+        2 / (1 + m + w) of a Newton step, and the autocorrelation time m + w steps. Any m + w is
+        exact for a Gaussian posterior; 3 keeps the bias on others small. w is at least 2 m, because
+        noise feedback multiplies a bias by (m + w) / w (math.md#noise-feedback).
+        """
+        assert target.anchor is not None
+        kappa = target.anchor.noise_number()
+        if isinstance(self.batch_size, str):
+            # a row of leverage h multiplies the distance from the mode by 1 - (N/n) h / 2
+            bearable = math.ceil(target.anchor.largest_row() / 4)
+            n = max(32, round(kappa), bearable)
+        else:
+            n = self.batch_size
+        open_alpha = isinstance(self.alpha, str)
+        w = max(3.0 - kappa / n, 2 * kappa / n) if open_alpha else self._alpha_at(0) ** 2
+        needed = 2 * (n * w + kappa)
+        if target.n_total < needed:
             raise NoGainError(
-                f"control variates do not pay: the {posterior.n_total:.0f} rows are fewer than 2 (n w + kappa) = "
-                f"{2 * (n * w + kappa):.0f}, with kappa={kappa:.0f} the noise number of these data, n={n} rows a step "
-                f"and w={w:.2g} injected",
-                heavy=kappa > _HEAVY * posterior.dim,
+                f"control variates do not pay: the {target.n_total:.0f} rows are fewer than "
+                f"2 (n w + kappa) = {needed:.0f}, with kappa={kappa:.0f} the noise number of these "
+                f"data, n={n} rows a step and w={w:.2g} injected",
+                heavy=kappa > _HEAVY * target.dim,
             )
         self.batch_size = n
-        if isinstance(self.alpha, str):
+        if open_alpha:
             self.alpha = math.sqrt(w)
 
     def _alpha_at(self, t: int) -> float:
         if isinstance(self.alpha, str):
             if self.alpha != "auto":
-                raise ValueError(f'alpha must be "auto", a number or a callable, got {self.alpha!r}')
+                raise ValueError(
+                    f'alpha must be "auto", a number or a callable, got {self.alpha!r}'
+                )
             return 0.0
         return value_at(self.alpha, t, "alpha")
 
     @property
     def _empirical(self) -> bool:
         """Whether the score covariance serves as curvature."""
-        return self.variant == "paper" or (self.variant == "exact" and self.curvature == "empirical")
+        if self.variant == "exact":
+            return self.curvature == "empirical"
+        return self.variant == "paper"
 
-    # -- what is learnt on the way ------------------------------------------------------------------
+    # -- motion -------------------------------------------------------------------------------
 
-    def _period(self, posterior) -> int:
-        return 1 if self.refresh_every == "auto" and self.covariance == "single_row" else super()._period(posterior)
-
-    def _rank(self, state: State) -> float:
-        return super()._rank(state) if self.covariance == "minibatch" else 1
-
-    def start(self, state: State, posterior) -> None:
-        """With control variates nothing is left to learn: curvature and mean noise are the anchor's."""
-        if not posterior.shares_rows:
-            super().start(state, posterior)
+    def start(self, state: State, target: Target) -> None:
+        """Start the averages; with control variates take curvature and noise from the anchor."""
+        if target.anchor is None:
+            super().start(state, target)
             return
-        prior = posterior.prior.curvature(posterior.anchor)
-        state.memory = _Memory("full", posterior.noise, posterior.anchor_curvature, prior)
-        state.memory.adapting = False
-        self.refresh(state, posterior)
+        prior = target.prior.curvature(target.anchor.theta)
+        state.memory = FisherMemory(FULL, target.anchor.noise, None, prior, adapting=False)
+        self.refresh(state, target)
 
-    def _noise(self, state: State, scores, layout: Layout) -> Operator:
-        """The row of Eq. 25 is drawn (minibatches are sorted, the first row is not any row)."""
-        if self.covariance == "minibatch":
-            return super()._noise(state, scores, layout)
-        return scores.single_row_covariance(layout, int(state.noise.integers(scores.n_rows)))
-
-    def _curvature(self, posterior, theta, rows, layout: Layout) -> Operator | None:
-        if self._empirical or self.variant == "mandt":
-            return None
-        return super()._curvature(posterior, theta, rows, layout)
-
-    def _follow_schedule(self, state: State, posterior) -> None:
-        """Rebuild when alpha moved by 1 %: a step with the old one in P and in W is as exact."""
+    def _follow_schedule(self, state: State, target: Target) -> None:
+        """Rebuild P and W when alpha moved by 1 %: a step with the old alpha in both is exact."""
         if callable(self.alpha):
             alpha = self._alpha_at(state.t)
             if abs(alpha - state.memory.alpha) > 0.01 * state.memory.alpha:
-                self.refresh(state, posterior)
+                self.refresh(state, target)
 
-    def freeze(self, state: State, posterior) -> None:
+    def freeze(self, state: State, target: Target) -> None:
         if self.variance_reduction is not None:
             return
         if self.adapt == "always":
-            self.restart(state, posterior)
+            self.restart(state, target)
         else:
-            super().freeze(state, posterior)
+            super().freeze(state, target)
 
-    # -- the operators ------------------------------------------------------------------------------
+    def weight(self, state: State) -> float:
+        """0 in the part of a cycle that does not count, else 1."""
+        return weight_at(self.alpha, state.t)
 
-    def _operators(self, state: State, posterior) -> tuple[Operator, Operator | None]:
+    # -- the operators ------------------------------------------------------------------------
+
+    def _operators(self, state: State, target: Target) -> tuple[Operator, Operator | None]:
         """K = 2 P^-1, and W."""
-        state.memory.alpha = self._alpha_at(state.t)
-        if not 0 <= state.memory.alpha <= 1e6:
-            raise ValueError(f"alpha must lie between 0 and 1e6, alpha({state.t}) is {state.memory.alpha}")
-        P, W = (
-            self._anchored_precision(state, posterior)
-            if posterior.shares_rows
-            else self._precision(state.memory, posterior.n_total, state.rows)
-        )
+        memory = state.memory
+        memory.alpha = self._alpha_at(state.t)
+        if not 0 <= memory.alpha <= 1e6:
+            raise ValueError(
+                f"alpha must lie between 0 and 1e6, alpha({state.t}) is {memory.alpha}"
+            )
+        memory.Lam = None if target.anchor is None else target.anchor.curvature
+        formula = FORMULAS[self.variant if target.anchor is None else "anchored"]
+        P, W = formula(memory, target.n_total, state.rows, self.B)
+        if self.h_max is not None:
+            gain = (P if W is None else P + W).diagonal()
+            floor = Diag(np.maximum(0.0, 2.0 / self.h_max - gain))
+            W = floor if W is None else W + floor
+        P = P if W is None else P + W
         if self.structure == "scalar":
             P = Diag(np.full(P.dim, P.diagonal().mean()))
+        return self._gain(P), W
+
+    def _gain(self, P: Operator) -> Operator:
         try:
-            return P.inverse() * 2.0, W
+            return P.inverse() * 2.0
         except np.linalg.LinAlgError as error:
             if self.variant == "exact":
                 raise
             raise ValueError(
-                f'variant="{self.variant}" has no prior in P, which is singular where a direction has no data noise '
-                '(constant or duplicated columns, more than two classes); use variant="exact", or a number for B '
-                "with alpha > 0"
+                f'variant="{self.variant}" has no prior in P, which is singular where a direction '
+                "has no data noise (constant or duplicated columns, more than two classes); use "
+                'variant="exact", or a number for B with alpha > 0'
             ) from error
 
-    def _precision(self, memory: _Memory, N: float, rows) -> tuple[Operator, Operator | None]:
-        """P = curvature + noise + W, and W."""
-        fisher, c = memory.noise * N, rows.noise_factor  # N I1
-        gamma = (rows.size + N) / rows.size if self.variant == "paper" else c + 1.0
-        curvature = fisher if memory.curvature is None else memory.curvature * N
-        exact = curvature + fisher * c + memory.prior
-        W = self._given(fisher * gamma, exact) * memory.alpha**2 if memory.alpha > 0 else None
-        if self.variant == "paper":
-            P = fisher * gamma
-        elif self.variant == "mandt":
-            P = fisher * c
-        else:
-            # in a direction without data F = 0: an independent draw of the prior
-            W = memory.prior if W is None else W + memory.prior
-            if c < 1.0:
-                W = curvature * (1.0 - c) + W
-            P = exact
-        if self.h_max is not None:
-            floor = Diag(np.maximum(0.0, 2.0 / self.h_max - (P if W is None else P + W).diagonal()))
-            W = floor if W is None else W + floor
-        return (P if W is None else P + W), W
+    def _period(self, target: Target) -> int:
+        if self.refresh_every == "auto" and self.covariance == "single_row":
+            return 1
+        return super()._period(target)
 
-    def _anchored_precision(self, state: State, posterior) -> tuple[Operator, Operator]:
-        """P = (1 + w) Lam + noise and W = w Lam, Lam the curvature at the anchor (MATH 9)."""
-        Lam, w = posterior.anchor_curvature, state.memory.alpha**2
-        W = Lam * w if self.B == "fisher" else Lam * 0.0 + Diag(np.full(Lam.dim, w * float(self.B)))
-        return Lam + state.memory.noise * (state.rows.noise_factor * posterior.n_total) + W, W
+    def _rank(self, state: State) -> float:
+        return super()._rank(state) if self.covariance == "minibatch" else 1
 
-    def _given(self, fisher: Operator, exact: Operator) -> Operator:
-        """B: the paper's, from the Fisher matrix, or a number; or from P without injection."""
-        if self.B == "fisher":
-            return fisher
-        if self.B == "precision":
-            return exact
-        level = Diag(np.full(fisher.dim, exact.diagonal().mean() if self.B == "bounded" else float(self.B)))
-        return exact + level if self.B == "bounded" else level
+    def _noise(self, state: State, scores: Scores, layout: Layout) -> Operator:
+        """Score covariance of one row, from the minibatch or from a random row of it."""
+        if self.covariance == "minibatch":
+            return super()._noise(state, scores, layout)
+        return scores.single_row_covariance(layout, int(state.normals.integers(scores.n_rows)))
 
-    def weight(self, state: State) -> float:
-        """0 in the bold part of a cycle."""
-        return weight_at(self.alpha, state.t)
+    def _fisher(
+        self, target: Target, theta: NDArray, rows: Rows, layout: Layout
+    ) -> Operator | None:
+        if self._empirical or self.variant == "mandt":
+            return None
+        return super()._fisher(target, theta, rows, layout)
 
-    def _always_stable(self) -> bool:
-        return self.structure == "full" and self.variant == "exact" and self.curvature == "model"
+    # -- law and report -----------------------------------------------------------------------
 
-    def auto_burn_in(self, state: State) -> int:
-        """As `Sampler.auto_burn_in`, for the autocorrelation time (1 + alpha^2) N/n; 100 with control variates.
+    def run_length(self, state: State) -> RunLength:
+        """As `Sampler.run_length`, for the autocorrelation time (1 + alpha^2) N/n.
 
-        They have nothing to learn, and forget the start in some ten steps.
+        With control variates 100 and 3: there are no averages to learn, the start is forgotten in
+        some ten steps, and the autocorrelation time is about three steps.
         """
         if self.variance_reduction is not None:
-            return 100
-        return max(1000, math.ceil(10 * self._relative_time(state)))
+            return RunLength(100, 3)
+        passes = (1 + self._alpha_at(0) ** 2) * (state.rows.noise_factor + 1)
+        return RunLength(max(1000, math.ceil(10 * passes)), max(1, round(passes / 5)))
 
-    def auto_thin(self, state: State) -> int:
-        """As `Sampler.auto_thin`; one autocorrelation time with control variates."""
-        if self.variance_reduction is not None:
-            return 3
-        return max(1, round(self._relative_time(state) / 5))
-
-    def _relative_time(self, state: State) -> float:
-        return (1 + self._alpha_at(0) ** 2) * (state.rows.noise_factor + 1)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+    def _always_stable(self) -> bool:
+        asked = (self.structure, self.variant, self.curvature)
+        return asked == ("full", "exact", "model")

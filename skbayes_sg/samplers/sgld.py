@@ -9,10 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg import theory
+from skbayes_sg.checks import require_choice
+from skbayes_sg.layouts import DIAGONAL
 from skbayes_sg.linalg import Dense, Diag, Operator
-from skbayes_sg.samplers.base import Linearised, Sampler, State
-from skbayes_sg.samplers.schedules import Schedule, value_at, weight_at
+from skbayes_sg.rows import Rows
+from skbayes_sg.samplers.base import Report, Sampler
+from skbayes_sg.samplers.law import Law, Linearised, LinearLaw
+from skbayes_sg.samplers.schedules import Schedule, require_step, value_at, weight_at
+from skbayes_sg.samplers.state import State
+from skbayes_sg.target import Target
 
 
 def clip_by_norm(v: NDArray, c: float) -> NDArray:
@@ -61,35 +66,39 @@ class SGLD(Sampler):
     Parameters
     ----------
     step_size : float, callable or "auto", default="auto"
-        eta_t, in units of a variance of theta; Welling & Teh's epsilon is 2 eta. "auto" is constant,
-        0.2 / largest eigenvalue of P^(1/2) (curvature + gradient noise) P^(1/2), measured at the
-        start and again after burn-in: stationary variances at most about 10 % too large.
+        eta_t, in units of a variance of theta; Welling & Teh's epsilon is 2 eta. "auto" is
+        constant, 0.2 / largest eigenvalue of P^(1/2) (curvature + gradient noise) P^(1/2), measured
+        at the start and again after burn-in. Stationary variances are then at most 10 % too large.
     temperature : float or callable, default=1.0
         Samples posterior^(1 / temperature); 0 is stochastic gradient descent.
     preconditioner : None, "diag" or array of shape (D,) or (D, D), default=None
-        P. "diag": inverse diagonal of the curvature, averaged in burn-in and then frozen, so that no
-        drift correction is needed. An array is fixed.
+        P. "diag": inverse diagonal of the curvature, averaged in burn-in. It is then frozen, so it
+        needs no drift correction. An array is fixed.
     clip : tuple (kind, threshold), optional
-        Kind "norm", "value" or "scale" applied to the gradient (handout, Remark 36 with E25). Clipping
-        truncates the posterior: a warning says when more than 1 % of the kept steps were touched.
+        Clip the gradient; kind is "norm", "value" or "scale" (handout, Remark 36 with math.md#e25).
+        Clipping truncates the posterior, and the fit warns if it changed the gradient in more than
+        1 % of the kept steps.
     batch_size : int, default=500
         Rows per minibatch. With no more rows than this each step uses all of them.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
     variance_reduction : {None, "control_variate"}, default=None
-        "control_variate": gradients corrected by those at the mode (MATH 9); less noise, so longer steps.
+        "control_variate": gradients corrected by those at an anchor near the posterior mean
+        (math.md#control-variates). They have less noise and allow longer steps.
 
     Notes
     -----
-    Under a decreasing step, draws are weighted by the step that leaves them (handout Eq. 3.8); the
+    Under a decreasing step, a draw is weighted by the step taken from it (handout Eq. 3.8). The
     estimators' means and predictions use these weights. Handout Eq. 3.2 prints sqrt(eta tau), which
-    has half the variance (MATH E21). Constant-step law (MATH 3.3, E3), with epsilon = 2 eta, M the
-    gradient noise: ``Sigma = F Sigma F + eps I + eps^2/4 M``, F = I - eps Lam / 2.
+    has half the variance (math.md#e21). The law at a constant step, with eps = 2 eta and gradient
+    noise M, is ``Sigma = F Sigma F + eps I + eps^2/4 M``, F = I - eps Lam / 2 (math.md#sgld,
+    math.md#e3).
 
     Examples
     --------
     >>> from skbayes_sg.samplers import SGLD, PolynomialDecay
-    >>> SGLD(step_size=PolynomialDecay(a=1.0, b=1000.0, power=1 / 3), clip=("norm", 1e3)).temperature
+    >>> decay = PolynomialDecay(a=1.0, b=1000.0, power=1 / 3)
+    >>> SGLD(step_size=decay, clip=("norm", 1e3)).temperature
     1.0
     """
 
@@ -114,61 +123,113 @@ class SGLD(Sampler):
         self.replace = replace
         self.variance_reduction = variance_reduction
 
-    def validate(self, posterior) -> None:
-        super().validate(posterior)
-        if self.variance_reduction not in (None, "control_variate"):
-            raise ValueError(f'variance_reduction must be None or "control_variate", got {self.variance_reduction!r}')
-        if isinstance(self.step_size, str):
-            if self.step_size != "auto":
-                raise ValueError(f'step_size must be "auto", a number or a callable, got {self.step_size!r}')
-        elif not value_at(self.step_size, 0, "step_size") > 0:
-            raise ValueError(f"step_size must be positive, got {self.step_size!r}")
+    # -- parameters ---------------------------------------------------------------------------
+
+    def validate(self, target: Target) -> None:
+        super().validate(target)
+        require_choice("variance_reduction", self.variance_reduction, (None, "control_variate"))
+        require_step(self.step_size)
         if value_at(self.temperature, 0, "temperature") < 0:
             raise ValueError(f"temperature must be at least 0, got {self.temperature!r}")
         if self.clip is not None:
-            well_formed = isinstance(self.clip, tuple) and len(self.clip) == 2 and self.clip[0] in list(CLIPS)
-            if not (well_formed and value_at(self.clip[1], 0, "clip") > 0):
-                raise ValueError(f"clip must be a pair (one of {sorted(CLIPS)}, positive threshold), got {self.clip!r}")
-        if isinstance(self.preconditioner, str) and self.preconditioner != "diag":
-            raise ValueError(f'preconditioner must be None, "diag" or an array, got {self.preconditioner!r}')
-        if self.preconditioner is not None and not isinstance(self.preconditioner, str):
-            self._fixed_preconditioner(posterior.dim)
+            pair = isinstance(self.clip, tuple) and len(self.clip) == 2
+            if not (pair and self.clip[0] in list(CLIPS) and value_at(self.clip[1], 0, "clip") > 0):
+                raise ValueError(
+                    f"clip must be a pair (one of {sorted(CLIPS)}, positive threshold), "
+                    f"got {self.clip!r}"
+                )
+        if isinstance(self.preconditioner, str):
+            if self.preconditioner != "diag":
+                raise ValueError(
+                    f'preconditioner must be None, "diag" or an array, got {self.preconditioner!r}'
+                )
+        elif self.preconditioner is not None:
+            self._fixed_preconditioner(target.dim)
+
+    @property
+    def refuses_streams(self) -> str:
+        if self.step_size == "auto":
+            return "needs a step_size with partial_fit, a number or a callable"
+        return super().refuses_streams
 
     def _fixed_preconditioner(self, dim: int) -> Operator:
         try:
             P = np.asarray(self.preconditioner, dtype=np.float64)
         except (ValueError, TypeError):
-            raise ValueError(f"preconditioner must hold numbers, got {self.preconditioner!r}") from None
+            raise ValueError(
+                f"preconditioner must hold numbers, got {self.preconditioner!r}"
+            ) from None
         if P.shape not in ((dim,), (dim, dim)):
-            raise ValueError(f"preconditioner must have shape ({dim},) or ({dim}, {dim}), got {P.shape}")
+            raise ValueError(
+                f"preconditioner must have shape ({dim},) or ({dim}, {dim}), got {P.shape}"
+            )
         if not (P.ndim == 1 or np.array_equal(P, P.T)):
             raise ValueError("preconditioner must be symmetric; give (P + P.T) / 2")
         operator: Operator = Diag(P) if P.ndim == 1 else Dense(P)
         try:
             operator.inverse()
         except np.linalg.LinAlgError:
-            raise ValueError("preconditioner must be positive definite; add a multiple of the identity") from None
+            raise ValueError(
+                "preconditioner must be positive definite; add a multiple of the identity"
+            ) from None
         return operator
 
-    def step(self, state: State, posterior) -> None:
+    # -- motion -------------------------------------------------------------------------------
+
+    def start(self, state: State, target: Target) -> None:
+        memory = state.memory = _Memory(None)
+        if isinstance(self.preconditioner, str):
+            memory.curvature, memory.adapting = Diag(np.zeros(target.dim)), True
+            for _ in range(1 if state.rows.whole else 10):
+                self._learn(state, target, state.rows.draw())
+        elif self.preconditioner is not None:
+            memory.preconditioner = self._fixed_preconditioner(target.dim)
+            memory.root = memory.preconditioner.cholesky()
+        if self.step_size == "auto":
+            self._choose_step(state, target)
+
+    def step(self, state: State, target: Target) -> None:
         memory = state.memory
         rows = state.rows.draw()
-        scores = posterior.scores(state.theta, rows)
-        gradient = posterior.gradient(state.theta, scores)
+        scores = target.scores(state.theta, rows)
+        gradient = target.gradient(state.theta, scores)
         if memory.adapting:
-            self._learn(state, posterior, rows)
+            self._learn(state, target, rows)
 
         force = gradient if self.clip is None else self._clipped(gradient, memory)
         eta = self._eta(state)
         temperature = value_at(self.temperature, state.t, "temperature")
-        drift = force if memory.preconditioner is None else memory.preconditioner.matvec(force)
-        state.theta += eta * drift
+        P = memory.preconditioner
+        state.theta += eta * (force if P is None else P.matvec(force))
         if temperature > 0:
-            z = state.noise.standard_normal(state.theta.shape)
+            z = state.normals.standard_normal(state.theta.shape)
             kick = z if memory.root is None else memory.root.matvec(z)
             state.theta += math.sqrt(2.0 * temperature * eta) * kick
         state.gradient = gradient
         state.t += 1
+
+    def restart(self, state: State, target: Target) -> None:
+        state.memory.count = math.sqrt(state.memory.count)
+
+    def freeze(self, state: State, target: Target) -> None:
+        memory = state.memory
+        memory.adapting = False
+        memory.steps = memory.clipped = 0
+        if self.step_size == "auto":
+            self._choose_step(state, target)
+
+    def change_prior(self, state: State, target: Target) -> None:
+        """Update the automatic step, by an upper bound of the new largest eigenvalue."""
+        memory = state.memory
+        if self.step_size == "auto":
+            gain = target.prior.curvature(state.theta).values - memory.prior
+            if memory.preconditioner is not None:
+                gain = memory.preconditioner.matvec(gain[None])[0]
+            memory.step_size = 0.2 / (memory.stiffness + max(0.0, gain.max()))
+
+    def weight(self, state: State) -> float:
+        """The step taken from the draw (handout Eq. 3.8); 0 in the first part of a cycle."""
+        return self._eta(state) * weight_at(self.step_size, state.t)
 
     def _eta(self, state: State) -> float:
         if isinstance(self.step_size, str):
@@ -185,59 +246,24 @@ class SGLD(Sampler):
         memory.clipped += not np.array_equal(force, gradient)
         return force
 
-    def weight(self, state: State) -> float:
-        """The step that will leave the draw (handout Eq. 3.8); 0 in the bold part of a cycle."""
-        return self._eta(state) * weight_at(self.step_size, state.t)
+    # -- averages and the automatic step ------------------------------------------------------
 
-    def start(self, state: State, posterior) -> None:
-        memory = state.memory = _Memory(None)
-        if isinstance(self.preconditioner, str):
-            memory.curvature, memory.adapting = Diag(np.zeros(posterior.dim)), True
-            for _ in range(1 if state.rows.whole else 10):
-                self._learn(state, posterior, state.rows.draw())
-        elif self.preconditioner is not None:
-            memory.preconditioner = self._fixed_preconditioner(posterior.dim)
-            memory.root = memory.preconditioner.cholesky()
-        if self.step_size == "auto":
-            self._choose_step(state, posterior)
-
-    def _choose_step(self, state: State, posterior) -> None:
-        memory = state.memory
-        memory.stiffness, memory.prior = (
-            self._stiffness(state, posterior),
-            posterior.prior.curvature(state.theta).values,
-        )
-        memory.step_size = 0.2 / memory.stiffness
-
-    def change_prior(self, state: State, posterior) -> None:
-        """The automatic step, by what the stiffest direction may have gained."""
-        memory = state.memory
-        if self.step_size == "auto":
-            gain = posterior.prior.curvature(state.theta).values - memory.prior
-            if memory.preconditioner is not None:
-                gain = memory.preconditioner.matvec(gain[None])[0]
-            memory.step_size = 0.2 / (memory.stiffness + max(0.0, gain.max()))
-
-    def _learn(self, state: State, posterior, rows) -> None:
+    def _learn(self, state: State, target: Target, rows: Rows) -> None:
         memory = state.memory
         memory.count += 1
-        memory.curvature.blend(posterior.curvature(state.theta, rows, "diag"), 1 / memory.count)
+        memory.curvature.blend(target.curvature(state.theta, rows, DIAGONAL), 1 / memory.count)
         memory.preconditioner = memory.curvature.inverse()
         memory.root = memory.preconditioner.cholesky()
 
-    def restart(self, state: State, posterior) -> None:
-        state.memory.count = math.sqrt(state.memory.count)
-
-    def freeze(self, state: State, posterior) -> None:
+    def _choose_step(self, state: State, target: Target) -> None:
         memory = state.memory
-        memory.adapting = False
-        memory.steps = memory.clipped = 0
-        if self.step_size == "auto":
-            self._choose_step(state, posterior)
+        memory.stiffness = self._stiffness(state, target)
+        memory.prior = target.prior.curvature(state.theta).values
+        memory.step_size = 0.2 / memory.stiffness
 
-    def _stiffness(self, state: State, posterior) -> float:
-        """Largest eigenvalue of P (curvature + gradient noise) at the current point."""
-        P, here = state.memory.preconditioner, Linearised(state, posterior)
+    def _stiffness(self, state: State, target: Target) -> float:
+        """Largest eigenvalue of P (curvature + gradient noise) at the present point."""
+        P, here = state.memory.preconditioner, Linearised(state, target)
 
         def product(v: NDArray) -> NDArray:
             out = here.curvature(v) + here.noise(v)
@@ -245,27 +271,28 @@ class SGLD(Sampler):
 
         return here.largest(product)
 
-    def spectral_radius(self, state: State, posterior) -> float:
-        """Of I - eta P Lam for a given constant eta; a schedule may begin anywhere, clipped steps stay finite."""
-        if isinstance(self.step_size, str) or callable(self.step_size) or self.clip is not None:
-            return 0.0
-        P, here = state.memory.preconditioner, Linearised(state, posterior)
-        largest = here.largest(lambda v: here.curvature(v) if P is None else P.matvec(here.curvature(v)))
-        return self._eta(state) * largest - 1.0
+    # -- law and report -----------------------------------------------------------------------
 
-    def stationary_covariance(self, state: State, Lam: NDArray, M: NDArray) -> NDArray:
-        if callable(self.step_size) or callable(self.temperature):
-            raise ValueError("a step_size or temperature that changes has no stationary law; give numbers")
+    def law(self, state: State, target: Target) -> Law:
+        """The law of a constant step; schedules and clipped steps have none to be unstable by."""
         if self.clip is not None:
-            raise ValueError("clipped gradients have no stationary law in closed form; set clip=None")
-        P = state.memory.preconditioner
-        return theory.sgld_cov(Lam, M, self._eta(state), self.temperature, 1.0 if P is None else P.dense())
+            why = "clipped gradients have no stationary law in closed form; set clip=None"
+            return LinearLaw(None, unknown=why)
+        changing = "a step_size or temperature that changes has no stationary law; give numbers"
+        if callable(self.step_size):
+            return LinearLaw(None, unknown=changing)
+        eta, P = self._eta(state), state.memory.preconditioner or Diag(np.ones(target.dim))
+        if callable(self.temperature):
+            return LinearLaw(P * eta, unknown=changing)
+        W = P.inverse() * (2 * self.temperature / eta)
+        return LinearLaw(P * eta, W.cholesky(), stable=self.step_size == "auto")
 
-    def complaints(self, state: State) -> list[str]:
-        memory = state.memory
-        if memory.clipped <= 0.01 * memory.steps:
-            return []
-        return [
-            f"SGLD clipped the gradient in {memory.clipped / memory.steps:.0%} of the kept steps, which truncates the "
-            "posterior; raise the clip threshold, or set clip=None and lower step_size"
-        ]
+    def report(self, state: State) -> Report:
+        report, memory = super().report(state), state.memory
+        if memory.clipped > 0.01 * memory.steps:
+            share = memory.clipped / memory.steps
+            report.complaints.append(
+                f"SGLD clipped the gradient in {share:.0%} of the kept steps, which truncates the "
+                "posterior; raise the clip threshold, or set clip=None and lower step_size"
+            )
+        return report

@@ -18,7 +18,7 @@ class PriorPrecisionDisplay:
     ----------
     path : array of shape (updates, blocks)
     values : array of shape (blocks,)
-        What was settled on.
+        The learned precisions.
     labels : sequence of str
 
     Attributes
@@ -64,13 +64,17 @@ class PriorPrecisionDisplay:
             If matplotlib is not installed.
         """
         check_is_fitted(estimator)
-        if estimator._learned is None:
-            raise ValueError('the prior precision of this estimator was not learned; fit with prior_precision="em"')
-        learned = estimator._learned
-        return cls(estimator.prior_precision_path_, learned.values, learned.labels).plot(ax=ax)
+        if not hasattr(estimator, "prior_precision_path_"):
+            raise ValueError(
+                "the prior precision of this estimator was not learned; fit with "
+                'prior_precision="em"'
+            )
+        blocks = estimator.prior_precision_blocks_
+        values = np.array(list(blocks.values()))
+        return cls(estimator.prior_precision_path_, values, list(blocks)).plot(ax=ax)
 
     def plot(self, *, ax=None) -> PriorPrecisionDisplay:
-        """Draw, on new axes if none are given.
+        """Draw the path, on new axes if none are given.
 
         Parameters
         ----------
@@ -79,11 +83,18 @@ class PriorPrecisionDisplay:
         Returns
         -------
         PriorPrecisionDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
         """
         try:
             from matplotlib import pyplot as plt
         except ImportError as error:
-            raise ImportError('PriorPrecisionDisplay needs matplotlib: pip install "skbayes_sg[plot]"') from error
+            raise ImportError(
+                'PriorPrecisionDisplay needs matplotlib: pip install "skbayes_sg[plot]"'
+            ) from error
         self.ax_ = plt.subplots()[1] if ax is None else ax
         few = len(self.labels) <= _MOST_NAMED
         self.lines_ = self.ax_.plot(np.arange(1, len(self.path) + 1), self.path, linewidth=1)

@@ -1,25 +1,26 @@
 """Stationary laws of linear stochastic recursions, in closed form, before any run.
 
-Near a mode every sampler here is ``theta' = theta - K (Lam theta - xi)``: curvature Lam (D, D) of the
-negative log posterior, gradient noise xi of covariance M (D, D), preconditioner K. Sum units. All
-matrices are plain arrays; K may be a scalar, a vector (its diagonal) or a matrix.
+Near a mode every sampler here is ``theta' = theta - K (Lam theta - xi)``: curvature Lam (D, D) of
+the negative log posterior, gradient noise xi of covariance M (D, D), preconditioner K. Units are
+sums over rows. All matrices are plain arrays. K may be a scalar, a vector (its diagonal) or a
+matrix.
 
-``discrete=True`` is the recursion itself, whose step is finite; ``discrete=False`` its limit in continuous
-time, the Ornstein-Uhlenbeck process of Mandt, Hoffman & Blei (2017), whose time unit is one step.
-"E7" is an erratum of the papers, by its number in MATH 4.
+``discrete=True`` is the recursion itself, with a finite step. ``discrete=False`` is its limit in
+continuous time, the Ornstein-Uhlenbeck process of Mandt, Hoffman & Blei (2017), whose time unit is
+one step. Errata of the papers are numbered in math.md#errata.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import expm, solve_continuous_lyapunov, solve_discrete_lyapunov
 
 
-def noise_cov(I1: NDArray, N: float, n: int, replace: bool, injected: NDArray | float = 0.0) -> NDArray:
-    """Covariance of the minibatch gradient, c N I1 + W (MATH 1).
+def noise_cov(
+    I1: NDArray, N: float, n: int, replace: bool, injected: NDArray | float = 0.0
+) -> NDArray:
+    """Covariance of the minibatch gradient, c N I1 + W (math.md#row-schemes).
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def stationary_cov(Lam: NDArray, M: NDArray, K: ArrayLike, discrete: bool = True
     Raises
     ------
     ValueError
-        If the recursion is unstable; the message gives the spectral radius.
+        If the recursion is unstable. In discrete time the message gives the spectral radius.
 
     Examples
     --------
@@ -62,27 +63,29 @@ def stationary_cov(Lam: NDArray, M: NDArray, K: ArrayLike, discrete: bool = True
         return solve_continuous_lyapunov(K @ Lam, noise)
     radius = spectral_radius(Lam, K)
     if radius >= 1:
-        raise ValueError(f"unstable: the spectral radius of I - K Lam is {radius:.3f}; take a smaller step")
+        raise ValueError(
+            f"unstable: the spectral radius of I - K Lam is {radius:.3f}; take a smaller step"
+        )
     return solve_discrete_lyapunov(np.eye(len(Lam)) - K @ Lam, noise)
 
 
 def spectral_radius(Lam: NDArray, K: ArrayLike) -> float:
-    """Of F = I - K Lam: below 1 the recursion forgets where it began."""
+    """Spectral radius of F = I - K Lam; below 1 the recursion forgets its start."""
     return float(np.abs(np.linalg.eigvals(np.eye(len(Lam)) - _matrix(K, len(Lam)) @ Lam)).max())
 
 
 def optimal_preconditioner(Lam: NDArray, M: NDArray, kind: str = "full") -> NDArray | float:
-    """Constant preconditioner K that brings the stationary law near the posterior (MATH 2, 3.4).
+    """Constant preconditioner K whose stationary law is near the posterior.
 
-    With P = Lam + M, in discrete time:
+    With P = Lam + M, in discrete time (math.md#constant-sgd):
 
     - "full": 2 P^-1, which has the posterior itself as stationary law, for any SPD Lam and M;
-    - "diag": 2 / P_kk, safe, not the optimal diagonal (E2);
+    - "diag": 2 / P_kk, which is not the optimal diagonal (math.md#e2);
     - "scalar": 2 D / Tr P;
     - "sqrt": h G^-1 with G = sqrt(diag M), h = 2 D / Tr(P G^-1).
 
-    Prefixed with "ou-", P = M: the formulas of Mandt et al. (Theorem 2, Corollary 1, Theorem 1, Appendix
-    E) for continuous time. They may be unstable in discrete time; `spectral_radius` tells.
+    With the prefix "ou-", P = M: the formulas of Mandt et al. (Theorem 2, Corollary 1, Theorem 1,
+    Appendix E) for continuous time. They may be unstable in discrete time; see `spectral_radius`.
 
     Parameters
     ----------
@@ -116,10 +119,15 @@ def optimal_preconditioner(Lam: NDArray, M: NDArray, kind: str = "full") -> NDAr
         case "sqrt":
             root = np.sqrt(M.diagonal())
             return 2 * len(P) / np.sum(P.diagonal() / root) / root
-    raise ValueError(f'kind must be "full", "diag", "scalar" or "sqrt", with or without "ou-" before it, got {kind!r}')
+    raise ValueError(
+        'kind must be "full", "diag", "scalar" or "sqrt", with or without "ou-" before it, '
+        f"got {kind!r}"
+    )
 
 
-def kl_gauss(S0: NDArray, S1: NDArray, m0: NDArray | float = 0.0, m1: NDArray | float = 0.0) -> float:
+def kl_gauss(
+    S0: NDArray, S1: NDArray, m0: NDArray | float = 0.0, m1: NDArray | float = 0.0
+) -> float:
     """KL(N(m0, S0) || N(m1, S1)) in nats."""
     ratio = np.linalg.solve(S1, S0)
     shift = np.broadcast_to(np.asarray(m1, dtype=float) - m0, len(S0))
@@ -132,8 +140,13 @@ def kl_stationary(Lam: NDArray, M: NDArray, K: ArrayLike, discrete: bool = True)
     return kl_gauss(stationary_cov(Lam, M, K, discrete), np.linalg.inv(Lam))
 
 
-def ou_autocov(Lam: NDArray, K: ArrayLike, Sigma: NDArray, lag: float, discrete: bool = True) -> NDArray:
-    """Stationary E[theta(t + lag) theta(t)^T] = F^lag Sigma, or exp(-lag K Lam) Sigma in continuous time."""
+def ou_autocov(
+    Lam: NDArray, K: ArrayLike, Sigma: NDArray, lag: float, discrete: bool = True
+) -> NDArray:
+    """Stationary autocovariance E[theta(t + lag) theta(t)^T] = F^lag Sigma.
+
+    In continuous time it is exp(-lag K Lam) Sigma.
+    """
     K = _matrix(K, len(Lam))
     if not discrete:
         return expm(-lag * K @ Lam) @ Sigma
@@ -146,7 +159,9 @@ def iat(Lam: NDArray, K: ArrayLike, Sigma: NDArray, discrete: bool = True) -> ND
     ``2 diag((K Lam)^-1 Sigma) / diag(Sigma) - 1``; in continuous time without the -1.
     """
     K = _matrix(K, len(Lam))
-    return 2 * np.linalg.solve(K @ Lam, Sigma).diagonal() / Sigma.diagonal() - (1 if discrete else 0)
+    return 2 * np.linalg.solve(K @ Lam, Sigma).diagonal() / Sigma.diagonal() - (
+        1 if discrete else 0
+    )
 
 
 def sgld_cov(
@@ -160,7 +175,8 @@ def sgld_cov(
     """Stationary covariance of SGLD at a constant step (Mandt et al. Eq. 34, corrected).
 
     With eta = `step_size`: K = eta P and W = (2 temperature / eta) P^-1. In continuous time, with
-    eps = 2 eta and P = I: ``(1/2)(Lam Sigma + Sigma Lam) = I + (eps / 4) M``; the paper prints eps / 2 (E3).
+    eps = 2 eta and P = I: ``(1/2)(Lam Sigma + Sigma Lam) = I + (eps / 4) M``. The paper prints
+    eps / 2 (math.md#e3).
 
     Raises
     ------
@@ -168,15 +184,20 @@ def sgld_cov(
         If the step is unstable, eta >= 2 / largest eigenvalue of P Lam.
     """
     P = _matrix(P, len(Lam))
-    return stationary_cov(Lam, M + (2 * temperature / step_size) * np.linalg.inv(P), step_size * P, discrete)
+    return stationary_cov(
+        Lam, M + (2 * temperature / step_size) * np.linalg.inv(P), step_size * P, discrete
+    )
 
 
-def momentum_cov(Lam: NDArray, M: NDArray, K: ArrayLike, damping: float, discrete: bool = True) -> NDArray:
+def momentum_cov(
+    Lam: NDArray, M: NDArray, K: ArrayLike, damping: float, discrete: bool = True
+) -> NDArray:
     """Stationary covariance of theta under SGD with momentum (Mandt et al. section 3.3).
 
-    ``v' = (1 - damping) v - K (Lam theta - xi)``, ``theta' = theta + v'``, solved for (theta, v) together.
-    The paper's Eq. 31 leaves out a commutator and holds only where Lam and M commute (E7). With
-    K = 2 (M / damping + Lam / (2 - damping))^-1 the result is Lam^-1 for any Lam and M.
+    ``v' = (1 - damping) v - K (Lam theta - xi)``, ``theta' = theta + v'`` is solved for (theta, v)
+    together. The paper's Eq. 31 leaves out a commutator and holds only where Lam and M commute
+    (math.md#e7). With K = 2 (M / damping + Lam / (2 - damping))^-1 the result is Lam^-1 for any Lam
+    and M.
 
     Parameters
     ----------
@@ -204,7 +225,9 @@ def momentum_cov(Lam: NDArray, M: NDArray, K: ArrayLike, damping: float, discret
         F = _momentum_matrix(Lam, K, damping)
         radius = np.abs(np.linalg.eigvals(F)).max()
         if radius >= 1:
-            raise ValueError(f"unstable: the spectral radius with momentum is {radius:.3f}; take a smaller step")
+            raise ValueError(
+                f"unstable: the spectral radius with momentum is {radius:.3f}; take a smaller step"
+            )
         return solve_discrete_lyapunov(F, np.tile(noise, (2, 2)))[:dim, :dim]
     drift = np.block([[np.zeros((dim, dim)), -np.eye(dim)], [K @ Lam, damping * np.eye(dim)]])
     if np.linalg.eigvals(drift).real.min() <= 0:
@@ -214,8 +237,10 @@ def momentum_cov(Lam: NDArray, M: NDArray, K: ArrayLike, damping: float, discret
 
 
 def momentum_radius(Lam: NDArray, K: ArrayLike, damping: float) -> float:
-    """Spectral radius of the recursion of (theta, v): below 1 it forgets where it began."""
-    return float(np.abs(np.linalg.eigvals(_momentum_matrix(Lam, _matrix(K, len(Lam)), damping))).max())
+    """Spectral radius of the recursion of (theta, v); below 1 it forgets its start."""
+    return float(
+        np.abs(np.linalg.eigvals(_momentum_matrix(Lam, _matrix(K, len(Lam)), damping))).max()
+    )
 
 
 def _momentum_matrix(Lam: NDArray, K: NDArray, damping: float) -> NDArray:
@@ -224,11 +249,12 @@ def _momentum_matrix(Lam: NDArray, K: NDArray, damping: float) -> NDArray:
 
 
 def iasg_cov(Lam: NDArray, M: NDArray, K: ArrayLike, T: int, discrete: bool = True) -> NDArray:
-    """Covariance of the average of T successive stationary iterates (Mandt et al. Eq. 45, for any Lam, M, K).
+    """Covariance of the average of T successive stationary iterates (Mandt et al. Eq. 45).
 
-    ``(1/T^2) [T Sigma + sum_{k=1}^{T-1} (T - k)(F^k Sigma + Sigma F^Tk)]``, by its closed sum. For large
-    T it is Lam^-1 M Lam^-1 / T, which is Lam^-1 only where M = T Lam: the right model, a negligible
-    prior, and T the noise factor (N/n, or N/n - 1 without replacement; MATH 3.6).
+    It is ``(1/T^2) [T Sigma + sum_{k=1}^{T-1} (T - k)(F^k Sigma + Sigma F^Tk)]`` for any Lam, M and
+    K, by its closed sum. For large T it is Lam^-1 M Lam^-1 / T. This is Lam^-1 only if M = T Lam:
+    the model is right, the prior is negligible, and T is the noise factor (N/n, or N/n - 1 without
+    replacement; math.md#iterate-averaging).
 
     Raises
     ------
@@ -244,7 +270,8 @@ def iasg_cov(Lam: NDArray, M: NDArray, K: ArrayLike, T: int, discrete: bool = Tr
     if discrete:
         F = eye - B
         decayed = F @ inverse @ (eye - np.linalg.matrix_power(F, int(T)))
-        half = inverse @ (T * eye - decayed) - T / 2 * eye  # half of the k = 0 term belongs to each side
+        # half of the k = 0 term belongs to each side
+        half = inverse @ (T * eye - decayed) - T / 2 * eye
     else:
         half = inverse @ (T * eye - inverse @ (eye - expm(-T * B)))
     both = half @ Sigma
@@ -252,113 +279,38 @@ def iasg_cov(Lam: NDArray, M: NDArray, K: ArrayLike, T: int, discrete: bool = Tr
 
 
 def iasg_error(x: ArrayLike) -> NDArray:
-    """Relative error (e^-x - 1) / x of an averaged variance, x = step * eigenvalue * T (Mandt et al. Eq. 46, E8).
+    """Relative error (e^-x - 1) / x of an averaged variance, x = step * eigenvalue * T.
 
-    Negative: the variance is underestimated. -1/x for large x.
+    It is negative: the variance is too small. It is -1/x for large x. Source: Mandt et al. Eq. 46
+    with math.md#e8.
     """
     x = np.asarray(x, dtype=float)
     return np.divide(np.expm1(-x), x, out=np.full_like(x, -1.0), where=x != 0)
 
 
 def iasg_feasible(N: float, n: float, eigs: ArrayLike, c: float = 10.0) -> bool:
-    """Whether one scalar step can serve all eigenvalues: 2 / c > (n / N) largest / smallest (Mandt et al. Eq. 47).
+    """Whether one scalar step can serve all eigenvalues (Mandt et al. Eq. 47).
 
-    `c` is the x of `iasg_error` wanted in the slowest direction.
+    The condition is 2 / c > (n / N) largest / smallest. `c` is the least x of `iasg_error`, in the
+    slowest direction.
     """
     eigs = np.asarray(eigs, dtype=float)
     return bool(2 / c > n / N * eigs.max() / eigs.min())
 
 
-def lsq_noise(
-    X: NDArray,
-    y: NDArray,
-    law: Callable[[NDArray, NDArray], NDArray],
-    n: int,
-    replace: bool,
-    noise_variance: float = 1.0,
-    prior_precision: ArrayLike = 1.0,
-) -> tuple[NDArray, NDArray]:
-    """Curvature and mean gradient noise of linear regression, whose noise grows with the distance from the mode.
-
-    The scores of a row are ``(y_i - x_i . theta) x_i / noise_variance``, so at theta = mode + delta the
-    noise is M0 plus that of ``x_i x_i . delta``. In the mean over the stationary law it depends on the covariance
-    of that law, and that law on it: a linear equation, solved by iteration.
-
-    Parameters
-    ----------
-    X : array of shape (N, D)
-    y : array of shape (N,)
-    law : callable
-        Stationary covariance of theta from Lam and M, such as ``lambda Lam, M: stationary_cov(Lam, M, K)``.
-    n, replace :
-        Rows per minibatch, drawn with replacement or not.
-    noise_variance : float
-    prior_precision : float or (D,)
-
-    Returns
-    -------
-    Lam, M : arrays of shape (D, D)
-        Under these `law` and the functions of this module are exact.
-
-    Raises
-    ------
-    ValueError
-        If the mean or the variance of the recursion diverges.
-    """
-    N, D = X.shape
-    Lam = X.T @ X / noise_variance + np.diag(np.broadcast_to(prior_precision, D))
-    residual = y - X @ np.linalg.solve(Lam, X.T @ y / noise_variance)
-    # covariance of the minibatch gradient over that of a row, exactly: (N^2 / n)(1 - 1/N) or (N^2 / n)(1 - n/N)
-    factor = (N * N / n) * (1 - (1 if replace else n) / N)
-
-    def noise(weights: NDArray, mean: NDArray) -> NDArray:
-        return factor / (N - 1) * ((X * weights[:, None]).T @ X / noise_variance**2 - N * mean)
-
-    gbar = X.T @ residual / (noise_variance * N)
-    fixed = noise(residual**2, np.outer(gbar, gbar))
-    H = X.T @ X / (noise_variance * N)
-    M = fixed
-    for _ in range(500):
-        Sigma = law(Lam, M)
-        spread = np.einsum("ij,ij->i", X @ Sigma, X)
-        previous, M = M, fixed + noise(spread, H @ Sigma @ H)
-        if np.abs(M - previous).max() < 1e-13 * np.abs(M).max():
-            return Lam, M
-        if np.abs(M).max() > 1e12 * np.abs(fixed).max():
-            break
-    raise ValueError("unstable: the variance diverges, as gradient noise grows with it; take a smaller step")
-
-
-def lsq_cov(
-    X: NDArray,
-    y: NDArray,
-    K: ArrayLike,
-    n: int,
-    replace: bool,
-    noise_variance: float = 1.0,
-    prior_precision: ArrayLike = 1.0,
-    injected: NDArray | float = 0.0,
-) -> NDArray:
-    """Exact stationary covariance on linear regression of ``theta += K (gradient + eta)``, eta ~ N(0, injected).
-
-    `stationary_cov` under the curvature and noise of `lsq_noise`, whose parameters see.
-    """
-
-    def law(Lam: NDArray, M: NDArray) -> NDArray:
-        return stationary_cov(Lam, M + injected, K)
-
-    return law(*lsq_noise(X, y, law, n, replace, noise_variance, prior_precision))
-
-
 def gaussian_regime(R: float, se: float) -> bool:
-    """Whether a Stein (virial) ratio R of standard error `se` is 1 within max(0.02, 3 se) (MATH 6)."""
+    """Whether a Stein (virial) ratio R of standard error `se` is 1 within max(0.02, 3 se).
+
+    Source: math.md#choosing-alpha.
+    """
     return abs(R - 1.0) <= max(0.02, 3 * se)
 
 
 def cv_gain(N: float, n: float, D: int, w: float = 1.0) -> float:
-    """Effective draws per pass of SGFS with control variates, N / (2 n w + 2 kappa) with kappa = D + 1 (MATH 9).
+    """Effective draws per pass with control variates, N / (2 n w + 2 kappa), kappa = D + 1.
 
-    Without them it is about 1 for every minibatch sampler (Mandt et al. section 5.2).
+    A step is charged for 2 n rows (math.md#noise-number). Without control variates the gain is
+    about 1 for every minibatch sampler (Mandt et al. section 5.2).
     """
     return N / (2 * n * w + 2 * (D + 1))
 

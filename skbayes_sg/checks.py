@@ -1,0 +1,81 @@
+"""Checks of parameters: one error message for each kind of value.
+
+The message names the parameter and the remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def is_integer(value: Any) -> bool:
+    """Whether `value` is an integer and not a truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def require_integer(name: str, value: Any, least: int, otherwise: str = "") -> None:
+    """Raise TypeError or ValueError unless `value` is an integer of at least `least`."""
+    if not is_integer(value):
+        raise TypeError(f"{name} must be an integer{otherwise}, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}{otherwise}, got {value}")
+
+
+def require_positive(name: str, value: Any, remedy: str) -> None:
+    """Raise TypeError or ValueError unless `value` is a finite positive number."""
+    if isinstance(value, bool) or not isinstance(value, (Real, np.floating)):
+        raise TypeError(f"{name} must be a number, got {value!r}; {remedy}")
+    if not 0 < float(value) < np.inf:
+        raise ValueError(f"{name} must be positive and finite, got {value}; {remedy}")
+
+
+def require_level(level: Any) -> None:
+    """Raise TypeError or ValueError unless `level` is a probability between 0 and 1."""
+    require_positive("level", level, "give a probability such as 0.9")
+    if level >= 1:
+        raise ValueError(f"level must be below 1, got {level}; give a probability such as 0.9")
+
+
+def require_choice(name: str, value: Any, allowed: Collection) -> None:
+    """Raise ValueError unless `value` is one of `allowed`."""
+    if not any(value is one or value == one for one in allowed):
+        raise ValueError(f"{name} must be one of {tuple(allowed)}, got {value!r}")
+
+
+def real_array(name: str, value: Any) -> NDArray:
+    """`value` as an array of float64, or a ValueError that names it."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "biuf" or (array.dtype.kind == "O" and not np.iscomplexobj(array)):
+            return array.astype(np.float64)
+    except (ValueError, TypeError):
+        pass
+    raise ValueError(f"{name} must hold real numbers, got {value!r}")
+
+
+def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray:
+    """`sample_weight` as float64, one per row, finite and not negative; ones by default."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = real_array("sample_weight", sample_weight)
+    if weight.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight.shape == {weight.shape}, expected {(n_rows,)}: one weight per row"
+        )
+    if not np.isfinite(weight).all() or weight.min() < 0:
+        raise ValueError("sample_weight must be finite and not negative; 0 leaves a row out")
+    return weight
+
+
+def in_dtype(name: str, values: NDArray, dtype: np.dtype) -> NDArray:
+    """`values` in X's precision, or a ValueError that names them if they do not fit."""
+    with np.errstate(over="ignore"):
+        values = values.astype(dtype)
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} is too large for {dtype}; divide all by a constant")
+    return values

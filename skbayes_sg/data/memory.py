@@ -1,0 +1,124 @@
+"""Rows in memory, or in a memory-mapped array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skbayes_sg.data.base import Batch, Data
+from skbayes_sg.rows import Rows, row_blocks
+
+_SMALL_SPARSE = 1 << 25  # below 32 MB when dense: rows then cost a copy, not a search
+_SCALE_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class InMemory(Data):
+    """Rows in arrays. `InMemory.of` converts the arrays of a user.
+
+    Attributes
+    ----------
+    X : array or CSR matrix of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+        In the model's own coding.
+    weight : array of shape (n_rows,), or None
+        Factor of each row's log likelihood: an integer weight is a repetition.
+    n_total : float
+    """
+
+    X: Any
+    y: NDArray
+    weight: NDArray | None
+    n_total: float
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        y: NDArray,
+        weight: NDArray | None = None,
+        n_total: float | None = None,
+    ) -> Self:
+        """Convert to the storage with the fastest row access: C order, small sparse matrices dense.
+
+        A memory-mapped array stays on disk. It becomes a plain array, because the subclass costs
+        time at every access.
+        """
+        if sparse.issparse(X):
+            small = X.shape[0] * X.shape[1] * X.dtype.itemsize <= _SMALL_SPARSE
+            X = X.toarray() if small else X.tocsr()
+        else:
+            X = np.asarray(X) if isinstance(X, np.memmap) else np.ascontiguousarray(X)
+        return cls(X, y, weight, float(X.shape[0] if n_total is None else n_total))
+
+    @property
+    def n_rows(self) -> int:
+        return self.X.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.X.shape[1]
+
+    @property
+    def weighted(self) -> bool:
+        return self.weight is not None
+
+    def load(self, rows: Rows) -> Batch:
+        if isinstance(rows, slice):
+            weight = None if self.weight is None else self.weight[rows]
+            return Batch(self.take(rows), self.y[rows], weight)
+        weight = None if self.weight is None else self.weight.take(rows)
+        return Batch(self.take(rows), self.y.take(rows), weight)
+
+    def take(self, rows: Rows) -> NDArray:
+        """A dense block of rows of X, (*rows.shape, features)."""
+        if isinstance(self.X, np.ndarray):
+            return self.X[rows] if isinstance(rows, slice) else self.X.take(rows, axis=0)
+        dense = self.X[rows if isinstance(rows, slice) else rows.ravel()].toarray()
+        return dense if isinstance(rows, slice) else dense.reshape(*rows.shape, -1)
+
+    def blocks(self, row_size: int, rows: NDArray | None = None) -> list[Rows]:
+        row_bytes = self.X.dtype.itemsize * max(self.n_features, row_size)
+        slices = row_blocks(self.n_rows if rows is None else len(rows), row_bytes)
+        return list(slices) if rows is None else [rows[block] for block in slices]
+
+    def some(self, rows: NDArray) -> InMemory:
+        """These rows alone, as a sample of the same population."""
+        X, y, weight = self.load(rows)
+        return InMemory(X, y, weight, self.n_total)
+
+    @cached_property
+    def single(self) -> InMemory:
+        """Rows, targets and weights in float32, where gradients need no more digits."""
+        y = self.y.astype(np.float32, copy=False) if self.y.dtype.kind == "f" else self.y
+        weight = None if self.weight is None else self.weight.astype(np.float32, copy=False)
+        return replace(self, X=self.X.astype(np.float32, copy=False), y=y, weight=weight)
+
+    def merged(self) -> InMemory:
+        """Merge equal rows into one of their total weight, in an order given by X and y alone.
+
+        Sums over all rows are then the same to the last bit for repeated rows and for weights, in
+        any order of the rows.
+        """
+        X = self.take(slice(None))
+        table = np.column_stack([X, self.y])
+        rows, member = np.unique(table, axis=0, return_inverse=True)
+        weight = np.bincount(member, self.weight, len(rows)).astype(X.dtype)
+        return InMemory(
+            np.ascontiguousarray(rows[:, :-1].astype(X.dtype)),
+            rows[:, -1].astype(self.y.dtype),
+            None if (weight == 1).all() else weight,
+            self.n_total * len(rows) / self.n_rows,
+        )
+
+    def column_squares(self) -> NDArray:
+        """Mean square of each column, from up to 10,000 rows, (features,)."""
+        rows = np.unique(np.linspace(0, self.n_rows - 1, _SCALE_ROWS).astype(int))
+        squares = np.square(self.take(rows), dtype=np.float64)
+        weight = None if self.weight is None else self.weight[rows]
+        return np.average(squares, axis=0, weights=weight)

@@ -1,0 +1,118 @@
+"""A learned prior precision, its path, and the warnings about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.diagnostics import STEIN_LIMIT
+from skbayes_sg.samplers import State
+
+BOUNDS = (1e-6, 1e6)
+"""Smallest and largest learned precision."""
+
+_STILL = 0.05  # change of log precision that never matters
+_SHARE_OF_SD = 0.25  # change that never matters, in standard deviations of log precision
+_VAGUE = 1.0  # largest standard deviation of log precision without a warning
+
+
+@dataclass
+class Learned:
+    """Learned prior precisions, their path, and the figures behind the warnings."""
+
+    labels: list[str]
+    values: NDArray
+    """(blocks,)"""
+    path: NDArray
+    """(updates, blocks), the geometric mean over the groups of chains."""
+    precision: NDArray
+    """(D,)"""
+    states: list[State]
+    change: NDArray
+    """Change of log precision, (blocks,).
+
+    The larger of two: the change from the third quarter of the path to the last, and half the range
+    over groups of chains.
+    """
+    uncertainty: NDArray
+    """Standard deviation of log precision given the data, (blocks,); infinite without data."""
+    stein: NDArray
+    """Drawn over wanted variance, mean over each block, (blocks,)."""
+    stein_error: NDArray
+    """Bound of |stein - 1| by chance, exceeded in one fit of a thousand, (blocks,)."""
+    silent: NDArray
+    """Whether a block has no data under the first precision, (blocks,)."""
+    one_each: bool
+    """Whether blocks are single features. The precision of one feature is always vague."""
+
+    def complaints(self) -> list[str]:
+        """Warnings about the learned precisions."""
+        found = (self._moving(), self._at_bounds(), self._uninformed(), self._misdrawn())
+        return [complaint for complaint in found if complaint]
+
+    def _named(self, which: NDArray) -> str:
+        names = [self.labels[i] for i in np.flatnonzero(which)]
+        return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+    def _moving(self) -> str | None:
+        allowed = np.maximum(_STILL, _SHARE_OF_SD * self.uncertainty)
+        moving = (self.change > allowed) & ~self._bound
+        if not moving.any():
+            return None
+        worst = np.flatnonzero(moving)[(self.change / allowed)[moving].argmax()]
+        return (
+            f"prior_precision_path_ still moves for {self._named(moving)}: that of "
+            f"{self.labels[worst]} by a factor of {np.exp(self.change[worst]):.2f} over its last "
+            "half; raise n_updates of VariationalEM, or n_chains"
+        )
+
+    @property
+    def _bound(self) -> NDArray:
+        return (self.values <= BOUNDS[0] * 1.01) | (self.values >= BOUNDS[1] / 1.01)
+
+    def _at_bounds(self) -> str | None:
+        low, high = self.values <= BOUNDS[0] * 1.01, self.values >= BOUNDS[1] / 1.01
+        if low.any():
+            return (
+                f"the learned precision of {self._named(low)} is at its lower limit, "
+                f"{BOUNDS[0]:g}: the weights have no bound, as with separable classes or columns "
+                "of tiny numbers; scale the columns of X, or give VariationalEM a hyperprior"
+            )
+        # where the uncertainty is infinite, the weights are switched off
+        high &= np.isfinite(self.uncertainty)
+        if high.any():
+            return (
+                f"the learned precision of {self._named(high)} is at its upper limit, "
+                f"{BOUNDS[1]:g}: columns of large numbers, or weights of no use; scale the columns "
+                "of X"
+            )
+        return None
+
+    def _uninformed(self) -> str | None:
+        if self.silent.any():
+            return (
+                f"the data say nothing about {self._named(self.silent)} (zero columns): its "
+                "precision was not learned"
+            )
+        vague = (self.uncertainty > _VAGUE) & ~self._bound
+        if self.one_each or not vague.any():
+            return None
+        return (
+            f"the data hardly determine the precision of {self._named(vague)}: log precision is "
+            f"known to {self.uncertainty[vague].max():.1f} at best (few weights, or few rows for "
+            "them); give VariationalEM a hyperprior, or prior_precision a number"
+        )
+
+    def _misdrawn(self) -> str | None:
+        off = np.abs(self.stein - 1)
+        wrong = (off > STEIN_LIMIT) & (off > self.stein_error)
+        if not wrong.any():
+            return None
+        worst = np.where(wrong, off, 0).argmax()
+        return (
+            f"while the precision of {self._named(wrong)} was learned, the variances drawn in "
+            f"{self.labels[worst]} were {self.stein[worst]:.2f} times those wanted: the precision "
+            "may be biased; use SGFS, or HMC, or raise burn_in"
+        )

@@ -1,0 +1,349 @@
+"""A fit as a value: its sampler and the reason for it, the start of its chains, its prior.
+
+`prepare` makes a `Run` from a posterior, a `Request` (options of the estimator) and a `Plan`
+(defaults of a family of estimators). A run is frozen and holds no data. `Run.target` makes the
+target of the chains from the run and a posterior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from skbayes_sg.anchor import Mode, distance, posterior_mean
+from skbayes_sg.chains import Chain, rows_touched, run_chains
+from skbayes_sg.control_variates import AnchoredPosterior
+from skbayes_sg.empirical_bayes import VariationalEM, fit_prior
+from skbayes_sg.learned_prior import Learned
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import Sampler, State
+from skbayes_sg.samplers.base import NoGainError, RunLength
+from skbayes_sg.tuning import Tuned, choose_alpha, refuse_unstable, set_off
+
+_ROUNDS = 4  # of learning the prior, each from an anchor of its own
+_DIVERGED = 2.0  # Stein ratio of chains that left the region in which the anchor serves
+_FAR_FROM_ANCHOR = 0.1  # in squared posterior standard deviations per parameter
+_UNSETTLED = (
+    f"the learned precision still moves the posterior mean after {_ROUNDS} rounds; give "
+    "VariationalEM a hyperprior, or prior_precision a number"
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A sampler, and the reason for it.
+
+    Attributes
+    ----------
+    sampler : Sampler
+    reason : str
+    tune : function of `tuning`
+        Starts the chains, and chooses parameters that need short runs.
+    given : bool
+        Whether the user gave the sampler. Then no other may run in its place.
+    """
+
+    sampler: Sampler
+    reason: str
+    tune: Callable[..., Tuned] = set_off
+    given: bool = False
+
+
+class Start(NamedTuple):
+    """The start of the chains."""
+
+    theta: NDArray
+    """(n_chains, D)"""
+    mode: Mode | None
+    """None where there are many modes, and so no anchor."""
+
+
+class Plan(Protocol):
+    """The defaults of a family of estimators."""
+
+    def first(self, posterior: Posterior) -> Choice:
+        """The best sampler for this posterior, by its size, before any step."""
+
+    def instead(self, posterior: Posterior, refused: NoGainError) -> Choice:
+        """The sampler to run if control variates do not pay."""
+
+    def start(
+        self,
+        posterior: Posterior,
+        rng: np.random.Generator,
+        n_chains: int,
+        last: NDArray | None,
+    ) -> Start:
+        """The start of the chains; `last` are the last points of an earlier fit, (n_chains, D)."""
+
+
+class Request(NamedTuple):
+    """The options of an estimator for a run."""
+
+    sampler: Sampler | None
+    """None: the best default"""
+    em: VariationalEM | None
+    """How the prior is learned; None: the prior is given"""
+    n_chains: int
+    burn_in: int | str
+    thin: int | str
+    seed: np.random.SeedSequence
+    last: NDArray | None
+    """Last points of the chains of an earlier fit, (n_chains, D), to start from"""
+    n_jobs: int | None
+
+    def length(self, sampler: Sampler, states: list[State]) -> RunLength:
+        """Burn-in and thinning in numbers."""
+        auto = sampler.run_length(states[0])
+        return RunLength(
+            auto.burn_in if self.burn_in == "auto" else int(self.burn_in),
+            auto.thin if self.thin == "auto" else int(self.thin),
+        )
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A fingerprint of a fit; with an equal one a warm start goes on as if it had never stopped."""
+
+    sampler: Sampler
+    em: VariationalEM | None
+    n_chains: int
+    slope: NDArray
+    """Gradient of the log posterior at a random point. It changes with every row, label, weight
+    and prior precision."""
+
+    @classmethod
+    def of(cls, request: Request, choice: Choice, posterior: Posterior) -> Signature:
+        """One pass over the rows."""
+        somewhere = np.random.default_rng(0).standard_normal((1, posterior.dim))
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = np.append(posterior.full_gradient(somewhere), posterior.n_rows)
+        return cls(clone(choice.sampler), request.em, request.n_chains, slope)
+
+    def matches(self, other: Signature) -> bool:
+        """Whether data, prior, sampler and number of chains are the same."""
+        return (
+            self.n_chains == other.n_chains
+            and repr(self.em) == repr(other.em)
+            and self.slope.shape == other.slope.shape
+            and np.allclose(self.slope, other.slope, rtol=1e-9, atol=0.0)
+            and same_parameters(self.sampler, other.sampler)
+        )
+
+
+def same_parameters(a: Sampler, b: Sampler) -> bool:
+    """Whether two samplers have the same formula and the same parameters."""
+    ours, theirs = a.get_params(), b.get_params()
+    return type(a) is type(b) and all(np.array_equal(ours[name], theirs[name]) for name in ours)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Chains ready to burn in, or to go on, with numbers for all parameters and without data.
+
+    Attributes
+    ----------
+    sampler : Sampler
+        With numbers in place of "auto".
+    reason : str
+        Why this sampler runs.
+    states : list of State
+    length : RunLength
+    passes : float
+        Rows read so far over rows.
+    anchor : Mode, optional
+        Of control variates.
+    learned : Learned, optional
+        The learned prior.
+    signature : Signature, optional
+        The fingerprint for the next warm start.
+    complaints : list of str
+        Warnings of the preparation.
+    """
+
+    sampler: Sampler
+    reason: str
+    states: list[State]
+    length: RunLength
+    passes: float
+    anchor: Mode | None = None
+    learned: Learned | None = None
+    signature: Signature | None = None
+    complaints: list[str] = field(default_factory=list)
+
+    def target(self, posterior: Posterior) -> Posterior:
+        """The target of the chains: the posterior under the learned prior, anchored if asked."""
+        posterior = self.under(posterior)
+        return posterior if self.anchor is None else AnchoredPosterior.at(posterior, self.anchor)
+
+    def under(self, posterior: Posterior) -> Posterior:
+        """The posterior under the learned prior, if there is one."""
+        if self.learned is None:
+            return posterior
+        return posterior.with_prior(posterior.prior.with_precision(self.learned.precision))
+
+    def sample(
+        self, target: Posterior, n_draws: int, n_jobs: int | None, dtype: type
+    ) -> list[Chain]:
+        """Burn in, and draw."""
+        return run_chains(
+            self.sampler,
+            target,
+            self.states,
+            n_draws=n_draws,
+            **self.length._asdict(),
+            n_jobs=n_jobs,
+            dtype=dtype,
+        )
+
+    def signed(self, signature: Signature) -> Run:
+        """The run with its fingerprint, for a warm start."""
+        return replace(self, signature=signature)
+
+    def at(self, states: list[State]) -> Run:
+        """The run with its chains at these states."""
+        return replace(self, states=states)
+
+    def resumed(self, request: Request) -> Run:
+        """The run from the present points of its chains, without burn-in."""
+        length = RunLength(0, request.length(self.sampler, self.states).thin)
+        return replace(self, length=length, passes=0.0, complaints=[])
+
+
+def first_choice(request: Request, posterior: Posterior, plan: Plan) -> Choice:
+    """The sampler that the user gave, or the plan's."""
+    if request.sampler is None:
+        return plan.first(posterior)
+    sampler = clone(request.sampler)
+    sampler.validate(posterior)
+    if sampler.variance_reduction is not None and not posterior.model.fixed_inputs:
+        raise ValueError(
+            f'sampler: variance_reduction="{sampler.variance_reduction}" needs one mode to anchor '
+            f"at, which the posterior of {type(posterior.model).__name__} does not have; set it to "
+            "None"
+        )
+    tune = choose_alpha if sampler.needs_pilots else set_off
+    return Choice(sampler, "as given", tune, given=True)
+
+
+def prepare(
+    request: Request, choice: Choice, posterior: Posterior, plan: Plan
+) -> tuple[Run, Posterior]:
+    """A run under the given prior, or under a prior learned here, and its target."""
+    with threadpool_limits(1, "blas"):  # two threads take three times as long for small products
+        run, target = _begin(request, choice, posterior, plan)
+        if request.em is not None:
+            run, target = _learn(request, request.em, choice, run, target, posterior, plan)
+        for state in run.states:
+            if run.length.burn_in == 0 and state.t > 0:  # after pilots, or after learning the prior
+                run.sampler.freeze(state, target)
+    return run, target
+
+
+def _begin(
+    request: Request, choice: Choice, posterior: Posterior, plan: Plan
+) -> tuple[Run, Posterior]:
+    """Start chains under the present prior: choose the sampler, refuse steps unstable at a mode."""
+    start_seed, chain_seed = request.seed.spawn(2)
+    rng = np.random.default_rng(start_seed)
+    start = plan.start(posterior, rng, request.n_chains, request.last)
+    sampler, choice, anchor, target = _settle(choice, posterior, plan, start.mode)
+    sampler, states, remark = choice.tune(sampler, target, start.theta, chain_seed, request.n_jobs)
+    if start.mode is not None:  # elsewhere the linear part of a step says little of the step
+        refuse_unstable(sampler, target, states[0])
+    passes = rows_touched(sampler, states) / posterior.n_rows
+    if anchor is not None:
+        passes += anchor.passes + 1
+    elif start.mode is not None:
+        passes += start.mode.passes
+    length = request.length(sampler, states)
+    return Run(sampler, choice.reason + remark, states, length, passes, anchor), target
+
+
+def _settle(
+    choice: Choice, posterior: Posterior, plan: Plan, mode: Mode | None
+) -> tuple[Sampler, Choice, Mode | None, Posterior]:
+    """The sampler with numbers for all parameters, its choice, its anchor and its target."""
+    sampler, anchor, target = clone(choice.sampler), None, posterior
+    if sampler.variance_reduction is not None:
+        assert mode is not None
+        anchor = posterior_mean(posterior, mode)
+        target = AnchoredPosterior.at(posterior, anchor)
+    try:
+        sampler.settle(target)
+    except NoGainError as refused:
+        if choice.given:
+            raise
+        return _settle(plan.instead(posterior, refused), posterior, plan, mode)
+    return sampler, choice, anchor, target
+
+
+def _learn(
+    request: Request,
+    em: VariationalEM,
+    choice: Choice,
+    run: Run,
+    target: Posterior,
+    posterior: Posterior,
+    plan: Plan,
+) -> tuple[Run, Posterior]:
+    """The run under the prior precision that its own chains learn.
+
+    A run without an anchor takes one round. With an anchor, up to four rounds are run, until the
+    anchor no longer moves.
+    """
+    paths: list[NDArray] = []
+    learned, passes = None, run.passes
+    for _ in range(_ROUNDS):
+        found, read = _learn_once(request, em, run, target)
+        passes += read
+        thrown = run.anchor is not None and not found.stein.max() < _DIVERGED
+        if thrown and not choice.given:
+            why = "control variates threw the chains while the prior was learned"
+            choice = plan.instead(posterior, NoGainError(why, heavy=True))
+        else:
+            learned, thrown = found, False
+            paths.append(found.path)
+            posterior = posterior.with_prior(posterior.prior.with_precision(found.precision))
+            if run.anchor is None:
+                length = request.length(run.sampler, found.states)
+                run, target = replace(run, states=found.states, length=length), posterior
+                break
+        before = run.anchor
+        run, target = _begin(request, choice, posterior, plan)
+        passes += run.passes
+        if not thrown and _near(before, run.anchor):
+            break
+    else:
+        run.complaints.append(_UNSETTLED)
+    if learned is not None:
+        learned = replace(learned, path=np.concatenate(paths))
+    return replace(run, passes=passes, learned=learned), target
+
+
+def _near(before: Mode | None, now: Mode | None) -> bool:
+    """Whether the anchor hardly moved, or there is none."""
+    return before is None or now is None or distance(before, now) < _FAR_FROM_ANCHOR
+
+
+def _learn_once(
+    request: Request, em: VariationalEM, run: Run, target: Posterior
+) -> tuple[Learned, float]:
+    """The prior that the chains of a run learn, and rows read over rows."""
+    found = fit_prior(
+        em,
+        run.sampler,
+        target,
+        run.states,
+        target.model.prior_blocks(em.per),
+        **run.length._asdict(),
+        n_jobs=request.n_jobs,
+    )
+    read = rows_touched(run.sampler, found.states) - rows_touched(run.sampler, run.states)
+    return found, read / target.n_rows

@@ -1,0 +1,82 @@
+"""Stochastic gradient descent as a sampler (Mandt, Hoffman & Blei 2017)."""
+
+from __future__ import annotations
+
+from skbayes_sg.checks import require_choice
+from skbayes_sg.linalg import Operator
+from skbayes_sg.samplers.constant_step import ConstantStep
+from skbayes_sg.target import Target
+
+
+class ConstantSGD(ConstantStep):
+    """Constant-step SGD whose stationary law is the posterior's Gaussian approximation, or near it.
+
+    ``theta += step_size H gradient``
+
+    With P = Lam + M, the sum of measured curvature and gradient noise:
+
+    ===========  ==================  =============================  ==========================
+    structure    H                   step_size="auto"               Mandt et al.
+    ===========  ==================  =============================  ==========================
+    "full"       P^-1                2: exact, for any Lam and M    Theorem 2
+    "kron"       1 / P_kk, rotated   2
+    "diag"       1 / P_kk            2                              Corollary 1
+    "scalar"     1                   2 D / Tr P                     Theorem 1
+    "sqrt"       M_kk^-1/2           2 D / sum_k P_kk M_kk^-1/2     Appendix E
+    ===========  ==================  =============================  ==========================
+
+    Parameters
+    ----------
+    structure : {"full", "kron", "diag", "scalar", "sqrt"}, default="full"
+        Preconditioner. "kron": the diagonal in the eigenvectors of the Kronecker factors of each
+        layer's Fisher. All but "full" give wrong variances along correlated directions;
+        `predicted_covariance` of the estimators computes them.
+    correction : {"discrete", "ou"}, default="discrete"
+        "ou": P = M, the paper's formulas, which hold in continuous time. Where the model is right,
+        the variances are too large by about 1 + n/N, and the chain may be unstable.
+    step_size : float or "auto", default="auto"
+        Multiplies H gradient.
+    batch_size : int, default=500
+        Rows per minibatch, n. More than half of the rows leave too little noise to sample with.
+    replace : bool, default=False
+        Draw the rows of a minibatch with replacement.
+
+    Notes
+    -----
+    Source: Mandt et al. 2017, section 3.1 and Appendix E, with errata math.md#e2 and math.md#e12;
+    math.md#constant-sgd. Where gradient noise is below a hundredth of the curvature, the chain
+    would change sign at every step under "full", "kron" and "diag" (F = -1). In such directions it
+    takes a Newton step to the mode instead, and the fit warns with their number.
+
+    Examples
+    --------
+    >>> from skbayes_sg.samplers import ConstantSGD
+    >>> ConstantSGD(structure="scalar", correction="ou")
+    ConstantSGD(correction='ou', structure='scalar')
+    """
+
+    def __init__(
+        self,
+        structure: str = "full",
+        correction: str = "discrete",
+        step_size: float | str = "auto",
+        batch_size: int = 500,
+        replace: bool = False,
+    ) -> None:
+        self.structure = structure
+        self.correction = correction
+        self.step_size = step_size
+        self.batch_size = batch_size
+        self.replace = replace
+
+    def validate(self, target: Target) -> None:
+        super().validate(target)
+        require_choice("structure", self.structure, ("full", "kron", "diag", "scalar", "sqrt"))
+        require_choice("correction", self.correction, ("discrete", "ou"))
+
+    def _precision(self, M: Operator, Lam: Operator) -> Operator:
+        return Lam + M if self.correction == "discrete" else M
+
+    def _always_stable(self) -> bool:
+        asked = (self.structure, self.correction, self.step_size)
+        return asked == ("full", "discrete", "auto")

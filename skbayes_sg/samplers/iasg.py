@@ -1,0 +1,198 @@
+"""Iterate averaging stochastic gradient descent (Mandt, Hoffman & Blei 2017)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg import theory
+from skbayes_sg.checks import require_choice, require_integer
+from skbayes_sg.layouts import FULL, Layout
+from skbayes_sg.linalg import Dense, Diag, Operator
+from skbayes_sg.samplers.base import Report, RunLength
+from skbayes_sg.samplers.constant_step import ConstantMemory, ConstantStep, relative_noise
+from skbayes_sg.samplers.law import LinearLaw
+from skbayes_sg.samplers.state import State
+from skbayes_sg.target import Target
+
+
+@dataclass
+class _Window(ConstantMemory):
+    length: int = 1  # T
+    averaging: float = 0.0  # variance of a draw over M / Lam^2, of "full"
+    expected: tuple[float, float] = (1.0, 1.0)  # smallest and largest variance ratio, of "full"
+    slowest: float = math.inf  # step * smallest eigenvalue * T
+    condition: float = 1.0  # condition number of Lam
+    total: NDArray | float = 0.0  # of the iterates of the present window
+    filled: int = 0
+    average: NDArray | None = field(default=None)  # of the last whole window
+
+
+class IASG(ConstantStep):
+    """Iterate averaging: a draw is the mean of a window of successive iterates of constant SGD.
+
+    ``theta += step_size H gradient``;  draw = mean of `window` iterates
+
+    Where the model is right and the prior negligible, the average of about one pass has the
+    posterior's covariance for any preconditioner. Elsewhere it has that of the sandwich
+    Lam^-1 M Lam^-1 / window.
+
+    Parameters
+    ----------
+    window : "pass" or int, default="pass"
+        Iterates per draw, T. "pass" with "full": about one pass over the rows, the number at which
+        the mean variance ratio is 1 in theory. "pass" with "scalar": the noise factor (N/n, or
+        N/n - 1 without replacement).
+    structure : {"full", "scalar"}, default="full"
+        "full": H = Lam^-1, the curvature measured in burn-in, so that all directions average alike.
+        "scalar": H = 1, as in the paper.
+    step_size : float or "auto", default="auto"
+        Multiplies H gradient. "auto" with "full": 5 / window, at most 0.5. The iterates then spread
+        over 2.5 posterior variances, and successive windows are nearly independent. "auto" with
+        "scalar": 1 / largest eigenvalue of Lam.
+    batch_size : int, default=500
+        Rows per minibatch.
+    replace : bool, default=False
+        Draw the rows of a minibatch with replacement.
+
+    Notes
+    -----
+    Source: Mandt et al. 2017, Algorithm 1 and section 5.2, with erratum math.md#e8;
+    math.md#iterate-averaging. Rows are drawn afresh at every step, because averages over a
+    reshuffled epoch have almost no variance. ``thin="auto"`` records one draw per window; a smaller
+    `thin` repeats draws. A scalar step can serve all directions only if (n/N) times the condition
+    number of the curvature is small (Eq. 47). The fit warns with the condition number otherwise.
+
+    Examples
+    --------
+    >>> from skbayes_sg.samplers import IASG
+    >>> IASG(window=100)
+    IASG(window=100)
+    """
+
+    memory_type = _Window
+    draws_are_points = False
+    bias_remedy = "use SGFS"
+
+    def __init__(
+        self,
+        window: str | int = "pass",
+        structure: str = "full",
+        step_size: float | str = "auto",
+        batch_size: int = 500,
+        replace: bool = False,
+    ) -> None:
+        self.window = window
+        self.structure = structure
+        self.step_size = step_size
+        self.batch_size = batch_size
+        self.replace = replace
+
+    def validate(self, target: Target) -> None:
+        super().validate(target)
+        require_choice("structure", self.structure, ("full", "scalar"))
+        if self.window != "pass":
+            require_integer("window", self.window, 1, ' or "pass"')
+
+    # -- motion -------------------------------------------------------------------------------
+
+    def _move(self, state: State, push: NDArray) -> None:
+        memory = state.memory
+        state.theta += push
+        memory.total = memory.total + state.theta
+        memory.filled += 1
+        if memory.filled >= memory.length:
+            memory.average = memory.total / memory.filled
+            memory.total, memory.filled = 0.0, 0
+
+    def freeze(self, state: State, target: Target) -> None:
+        """Start a window with the frozen step; the first draw is the last average of burn-in."""
+        super().freeze(state, target)
+        memory = state.memory
+        memory.total, memory.filled = 0.0, 0
+        if self.structure == "full":
+            ratios = relative_noise(*self._noise_and_curvature(state, target)) * memory.averaging
+            memory.expected = float(ratios.min()), float(ratios.max())
+
+    def draw(self, state: State) -> NDArray:
+        """The average of the last whole window; the point itself in the first window."""
+        return state.theta if state.memory.average is None else state.memory.average
+
+    # -- the operators ------------------------------------------------------------------------
+
+    def _layout(self, state: State, target: Target) -> Layout:
+        return FULL
+
+    def _operators(self, state: State, target: Target) -> tuple[Operator, None]:
+        """K; sets the length of the window as well."""
+        M, Lam = self._noise_and_curvature(state, target)
+        assert isinstance(M, Dense)
+        assert isinstance(Lam, Dense)
+        choose = self._averaged_alike if self.structure == "full" else self._of_one_scalar
+        return choose(state.memory, M, Lam, state.rows.noise_factor), None
+
+    _burn_in_operators = _operators
+
+    def _averaged_alike(self, memory: _Window, M: Dense, Lam: Dense, c: float) -> Operator:
+        """K = k Lam^-1, with the same F = 1 - k in every direction."""
+        covariance = Lam.inverse()
+        noise = float(np.sum(covariance.matrix * M.matrix)) / Lam.dim  # Tr(Lam^-1 M) / D
+        length = noise if isinstance(self.window, str) else self.window
+        k = min(0.5, 5 / max(length, 1.0)) if self.step_size == "auto" else float(self.step_size)
+        candidates = (
+            np.arange(1, math.ceil(max(noise, 1.0)) + 2)
+            if self.window == "pass"
+            else np.array([self.window])
+        )
+        averaging = _averaging(1 - k, candidates)
+        best = np.abs(noise * averaging - 1).argmin()
+        memory.length, memory.averaging = int(candidates[best]), float(averaging[best])
+        return covariance * k
+
+    def _of_one_scalar(self, memory: _Window, M: Dense, Lam: Dense, c: float) -> Operator:
+        """K = h for all directions; directions of small curvature average least."""
+        eigenvalues = np.linalg.eigvalsh(Lam.matrix)
+        h = 1 / eigenvalues[-1] if self.step_size == "auto" else float(self.step_size)
+        memory.length = max(1, round(c)) if self.window == "pass" else int(self.window)
+        memory.slowest = h * eigenvalues[0] * memory.length
+        memory.condition = eigenvalues[-1] / eigenvalues[0]
+        return Diag(np.full(Lam.dim, h))
+
+    # -- law and report -----------------------------------------------------------------------
+
+    def run_length(self, state: State) -> RunLength:
+        """At least two windows of burn-in; one draw per window."""
+        burn_in, _ = super().run_length(state)
+        return RunLength(max(burn_in, 2 * state.memory.length), state.memory.length)
+
+    def law(self, state: State, target: Target) -> LinearLaw:
+        return replace(super().law(state, target), window=state.memory.length)
+
+    def _always_stable(self) -> bool:
+        return (self.structure, self.step_size) == ("full", "auto")
+
+    def report(self, state: State) -> Report:
+        report, memory = super().report(state), state.memory
+        if memory.slowest < 10:
+            report.complaints.append(
+                "IASG: one step for all directions leaves variances up to "
+                f"{-theory.iasg_error(memory.slowest):.0%} too small, as the condition number of "
+                f"the curvature is {memory.condition:.3g} (Mandt et al. Eq. 47); "
+                'use structure="full"'
+            )
+        low, high = memory.expected
+        if low < 0.75 or high > 1.33:
+            report.complaints.append(
+                f"IASG: theory expects from {low:.2f} to {high:.2f} times the posterior's "
+                "variance, by direction: the scatter of the rows is not the model's, the prior "
+                "counts, or the window is off; use SGFS"
+            )
+        return report
+
+
+def _averaging(rho: float, T: NDArray) -> NDArray:
+    """Variance of the mean of T iterates over M / Lam^2, F = rho (math.md#iterate-averaging)."""
+    return (1 - 2 * rho * (1 - rho**T) / (T * (1 - rho * rho))) / T

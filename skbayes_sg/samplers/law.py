@@ -1,0 +1,136 @@
+"""The law of a step in theory, as a value: its stationary covariance and its stability."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg import theory
+from skbayes_sg.linalg import Operator, largest_eigenvalue
+from skbayes_sg.rows import rows_of
+from skbayes_sg.samplers.state import State
+from skbayes_sg.scores import Scores
+from skbayes_sg.target import Target
+
+_LINEARISED_ROWS = 5000
+
+
+class Law(Protocol):
+    """The stationary law of a chain whose sampler is frozen, in theory."""
+
+    def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
+        """Stationary covariance under curvature Lam and minibatch gradient noise M, all (D, D).
+
+        Raises
+        ------
+        ValueError
+            If there is no stationary law: the step changes, or is unstable under this curvature.
+        """
+
+    def spectral_radius(self, state: State, target: Target) -> float:
+        """Spectral radius of the step's linear part; at 1 or above the chain diverges.
+
+        Only its value near or above 1 matters, so it is 0 for steps that are always stable. It
+        draws minibatches of the state's own stream.
+        """
+
+
+@dataclass(frozen=True)
+class LinearLaw:
+    """``theta += K (gradient + eta)``, ``eta ~ N(0, W)``, with momentum or averaging if given.
+
+    Attributes
+    ----------
+    gain : Operator or None
+        K; None if the step changes, or is not linear.
+    root : Operator or None
+        A square root of W; None without injection.
+    damping : float
+        1 without momentum.
+    window : int
+        Number of iterates averaged into a draw.
+    stable : bool
+        Whether the step is stable on any data.
+    unknown : str
+        Why there is no stationary law; empty if there is one.
+    """
+
+    gain: Operator | None
+    root: Operator | None = None
+    damping: float = 1.0
+    window: int = 1
+    stable: bool = False
+    unknown: str = ""
+
+    def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
+        if self.unknown or self.gain is None:
+            raise ValueError(self.unknown)
+        K = self.gain.dense()
+        if self.damping < 1:
+            return theory.momentum_cov(Lam, M, K, self.damping)
+        if self.window > 1:
+            return theory.iasg_cov(Lam, M, K, self.window)
+        if self.root is None:
+            return theory.stationary_cov(Lam, M, K)
+        root = self.root.dense()
+        return theory.stationary_cov(Lam, M + root @ root.T, K)
+
+    def spectral_radius(self, state: State, target: Target) -> float:
+        K = self.gain
+        if self.stable or K is None:
+            return 0.0
+        here = Linearised(state, target)
+        gain = here.largest(lambda v: K.matvec(here.curvature(v)))
+        if self.damping < 1:
+            return theory.momentum_radius(np.array([[1.0]]), gain, self.damping)
+        return gain - 1.0
+
+
+class ExactLaw:
+    """The posterior itself, for any shape of it; its covariance is approximated by Lam^-1."""
+
+    def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
+        return np.linalg.inv(Lam)
+
+    def spectral_radius(self, state: State, target: Target) -> float:
+        return 0.0
+
+
+class Linearised:
+    """Curvature Lam and gradient noise M at the point of the first chain, as products with vectors.
+
+    They come from some 5,000 rows in up to ten minibatches, without a D x D matrix. The largest
+    eigenvalue is good to some per cent, enough for step-size rules and stability checks.
+    """
+
+    def __init__(self, state: State, target: Target) -> None:
+        theta = state.theta[:1]
+        enough = min(10, max(3, math.ceil(_LINEARISED_ROWS / state.rows.size)))
+        n_batches = 1 if state.rows.whole else enough
+        batches = [rows_of(state.rows.draw(), 0) for _ in range(n_batches)]
+        self._fishers = [target.fisher(theta, rows) for rows in batches]
+        self._scores = [target.scores(theta, rows) for rows in batches]
+        self._prior = target.prior.curvature(theta)
+        self._n_total, self._noise_factor = target.n_total, state.rows.noise_factor
+        self.dim = target.dim
+
+    def curvature(self, v: NDArray) -> NDArray:
+        """Lam v, (1, D)."""
+        return self._prior.matvec(v) + self._average(self._fishers, v)
+
+    def noise(self, v: NDArray) -> NDArray:
+        """M v, (1, D)."""
+        return self._noise_factor * self._average(self._scores, v)
+
+    def _average(self, factors: list[Scores], v: NDArray) -> NDArray:
+        total = sum(f.gram_matvec(v) * (self._n_total / f.n_rows) for f in factors)
+        return total / len(factors)
+
+    def largest(self, matvec: Callable[[NDArray], NDArray]) -> float:
+        """Largest eigenvalue of a product of Lam, M and SPD operators."""
+        return largest_eigenvalue(matvec, self.dim, np.random.default_rng(0))

@@ -1,0 +1,95 @@
+"""Constant-step SGD with momentum (Mandt, Hoffman & Blei 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from numpy.typing import NDArray
+
+from skbayes_sg.checks import require_choice
+from skbayes_sg.linalg import Operator
+from skbayes_sg.samplers.constant_step import ConstantMemory, ConstantStep
+from skbayes_sg.samplers.law import LinearLaw
+from skbayes_sg.samplers.schedules import value_at
+from skbayes_sg.samplers.state import State
+from skbayes_sg.target import Target
+
+
+@dataclass
+class _Memory(ConstantMemory):
+    velocity: NDArray | float = 0.0
+
+
+class MomentumSGD(ConstantStep):
+    """Constant-step SGD with momentum.
+
+    ``velocity = (1 - damping) velocity + step_size H gradient``,  ``theta += velocity``
+
+    H and the automatic step are those of `ConstantSGD` with P = M / damping + Lam / (2 - damping).
+    For "full" the stationary law is the posterior's, in discrete time, for any damping, curvature
+    Lam and noise M.
+
+    Parameters
+    ----------
+    damping : float, default=0.2
+        mu in (0, 1]; 1 is SGD without momentum. The autocorrelation time depends on step / damping
+        only.
+    structure : {"full", "diag", "scalar"}, default="full"
+        "scalar" is the paper's: for small batches its step over damping is 2 D / Tr M.
+    step_size : float or "auto", default="auto"
+        Multiplies H gradient (the paper's eps / N).
+    batch_size : int, default=500
+        Rows per minibatch.
+    replace : bool, default=False
+        Draw the rows of a minibatch with replacement.
+
+    Notes
+    -----
+    Source: Mandt et al. 2017, section 3.3 with erratum math.md#e7 (its Eq. 31 lacks a commutator);
+    math.md#momentum. In one dimension Var = (h m / (2 mu lam)) / (1 - h lam / (2 (2 - mu))). P
+    follows from Var = 1 / lam. Lam, M and K are diagonal together in some coordinates, so the
+    matrix case decouples.
+
+    Examples
+    --------
+    >>> from skbayes_sg.samplers import MomentumSGD
+    >>> MomentumSGD(damping=0.1)
+    MomentumSGD(damping=0.1)
+    """
+
+    memory_type = _Memory
+
+    def __init__(
+        self,
+        damping: float = 0.2,
+        structure: str = "full",
+        step_size: float | str = "auto",
+        batch_size: int = 500,
+        replace: bool = False,
+    ) -> None:
+        self.damping = damping
+        self.structure = structure
+        self.step_size = step_size
+        self.batch_size = batch_size
+        self.replace = replace
+
+    def validate(self, target: Target) -> None:
+        super().validate(target)
+        require_choice("structure", self.structure, ("full", "diag", "scalar"))
+        if callable(self.damping) or not 0 < value_at(self.damping, 0, "damping") <= 1:
+            raise ValueError(
+                f"damping must lie in (0, 1], got {self.damping!r}; 1 is SGD without momentum"
+            )
+
+    def _move(self, state: State, push: NDArray) -> None:
+        state.memory.velocity = (1 - self.damping) * state.memory.velocity + push
+        state.theta += state.memory.velocity
+
+    def _precision(self, M: Operator, Lam: Operator) -> Operator:
+        return Lam * (1 / (2 - self.damping)) + M * (1 / self.damping)
+
+    def law(self, state: State, target: Target) -> LinearLaw:
+        return replace(super().law(state, target), damping=self.damping)
+
+    def _always_stable(self) -> bool:
+        return (self.structure, self.step_size) == ("full", "auto")

@@ -1,0 +1,42 @@
+"""Stationary laws of linear stochastic recursions, in closed form, before any run."""
+
+from skbayes_sg.theory.least_squares import lsq_cov, lsq_noise
+from skbayes_sg.theory.recursions import (
+    cv_gain,
+    gaussian_regime,
+    iasg_cov,
+    iasg_error,
+    iasg_feasible,
+    iat,
+    kl_gauss,
+    kl_stationary,
+    momentum_cov,
+    momentum_radius,
+    noise_cov,
+    optimal_preconditioner,
+    ou_autocov,
+    sgld_cov,
+    spectral_radius,
+    stationary_cov,
+)
+
+__all__ = [
+    "cv_gain",
+    "gaussian_regime",
+    "iasg_cov",
+    "iasg_error",
+    "iasg_feasible",
+    "iat",
+    "kl_gauss",
+    "kl_stationary",
+    "lsq_cov",
+    "lsq_noise",
+    "momentum_cov",
+    "momentum_radius",
+    "noise_cov",
+    "optimal_preconditioner",
+    "ou_autocov",
+    "sgld_cov",
+    "spectral_radius",
+    "stationary_cov",
+]

@@ -1,0 +1,256 @@
+"""Do the tests see what they should? Faults seeded one at a time into a copy of the package.
+
+``python tests/faults.py`` tries all, ``python tests/faults.py prior EM`` those whose reason holds
+one of the words. A fault is killed if the tests most likely to see it fail, and survives if they
+pass; the exit code is 1 if one survives, or does not apply because the package's text has changed.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+
+
+class Fault(NamedTuple):
+    """What to write in place of what, why that is wrong, and which tests should see it."""
+
+    file: str
+    old: str
+    new: str
+    why: str
+    tests: str
+
+
+FAULTS = [
+    Fault(
+        "samplers/formulas.py",
+        "P = F + I_N * c + memory.prior",
+        "P = F + I_N * c",
+        "the prior is dropped from P of SGFS",
+        "test_sgfs.py",
+    ),
+    Fault(
+        "samplers/formulas.py",
+        "* memory.alpha**2 + W",
+        "* memory.alpha + W",
+        "SGFS injects alpha B instead of alpha^2 B",
+        "test_sgfs.py",
+    ),
+    Fault(
+        "rows.py",
+        "n_total / self.size - (0.0 if replace else 1.0)",
+        "n_total / self.size",
+        "the noise factor without replacement is N/n instead of N/n - 1",
+        "test_rows.py",
+    ),
+    Fault(
+        "rows.py",
+        "return rows[0] if self.shared else rows",
+        "return rows[0] if self.shared else np.repeat(rows[:1], len(rows), axis=0)",
+        "the chains of a group share their rows",
+        "test_rows.py test_contract.py",
+    ),
+    Fault(
+        "scores.py",
+        "return centred * (1.0 / (n - 1))",
+        "return centred * (1.0 / n)",
+        "the score covariance has divisor n instead of n - 1",
+        "test_scores.py",
+    ),
+    Fault(
+        "posterior.py",
+        "return scores if weight is None else scores.scaled(weight)",
+        "return scores",
+        "weights are ignored by gradients",
+        "test_posterior.py",
+    ),
+    Fault(
+        "posterior.py",
+        "gradient *= self.n_total / scores.n_rows\n        gradient += self.prior.gradient(theta)",
+        "gradient += self.prior.gradient(theta)\n        gradient *= self.n_total / scores.n_rows",
+        "the prior's gradient is multiplied by N/n",
+        "test_posterior.py",
+    ),
+    Fault(
+        "chains.py",
+        "draws[kept], weights[kept] = sampler.draw(state), sampler.weight(state)",
+        "draws[kept], weights[kept] = sampler.draw(state)[::-1], sampler.weight(state)",
+        "chains are swapped within their group",
+        "test_chains.py",
+    ),
+    Fault(
+        "chains.py",
+        "(start + i - skip) % thin == 0",
+        "(start + i - skip) % thin == thin - 1",
+        "thinning is off: the last of each few points is kept",
+        "test_sgld.py test_chains.py",
+    ),
+    Fault(
+        "chains.py",
+        "burn(sampler, target, state, burn_in)",
+        "burn(sampler, target, state, 0)",
+        "burn-in is not run",
+        "test_logistic.py test_hmc.py",
+    ),
+    Fault(
+        "chains.py",
+        "        sampler.restart(state, target)\n        done = until",
+        "        done = until",
+        "what was learnt far out is never forgotten",
+        "test_hmc.py test_chains.py test_sgfs.py",
+    ),
+    Fault(
+        "chains.py",
+        "burn(sampler, target, state, burn_in)\n            sampler.freeze(state, target)",
+        "burn(sampler, target, state, burn_in)",
+        "the sampler is not frozen after burn-in",
+        "test_sgfs.py test_hmc.py",
+    ),
+    Fault(
+        "samplers/sgld.py",
+        "math.sqrt(2.0 * temperature * eta)",
+        "math.sqrt(temperature * eta)",
+        "SGLD injects sqrt(eta T) instead of sqrt(2 eta T)",
+        "test_sgld.py",
+    ),
+    Fault(
+        "samplers/hmc.py",
+        "chance = np.exp(np.minimum(0.0, np.where(np.isnan(change), -np.inf, change)))",
+        "chance = np.exp(np.minimum(0.0, np.where(np.isnan(change), -np.inf, -change)))",
+        "HMC accepts with the wrong sign",
+        "test_hmc.py",
+    ),
+    Fault(
+        "samplers/hmc.py",
+        "momentum = momentum + 0.5 * h * gradient",
+        "momentum = momentum + h * gradient",
+        "the first kick of a leapfrog trajectory is whole instead of half",
+        "test_hmc.py",
+    ),
+    Fault(
+        "samplers/iasg.py",
+        "if memory.filled >= memory.length:",
+        "if memory.filled > memory.length:",
+        "the window of IASG is one too long",
+        "test_sgd.py",
+    ),
+    Fault(
+        "empirical_bayes.py",
+        "np.clip(rho - np.clip(step, -_LONGEST_MOVE, _LONGEST_MOVE)",
+        "np.clip(rho + np.clip(step, -_LONGEST_MOVE, _LONGEST_MOVE)",
+        "EM moves the precision in the wrong direction",
+        "test_empirical_bayes.py -k evidence",
+    ),
+    Fault(
+        "control_variates.py",
+        "gradient = super().gradient(theta, scores)\n"
+        "        gradient += self.anchor.differences.gradient",
+        "gradient = super().gradient(theta, scores)",
+        "the anchor's gradient is dropped",
+        "test_control_variates.py -k gradients",
+    ),
+    Fault(
+        "estimators/classifier.py",
+        "codes = np.searchsorted(classes, y)",
+        "codes = len(classes) - 1 - np.searchsorted(classes, y)",
+        "the order of the classes is reversed",
+        "test_logistic.py",
+    ),
+    Fault(
+        "estimators/classifier.py",
+        "enumerate([(1 - level) / 2, (1 + level) / 2])",
+        "enumerate([0.05, 0.95])",
+        "the level of an interval of probabilities is ignored",
+        "test_logistic.py -k interval",
+    ),
+    Fault(
+        "estimators/linear.py",
+        "enumerate(((1 - level) / 2, (1 + level) / 2))",
+        "enumerate((0.05, 0.95))",
+        "the level of an interval of y is ignored",
+        "test_linear.py -k predictive",
+    ),
+    Fault(
+        "estimators/coefficients.py",
+        "mean = np.tensordot(self.draw_weights_, samples, axes=(0, 1)).mean(axis=0)",
+        "mean = samples.mean(axis=(0, 1))",
+        "the weights of the draws are ignored in coef_",
+        "test_logistic.py -k weighted",
+    ),
+    Fault(
+        "estimators/base.py",
+        "self.draws_ = np.concatenate([chain.draws for chain in chains])",
+        "self.draws_ = np.concatenate([chain.draws for chain in chains[::-1]])",
+        "the groups of chains are swapped: draws_ are not those of states_",
+        "test_promises.py -k warm_start_goes_on",
+    ),
+    Fault(
+        "diagnostics.py",
+        "return -(self.product + (self.origin - mean) * self.gradient) / self.count",
+        "return -(self.product + self.origin * self.gradient) / self.count",
+        "the Stein ratio is not about the mean",
+        "test_diagnostics.py",
+    ),
+]
+
+
+def outcome(folder: Path, tests: str) -> tuple[str, str]:
+    """What the tests say of the package beside them: in a word, and the first that failed."""
+    plain = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    alone = {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "pytest", *plain, *tests.split()]
+    where = {"cwd": folder / "tests", "env": os.environ | alone}
+    run = subprocess.run(command, **where, capture_output=True, text=True)
+    failed = re.search(r"^FAILED \S+::(\w+)", run.stdout, re.MULTILINE)
+    if run.returncode == 1 and failed:
+        return "killed", f"by {failed[1]}"
+    return ("survived", "") if run.returncode == 0 else ("error", f"pytest ended {run.returncode}")
+
+
+def tried(folder: Path, fault: Fault) -> tuple[str, str]:
+    """The same of a fault, which is taken back afterwards."""
+    file = folder / "skbayes_sg" / fault.file
+    text = file.read_text() if file.exists() else ""
+    if text.count(fault.old) != 1:
+        return "error", f"the fault does not apply: its text occurs {text.count(fault.old)} times"
+    file.write_text(text.replace(fault.old, fault.new))
+    try:
+        return outcome(folder, fault.tests)
+    finally:
+        file.write_text(text)
+
+
+def main(words: list[str]) -> int:
+    """Try the faults, print what became of each, and say whether all were killed."""
+    asked = [fault for fault in FAULTS if not words or any(word in fault.why for word in words)]
+    bad = 0 if asked else 1
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("skbayes_sg", "tests"):
+            hidden = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / part, folder / part, ignore=hidden)
+        shutil.copy(ROOT / "pyproject.toml", folder)
+        for tests in sorted({fault.tests for fault in asked}):
+            said, more = outcome(folder, tests)
+            if said != "survived":
+                bad += 1
+                print(f"without any fault, {tests}: {said} {more}", flush=True)
+        for fault in asked:
+            begin = time.perf_counter()
+            said, more = tried(folder, fault)
+            bad += said != "killed"
+            seconds = time.perf_counter() - begin
+            print(f"{said:8} {seconds:3.0f} s  {fault.file}: {fault.why}; {more}", flush=True)
+    print(f"{len(asked)} faults; {bad} faults, or runs without one, not as they should be")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

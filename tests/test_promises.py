@@ -1,0 +1,467 @@
+"""What every estimator promises, whatever its model and sampler: each for each, in tiny runs."""
+
+import copy
+import pickle
+import tracemalloc
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import differences, leaves
+from joblib import parallel_config
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    DRBMClassifier,
+    VariationalEM,
+)
+from skbayes_sg.samplers import SGFS, SGLD
+
+SHORT = {"n_chains": 3, "n_draws": 8, "burn_in": 8, "thin": 2, "random_state": 0}
+MINIBATCHES = SGFS(structure="diag", alpha=2.0, batch_size=30)
+CONTROLLED = SGFS(batch_size=32, variance_reduction="control_variate")
+EM = VariationalEM(n_updates=12)
+MODELS = {
+    "logistic": BayesianLogisticRegressionSGFS(**SHORT),
+    "logistic, minibatches": BayesianLogisticRegressionSGFS(MINIBATCHES, **SHORT),
+    "logistic, control variates": BayesianLogisticRegressionSGFS(CONTROLLED, **SHORT),
+    "linear": BayesianLinearRegressionSGFS(**SHORT),
+    "linear, minibatches": BayesianLinearRegressionSGFS(MINIBATCHES, **SHORT),
+    "linear, learned prior": BayesianLinearRegressionSGFS(prior_precision=EM, **SHORT),
+    "network": BayesianMLPClassifier((3,), **SHORT),
+    "network, minibatches": BayesianMLPClassifier((3,), sampler=MINIBATCHES, **SHORT),
+    "machine": DRBMClassifier(3, **SHORT),
+    "machine, minibatches": DRBMClassifier(3, sampler=MINIBATCHES, **SHORT),
+}
+
+
+def such(*words):
+    """The parametrisation by those models whose name ends in one of the words."""
+    names = [name for name in MODELS if name.endswith(words)]
+    return pytest.mark.parametrize("model", [pytest.param(MODELS[name], id=name) for name in names])
+
+
+EVERY = such(*MODELS)
+ONE_EACH = such("logistic", "linear", "network", "machine")
+STREAMS = such("minibatches")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((300, 4))
+X[np.abs(X) < 0.3] = 0.0
+FRAME = pd.DataFrame(X, columns=list("abcd"))
+LABELS = np.array(["hot", "mild", "cold"])[
+    (X @ RNG.standard_normal((4, 3)) + RNG.gumbel(size=(300, 3))).argmax(axis=1)
+]
+NUMBERS = X @ RNG.standard_normal(4) + RNG.standard_normal(300)
+
+
+def y_of(model):
+    return LABELS if is_classifier(model) else NUMBERS
+
+
+def fitted(model, data=X, weight=None, **changes):
+    model = clone(model).set_params(**changes)
+    return model.fit(data, y_of(model), sample_weight=weight)
+
+
+def classes_of(model):
+    return {"classes": ["cold", "hot", "mild"]} if is_classifier(model) else {}
+
+
+def streamed(model, rows=slice(None)):
+    return model.partial_fit(X[rows], y_of(model)[rows], n_total=300, **classes_of(model))
+
+
+def predicted(model, data=X):
+    if is_classifier(model):
+        return model.predict_proba(data)
+    return np.column_stack(model.predict(data, return_std=True))
+
+
+def same_draws(a, b):
+    for name in ("draws_", "prior_precision_", "prior_precision_path_"):
+        if hasattr(a, name):
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+# -- the draws depend on data, parameters and seed alone --------------------------------------
+
+
+@EVERY
+def test_draws_are_the_same_for_every_n_jobs_and_backend(model):
+    alone = fitted(model)
+    assert len(np.unique(alone.draws_[:, -1], axis=0)) == 3
+    for backend in ("threading", "loky"):
+        with parallel_config(backend=backend):
+            same_draws(fitted(model, n_jobs=2), alone)
+
+
+@EVERY
+def test_a_warm_start_goes_on_as_one_long_run_also_out_of_a_pickle(model):
+    long, halves = fitted(model, n_draws=14), fitted(model, warm_start=True)
+    first, twin = halves.draws_, pickle.loads(pickle.dumps(halves))
+    stopped_at = np.concatenate([state.theta for state in halves.states_])
+    np.testing.assert_array_equal(stopped_at.astype(first.dtype), long.draws_[:, 8])
+    for half in (halves, twin, copy.deepcopy(twin)):
+        half.set_params(n_draws=6).fit(X, y_of(model))
+        assert half.n_iter_ == long.n_iter_
+        np.testing.assert_array_equal(np.concatenate([first, half.draws_], axis=1), long.draws_)
+
+
+@EVERY
+def test_copies_predict_the_same_and_clones_are_unfitted(model):
+    one = fitted(model)
+    for twin in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
+        assert not differences(leaves(one), leaves(twin))
+        np.testing.assert_array_equal(predicted(twin), predicted(one))
+    again = clone(one)
+    assert set(vars(again)) == set(again.get_params(deep=False))
+    same_draws(again.fit(X, y_of(model)), one)
+
+
+# -- weights ----------------------------------------------------------------------------------
+
+
+@ONE_EACH
+def test_an_integer_weight_is_a_repetition(model):
+    """To the last bit where chains forget nothing of a rounding error."""
+    weight = np.random.default_rng(1).integers(0, 4, 300)
+    weighted = fitted(model, weight=weight)
+    twice = np.random.default_rng(2).permutation(np.repeat(np.arange(300), weight))
+    repeated = clone(model).fit(X[twice], y_of(model)[twice])
+    exact = not hasattr(weighted, "coef_")
+    np.testing.assert_allclose(
+        weighted.draws_, repeated.draws_, rtol=0.0, atol=0.0 if exact else 1e-9
+    )
+    assert np.abs(weighted.draws_ - fitted(model).draws_).max() > 1e-3
+
+
+@EVERY
+def test_weight_zero_leaves_a_row_out(model):
+    kept = np.arange(300) % 5 > 0
+    same_draws(
+        fitted(model, weight=kept.astype(float)), clone(model).fit(X[kept], y_of(model)[kept])
+    )
+
+
+# -- kinds of input ---------------------------------------------------------------------------
+
+
+@EVERY
+def test_sparse_matrices_frames_and_memory_maps_are_arrays(model, tmp_path):
+    array = fitted(model)
+    np.save(tmp_path / "X.npy", X)
+    for other in (
+        sparse.csc_matrix(X),
+        sparse.csr_array(X),
+        FRAME,
+        np.load(tmp_path / "X.npy", mmap_mode="r"),
+    ):
+        same = fitted(model, other)
+        same_draws(same, array)
+        np.testing.assert_allclose(predicted(same, other), predicted(array), rtol=1e-12)
+
+
+@ONE_EACH
+def test_names_of_columns_are_kept_and_must_match(model):
+    named = fitted(model, FRAME)
+    assert named.feature_names_in_.tolist() == list("abcd")
+    with pytest.raises(ValueError, match="feature names"):
+        named.predict(FRAME[list("dcba")])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        named.predict(X)
+
+
+@EVERY
+def test_float32_stays_float32(model):
+    """Were it made float64 on the way, the draws would be those of the same numbers in float64."""
+    narrow, wide = (
+        fitted(model, X.astype(np.float32).astype(dtype)) for dtype in (np.float32, np.float64)
+    )
+    assert not np.array_equal(narrow.draws_, wide.draws_)
+    np.testing.assert_allclose(predicted(narrow, X.astype(np.float32)), predicted(wide), atol=0.01)
+
+
+@STREAMS
+def test_rows_on_disk_are_not_copied(model, tmp_path):
+    """What a fit needs grows by less than a row for each row."""
+    np.save(
+        tmp_path / "X.npy",
+        np.random.default_rng(0).standard_normal((120_000, 40), dtype=np.float32),
+    )
+    mapped, peaks = np.load(tmp_path / "X.npy", mmap_mode="r"), []
+    y = np.sign(mapped[:, 0] + 0.5)
+    for n_rows in (60_000, 120_000):
+        tracemalloc.start()
+        clone(model).set_params(n_draws=4).fit(mapped[:n_rows], y[:n_rows])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 0.7 * (mapped.nbytes / 2)
+
+
+# -- streams ----------------------------------------------------------------------------------
+
+
+@STREAMS
+def test_a_stream_goes_on_out_of_a_pickle(model):
+    first, second = slice(0, 150), slice(150, 300)
+    one = streamed(clone(model).set_params(burn_in=2), first)
+    twin = pickle.loads(pickle.dumps(one))
+    for part in (one, twin):
+        streamed(part, second)
+    same_draws(one, twin)
+    np.testing.assert_array_equal(predicted(one), predicted(twin))
+    assert one.n_rows_seen_ == 300
+    assert one.n_iter_ == 10
+    assert one.draws_.shape[:2] == (1, 4)
+
+
+@EVERY
+def test_a_stream_in_between_does_not_disturb_a_warm_start(model):
+    long, halves = fitted(model, n_draws=14), fitted(model, warm_start=True)
+    if isinstance(model.prior_precision, VariationalEM) or model.sampler is CONTROLLED:
+        with pytest.raises(
+            ValueError, match=r"partial_fit does not learn|needs rows that it can draw again"
+        ):
+            streamed(halves)
+    else:
+        streamed(halves)
+    same = halves.set_params(n_draws=6).fit(X, y_of(model))
+    np.testing.assert_array_equal(same.draws_, long.draws_[:, 8:])
+
+
+# -- what is refused or interrupted leaves no trace -------------------------------------------
+
+
+def with_entry(value):
+    broken = X.copy()
+    broken[3, 1] = value
+    return broken
+
+
+OTHER_LABELS = np.arange(300) % 5
+REFUSED = {  # parameters, X, y of classifiers and of regressions, weight, what is said
+    "NaN": ({}, with_entry(np.nan), None, None, "contains NaN"),
+    "infinity": ({}, with_entry(np.inf).astype(np.float32), None, None, "contains infinity"),
+    "text": ({}, FRAME.assign(job="clerk"), None, None, "'job'; encode"),
+    "one class, or NaN": ({}, X, ["hot", np.nan], None, "one class only|contains NaN"),
+    "negative weights of other classes and columns": (
+        {},
+        X[:, :2],
+        [OTHER_LABELS, NUMBERS],
+        -1.0,
+        "sample_weight must be finite and not negative",
+    ),
+    "no weight at all": ({}, X, None, 0.0, "sample_weight is zero for all rows"),
+    "one draw": ({"n_draws": 1}, X, None, None, "n_draws must be at least 4"),
+    "no prior": (
+        {"prior_precision": -1.0},
+        X[:, :3],
+        None,
+        None,
+        "prior_precision must be positive",
+    ),
+    "no such sampler": ({"sampler": "nuts"}, X[:, :3], None, None, "sampler must be one of"),
+    "unstable": ({"sampler": SGLD(1e6)}, X[:, :3], None, None, "unstable|diverged"),
+}
+
+
+def refuse(model, parameters, data, y, weight, message):
+    """Ask for the impossible, and put the parameters back."""
+    before = model.get_params(deep=False)
+    weight = None if weight is None else np.full(300, weight)
+    y = y_of(model) if y is None else np.full(300, y[0 if is_classifier(model) else 1])
+    with pytest.raises((ValueError, TypeError, FloatingPointError), match=message):
+        model.set_params(**parameters).fit(data, y, sample_weight=weight)
+    model.set_params(**before)
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+@ONE_EACH
+def test_a_refused_fit_leaves_the_model_as_it_was(model, case):
+    new = clone(model)
+    refuse(new, *case)
+    assert not differences(leaves(clone(model)), leaves(new))
+    with pytest.raises(NotFittedError):
+        new.predict(X)
+    for old, data in ((fitted(model, FRAME, warm_start=True), FRAME), (streamed(clone(model)), X)):
+        before, prediction = leaves(old), predicted(old, data)
+        refuse(old, *case)
+        assert not differences(before, leaves(old))
+        np.testing.assert_array_equal(predicted(old, data), prediction)
+
+
+REFUSED_CHUNKS = {  # parameters, X, y or None, n_total, what is said
+    "NaN": ({}, with_entry(np.nan), None, 300, "contains NaN"),
+    "other columns": ({}, X[:, :2], None, 300, "2 features, but .* expecting 4"),
+    "unknown label, or text": (
+        {},
+        X,
+        np.full(300, "freezing"),
+        300,
+        "not among the classes|must hold real numbers",
+    ),
+    "one row": ({}, X[:1], None, 300, "at least 2 rows|minimum of 2"),
+    "population smaller than the chunk": ({}, X, None, 10, "n_total must lie between"),
+    "one draw": ({"n_draws": 1}, X, None, 300, "n_draws must be at least 4"),
+    "rows drawn again": ({"sampler": "hmc"}, X, None, 300, "needs rows that it can draw again"),
+    "diverging": ({"sampler": SGLD(lambda t: 1e6, batch_size=2)}, X, None, 300, "diverged"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_CHUNKS.values(), ids=REFUSED_CHUNKS)
+@ONE_EACH
+def test_a_refused_chunk_leaves_the_model_as_it_was(model, case):
+    parameters, data, y, n_total, message = case
+    y = y_of(model)[: len(data)] if y is None else y
+    models = [streamed(clone(model)), fitted(model), clone(model)]
+    for old in models[:2] if "expecting 4" in message else models:
+        before, given = leaves(old), old.get_params(deep=False)
+        with pytest.raises((ValueError, TypeError, FloatingPointError), match=message):
+            old.set_params(**parameters).partial_fit(data, y, n_total=n_total, **classes_of(model))
+        assert not differences(before, leaves(old.set_params(**given)))
+
+
+@such("logistic", "network", "machine")
+def test_a_stream_needs_its_classes_first(model):
+    with pytest.raises(ValueError, match="classes must be given"):
+        clone(model).partial_fit(X, LABELS)
+
+
+ALARM = {"steps": np.inf}
+
+
+def small_step(t):
+    ALARM["steps"] -= 1
+    if ALARM["steps"] < 0:
+        raise KeyboardInterrupt
+    return 1e-5
+
+
+@pytest.mark.parametrize("before", ["nothing", "fit", "partial_fit"])
+@ONE_EACH
+def test_an_interrupted_fit_or_chunk_leaves_the_model_as_it_was(model, before, monkeypatch):
+    again = {"fit": lambda one: one.fit(X, y_of(model)), "partial_fit": streamed}
+    one = clone(model).set_params(
+        sampler=SGLD(step_size=small_step, batch_size=10), warm_start=True
+    )
+    if before != "nothing":
+        again[before](one)
+    was, interrupted = leaves(one), {}
+    for how, run in again.items():
+        with monkeypatch.context() as patch:
+            patch.setitem(ALARM, "steps", 15)
+            with pytest.raises(KeyboardInterrupt):
+                run(one)
+        interrupted[how] = differences(was, leaves(one))
+    assert interrupted == {"fit": [], "partial_fit": []}
+
+
+@ONE_EACH
+def test_a_warning_made_an_error_leaves_no_half_fitted_model(model):
+    """As it was, or as without the filter."""
+    y, far = y_of(model), X * [1, 1, 1, 1e5]
+    one, whole = fitted(model), fitted(model)
+    before, after = leaves(one), leaves(whole.fit(far, y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        with pytest.raises(ConvergenceWarning):
+            one.fit(far, y)
+    assert not differences(before, leaves(one)) or not differences(after, leaves(one))
+
+
+# -- questions --------------------------------------------------------------------------------
+
+QUERIES = {
+    "predict": lambda model, y: model.predict(X),
+    "predict_proba": lambda model, y: model.predict_proba(X),
+    "predict_log_proba": lambda model, y: model.predict_log_proba(X),
+    "predict_proba_draws": lambda model, y: model.predict_proba_draws(X),
+    "predict_interval": lambda model, y: model.predict_interval(X[:9], level=0.5),
+    "predict_uncertainty": lambda model, y: model.predict_uncertainty(X),
+    "score": lambda model, y: model.score(X, y),
+    "diagnose": lambda model, y: model.diagnose(X),
+    "to_arviz": lambda model, y: model.to_arviz(),
+    "predicted_covariance": lambda model, y: model.predicted_covariance(X[:200], y[:200]),
+    "__repr__": lambda model, y: repr(model),
+    "get_params": lambda model, y: model.get_params(),
+}
+
+
+@EVERY
+def test_a_question_changes_nothing(model):
+    """Not even an attribute for an equal one."""
+    one, changed = fitted(model), {}
+    asked = [name for name in QUERIES if hasattr(one, name)]
+    assert {"predict", "score", "predict_interval", "to_arviz"} < set(asked)
+    for name in asked:
+        held, before = dict(vars(one)), leaves(one)
+        QUERIES[name](one, y_of(model))
+        replaced = [attribute for attribute in held if vars(one)[attribute] is not held[attribute]]
+        if replaced or differences(before, leaves(one)):
+            changed[name] = replaced, differences(before, leaves(one))
+    assert changed == {}
+
+
+# -- warnings ---------------------------------------------------------------------------------
+
+
+def fit(model, *data, **more):
+    model.fit(*data, **more)  # the user's line
+
+
+def partial_fit(model, *data, **more):
+    model.partial_fit(*data, **more)  # the user's line
+
+
+def warned_at(function, *data, **more):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        function(*data, **more)
+    ours = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
+    assert ours
+    return {(w.filename, w.lineno) for w in ours}
+
+
+def line_of(function):
+    return {(__file__, function.__code__.co_firstlineno + 1)}
+
+
+@EVERY
+def test_warnings_of_fit_name_the_users_line(model):
+    """In a pipeline too; of networks the warning of a column far from one is among them."""
+    far, y = X * [1, 1, 1, 1e5], y_of(model)
+    for one in (clone(model), make_pipeline(FunctionTransformer(), clone(model))):
+        assert warned_at(fit, one, far, y) == line_of(fit)
+
+
+@STREAMS
+def test_warnings_of_partial_fit_name_the_users_line(model):
+    warned = warned_at(partial_fit, clone(model), X, y_of(model), **classes_of(model))
+    assert warned == line_of(partial_fit)
+
+
+class HeardError(Exception):
+    """Raised in place of a warning, so that what is warned of is not done."""
+
+
+@such("network", "machine")
+def test_the_warning_of_draws_that_fill_the_memory_names_the_users_line(model, monkeypatch):
+    def heard(message, category, filename, lineno, *more):
+        raise HeardError(str(message), filename, lineno)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        monkeypatch.setattr(warnings, "showwarning", heard)
+        with pytest.raises(HeardError, match="GB of memory") as caught:
+            fit(clone(model).set_params(n_draws=10**9), X, LABELS)
+    assert {caught.value.args[1:]} == line_of(fit)

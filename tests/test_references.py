@@ -1,0 +1,81 @@
+"""What the code cites is in docs/math.md: a reader of the repository can follow every reference."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "math.md"
+FOLDERS = ["skbayes_sg", "tests", "benchmarks", "examples"]
+FENCED = re.compile(r"^```.*?^```", flags=re.DOTALL | re.MULTILINE)
+CITED = re.compile(r"math\.md#([\w-]+)")
+# names of a document that is not in the repository; written so that they do not match themselves
+OUTSIDE = re.compile(
+    r"\bMA[T]H(?:\.md\b|\s+(?:#\s+)?[\dEtT]|\s+does\b)|\b[tT]ra[p]s?\s+(?:#\s+)?\d|\bDESIG[N]\.md\b"
+)
+FOREIGN = re.compile(r"/wor[k]/\w")
+
+
+def texts():
+    """Every Python and Markdown file that belongs to the repository, by path."""
+    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    files += [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in files}
+
+
+def anchors(page):
+    """What `#...` can point to: headings, by GitHub's rule, and explicit anchors."""
+    prose = FENCED.sub("", page)
+    found = re.findall(r'<a (?:id|name)="([^"]+)"', prose)
+    for heading in re.findall(r"^#{1,6} +(.+?) *#*$", prose, flags=re.MULTILINE):
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        repeated = sum(
+            re.fullmatch(rf"{re.escape(slug)}(-\d+)?", other) is not None for other in found
+        )
+        found.append(f"{slug}-{repeated}" if slug in found else slug)
+    return set(found)
+
+
+@pytest.fixture(scope="module")
+def known():
+    return anchors(PAGE.read_text(encoding="utf-8"))
+
+
+def test_headings_become_anchors_as_on_github():
+    page = """# The exact step
+```
+# no heading
+```
+## What, `K`?
+### A-b c
+## What, `K`?
+<a id="here"></a>
+"""
+    assert anchors(page) == {"the-exact-step", "what-k", "a-b-c", "what-k-1", "here"}
+
+
+def test_every_reference_resolves(known):
+    cited = [(name, slug) for name, text in texts().items() for slug in CITED.findall(text)]
+    in_code = [name for name, _ in cited if name.endswith(".py")]
+    assert len(in_code) >= 30
+    assert not [f"{name}: math.md#{slug}" for name, slug in cited if slug not in known]
+
+
+def test_references_inside_the_page_resolve(known):
+    links = re.findall(r"\]\(#([^)]+)\)", PAGE.read_text(encoding="utf-8"))
+    assert links
+    assert not [link for link in links if link not in known]
+
+
+def test_every_erratum_has_a_heading(known):
+    assert {f"e{number}" for number in range(1, 26)} <= known
+
+
+def test_nothing_outside_the_repository_is_cited():
+    found = [
+        f"{name}: {match[0]}"
+        for name, text in texts().items()
+        for match in [*OUTSIDE.finditer(text), *FOREIGN.finditer(text)]
+    ]
+    assert not found
