@@ -8,39 +8,26 @@ BIN := $(VENV)/bin
 demo: $(VENV)/plot
 	$(BIN)/python examples/plot_demo.py
 
+# one thread each for the products of as many tests as there are cores
 test: $(VENV)/test
-	$(BIN)/python -m pytest -q -n auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
 
 slow: $(VENV)/test
-	$(BIN)/python -m pytest -q -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m slow
 
 lint: $(VENV)/lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# every script; the loop goes on after a failure and fails in the end
+SCRIPTS := $(shell grep -l '^if __name__' benchmarks/*.py)
 bench: $(VENV)/bench
-	$(BIN)/python benchmarks/step_cost.py
-	$(BIN)/python benchmarks/few_rows.py
-	$(BIN)/python benchmarks/fit_against_lbfgs.py
-	$(BIN)/python benchmarks/peers.py --data lr10k --seconds 10 --repeats 1
-	$(BIN)/python benchmarks/cost_scaling.py
-	$(BIN)/python benchmarks/skewed.py
-	$(BIN)/python benchmarks/digits.py
-	$(BIN)/python benchmarks/mlp_structures.py
-	$(BIN)/python benchmarks/mlp_cost.py
-	$(BIN)/python benchmarks/ahn_mlp.py
-	$(BIN)/python benchmarks/ahn_kdd.py
-	$(BIN)/python benchmarks/ahn_drbm.py
-	$(BIN)/python benchmarks/hhp_standin.py
-	$(BIN)/python benchmarks/ahn_logistic.py
-	$(BIN)/python benchmarks/samplers.py
-	$(BIN)/python benchmarks/linear_exact.py
-	$(BIN)/python benchmarks/mandt_table1.py
-	$(BIN)/python benchmarks/mandt_fig1_2.py
-	$(BIN)/python benchmarks/mandt_iasg.py
-	$(BIN)/python benchmarks/handout_regression.py
-	$(BIN)/python benchmarks/mandt_fig6.py
+	@failed=; for script in $(SCRIPTS); do \
+	    echo; echo "python $$script"; \
+	    $(BIN)/python $$script || failed="$$failed $$script"; \
+	done; \
+	test -z "$$failed" || { echo; echo "failed:$$failed"; exit 1; }
 
 # one environment; a stamp for each extra that is in it
 $(VENV)/%: pyproject.toml | $(BIN)/python

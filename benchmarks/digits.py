@@ -1,30 +1,36 @@
-"""BayesianMLPClassifier at its defaults on scikit-learn's digits, beside MLPClassifier and temperature-scaled draws.
+"""BayesianMLPClassifier at its defaults on scikit-learn's digits, beside MLPClassifier.
 
     python benchmarks/digits.py
 
-Five splits (three quarters to learn from). Accuracy, log loss, expected calibration error (ten bins), mean
-confidence, seconds; medians and each split. "longer": ten times as many HMC draws, for what the posterior itself
-predicts, apart from Monte Carlo error. "tempered": the averaged probabilities to the power 1.25, renormalised, which is
-no posterior any more. "learned": the precision of each layer's weights by variational EM ("precisions", for which
-the default has 385 and .01).
+There are five splits (three quarters to learn from), and of each accuracy, log loss, expected
+calibration error (ten bins), mean confidence and seconds; then medians. "longer" has ten times as
+many HMC draws, for what the posterior itself predicts, apart from Monte Carlo error. "tempered"
+is the averaged probabilities to the power 1.25, renormalised, which is no posterior any more.
+"learned" takes the precision of each layer's weights from variational EM ("precisions", for which
+the default has 385 and .01). Some three minutes.
 """
 
 from __future__ import annotations
 
-import time
 import warnings
 
 import numpy as np
-from common import print_table, write_csv
+from harness import Claim, Report, benchmark
+from internals import learned_precisions
+from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
+from timing import Clock
 
 from skbayes_sg import BayesianMLPClassifier
 
+OURS = "BayesianMLPClassifier"
+FIGURES = ("accuracy", "log loss", "calibration error", "confidence", "s")
 
-def calibration_error(proba: np.ndarray, y: np.ndarray, n_bins: int = 10) -> float:
+
+def calibration_error(proba: NDArray, y: NDArray, n_bins: int = 10) -> float:
     """Mean gap between confidence and accuracy over bins of confidence, weighted by their rows."""
     confidence, right = proba.max(axis=1), proba.argmax(axis=1) == y
     bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
@@ -32,68 +38,83 @@ def calibration_error(proba: np.ndarray, y: np.ndarray, n_bins: int = 10) -> flo
     return sum(gaps) / len(y)
 
 
-def figures(proba: np.ndarray, y: np.ndarray, seconds: float) -> dict:
+def figures(proba: NDArray, y: NDArray, seconds: float) -> dict:
     """All columns of one row."""
     return {
         "accuracy": float((proba.argmax(axis=1) == y).mean()),
         "log loss": float(log_loss(y, proba)),
-        "calibration error": calibration_error(proba, y),
+        "calibration error": float(calibration_error(proba, y)),
         "confidence": float(proba.max(axis=1).mean()),
         "s": seconds,
     }
 
 
-def main() -> None:
-    """Fit, print, judge."""
+def models(seed: int) -> dict:
+    """What is compared on one split."""
+    common = {"random_state": seed, "n_jobs": 2}
+    small = MLPClassifier((30,), "logistic", max_iter=1000, random_state=seed)
+    found = {
+        "MLPClassifier": MLPClassifier(random_state=seed),
+        "MLPClassifier, 30 logistic units": small,
+        OURS: BayesianMLPClassifier(**common),
+        f"{OURS}, precision 1": BayesianMLPClassifier(prior_precision=1.0, **common),
+        f"{OURS}, learned": BayesianMLPClassifier(prior_precision="em", **common),
+    }
+    if seed == 0:
+        longer = BayesianMLPClassifier(n_draws=500, burn_in=1000, **common)
+        found[f"{OURS}, longer"] = longer
+    return found
+
+
+def compare(seed: int, X: NDArray, y: NDArray) -> list[dict]:
+    """One split."""
+    train, test, a, b = train_test_split(X, y, random_state=seed)
+    table = []
+    for name, model in models(seed).items():
+        with Clock() as clock:
+            model.fit(train, a)
+        proba = model.predict_proba(test)
+        table.append({"split": seed, "model": name} | figures(proba, b, clock.seconds))
+        if name == f"{OURS}, learned":
+            values = learned_precisions(model)
+            table[-1]["precisions"] = ", ".join(f"{value:.3g}" for value in values)
+        if name == OURS:
+            tempered = proba**1.25 / (proba**1.25).sum(axis=1, keepdims=True)
+            row = figures(tempered, b, clock.seconds)
+            table.append({"split": seed, "model": "tempered"} | row)
+    return table
+
+
+def medians(rows: list[dict]) -> list[dict]:
+    """Over the splits."""
+    return [
+        {"model": name}
+        | {c: float(np.median([row[c] for row in rows if row["model"] == name])) for c in FIGURES}
+        for name in dict.fromkeys(row["model"] for row in rows)
+    ]
+
+
+def claims(rows: list[dict]) -> list[Claim]:
+    """The medians of the default fit."""
+    table = {row["model"]: row for row in medians(rows)}
+    ours, theirs = table[OURS], table["MLPClassifier"]
+    beside = f"(MLPClassifier here {theirs['log loss']:.3f})"
+    return [
+        Claim("accuracy", ours["accuracy"], low=0.97),
+        Claim(f"log loss {beside}", ours["log loss"], high=0.118),
+        Claim("calibration error", ours["calibration error"], high=0.03),
+        Claim("seconds", ours["s"], high=30),
+    ]
+
+
+def main(report: Report) -> None:
+    """Five splits."""
     warnings.simplefilter("ignore")
     X, y = load_digits(return_X_y=True)
-    table = []
-    for seed in range(5):
-        train, test, a, b = train_test_split(X, y, random_state=seed)
-        models = {
-            "MLPClassifier": MLPClassifier(random_state=seed),
-            "MLPClassifier, 30 logistic units": MLPClassifier((30,), "logistic", max_iter=1000, random_state=seed),
-            "BayesianMLPClassifier": BayesianMLPClassifier(random_state=seed, n_jobs=2),
-            "BayesianMLPClassifier, precision 1": BayesianMLPClassifier(
-                prior_precision=1.0, random_state=seed, n_jobs=2
-            ),
-            "BayesianMLPClassifier, learned": BayesianMLPClassifier(prior_precision="em", random_state=seed, n_jobs=2),
-        }
-        if seed == 0:
-            models["BayesianMLPClassifier, longer"] = BayesianMLPClassifier(
-                random_state=seed, n_jobs=2, n_draws=500, burn_in=1000
-            )
-        for name, model in models.items():
-            begin = time.perf_counter()
-            model.fit(train, a)
-            seconds = time.perf_counter() - begin
-            proba = model.predict_proba(test)
-            table.append({"split": seed, "model": name} | figures(proba, b, seconds))
-            if name == "BayesianMLPClassifier, learned":
-                table[-1]["precisions"] = ", ".join(f"{value:.3g}" for value in model._learned.values)
-            if name == "BayesianMLPClassifier":
-                tempered = proba**1.25 / (proba**1.25).sum(axis=1, keepdims=True)
-                table.append({"split": seed, "model": "tempered"} | figures(tempered, b, seconds))
-    print_table(table)
-    columns = [c for c in table[0] if c not in ("split", "model")]
-    names = list(dict.fromkeys(row["model"] for row in table))
-    medians = {n: {c: float(np.median([r[c] for r in table if r["model"] == n])) for c in columns} for n in names}
-    print("\nmedians")
-    print_table([{"model": name} | of for name, of in medians.items()])
-    ours, theirs = medians["BayesianMLPClassifier"], medians["MLPClassifier"]
-    print()
-    for claim, holds in [
-        (f"accuracy {ours['accuracy']:.3f} >= .97", ours["accuracy"] >= 0.97),
-        (
-            f"log loss {ours['log loss']:.3f} <= .118 (MLPClassifier here {theirs['log loss']:.3f})",
-            ours["log loss"] <= 0.118,
-        ),
-        (f"calibration error {ours['calibration error']:.3f} <= .03", ours["calibration error"] <= 0.03),
-        (f"{ours['s']:.1f} s <= 30", ours["s"] <= 30),
-    ]:
-        print("ok  " if holds else "FAIL", claim)
-    write_csv("digits.csv", table)
+    rows = [row for seed in range(5) for row in compare(seed, X, y)]
+    report.show(medians(rows), "medians")
+    report.save(rows, claims(rows), title="all splits")
 
 
 if __name__ == "__main__":
-    main()
+    benchmark(main)

@@ -1,119 +1,112 @@
-"""A 784-100-10 network on all of MNIST with diagonal matrices: time per pass against MLPClassifier's, and test error.
+"""A 784-100-10 network on all of MNIST with diagonal matrices: time per pass, and test error.
 
     python benchmarks/mlp_cost.py           # some five minutes
-    python benchmarks/mlp_cost.py --quick   # time per pass only
+    python benchmarks/mlp_cost.py --quick   # time per pass only, nothing written
 
-60,000 rows, pixels / 255 in float32, batches of 200 (MLPClassifier's own). Seconds per pass: one chain of SGFS("diag"),
-frozen and in burn-in (noise and curvature measured), and MLPClassifier.partial_fit (Adam), alternating, medians of
-five, one BLAS thread for both. Then the test error (10,000 rows) of averages over draws of two chains against passes.
+60,000 rows are pixels / 255 in float32, in batches of 200 (MLPClassifier's own). Seconds per pass
+are those of one chain of SGFS("diag"), frozen and in burn-in (noise and curvature measured), and
+of MLPClassifier.partial_fit (Adam), alternating, medians of five, one BLAS thread for both. Then
+comes the test error (10,000 rows) of averages over draws of two chains against passes.
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
-import time
 import warnings
 
 import numpy as np
-from common import DATA, print_table, write_csv
+from datasets import mnist
+from harness import Claim, Report, benchmark
+from internals import Posterior, begin, posterior_of
+from numpy.typing import NDArray
 from sklearn.neural_network import MLPClassifier
-from threadpoolctl import threadpool_limits
+from timing import in_turn, median
 
-from skbayes_sg.chains import run_chain
+from skbayes_sg.chains import run_chain, walk
 from skbayes_sg.models import MLP
-from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS
 
 BATCH, ALPHA, CHAINS = 200, 3.0, 2
+SEGMENTS, STEPS, DRAWS = 6, 4500, 25
+SAMPLER = SGFS(ALPHA, "diag", B="precision", batch_size=BATCH)
 
 
-def data() -> tuple[np.ndarray, ...]:
-    """Training and test part."""
-    if not (DATA / "mnist.npz").exists():
-        from sklearn.datasets import fetch_openml
-
-        X, y = fetch_openml("mnist_784", version=1, as_frame=False, return_X_y=True)
-        X, y = (X / 255).astype(np.float32), y.astype(int)
-        return X[:60_000], y[:60_000], X[60_000:], y[60_000:]
-    with np.load(DATA / "mnist.npz", allow_pickle=False) as archive:
-        X, test = ((archive[name] / 255).astype(np.float32) for name in ("X", "X_test"))
-        return X, archive["y"].astype(int), test, archive["y_test"].astype(int)
+def part(name: str) -> tuple[NDArray, NDArray]:
+    """Training or test part."""
+    X, y = mnist(name)
+    return (X / 255).astype(np.float32), y
 
 
-def passes_per_second(posterior: Posterior, X: np.ndarray, y: np.ndarray) -> list[dict]:
+def seconds_per_pass(posterior: Posterior, X: NDArray, y: NDArray) -> list[dict]:
     """Seconds of a pass of each, alternating."""
-    sampler, model = SGFS(ALPHA, "diag", B="precision", batch_size=BATCH), posterior.model
-    state = sampler.init(posterior, model.init(np.random.default_rng(0)), np.random.Generator(np.random.SFC64(0)))
+    state = begin(SAMPLER, posterior, posterior.model.init(np.random.default_rng(0)), seed=0)
     steps = len(X) // BATCH
-    frozen = run_chain(sampler, posterior, state, n_draws=1, burn_in=200).state
-    network = MLPClassifier((100,), "logistic", batch_size=BATCH, random_state=0).partial_fit(
-        X, y, classes=np.arange(10)
-    )
+    frozen = run_chain(SAMPLER, posterior, state, n_draws=1, burn_in=200).state
+    network = MLPClassifier((100,), "logistic", batch_size=BATCH, random_state=0)
+    network.partial_fit(X, y, classes=np.arange(10))
 
     def burn_in() -> None:
         adapting = copy.deepcopy(state)
-        for _ in range(steps):
-            sampler.step(adapting, posterior)
+        for _ in walk(SAMPLER, posterior, adapting, steps):
+            pass
 
     jobs = {
         "MLPClassifier": lambda: network.partial_fit(X, y),
-        "SGFS, frozen": lambda: run_chain(sampler, posterior, frozen, n_draws=1, thin=steps),
+        "SGFS, frozen": lambda: run_chain(SAMPLER, posterior, frozen, n_draws=1, thin=steps),
         "SGFS, burn-in": burn_in,
     }
-    seconds = {name: [] for name in jobs}
-    for _ in range(5):
-        for name, job in jobs.items():
-            begin = time.perf_counter()
-            job()
-            seconds[name].append(time.perf_counter() - begin)
-    medians = {name: float(np.median(values)) for name, values in seconds.items()}
-    return [{"what": f"{n}, s per pass", "value": s, "ratio": s / medians["MLPClassifier"]} for n, s in medians.items()]
+    medians = {name: median(times) for name, times in in_turn(jobs, repeats=5).items()}
+    return [
+        {"what": f"{name}, s per pass", "value": s, "ratio": s / medians["MLPClassifier"]}
+        for name, s in medians.items()
+    ]
 
 
-def errors(posterior: Posterior, test: np.ndarray, b: np.ndarray, segments: int = 6, steps: int = 4500) -> list[dict]:
+def errors(posterior: Posterior, X: NDArray, y: NDArray) -> list[dict]:
     """Test error of averages since half of the run, and of the last draws."""
-    sampler, model = SGFS(ALPHA, "diag", B="precision", batch_size=BATCH), posterior.model
+    model = posterior.model
     theta = np.concatenate([model.init(np.random.default_rng(k)) for k in range(CHAINS)])
-    state, table, recent = sampler.init(posterior, theta, np.random.Generator(np.random.SFC64(0))), [], []
-    for segment in range(segments):
-        burn_in = steps if segment == 0 else 0
-        chain = run_chain(sampler, posterior, state, n_draws=25, thin=steps // 25, burn_in=burn_in, dtype=np.float32)
+    state, table, recent = begin(SAMPLER, posterior, theta, seed=0), [], []
+    length = {"n_draws": DRAWS, "thin": STEPS // DRAWS, "dtype": np.float32}
+    for segment in range(SEGMENTS):
+        burn_in = 0 if segment else STEPS
+        chain = run_chain(SAMPLER, posterior, state, burn_in=burn_in, **length)
         state = chain.state
         draws = chain.draws.reshape(-1, posterior.dim)
-        recent.append(sum(model.predict(draw[None], test)[0] for draw in draws) / len(draws))
+        recent.append(sum(model.predict(draw[None], X)[0] for draw in draws) / len(draws))
         average = sum(recent[len(recent) // 2 :])
-        last = model.predict(draws[-1:], test)[0]
+        last = model.predict(draws[-1:], X)[0]
         row = {"what": f"test error after {state.t * BATCH / posterior.n_rows:.0f} passes"}
-        row |= {
-            "value": float((average.argmax(axis=0) != b).mean()),
-            "last draw": float((last.argmax(axis=0) != b).mean()),
-        }
+        row["value"] = float((average.argmax(axis=0) != y).mean())
+        row["last draw"] = float((last.argmax(axis=0) != y).mean())
         table.append(row)
         print(row, flush=True)
     return table
 
 
-def main() -> None:
-    """Time, error, verdict."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+def claims(rows: list[dict]) -> list[Claim]:
+    """Passes are not much slower than MLPClassifier's, and lead to a good average."""
+    timed = [row for row in rows[1:] if row.get("ratio")]
+    found = [Claim(f"{row['what']}, over MLPClassifier's", row["ratio"], high=2) for row in timed]
+    last = rows[-1]
+    error = last["value"] if last["what"].startswith("test error") else None
+    return [*found, Claim("test error at the end", error, high=0.025)]
+
+
+def main(report: Report, quick: bool) -> None:
+    """Time, then error."""
     warnings.simplefilter("ignore")
-    X, y, test, b = data()
+    X, y = part("train")
     model = MLP(784, 10, (100,))
-    posterior = Posterior(model, X, y, model.reference_precision(float((X * X).sum() / len(X))))
-    table = passes_per_second(posterior, X, y)
-    claims = [(f"{row['what']}: {row['ratio']:.2f} times, <= 2", row["ratio"] <= 2) for row in table[1:]]
-    if not quick:
-        table += errors(posterior, test, b)
-        claims.append((f"test error {table[-1]['value']:.4f} <= .025", table[-1]["value"] <= 0.025))
-        write_csv("mlp_cost.csv", table)
-    print_table(table)
-    for claim, holds in claims:
-        print("ok  " if holds else "FAIL", claim)
+    prior = model.reference_precision(float((X * X).sum() / len(X)))
+    posterior = posterior_of(model, X, y, prior)
+    rows = seconds_per_pass(posterior, X, y)
+    if quick:
+        report.show(rows)
+        return report.judge(claims(rows))
+    rows += errors(posterior, *part("test"))
+    report.save(rows, claims(rows))
 
 
 if __name__ == "__main__":
-    with threadpool_limits(1):
-        main()
+    benchmark(main, threads=1, quick={"action": "store_true", "help": "time per pass only"})

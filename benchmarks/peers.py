@@ -1,26 +1,30 @@
-"""Other samplers of the same logistic regressions: effective draws per second, error in time, bias, memory.
+"""Other samplers of the same logistic regressions: effective draws per second, error, memory.
 
-    python benchmarks/peers.py                                            # every method, three rounds of 60 s
-    python benchmarks/peers.py --quick                                    # smoke run of a minute, nothing written
-    python benchmarks/peers.py --data lr10k --methods ours numpyro-nuts   # a subset; written if of data only
-    python benchmarks/peers.py --show-code                                # what a user of each method writes
+    python benchmarks/peers.py                           # lr10k, every method, one round of 10 s
+    python benchmarks/peers.py --full                    # all data, three rounds of 60 s
+    python benchmarks/peers.py --data mn79 1e6x50 --methods ours numpyro-nuts   # a part
+    python benchmarks/peers.py --quick                   # smoke run of a minute, nothing written
+    python benchmarks/peers.py --show-code               # what a user of each method writes
 
-Data, float32, prior precision 1 on all 51 parameters: lr10k, synthetic 10,000 x 50, condition number of cov X
-about 100; mn79, MNIST 7 against 9; 1e6x50, synthetic. Every run is a process of its own on one core; the methods
-take turns, and medians over the rounds are reported.
+Data are float32, with prior precision 1 on all 51 parameters: lr10k, synthetic 10,000 x 50,
+condition number of cov X about 100; mn79, MNIST 7 against 9; 1e6x50, synthetic. Every run is a
+process of its own on one core; the methods take turns, and medians over the rounds are reported.
+Each data set has a CSV.
 
-Columns. "set-up s": mode, compilation, adaptation and burn-in. "draws/s", "ESS/s": of the worst parameter (bulk;
-weights for importance sampling), by the wall time of sampling; the estimator's own diagnostics are not in it, as
-the peers compute none: "with diag." is the rate of whole `fit` calls. One default `fit` is timed as it is, mode,
-burn-in and diagnostics included. "ESS/pass": by row gradients (or densities) over rows. "E1", "E2": errors of mean
-and covariance (Ahn et al. Eq. 14) after so many seconds of sampling; blank where a run was shorter. "var min",
-"var max": drawn over wanted variance, extremes over all directions. "MiB": peak memory of the process, data,
-libraries and kept draws included. "lines": what a user writes, given X, y (-1 or 1) and A (X and a column of ones),
-as arrays of the library.
+Columns. "set-up s": mode, compilation, adaptation and burn-in. "draws/s", "ESS/s": of the worst
+parameter (bulk; weights for importance sampling), by the wall time of sampling; the estimator's
+own diagnostics are not in it, as the peers compute none: "with diag." is the rate of whole `fit`
+calls. One default `fit` is timed as it is, mode, burn-in and diagnostics included. "ESS/pass": by
+row gradients (or densities) over rows. "E1", "E2": errors of mean and covariance (Ahn et al. Eq.
+14) after so many seconds of sampling; blank where a run was shorter. "var min", "var max": drawn
+over wanted variance, extremes over all directions. "MiB": peak memory of the process, data,
+libraries and kept draws included. "lines": what a user writes, given X, y (-1 or 1) and A (X and
+a column of ones), as arrays of the library.
 
-What is done for the peers: all start at the mode; SGLD has the best of three steps, judged by E2 against the
-reference in untimed pilot runs. Reference: importance sampling from the Laplace approximation. posteriors (needs
-the whole of torch) and sgmcmcjax 0.2.13 (imports a module that JAX has removed) are not among the methods.
+What is done for the peers: all start at the mode; SGLD has the best of three steps, judged by E2
+against the reference in untimed pilot runs. The reference is importance sampling from the Laplace
+approximation. posteriors (needs the whole of torch) and sgmcmcjax 0.2.13 (imports a module that
+JAX has removed) are not among the methods.
 """
 
 from __future__ import annotations
@@ -32,17 +36,18 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from functools import cached_property
 from importlib.util import find_spec
-from inspect import isfunction
 from pathlib import Path
 
 import numpy as np
-from common import mnist_7_vs_9, print_table, write_csv
+from datasets import million, mnist_7_vs_9
+from harness import Claim, Report, benchmark
+from internals import Stopwatch
 from scipy.linalg import eigh
 from sklearn.linear_model import LogisticRegression
+from timing import Clock
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
 
@@ -56,23 +61,16 @@ ONE_CORE = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "V
 }
 
 
-# -- data and reference -------------------------------------------------------------------------------
+# -- data and reference ---------------------------------------------------------------------------
 
 
 def lr10k() -> tuple[np.ndarray, np.ndarray]:
-    """Correlated Gaussian features with variances from 10 to 0.1; coefficients drawn from the prior."""
+    """Correlated Gaussian features, variances from 10 to 0.1; coefficients from the prior."""
     rng = np.random.default_rng(10)
     rotation = np.linalg.qr(rng.standard_normal((50, 50)))[0]
     X = (rng.standard_normal((10_000, 50)) * np.geomspace(10**0.5, 10**-0.5, 50)) @ rotation
     theta = rng.standard_normal(51)
     return X, np.where(X @ theta[:-1] + theta[-1] + rng.logistic(size=len(X)) > 0, 1, -1)
-
-
-def million() -> tuple[np.ndarray, np.ndarray]:
-    """A million rows, nearly independent features."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((1_000_000, 50)).astype(np.float32)
-    return X, np.where(X @ rng.standard_normal(50) * 0.3 + rng.logistic(size=len(X)) > 0, 1, -1)
 
 
 DATA = {"lr10k": lr10k, "mn79": mnist_7_vs_9, "1e6x50": million}
@@ -106,7 +104,8 @@ class Problem:
 def prepare(name: str, path: str, n_draws: int) -> None:
     """Write data and reference to the folder; a folder that has them is left alone.
 
-    At a million rows the posterior is nearly Gaussian, the weights are nearly one, and a 400th of the draws does.
+    At a million rows the posterior is nearly Gaussian, the weights are nearly one, and a 400th of
+    the draws does.
     """
     folder = Path(path)
     if (folder / "cov.npy").exists():
@@ -122,7 +121,8 @@ def prepare(name: str, path: str, n_draws: int) -> None:
     halves = [sampler.reference(size // 2) for _ in range(2)]
     mean, cov = (sum(parts) / 2 for parts in zip(*halves, strict=True))
     E1, E2, *_ = errors(*halves[0], *halves[1])
-    print(f"{name}: reference of {size:,} importance draws; halves differ by E1 {E1:.5f}, E2 {E2:.4f}", flush=True)
+    halves = f"halves differ by E1 {E1:.5f}, E2 {E2:.4f}"
+    print(f"{name}: reference of {size:,} importance draws; {halves}", flush=True)
     np.save(folder / "mean.npy", mean)
     np.save(folder / "cov.npy", cov)
 
@@ -159,47 +159,31 @@ class Moments:
         return self.origin + offset, self.second / self.weight - np.outer(offset, offset)
 
 
-# -- methods: set-up in the constructor, then `draw` --------------------------------------------------
+# -- methods: set-up in the constructor, then `draw` ----------------------------------------------
 
 
 class Method:
-    """A sampler that is set up. `draw(n)` gives about n more draws (chains, draws, D), and weights or None."""
+    """A sampler that is set up.
+
+    `draw(n)` gives about n more draws (chains, draws, D), and weights or None.
+    """
 
     needs = "skbayes_sg"
     once = False  # `draw` is one complete run
     passes = 0.0  # row gradients over rows since the set-up
     aside = 0.0  # seconds that are not counted
     setting = ""
-    exact: tuple[np.ndarray, np.ndarray] | None = None  # mean and covariance, where known without drawing
+    exact: tuple[np.ndarray, np.ndarray] | None = (
+        None  # mean and covariance, where known without drawing
+    )
 
     def draw(self, n: int) -> tuple[np.ndarray, np.ndarray | None]:
         """More draws."""
         raise NotImplementedError
 
 
-class Stopwatch:
-    """Seconds spent in the package's diagnostics from here on, whichever of its public functions `fit` calls."""
-
-    def __init__(self) -> None:
-        self.seconds, self.running = 0.0, False
-        for name, function in list(vars(diagnostics).items()):
-            if isfunction(function) and function.__module__ == diagnostics.__name__ and not name.startswith("_"):
-                setattr(diagnostics, name, self._timed(function))
-
-    def _timed(self, function):
-        def call(*args):
-            if self.running:  # called by another one
-                return function(*args)
-            self.running, begin = True, time.perf_counter()
-            result = function(*args)
-            self.seconds, self.running = self.seconds + time.perf_counter() - begin, False
-            return result
-
-        return call
-
-
 class DefaultFit(Method):
-    """`fit` with every parameter at its default, but for the prior of the intercept that all methods share."""
+    """`fit` at its defaults, but for the prior of the intercept that all methods share."""
 
     once = True
 
@@ -237,16 +221,21 @@ class ManyChains(Method):
 
 
 def laplace(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Mode and inverse Hessian there; a Newton step for the digits that float32 rows cost the optimiser."""
+    """Mode, by a Newton step for the digits that float32 rows cost, and inverse Hessian."""
     A, y = problem.design, problem.y
-    mode = LogisticRegression(fit_intercept=False, solver="newton-cholesky").fit(A, y).coef_[0].astype(np.float64)
+    mode = (
+        LogisticRegression(fit_intercept=False, solver="newton-cholesky")
+        .fit(A, y)
+        .coef_[0]
+        .astype(np.float64)
+    )
     p = 1 / (1 + np.exp(-(A @ mode.astype(A.dtype))))
     cov = np.linalg.inv((A * (p * (1 - p))[:, None]).T @ A + np.eye(len(mode)))
     return mode + cov @ (((y > 0) - p) @ A - mode), cov
 
 
 class Laplace(Method):
-    """Independent draws of the Gaussian at the mode. Its errors are those of the Gaussian, in closed form."""
+    """Independent draws of the Gaussian at the mode; errors are of the Gaussian itself."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -260,7 +249,7 @@ class Laplace(Method):
 
 
 class Importance(Laplace):
-    """The same draws, weighted: exact. Blocks of rows and draws that stay in cache, float32 logits."""
+    """The same draws, weighted: exact. Blocks stay in cache, and logits are float32."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
         super().__init__(problem, seed)
@@ -289,7 +278,7 @@ class Importance(Laplace):
         return value
 
     def reference(self, n_draws: int) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and covariance, with the Gaussian as control variate: E_p f = E_q f + E_q (w - 1) f."""
+        """Mean and covariance; the Gaussian is control variate, E_p f = E_q f + E_q (w - 1) f."""
         weighted, plain = Moments(self.mode), Moments(self.mode)
         for _ in range(0, n_draws, 2000):
             draws, weight = self.draw(2000)
@@ -309,13 +298,15 @@ class Bootstrap(Method):
     def draw(self, n: int) -> tuple[np.ndarray, None]:
         """One refit."""
         rows = self.rng.integers(len(self.A), size=len(self.A))
-        model = LogisticRegression(fit_intercept=False, max_iter=1000).fit(self.A[rows], self.y[rows])
+        model = LogisticRegression(fit_intercept=False, max_iter=1000).fit(
+            self.A[rows], self.y[rows]
+        )
         self.passes += float(model.n_iter_[0])
         return model.coef_[None], None
 
 
 class Jax(Method):
-    """A kernel of a JAX library: `step(key, state, data) -> state, position, row gradients over rows`."""
+    """A kernel of a JAX library: `step(key, state, data) -> state, position, passes`."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
         import jax.numpy as jnp
@@ -354,7 +345,9 @@ class Jax(Method):
     def draw(self, n: int) -> tuple[np.ndarray, None]:
         """The next draws of the chain, as many as the loop holds."""
         n = min(n, CAPACITY)
-        self.state, passes, self.buffer = self.collect(n, self.new_key(), self.state, self.data, self.buffer)
+        self.state, passes, self.buffer = self.collect(
+            n, self.new_key(), self.state, self.data, self.buffer
+        )
         draws = np.array(self.buffer)[None, :n]
         self.passes += float(passes)
         return draws, None
@@ -380,7 +373,9 @@ class BlackjaxNUTS(Jax):
             return lambda theta: -0.5 * theta @ theta - jax.nn.softplus(-y * (A @ theta)).sum()
 
         def adapt(key, start, data):
-            window = blackjax.window_adaptation(blackjax.nuts, log_prob(data), is_mass_matrix_diagonal=False)
+            window = blackjax.window_adaptation(
+                blackjax.nuts, log_prob(data), is_mass_matrix_diagonal=False
+            )
             return window.run(key, start, num_steps=self.warm_up)[0]
 
         self.state, parameters = jax.jit(adapt)(self.new_key(), self.start, self.data)
@@ -409,7 +404,9 @@ class NumpyroNUTS(Jax):
 
         A, y = self.data
         self.data = A, (y > 0).astype(A.dtype)
-        kernel = NUTS(model, dense_mass=True, init_strategy=init_to_value(values={"theta": self.start}))
+        kernel = NUTS(
+            model, dense_mass=True, init_strategy=init_to_value(values={"theta": self.start})
+        )
         self.state = kernel.init(self.new_key(), self.warm_up, None, self.data, {})
 
         def step(key, state, data):
@@ -417,7 +414,9 @@ class NumpyroNUTS(Jax):
             return state, state.z["theta"], state.num_steps
 
         self.compile(step)
-        for start in range(1, self.warm_up, CAPACITY):  # the kernel adapts in its first draws; one was drawn
+        for start in range(
+            1, self.warm_up, CAPACITY
+        ):  # the kernel adapts in its first draws; one was drawn
             self.draw(min(CAPACITY, self.warm_up - start))
         self.passes = 0.0
 
@@ -452,12 +451,12 @@ class BlackjaxSGLD(Jax):
 
         self.state = self.start, jnp.float32(0)
         self.compile(step)
-        begin = time.perf_counter()
-        self._choose_step(problem)
-        self.aside = time.perf_counter() - begin
+        with Clock() as pilots:
+            self._choose_step(problem)
+        self.aside = pilots.seconds
 
     def _steps(self) -> dict[str, float]:
-        """Step sizes by name: those where gradient noise widens the stiffest direction 1.25, 2, 4 times."""
+        """Steps where gradient noise widens the stiffest direction 1.25, 2, 4 times, by name."""
         unit = BATCH / self.n_rows * np.linalg.eigvalsh(self.cov)[0]
         return {f"{c} n/(N lambda_max)": c * unit for c in (0.5, 2, 6)}
 
@@ -478,10 +477,11 @@ class BlackjaxSGLD(Jax):
 
         found = {}
         for name, size in self._steps().items():
-            self.state, moments = (self.start, jnp.float32(size)), Moments(self.mode)
-            begin = time.perf_counter()
-            while time.perf_counter() - begin < problem.pilot:
-                moments.add(self.draw(100)[0])
+            self.state, moments, spent = (self.start, jnp.float32(size)), Moments(self.mode), 0.0
+            while spent < problem.pilot:
+                with Clock() as clock:
+                    moments.add(self.draw(100)[0])
+                spent += clock.seconds
             E2 = diagnostics.covariance_error(moments.estimate()[1], problem.reference[1])
             found[name] = E2 if np.isfinite(E2) else np.inf
         self.setting = min(found, key=found.get)
@@ -610,71 +610,113 @@ weight = np.exp(log_weight - log_weight.max())
 )
 
 
-# -- one run, in a process of its own -----------------------------------------------------------------
+# -- one run, in a process of its own -------------------------------------------------------------
+
+
+class Run:
+    """A method at work: its clock, moments and kept draws, and the moments at each checkpoint."""
+
+    def __init__(self, method: Method, origin: np.ndarray, limit: float) -> None:
+        self.method, self.limit, self.at_start = method, limit, method.aside
+        self.clock, self.count, self.moments = 0.0, 0, Moments(origin)
+        self.kept: list[np.ndarray] = []
+        self.reached: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def go(self) -> None:
+        """Draw until the time is over."""
+        n = 4
+        while self.clock < self.limit:
+            before = self.method.aside
+            with Clock() as clock:
+                draws, self.weight = self.method.draw(n)
+            spent = clock.seconds - (self.method.aside - before)  # a part of this very call
+            self._take_in(draws, spent)
+            if self.method.once:
+                ahead = [t for t in CHECKPOINTS if t >= self.clock]
+                self.reached = {t: self.moments.estimate() for t in ahead[:1]}
+                break
+            for t in CHECKPOINTS:
+                if t <= self.clock and t not in self.reached:
+                    self.reached[t] = self.estimate()
+            ahead = [t for t in (*CHECKPOINTS, self.limit) if t > self.clock]
+            n = next_size(n, draws.shape, spent, min(ahead, default=0) - self.clock)
+
+    def _take_in(self, draws: np.ndarray, spent: float) -> None:
+        self.clock += spent
+        self.count += draws.shape[0] * draws.shape[1]
+        self.moments.add(draws, self.weight)
+        if sum(map(np.size, self.kept)) < KEPT:
+            self.kept.append(draws.astype(np.float32))
+            aside = self.method.aside - self.at_start
+            self.kept_at = self.clock, aside, self.method.passes
+
+    def estimate(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and covariance."""
+        return self.method.exact or self.moments.estimate()
+
+    def effective(self) -> dict:
+        """Effective draws per second and per pass, from the draws kept, or from all weights."""
+        clock, aside, passes = self.clock, 0.0, self.method.passes
+        if self.weight is None:
+            kept = np.concatenate(self.kept, axis=1)
+            if kept.shape[1] < 20:
+                return {}
+            clock, aside, passes = self.kept_at
+            ess = float(diagnostics.ess_bulk(kept).min())
+        else:
+            ess = float(self.moments.weight**2 / self.moments.square)
+        found = {"ESS/s": ess / clock}
+        if aside:
+            found["with diag."] = ess / (clock + aside)
+        if passes:
+            found["ESS/pass"] = ess / passes
+        return found
 
 
 def measure(name: str, problem: Problem, seconds: float, seed: int) -> dict:
     """Set up, draw until the time is over, and say how it went."""
     true = problem.reference
-    begin = time.perf_counter()
-    run = METHODS[name](problem, seed)
-    figures = {"setting": run.setting, "set-up s": "" if run.once else time.perf_counter() - begin - run.aside}
-    setup_aside, clock, n, count = run.aside, 0.0, 4, 0
-    kept, kept_at, moments, reached = [], (0.0, 0.0, 0.0), Moments(true[0]), {}
-    while clock < seconds:
-        before, begin = run.aside, time.perf_counter()
-        draws, weight = run.draw(n)
-        spent = time.perf_counter() - begin - (run.aside - before)
-        clock, count = clock + spent, count + draws.shape[0] * draws.shape[1]
-        moments.add(draws, weight)
-        if sum(map(np.size, kept)) < KEPT:
-            kept.append(draws.astype(np.float32))
-            kept_at = clock, run.aside - setup_aside, run.passes
-        if run.once:
-            reached = {t: moments.estimate() for t in [t for t in CHECKPOINTS if t >= clock][:1]}
-            break
-        reached |= {t: run.exact or moments.estimate() for t in CHECKPOINTS if t <= clock and t not in reached}
-        n = next_size(n, draws.shape, spent, min([t for t in (*CHECKPOINTS, seconds) if t > clock], default=0) - clock)
+    with Clock() as clock:
+        method = METHODS[name](problem, seed)
+    figures = {"setting": method.setting}
+    if not method.once:
+        figures["set-up s"] = clock.seconds - method.aside  # a part of this very set-up
+    run = Run(method, true[0], seconds)
+    run.go()
     figures["MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    figures |= effective(np.concatenate(kept, axis=1), weight, moments, clock, run.passes, kept_at)
-    figures["draws/s"] = count / clock
-    for t, (mean, cov) in reached.items():
+    figures |= run.effective()
+    figures["draws/s"] = run.count / run.clock
+    for t, (mean, cov) in run.reached.items():
         figures[f"E1 {t}s"], figures[f"E2 {t}s"], *_ = errors(mean, cov, *true)
-    if run.exact or count > 10 * len(true[0]):  # the covariance of fewer draws has no inverse to speak of
-        *_, figures["var min"], figures["var max"] = errors(*(run.exact or moments.estimate()), *true)
+    # the covariance of fewer draws has no inverse to speak of
+    if method.exact or run.count > 10 * len(true[0]):
+        *_, figures["var min"], figures["var max"] = errors(*run.estimate(), *true)
     return figures
 
 
 def next_size(n: int, shape: tuple, spent: float, left: float) -> int:
-    """Draws of the next call: until the next checkpoint, at most a second, 64 MiB, and eight times more than before."""
+    """Draws of the next call, until the next checkpoint.
+
+    They take at most a second and 64 MiB, and are at most eight times more than before.
+    """
     wanted = shape[1] * min(1.0, max(left, 0.0) + 1e-3) / spent
     most = (1 << 23) // (shape[0] * shape[2])
     return max(4, min(int(wanted) + 1, 8 * n, most))
-
-
-def effective(kept, weight, moments: Moments, clock: float, passes: float, kept_at: tuple) -> dict:
-    """Effective draws per second and per pass, from the draws kept, or from all weights."""
-    if weight is None:
-        if kept.shape[1] < 20:
-            return {}
-        clock, aside, passes = kept_at
-        ess = float(diagnostics.ess_bulk(kept).min())
-    else:
-        ess, aside = float(moments.weight**2 / moments.square), 0.0
-    found = {"ESS/s": ess / clock}
-    if aside:
-        found["with diag."] = ess / (clock + aside)
-    if passes:
-        found["ESS/pass"] = ess / passes
-    return found
 
 
 def in_process(name: str, folder: Path, seconds: float, seed: int, cpu: int) -> dict:
     """`measure` in a process pinned to one core; its figures, or why there are none."""
     if find_spec(METHODS[name].needs) is None:
         return {"setting": "not installed"}
-    job = [sys.executable, __file__, "--worker", json.dumps([name, str(folder), seconds, seed, cpu])]
-    done = subprocess.run(job, env=os.environ | ONE_CORE, capture_output=True, text=True, check=False)
+    job = [
+        sys.executable,
+        __file__,
+        "--worker",
+        json.dumps([name, str(folder), seconds, seed, cpu]),
+    ]
+    done = subprocess.run(
+        job, env=os.environ | ONE_CORE, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         print(done.stderr, file=sys.stderr)
         return {"setting": "failed"}
@@ -689,10 +731,15 @@ def work(name: str, folder: str, seconds: float, seed: int, cpu: int) -> None:
     print(json.dumps(measure(name, Problem(Path(folder), pilot=seconds / 20), seconds, seed)))
 
 
-# -- table and verdict --------------------------------------------------------------------------------
+# -- table and verdict ----------------------------------------------------------------------------
 
 ORDER = ["method", "data", "setting", "set-up s", "draws/s", "ESS/s", "with diag.", "ESS/pass"]
-ORDER += [f"{error} {t}s" for t in CHECKPOINTS for error in ("E1", "E2")] + ["var min", "var max", "MiB", "lines"]
+ORDER += [f"{error} {t}s" for t in CHECKPOINTS for error in ("E1", "E2")] + [
+    "var min",
+    "var max",
+    "MiB",
+    "lines",
+]
 
 
 def summary(name: str, data: str, runs: list[dict]) -> dict:
@@ -703,90 +750,88 @@ def summary(name: str, data: str, runs: list[dict]) -> dict:
         values = [run[column] for run in runs if isinstance(run.get(column), float)]
         if values and column not in row:
             row[column] = float(np.median(values))
-    return {column: row.get(column, "") for column in ORDER}
+    return {column: row.get(column) for column in ORDER}
 
 
-def acceptance(rows: list[dict]) -> list[tuple[str, bool | None]]:
-    """What the estimator promises on lr10k; None where it was not measured."""
+def claims(rows: list[dict]) -> list[Claim]:
+    """What the estimator promises on lr10k."""
     table = {row["method"]: row for row in rows if row["data"] == "lr10k"}
+    if not table:
+        return []
 
-    def figure(method: str, column: str) -> float:
-        value = table.get(method, {}).get(column, "")
-        return value if isinstance(value, float) else np.nan
+    def figure(method: str, column: str) -> float | None:
+        return table.get(method, {}).get(column)
 
-    def judged(*values: float, holds: bool) -> bool | None:
-        return None if np.isnan(values).any() else bool(holds)
+    def times(one: float | None, other: float | None) -> float | None:
+        return None if one is None or other is None else one / other
 
     ours = {column: figure("ours", column) for column in ORDER}
-    nuts = np.fmax(figure("blackjax-nuts", "ESS/s"), figure("numpyro-nuts", "ESS/s"))
-    E1, low, high = figure("laplace", "E1 1s"), ours["var min"], ours["var max"]
-    speed, passes = ours["ESS/s"], ours["ESS/pass"]
+    nuts = [figure(f"{library}-nuts", "ESS/s") for library in ("blackjax", "numpyro")]
+    nuts = max((rate for rate in nuts if rate is not None), default=None)
+    ratios = None if ours["var min"] is None else (ours["var min"], ours["var max"])
+    laplace = times(figure("laplace", "E1 1s"), ours["E1 1s"])
     return [
-        (f"ESS/s {speed / nuts:.1f} times that of the best NUTS, >= 50", judged(speed, nuts, holds=speed >= 50 * nuts)),
-        (f"variance ratios {low:.3f} to {high:.3f}, in [.97, 1.03]", judged(low, holds=0.97 <= low <= high <= 1.03)),
-        (f"ESS per pass {passes:.3g}, > 25", judged(passes, holds=passes > 25)),
-        (f"E2 after 10 s {ours['E2 10s']:.4f}, <= .02", judged(ours["E2 10s"], holds=ours["E2 10s"] <= 0.02)),
-        (
-            f"E1 after 1 s {E1 / ours['E1 1s']:.1f} times below that of Laplace, >= 20",
-            judged(E1, ours["E1 1s"], holds=20 * ours["E1 1s"] <= E1),
-        ),
+        Claim("many chains: ESS/s over that of the best NUTS", times(ours["ESS/s"], nuts), low=50),
+        Claim("many chains: variance ratios", ratios, 0.97, 1.03),
+        Claim("many chains: ESS per pass", ours["ESS/pass"], low=25, strict=True),
+        Claim("many chains: E2 after 10 s", ours["E2 10s"], high=0.02),
+        Claim("many chains: E1 of Laplace over E1 after 1 s", laplace, low=20),
     ]
 
 
-def arguments() -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--seconds", type=float, default=60.0, help="of sampling, for each run")
-    parser.add_argument("--repeats", type=int, default=3, help="rounds; medians are reported")
-    parser.add_argument("--reference-draws", type=int, default=4_000_000, help="at 10,000 rows; fewer at more rows")
-    parser.add_argument("--folder", type=Path, help="keep data and reference here, and take them from here")
-    parser.add_argument("--quick", action="store_true", help="lr10k, one round of one second, a rough reference")
-    parser.add_argument("--show-code", action="store_true", help="print what a user of each method writes")
-    parser.add_argument("--prepare", type=json.loads, help=argparse.SUPPRESS)
-    parser.add_argument("--worker", type=json.loads, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.quick:
-        options.data, options.seconds, options.repeats, options.reference_draws = ["lr10k"], 1.0, 1, 100_000
-    return options
-
-
-def compare(options: argparse.Namespace, folder: Path) -> list[dict]:
+def compare(folder: Path, names: list[str], methods: list[str], options: dict) -> list[dict]:
     """All rounds, the methods in turn; one row per data set and method."""
     cpu = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-    for data in options.data:
+    for data in names:
         # apart, as a process starts with the peak memory of the one that starts it
-        job = json.dumps([data, str(folder / data), options.reference_draws])
+        job = json.dumps([data, str(folder / data), options["reference_draws"]])
         subprocess.run([sys.executable, __file__, "--prepare", job], check=True)
-    runs = {(data, name): [] for data in options.data for name in options.methods}
-    for seed in range(options.repeats):
+    runs = {(data, name): [] for data in names for name in methods}
+    for seed in range(options["repeats"]):
         for (data, name), done in runs.items():
-            done.append(in_process(name, folder / data, options.seconds, seed, cpu))
-            print(f"round {seed + 1}: {data} {name} {done[-1].get('ESS/s', done[-1]['setting'])}", flush=True)
+            done.append(in_process(name, folder / data, options["seconds"], seed, cpu))
+            result = done[-1].get("ESS/s", done[-1]["setting"])
+            print(f"round {seed + 1}: {data} {name} {result}", flush=True)
     return [summary(name, data, done) for (data, name), done in runs.items()]
 
 
-def main() -> None:
-    """Measure, print, judge."""
-    options = arguments()
-    if options.prepare:
-        return prepare(*options.prepare)
-    if options.worker:
-        return work(*options.worker)
-    if options.show_code:
-        return print("\n".join(f"# {name}\n{CODE[name].strip()}\n" for name in options.methods))
+def main(report: Report, data: list[str], methods: list[str], folder: Path | None, **rest) -> None:
+    """Compare, or one of the jobs of a comparison."""
+    if rest["prepare"]:
+        return prepare(*rest["prepare"])
+    if rest["worker"]:
+        return work(*rest["worker"])
+    if rest["show_code"]:
+        return print("\n".join(f"# {name}\n{CODE[name].strip()}\n" for name in methods))
+    options = {name: rest[name] for name in ("seconds", "repeats", "reference_draws")}
+    if rest["full"]:
+        data, options = list(DATA), options | {"seconds": 60.0, "repeats": 3}
+    if rest["quick"]:
+        data, options = ["lr10k"], {"seconds": 1.0, "repeats": 1, "reference_draws": 100_000}
     with tempfile.TemporaryDirectory() as scratch:
-        rows = compare(options, options.folder or Path(scratch))
-    print()
-    print_table(rows)
-    if not options.quick and set(options.methods) == set(METHODS):
-        for data in options.data:
-            print(f"\nwrote {write_csv(f'peers_{data}.csv', [row for row in rows if row['data'] == data]).name}")
-    print("\nlr10k, many chains:")
-    for claim, holds in acceptance(rows):
-        print(f"{'--  ' if holds is None else 'ok  ' if holds else 'FAIL'} {claim}")
+        rows = compare(folder or Path(scratch), data, methods, options)
+    if rest["quick"]:
+        report.show(rows)
+        return report.judge(claims(rows))
+    for name in data:
+        mine = [row for row in rows if row["data"] == name]
+        report.save(mine, claims(mine), name=f"peers_{name}")
 
 
 if __name__ == "__main__":
-    main()
+    job = {"type": json.loads, "help": argparse.SUPPRESS}
+    flag = {"action": "store_true"}
+    benchmark(
+        main,
+        data={"nargs": "+", "choices": list(DATA), "default": ["lr10k"]},
+        methods={"nargs": "+", "choices": list(METHODS), "default": list(METHODS)},
+        seconds={"type": float, "default": 10.0, "help": "of sampling, for each run"},
+        repeats={"type": int, "default": 1, "help": "rounds; medians are reported"},
+        reference_draws={"type": int, "default": 4_000_000, "help": "at 10,000 rows; then fewer"},
+        folder={"type": Path, "help": "keep data and reference here, and take them from here"},
+        full=flag | {"help": "all data, three rounds of 60 s"},
+        quick=flag | {"help": "lr10k, one round of one second, a rough reference"},
+        show_code=flag | {"help": "print what a user of each method writes"},
+        prepare=job,
+        worker=job,
+    )

@@ -1,0 +1,88 @@
+"""The inner parts of the package that benchmarks take, built here and nowhere else."""
+
+from __future__ import annotations
+
+import time
+from inspect import isfunction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg import diagnostics
+from skbayes_sg.anchor import Mode, find_mode, posterior_mean
+from skbayes_sg.control_variates import AnchoredPosterior
+from skbayes_sg.layouts import FULL
+from skbayes_sg.linalg import Dense
+from skbayes_sg.models import Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import Sampler, State
+
+
+def posterior_of(model, X: NDArray, y: NDArray, prior_precision) -> Posterior:
+    """A model bound to data and a Gaussian prior."""
+    return Posterior.of(model, X, y, prior_precision)
+
+
+def logistic_posterior(X: NDArray, y: NDArray, prior_precision: float = 1.0) -> Posterior:
+    """Binary logistic regression with the same prior on all coefficients and the intercept."""
+    return posterior_of(Softmax(X.shape[1], 2), X, y, prior_precision)
+
+
+def mode_of(posterior: Posterior, rng: np.random.Generator | None = None) -> Mode:
+    """The mode as `fit` finds it, from zero."""
+    rng = np.random.default_rng(0) if rng is None else rng
+    return find_mode(posterior, np.zeros((1, posterior.dim)), rng)
+
+
+def mode_at(theta: NDArray, curvature: NDArray) -> Mode:
+    """A mode that is known: theta (D,) and the curvature (D, D) there."""
+    return Mode(theta[None], Dense(curvature), 0.0)
+
+
+def exact_mode(
+    posterior: Posterior, rng: np.random.Generator | None = None
+) -> tuple[NDArray, NDArray]:
+    """Mode (1, D) to rounding, by three Newton steps more, and the curvature (D, D) there."""
+    theta = mode_of(posterior, rng).theta
+    for _ in range(3):
+        here = posterior.expand(theta, FULL)
+        theta = theta + here.curvature.inverse().matvec(here.gradient)
+    return theta, posterior.expand(theta, FULL).curvature.dense()
+
+
+def anchored(posterior: Posterior, mode: Mode) -> tuple[AnchoredPosterior, float]:
+    """The posterior with control variates near its mean, and the passes that the anchor took."""
+    centre = posterior_mean(posterior, mode)
+    return AnchoredPosterior.at(posterior, centre), centre.passes
+
+
+def begin(sampler: Sampler, posterior: Posterior, theta: NDArray, seed: int) -> State:
+    """State of chains in lock step that start at theta (chains, D)."""
+    return sampler.init(posterior, theta, np.random.Generator(np.random.SFC64(seed)))
+
+
+def learned_precisions(model) -> list[float]:
+    """Prior precisions that variational EM learned, one for each block."""
+    return list(model.prior_precision_blocks_.values())
+
+
+class Stopwatch:
+    """Seconds spent in the package's diagnostics, whichever of its public functions `fit` calls."""
+
+    def __init__(self) -> None:
+        self.seconds, self.running = 0.0, False
+        for name, function in list(vars(diagnostics).items()):
+            public = isfunction(function) and not name.startswith("_")
+            if public and function.__module__ == diagnostics.__name__:
+                setattr(diagnostics, name, self._timed(function))
+
+    def _timed(self, function):
+        def call(*args):
+            if self.running:  # called by another one
+                return function(*args)
+            self.running, begin = True, time.perf_counter()
+            result = function(*args)
+            self.seconds, self.running = self.seconds + time.perf_counter() - begin, False
+            return result
+
+        return call
