@@ -13,7 +13,7 @@ TABLES = sorted((FOLDER / "results").glob("*.csv"))
 TIME = re.compile(r"(^|[ (_])(s|ms|us|seconds)($|[ ,)])|ATUC")
 
 sys.path.insert(0, str(FOLDER))
-harness = pytest.importorskip("harness")  # not in a source distribution
+harness = pytest.importorskip("harness")
 timing = pytest.importorskip("timing")
 sys.path.remove(str(FOLDER))
 
