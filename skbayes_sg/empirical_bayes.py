@@ -1,23 +1,20 @@
 """Learning the prior precision while sampling: variational EM inside the sampler.
 
-The precision lambda of a block of P weights maximises the evidence where ``lambda E||theta||^2 =
-P``, the mean over the posterior under it (math.md#learning-the-prior; Mandt, Hoffman & Blei 2017,
-sections 3.2 and 6.3). While the chains move, its logarithm rho follows
+The precision lambda of a block of P weights maximises the evidence where
+``lambda E||theta||^2 = P``, the mean over the posterior under it (math.md#learning-the-prior;
+Mandt, Hoffman & Blei 2017, sections 3.2 and 6.3). While the chains move, its logarithm rho follows
 
-    rho <- rho - r_t (lambda ||theta||^2 / P - 1 - mean_k beta_k (theta_k dU/dtheta_k - 1)),  r_t =
-    (1 + t/50)^-0.6 / 2
+    rho <- rho - r_t (lambda ||theta||^2 / P - 1 + term),  r_t = (1 + t/50)^-0.6 / 2
 
-The paper's update has no mean over beta. That mean is a control variate: integration by parts makes
-``E[theta_k dU/dtheta_k] = 1`` under any posterior exp(-U) (math.md#stein-ratio). The weight
-beta_k = lambda / (lambda + information_k) is the prior's share of the information about theta_k.
-Where the data do not determine a coordinate, beta_k is 1 and the control variate cancels its
-square. Such a coordinate adds no noise. It adds no bias either under a sampler that leaves it at
-zero (constant SGD on a constant column, math.md#weights-that-stand-still).
+without the term as in the paper. The term is a control variate of mean zero, see `prior_share`: it
+replaces the part of the square that the data do not determine by its known mean. So a sampler that
+stands still there, as constant SGD does, biases nothing.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from functools import partial
 from numbers import Real
 from typing import NamedTuple
@@ -31,8 +28,8 @@ from threadpoolctl import threadpool_limits
 from skbayes_sg.chains import burn, in_parallel, restarts, walk
 from skbayes_sg.checks import require_choice, require_integer
 from skbayes_sg.diagnostics import SteinSums
-from skbayes_sg.layouts import DIAGONAL
 from skbayes_sg.learned_prior import BOUNDS, Learned
+from skbayes_sg.prior_share import MatrixShare, PriorShare
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.target import Target
 
@@ -126,6 +123,10 @@ class _Members(NamedTuple):
             np.concatenate(list(blocks.values())), np.repeat(np.arange(len(sizes)), sizes), sizes
         )
 
+    def blocks(self) -> list[NDArray]:
+        """Coordinates of each block."""
+        return np.split(self.coordinates, np.cumsum(self.sizes)[:-1])
+
     def mean(self, values: NDArray) -> NDArray:
         """Mean of values (D,) over each block, (blocks,)."""
         return np.bincount(self.block, values[self.coordinates]) / self.sizes
@@ -143,8 +144,7 @@ class _Path(NamedTuple):
     log_precision: NDArray  # (updates, blocks)
     state: State
     stein: SteinSums  # of the second half
-    information: NDArray  # at the end, (D,)
-    at_first: NDArray  # the data's share of the information under the first precision, (D,)
+    silent: NDArray  # whether the data say nothing, under the first precision, (blocks,)
 
 
 def fit_prior(
@@ -154,6 +154,7 @@ def fit_prior(
     states: list[State],
     blocks: dict[str, NDArray],
     *,
+    known: Callable[[Target, NDArray], PriorShare] = MatrixShare,
     burn_in: int,
     thin: int,
     n_jobs: int | None = None,
@@ -174,6 +175,8 @@ def fit_prior(
         The groups of chains; copied.
     blocks : dict of str to array
         Coordinates of each block, by label.
+    known : function, default=MatrixShare
+        Of a target and a point (1, D): the control variate, a `PriorShare`.
     burn_in : int
         Sampler steps under the first precisions.
     thin : int
@@ -191,7 +194,7 @@ def fit_prior(
         If a chain diverges.
     """
     members = _Members.of(blocks)
-    follow = partial(_follow, em, sampler, target, members, burn_in, thin)
+    follow = partial(_follow, em, sampler, target, members, known, burn_in, thin)
     paths: list[_Path] = in_parallel(follow, states, n_jobs)
     each = np.stack([path.log_precision for path in paths])  # (groups, updates, blocks)
     half, three_quarters = em.n_updates // 2, 3 * em.n_updates // 4
@@ -204,7 +207,7 @@ def fit_prior(
     final = target.with_prior(target.prior.with_precision(precision))
     for p in paths:
         sampler.change_prior(p.state, final)
-    share = _data_share(final, paths[0].state.theta, paths[0].information)
+    share = known(final, paths[0].state.theta[:1])
     return Learned(
         list(blocks),
         values,
@@ -212,10 +215,10 @@ def fit_prior(
         precision,
         [p.state for p in paths],
         np.maximum(moved, np.ptp(of_group, axis=0) / 2),
-        np.array([_uncertainty(share[block]) for block in blocks.values()]),
+        np.array([_uncertainty(share.of_data(block)) for block in blocks.values()]),
         stein,
         stein_error,
-        np.array([paths[0].at_first[block].max() < _NO_INFORMATION for block in blocks.values()]),
+        paths[0].silent,
         em.per == "feature",
     )
 
@@ -225,6 +228,7 @@ def _follow(
     sampler: Sampler,
     target: Target,
     members: _Members,
+    known: Callable[[Target, NDArray], PriorShare],
     burn_in: int,
     thin: int,
     state: State,
@@ -236,21 +240,20 @@ def _follow(
     path = np.empty((em.n_updates, len(rho)))
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
         burn(sampler, target, state, burn_in)
-        information, stein = _information(target, state), SteinSums(state.theta)
-        at_first = _data_share(target, state.theta, information)
+        share, stein = known(target, state.theta[:1]), SteinSums(state.theta)
+        silent = [_says_nothing(share.of_data(block)) for block in members.blocks()]
         for t in range(em.n_updates):
             if t in restarts(em.n_updates):
                 sampler.restart(state, target)
                 stein = SteinSums(state.theta)
-                information = _information(target, state)
-            prior_share = 1 - _data_share(target, state.theta, information)
+                share = known(target, state.theta[:1])
             count = t >= em.n_updates // 2
-            excess = _excess(sampler, target, state, thin, prior_share, stein if count else None)
+            excess = _excess(sampler, target, state, thin, share, stein if count else None)
             rho = path[t] = _moved(em, rho, members.mean(excess) / thin, members.sizes, t)
             precision = members.spread(np.exp(rho), initial)
             target = target.with_prior(target.prior.with_precision(precision))
             sampler.change_prior(state, target)
-    return _Path(path, state, stein, information, at_first)
+    return _Path(path, state, stein, np.array(silent))
 
 
 def _excess(
@@ -258,7 +261,7 @@ def _excess(
     target: Target,
     state: State,
     n_steps: int,
-    prior_share: NDArray,
+    share: PriorShare,
     stein: SteinSums | None,
 ) -> NDArray:
     """Sum over steps of each parameter's scaled square minus 1, with its control variate, (D,)."""
@@ -266,7 +269,7 @@ def _excess(
     for stretch in walk(sampler, target, state, n_steps):
         for theta, gradient in zip(stretch.thetas, stretch.gradients, strict=True):
             squares = target.prior.scaled_squares(theta)
-            excess += (squares - 1 + prior_share * (theta * gradient + 1)).mean(axis=0)
+            excess += (squares - 1 + share.term(target, theta, gradient)).mean(axis=0)
             if stein is not None:
                 stein.add(theta[None], gradient[None])
     return excess
@@ -280,24 +283,18 @@ def _moved(em: VariationalEM, rho: NDArray, excess: NDArray, sizes: NDArray, t: 
     return np.clip(rho - np.clip(step, -_LONGEST_MOVE, _LONGEST_MOVE), *np.log(BOUNDS))
 
 
-def _information(target: Target, state: State) -> NDArray:
-    """Diagonal of the data's information at the first chain, (D,), from up to 2,000 rows."""
-    rows = np.unique(np.linspace(0, target.n_rows - 1, _JUDGED_ROWS).astype(int))
-    return target.information(state.theta[:1], rows, DIAGONAL).diagonal()
-
-
-def _data_share(target: Target, theta: NDArray, information: NDArray) -> NDArray:
-    """The data's share of the information about each parameter, (D,); 0 without data."""
-    prior = target.prior.curvature(theta).values
-    return information / (information + prior)
+def _says_nothing(share: NDArray) -> bool:
+    """Whether the data have next to no share in what is known of a block."""
+    return bool((share if share.ndim == 1 else share.diagonal()).max() < _NO_INFORMATION)
 
 
 def _uncertainty(share: NDArray) -> float:
     """Standard deviation of log lambda, from the expected curvature of the log evidence.
 
-    Correlations are left out.
+    Half the sum of the squared shares of the data, eigenvalues of a matrix or a diagonal
+    (math.md#learning-the-prior).
     """
-    return float(np.inf if share.max() < _NO_INFORMATION else (0.5 * np.sum(share**2)) ** -0.5)
+    return float(np.inf if _says_nothing(share) else (0.5 * np.sum(share**2)) ** -0.5)
 
 
 def _stein_of_blocks(sums: list[SteinSums], blocks: list[NDArray]) -> tuple[NDArray, NDArray]:

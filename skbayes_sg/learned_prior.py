@@ -93,8 +93,8 @@ class Learned:
     def _uninformed(self) -> str | None:
         if self.silent.any():
             return (
-                f"the data say nothing about {self._named(self.silent)} (zero columns): its "
-                "precision was not learned"
+                f"the data say nothing about {self._named(self.silent)} (zero or constant "
+                "columns): its precision was not learned"
             )
         vague = (self.uncertainty > _VAGUE) & ~self._bound
         if self.one_each or not vague.any():

@@ -8,7 +8,8 @@ target of the chains from the run and a posterior.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,14 +17,16 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from skbayes_sg.anchor import Mode, distance, posterior_mean
+from skbayes_sg.anchor import FULL_CURVATURE_DIM, Mode, distance, posterior_mean
 from skbayes_sg.chains import Chain, rows_touched, run_chains
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.empirical_bayes import VariationalEM, fit_prior
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.prior_share import DiagonalShare, MatrixShare, PriorShare
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import NoGainError, RunLength
+from skbayes_sg.target import Target
 from skbayes_sg.tuning import Tuned, choose_alpha, refuse_unstable, set_off
 
 _ROUNDS = 4  # of learning the prior, each from an anchor of its own
@@ -93,21 +96,26 @@ class Request(NamedTuple):
     n_chains: int
     burn_in: int | str
     thin: int | str
-    seed: np.random.SeedSequence
+    seed: np.random.SeedSequence | None
+    """None until chains are to start"""
     last: NDArray | None
     """Last points of the chains of an earlier fit, (n_chains, D), to start from"""
     n_jobs: int | None
 
     def length(self, sampler: Sampler, states: list[State]) -> RunLength:
         """Burn-in and thinning in numbers."""
-        auto = sampler.run_length(states[0])
-        return RunLength(
-            auto.burn_in if self.burn_in == "auto" else int(self.burn_in),
-            auto.thin if self.thin == "auto" else int(self.thin),
-        )
+        return run_length(self.burn_in, self.thin, sampler.run_length(states[0]))
 
 
-@dataclass(frozen=True)
+def run_length(burn_in: int | str, thin: int | str, auto: RunLength) -> RunLength:
+    """Burn-in and thinning in numbers, `auto` where they are "auto"."""
+    return RunLength(
+        auto.burn_in if burn_in == "auto" else int(burn_in),
+        auto.thin if thin == "auto" else int(thin),
+    )
+
+
+@dataclass(frozen=True, eq=False)
 class Signature:
     """A fingerprint of a fit; with an equal one a warm start goes on as if it had never stopped."""
 
@@ -126,10 +134,11 @@ class Signature:
             slope = np.append(posterior.full_gradient(somewhere), posterior.n_rows)
         return cls(clone(choice.sampler), request.em, request.n_chains, slope)
 
-    def matches(self, other: Signature) -> bool:
+    def matches(self, other: Signature | None) -> bool:
         """Whether data, prior, sampler and number of chains are the same."""
         return (
-            self.n_chains == other.n_chains
+            other is not None
+            and self.n_chains == other.n_chains
             and repr(self.em) == repr(other.em)
             and self.slope.shape == other.slope.shape
             and np.allclose(self.slope, other.slope, rtol=1e-9, atol=0.0)
@@ -143,7 +152,7 @@ def same_parameters(a: Sampler, b: Sampler) -> bool:
     return type(a) is type(b) and all(np.array_equal(ours[name], theirs[name]) for name in ours)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """Chains ready to burn in, or to go on, with numbers for all parameters and without data.
 
@@ -175,7 +184,7 @@ class Run:
     anchor: Mode | None = None
     learned: Learned | None = None
     signature: Signature | None = None
-    complaints: list[str] = field(default_factory=list)
+    complaints: tuple[str, ...] = ()
 
     def target(self, posterior: Posterior) -> Posterior:
         """The target of the chains: the posterior under the learned prior, anchored if asked."""
@@ -202,7 +211,7 @@ class Run:
             dtype=dtype,
         )
 
-    def signed(self, signature: Signature) -> Run:
+    def signed(self, signature: Signature | None) -> Run:
         """The run with its fingerprint, for a warm start."""
         return replace(self, signature=signature)
 
@@ -213,7 +222,7 @@ class Run:
     def resumed(self, request: Request) -> Run:
         """The run from the present points of its chains, without burn-in."""
         length = RunLength(0, request.length(self.sampler, self.states).thin)
-        return replace(self, length=length, passes=0.0, complaints=[])
+        return replace(self, length=length, passes=0.0, complaints=())
 
 
 def first_choice(request: Request, posterior: Posterior, plan: Plan) -> Choice:
@@ -250,11 +259,15 @@ def _begin(
     request: Request, choice: Choice, posterior: Posterior, plan: Plan
 ) -> tuple[Run, Posterior]:
     """Start chains under the present prior: choose the sampler, refuse steps unstable at a mode."""
+    assert request.seed is not None
     start_seed, chain_seed = request.seed.spawn(2)
     rng = np.random.default_rng(start_seed)
     start = plan.start(posterior, rng, request.n_chains, request.last)
     sampler, choice, anchor, target = _settle(choice, posterior, plan, start.mode)
-    sampler, states, remark = choice.tune(sampler, target, start.theta, chain_seed, request.n_jobs)
+    theta = start.theta
+    if sampler.starts_at_mode and start.mode is not None and request.last is None:
+        theta = np.repeat(start.mode.theta, request.n_chains, axis=0)
+    sampler, states, remark = choice.tune(sampler, target, theta, chain_seed, request.n_jobs)
     if start.mode is not None:  # elsewhere the linear part of a step says little of the step
         refuse_unstable(sampler, target, states[0])
     passes = rows_touched(sampler, states) / posterior.n_rows
@@ -321,15 +334,22 @@ def _learn(
         if not thrown and _near(before, run.anchor):
             break
     else:
-        run.complaints.append(_UNSETTLED)
-    if learned is not None:
-        learned = replace(learned, path=np.concatenate(paths))
+        run = replace(run, complaints=(_UNSETTLED,))
+    if learned is not None:  # the run has the states
+        learned = replace(learned, path=np.concatenate(paths), states=[])
     return replace(run, passes=passes, learned=learned), target
 
 
 def _near(before: Mode | None, now: Mode | None) -> bool:
     """Whether the anchor hardly moved, or there is none."""
     return before is None or now is None or distance(before, now) < _FAR_FROM_ANCHOR
+
+
+def _known(target: Posterior) -> Callable[[Target, NDArray], PriorShare]:
+    """The control variate of EM: a matrix where there is one mode and the matrix is affordable."""
+    if target.model.fixed_inputs and target.dim <= FULL_CURVATURE_DIM:
+        return MatrixShare
+    return partial(DiagonalShare, null=target.model.null_directions())
 
 
 def _learn_once(
@@ -342,6 +362,7 @@ def _learn_once(
         target,
         run.states,
         target.model.prior_blocks(em.per),
+        known=_known(target),
         **run.length._asdict(),
         n_jobs=request.n_jobs,
     )

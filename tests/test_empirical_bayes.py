@@ -28,6 +28,7 @@ from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.empirical_bayes import BOUNDS, fit_prior
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.prior_share import MatrixShare
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
 
 matplotlib.use("Agg")
@@ -107,10 +108,7 @@ def test_null_columns_of_constant_sgd_are_reported(seed):
 def test_without_the_control_variate_null_columns_mislead(monkeypatch, seed):
     """What would be learned without it: a precision too large by the share of the null columns."""
     X, y = rows_of_the_figures("null")
-    monkeypatch.setattr(
-        "skbayes_sg.empirical_bayes._data_share",
-        lambda posterior, theta, information: information**0,
-    )
+    monkeypatch.setattr(MatrixShare, "term", lambda share, target, theta, gradient: 0.0)
     learned = learn(ConstantSGD(batch_size=100), X, y, seed, 250)
     assert learned.values[0] == pytest.approx(evidence_optimum(X, y) * 40 / 30, rel=0.02)
 
@@ -368,8 +366,8 @@ def test_a_stream_does_not_learn_its_prior():
     ("case", "message"),
     [
         ("zero columns", "the data say nothing about coef"),
-        ("constant columns", "hardly determine|still moves"),
-        ("more features than rows", "hardly determine|still moves"),
+        ("constant columns", "the data say nothing about coef"),
+        ("few rows of many features", "hardly determine"),
         ("separable", "still moves|lower limit"),
     ],
 )
@@ -380,9 +378,9 @@ def test_degenerate_data_end_in_a_finite_precision_and_a_warning(case, message):
         X[:] = 0
     elif case == "constant columns":
         X[:] = 3.0
-    elif case == "more features than rows":
-        X = rng.standard_normal((20, 60))
-        y = y[:20]
+    elif case == "few rows of many features":
+        X = rng.standard_normal((4, 60))
+        y = y[:4]
     else:
         y = (X[:, 0] > 0).astype(int)
     model = BayesianLogisticRegressionSGFS(prior_precision="em", n_draws=50, random_state=0)

@@ -105,6 +105,10 @@ def stream_after_fit():
     return streamed(model, rows(300, n_classes=3, seed=5))
 
 
+def stream_of_network_after_fit():
+    return streamed(mlp(burn_in=50), rows(300, n_classes=3, seed=5))
+
+
 def sparse_rows():
     X, y = rows(400)
     X[np.abs(X) < 0.5] = 0
@@ -225,6 +229,7 @@ FITS = {
     ),
     "stream, default after fit": stream_after_fit,
     "stream, linear": lambda: streamed(BayesianLinearRegressionSGFS(**SHORT), numbers(3000)),
+    "stream, mlp, after fit": stream_of_network_after_fit,
     "stream, mlp": lambda: stream_of_classes(
         BayesianMLPClassifier((3,), **SHORT | {"burn_in": 0, "thin": 1})
     ),

@@ -15,7 +15,7 @@ FLOORS = (  # from the ground up; a file imports from the floors below and from 
     {"models", "target"},
     {"posterior", "samplers"},
     {"anchor", "chains"},
-    {"control_variates", "tuning", "learned_prior"},
+    {"control_variates", "tuning", "learned_prior", "prior_share"},
     {"empirical_bayes"},
     {"plan"},
     {"verdict", "stream"},

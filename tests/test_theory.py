@@ -343,4 +343,4 @@ def test_small_rules():
     assert theory.gaussian_regime(1.015, 0.001)
     assert theory.gaussian_regime(1.05, 0.02)
     assert not theory.gaussian_regime(0.95, 0.01)
-    assert theory.cv_gain(10_000, 50, 51) == pytest.approx(10_000 / 204)
+    assert theory.cv_gain(10_000, 50, 51) == pytest.approx(10_000 / 102)

@@ -95,7 +95,7 @@ class LinearPredictor(BayesianEstimator):
     def _stream_sampler(self) -> Sampler:
         return SGFS()
 
-    def _precision(self, model: Model, data: InMemory) -> NDArray:
+    def _precision(self, model: Model, data: InMemory, streaming: bool = False) -> NDArray:
         """Prior precision of every parameter, from the two constructor parameters."""
         n_features = model.shapes["coef"][1]
         em = self._em()
@@ -192,8 +192,9 @@ class LinearPredictor(BayesianEstimator):
         target = run.target(self._posterior_of(X, y, sample_weight))
         theta = np.average(self.draws_.mean(axis=0), axis=0, weights=self.draw_weights_)[None]
         Lam = target.expand(theta, FULL).curvature.dense()
-        some = self.draws_[:, -1][:8, None]
-        I1 = np.mean([target.score_covariance(draw) for draw in some], axis=0)
+        # at the chains' points: draws of IASG are averages of points
+        points = np.concatenate([state.theta for state in run.states])[:8, None]
+        I1 = np.mean([target.score_covariance(point) for point in points], axis=0)
         M = run.states[0].rows.noise_factor * target.n_total * I1
         each = [run.sampler.law(state, target).covariance(Lam, M) for state in run.states]
         return np.average(each, axis=0, weights=[len(state.theta) for state in run.states])

@@ -1,9 +1,9 @@
 """Likelihoods: per-row log likelihoods, scores and Fisher factors."""
 
-from skbayes_sg.models.base import Model
+from skbayes_sg.models.base import Model, NullDirections
 from skbayes_sg.models.drbm import DRBM
 from skbayes_sg.models.linear import Linear
 from skbayes_sg.models.mlp import MLP
 from skbayes_sg.models.softmax import Softmax
 
-__all__ = ["DRBM", "MLP", "Linear", "Model", "Softmax"]
+__all__ = ["DRBM", "MLP", "Linear", "Model", "NullDirections", "Softmax"]

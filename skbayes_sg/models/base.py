@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.priors import GaussianPrior, Prior
 from skbayes_sg.scores import Scores
+
+
+class NullDirections(NamedTuple):
+    """Directions in which no probability changes: only the prior knows them."""
+
+    coordinates: NDArray
+    """(directions, members)"""
+    signs: NDArray
+    """(members,): 1 or -1, the direction's entries"""
 
 
 class Model(ABC):
@@ -100,6 +110,10 @@ class Model(ABC):
             )
             for k in range(rows)
         ]
+
+    def null_directions(self) -> list[NullDirections]:
+        """Directions, of coordinates that no two of them share, in which no probability changes."""
+        return []
 
     def prior(self, precision: NDArray) -> Prior:
         """Prior of the parameters, from one precision for each, (dim,)."""

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.models.base import NullDirections
 from skbayes_sg.models.categorical import softmax
 from skbayes_sg.models.network import FREE, HIDDEN_VARIANCE, Network
 from skbayes_sg.scores import Factor, Scores
@@ -47,6 +48,16 @@ class DRBM(Network):
     @property
     def widest(self) -> int:
         return self.n_hidden * self.n_logits
+
+    def null_directions(self) -> list[NullDirections]:
+        """U_j. + a against c_j - a for each hidden unit, and a shift of d."""
+        blocks = self.unpack(np.arange(self.dim))
+        of_hidden = np.column_stack([blocks["U"], blocks["c"]])
+        signs = np.append(np.ones(self.n_logits), -1.0)
+        return [
+            NullDirections(of_hidden, signs),
+            NullDirections(blocks["d"][None], np.ones(self.n_logits)),
+        ]
 
     def units(self) -> list[NDArray]:
         """Coordinates of each hidden unit, then the biases of the classes."""

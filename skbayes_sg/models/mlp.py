@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.models.base import NullDirections
 from skbayes_sg.models.network import FREE, HIDDEN_VARIANCE, Network
 from skbayes_sg.scores import Factor, Scores
 
@@ -96,6 +97,13 @@ class MLP(Network):
     @property
     def widest(self) -> int:
         return max(self._widths[1:])
+
+    def null_directions(self) -> list[NullDirections]:
+        """Of K > 2 output units: the same shift of all, weight by weight and of the biases."""
+        if self.n_logits == 1:
+            return []
+        *_, coef, intercept = self.unpack(np.arange(self.dim)).values()
+        return [NullDirections(np.atleast_2d(b.T), np.ones(len(b))) for b in (coef, intercept)]
 
     def units(self) -> list[NDArray]:
         """Coordinates of the weights and the bias into each unit."""

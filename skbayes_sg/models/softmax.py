@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.models.base import NullDirections
 from skbayes_sg.models.categorical import Categorical
 from skbayes_sg.scores import Factor, Scores
 
@@ -41,6 +42,13 @@ class Softmax(Categorical):
     def init(self, rng: np.random.Generator) -> NDArray:
         """Zero: the log posterior is concave, so any start leads to the mode."""
         return np.zeros((1, self.dim))
+
+    def null_directions(self) -> list[NullDirections]:
+        """Of K > 2 columns: the same shift of all classes, feature by feature."""
+        if self.n_logits == 1:
+            return []
+        blocks = self.unpack(np.arange(self.dim))
+        return [NullDirections(np.atleast_2d(b.T), np.ones(self.n_logits)) for b in blocks.values()]
 
     def logits(self, theta: NDArray, X: NDArray) -> NDArray:
         theta = theta.astype(X.dtype, copy=False)

@@ -91,6 +91,11 @@ class Sampler(BaseEstimator, ABC):
         return False
 
     @property
+    def starts_at_mode(self) -> bool:
+        """Whether a start away from the mode may never be forgotten in some direction."""
+        return False
+
+    @property
     def rows_per_step(self) -> int:
         """The batch size; 500 if it is "auto"."""
         return 500 if isinstance(self.batch_size, str) else self.batch_size

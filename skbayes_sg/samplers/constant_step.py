@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from scipy.linalg import eigh
 
 from skbayes_sg.linalg import Dense, Diag, Operator, Rotated
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report
+from skbayes_sg.samplers.law import LinearLaw
 from skbayes_sg.samplers.preconditioned import Memory, PreconditionedSampler
 from skbayes_sg.samplers.schedules import require_step
 from skbayes_sg.samplers.state import State
@@ -34,6 +36,11 @@ class ConstantStep(PreconditionedSampler):
     refuses_streams = NEEDS_ROWS_AGAIN  # its law is that of the frozen step
     bias_remedy = 'use structure="full", or SGFS'
     remedy = 'use structure="full", or give a smaller step_size'
+
+    @property
+    def starts_at_mode(self) -> bool:
+        """A direction without gradient noise has small steps, but those of a whole matrix."""
+        return self.structure != "full"
 
     def validate(self, target: Target) -> None:
         super().validate(target)
@@ -68,6 +75,13 @@ class ConstantStep(PreconditionedSampler):
             return self._operators(state, target)
         M, Lam = self._noise_and_curvature(state, target)
         return (self._precision(M, Lam) + Lam).inverse() * 2.0, None
+
+    def law(self, state: State, target: Target) -> LinearLaw:
+        """That of the step after burn-in, also while matrices are still learnt."""
+        if not state.memory.adapting or self._always_stable():
+            return super().law(state, target)
+        apart = replace(state, memory=copy.copy(state.memory))  # operators may be noted there
+        return LinearLaw(self._operators(apart, target)[0])
 
     def report(self, state: State) -> Report:
         report = super().report(state)

@@ -92,8 +92,8 @@ class SGFS(PreconditionedSampler):
         Draw the rows of a minibatch with replacement.
     variance_reduction : {None, "control_variate"}, default=None
         "control_variate": gradients corrected by those at an anchor near the posterior mean. They
-        give N / (2 (n alpha^2 + kappa)) effective draws per pass instead of one, and are refused
-        below one. kappa is the noise number of the data: about the number of parameters, more for
+        give N / (n alpha^2 + kappa) effective draws per pass instead of one, and are refused
+        below two. kappa is the noise number of the data: about the number of parameters, more for
         rows with heavy tails. The model's scores must be residuals times inputs.
 
     Notes

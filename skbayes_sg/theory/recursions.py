@@ -307,12 +307,13 @@ def gaussian_regime(R: float, se: float) -> bool:
 
 
 def cv_gain(N: float, n: float, D: int, w: float = 1.0) -> float:
-    """Effective draws per pass with control variates, N / (2 n w + 2 kappa), kappa = D + 1.
+    """Effective draws per pass with control variates, N / (n w + kappa), kappa = D + 1.
 
-    A step is charged for 2 n rows (math.md#noise-number). Without control variates the gain is
-    about 1 for every minibatch sampler (Mandt et al. section 5.2).
+    The residuals at the anchor are kept, so that a step reads its n rows once
+    (math.md#noise-number). Without control variates the gain is about 1 for every minibatch
+    sampler (Mandt et al. section 5.2).
     """
-    return N / (2 * n * w + 2 * (D + 1))
+    return N / (n * w + (D + 1))
 
 
 def _matrix(K: ArrayLike, dim: int) -> NDArray:
