@@ -111,7 +111,7 @@ class Differences:
         return posterior.n_total * largest
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Anchor:
     """The anchor under the present prior.
 

@@ -1,14 +1,13 @@
 """Layouts: which entries of a symmetric D x D matrix are kept, and how they are computed.
 
-A layout has three methods: the second moment of scores, the mean outer product of a few vectors,
-and a square root of a model's Fisher that is right in the kept entries.
+A layout has two methods: the second moment of scores, and the mean outer product of a few vectors.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,10 +46,6 @@ class Layout(ABC):
     def outer(self, vectors: NDArray) -> Operator:
         """Mean of v v^T over vectors (n, D)."""
 
-    def fisher(self, model: Any, theta: NDArray, X: NDArray) -> Any:
-        """Square root of the model Fisher of the rows of X, as scores."""
-        return model.fisher(theta, X)
-
 
 class Diagonal(Layout):
     """The diagonal alone."""
@@ -62,10 +57,6 @@ class Diagonal(Layout):
 
     def outer(self, vectors: NDArray) -> Diag:
         return Diag((vectors * vectors).mean(axis=0))
-
-    def fisher(self, model: Any, theta: NDArray, X: NDArray) -> Any:
-        """Square root of the model Fisher's diagonal, with fewer factors where possible."""
-        return model.fisher_diagonal(theta, X)
 
 
 class Full(Layout):

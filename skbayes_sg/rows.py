@@ -8,11 +8,8 @@ point, so each chain has its own subsets; chains with control variates may share
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 Rows = NDArray | slice
 """Row numbers, (n,) shared by the chains or (chains, n), or a slice."""
@@ -158,6 +155,10 @@ class Partition:
         return np.sort(next(self._parts))[None]
 
 
+Batches = Minibatches | Partition
+"""A stream of minibatches."""
+
+
 def rows_of(rows: Rows, chain: int) -> Rows:
     """The rows of one chain of a group, as for a group of one."""
     return rows if isinstance(rows, slice) or rows.ndim == 1 else rows[chain : chain + 1]
@@ -167,8 +168,3 @@ def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = 1 << 22) -> list[
     """Contiguous slices of about `block_bytes` each, which together cover all rows."""
     step = max(1, block_bytes // max(1, row_bytes))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-
-
-def dense(X: Any) -> NDArray:
-    """A block of rows as an array."""
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)

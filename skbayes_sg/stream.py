@@ -45,14 +45,14 @@ def population(n_total: float | None, chunk: int, seen: int) -> float:
     return float(n_total)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stream:
     """The chain between two chunks.
 
     Attributes
     ----------
     asked, sampler : Sampler
-        The sampler that the user gave, and the sampler with numbers in place of "auto".
+        The sampler that the user gave, and the sampler with the alpha that its chain needs.
     state : State
     kept : tuple of arrays of shape (1, D)
         The last draws.

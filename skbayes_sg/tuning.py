@@ -57,8 +57,8 @@ def raise_alpha(
         for state in states:
             sampler.refresh(state, target)
         if max(_radius(sampler, target, state) for state in states) < 1:
-            break
-    return Tuned(sampler, states, f"; alpha={alpha:g} is stable")
+            return Tuned(sampler, states, f"; alpha={alpha:g} is stable")
+    return Tuned(sampler, states, f"; alpha={alpha:g} is the largest that was tried")
 
 
 def _radius(sampler: Sampler, target: Target, state: State) -> float:

@@ -17,7 +17,7 @@ _SMALL_SPARSE = 1 << 25  # below 32 MB when dense: rows then cost a copy, not a 
 _SCALE_ROWS = 10_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class InMemory(Data):
     """Rows in arrays. `InMemory.of` converts the arrays of a user.
 
@@ -122,3 +122,8 @@ class InMemory(Data):
         squares = np.square(self.take(rows), dtype=np.float64)
         weight = None if self.weight is None else self.weight[rows]
         return np.average(squares, axis=0, weights=weight)
+
+
+def dense(X: Any) -> NDArray:
+    """A block of rows as an array."""
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)

@@ -20,7 +20,7 @@ from skbayes_sg.checks import require_integer
 from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators.calls import warn
 from skbayes_sg.learned_prior import Learned
-from skbayes_sg.plan import Plan, Request, Run, Signature, first_choice, prepare
+from skbayes_sg.plan import Plan, Request, Run, Signature, first_choice, prepare, run_length
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SAMPLERS, Sampler
 from skbayes_sg.stream import Stream
@@ -160,7 +160,7 @@ class BayesianEstimator(BaseEstimator):
             self.n_chains,
             self.burn_in,
             self.thin,
-            self._seed(),
+            None,
             self._last_positions(dim),
             self.n_jobs,
         )
@@ -176,7 +176,6 @@ class BayesianEstimator(BaseEstimator):
 
     def _run_chains(self, posterior: Posterior, **facts: Any) -> None:
         """Prepare, sample, keep, judge and warn; `facts` are fitted attributes of the subclass."""
-        warn(self._notices(posterior))
         n_draws = self._draws_to_keep(posterior.dim)
         run, target = self._prepared(posterior)
         chains = run.sample(target, n_draws, self.n_jobs, self._draw_dtype)
@@ -186,11 +185,13 @@ class BayesianEstimator(BaseEstimator):
         """The last run if a warm start can go on as if it had never stopped; else a new run."""
         request, plan = self._request(posterior.dim), self._plan()
         choice = first_choice(request, posterior, plan)
-        if not self.warm_start:
-            return prepare(request, choice, posterior, plan)
-        signature, last = Signature.of(request, choice, posterior), self._run
-        if last is not None and last.signature is not None and signature.matches(last.signature):
-            return last.resumed(request), last.target(posterior)
+        signature, last = None, self._run
+        if self.warm_start:
+            signature = Signature.of(request, choice, posterior)
+            if last is not None and signature.matches(last.signature):
+                return last.resumed(request), last.target(posterior)
+        warn(self._notices(posterior))
+        request = request._replace(seed=self._seed())
         run, target = prepare(request, choice, posterior, plan)
         return run.signed(signature), target
 
@@ -245,9 +246,7 @@ class BayesianEstimator(BaseEstimator):
             stream = self._new_stream(sampler, posterior)
         assert stream is not None
         stream = stream.chunk(posterior)
-        auto = stream.run_length()
-        burn_in = auto.burn_in if self.burn_in == "auto" else int(self.burn_in)
-        thin = auto.thin if self.thin == "auto" else int(self.thin)
+        burn_in, thin = run_length(self.burn_in, self.thin, stream.run_length())
         if fresh:
             warn(
                 [
@@ -272,6 +271,7 @@ class BayesianEstimator(BaseEstimator):
 
     def _new_stream(self, sampler: Sampler, posterior: Posterior) -> Stream:
         """A chain at the mean of an earlier fit, or where a fit of the first chunk would start."""
+        sampler.validate(posterior)
         start_seed, chain_seed = self._seed().spawn(2)
         if getattr(self, "draws_", np.empty(0)).shape[-1] == posterior.dim:
             theta = self.draws_.mean(axis=(0, 1), dtype=np.float64)[None]

@@ -12,13 +12,13 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from skbayes_sg.checks import checked_weights, in_dtype, require_integer, require_level
-from skbayes_sg.data import InMemory
+from skbayes_sg.data import InMemory, dense
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.calls import all_or_nothing
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Categorical
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.rows import dense, row_blocks
+from skbayes_sg.rows import row_blocks
 from skbayes_sg.stream import population
 
 _BLOCK_ROWS = 256  # rows of a prediction block
@@ -86,7 +86,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         if weight is not None:
             weight = in_dtype("sample_weight or class_weight", weight, X.dtype)
         data = InMemory.of(X, model.encode(codes, X.dtype), weight, n_total)
-        return Posterior(model, data, model.prior(self._precision(model, data)))
+        return Posterior(
+            model, data, model.prior(self._precision(model, data, streaming=n_total is not None))
+        )
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
         X, y = self._validate_data(X, y, reset=False)
@@ -188,7 +190,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     def _make_model(self, n_features: int, n_classes: int) -> Categorical:
         raise NotImplementedError
 
-    def _precision(self, model: Model, data: InMemory) -> NDArray:
+    def _precision(self, model: Model, data: InMemory, streaming: bool = False) -> NDArray:
         """Prior precision of every parameter."""
         raise NotImplementedError
 

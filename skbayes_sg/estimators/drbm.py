@@ -40,9 +40,9 @@ class DRBMClassifier(MultimodalClassifier):
         Draws kept per chain. A draw takes 4 bytes per parameter. "auto" is 50, or fewer so that the
         draws of all chains stay below 256 MB.
     burn_in : int or "auto", default="auto"
-        Sampler steps before the first kept draw; see the sampler's `auto_burn_in`.
+        Sampler steps before the first kept draw; see the sampler's `run_length`.
     thin : int or "auto", default="auto"
-        Sampler steps per kept draw; see the sampler's `auto_thin`.
+        Sampler steps per kept draw; see the sampler's `run_length`.
     warm_start : bool, default=False
         `fit` goes on where the last fit stopped, without burn-in. With other data or parameters it
         keeps the positions of the chains only, and burns in.

@@ -18,12 +18,12 @@ from skbayes_sg.checks import (
     require_level,
     require_positive,
 )
-from skbayes_sg.data import InMemory
+from skbayes_sg.data import InMemory, dense
 from skbayes_sg.estimators.calls import all_or_nothing
 from skbayes_sg.estimators.coefficients import LinearPredictor
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.rows import dense, row_blocks
+from skbayes_sg.rows import row_blocks
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.stream import population
 
@@ -180,7 +180,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
             require_positive(f"noise_prior: the {name}", value, remedy)
         return float(pair[0]), float(pair[1])
 
-    def _precision(self, model: Model, data: InMemory) -> NDArray:
+    def _precision(self, model: Model, data: InMemory, streaming: bool = False) -> NDArray:
         """Prior precision of every parameter; 0 for the log noise variance, with its own prior."""
         precision = super()._precision(model, data)
         return precision if self.noise_variance is not None else np.append(precision, 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,6 +93,7 @@ class MultimodalClassifier(BayesianClassifier):
 
     prior_precision: ArrayLike | str
     prior_precision_: NDArray
+    _input_square: float
     _may_be_auto = ("n_draws", "burn_in", "thin")
     _draw_dtype = np.float32
     _injected = "precision"  # B of the default SGFS
@@ -121,7 +123,7 @@ class MultimodalClassifier(BayesianClassifier):
             )
         return n_draws
 
-    def _precision(self, model: Model, data: InMemory) -> NDArray:
+    def _precision(self, model: Model, data: InMemory, streaming: bool = False) -> NDArray:
         """Prior precision of every parameter.
 
         It follows the scale of the inputs, or is one number, or one per group of blocks. Learning
@@ -134,7 +136,8 @@ class MultimodalClassifier(BayesianClassifier):
                     'prior_precision must be "scale", "em" or numbers, '
                     f"got {self.prior_precision!r}"
                 )
-            return self._by_scale(model, data)
+            assert isinstance(model, Network)
+            return model.reference_precision(self._input_square_of(data, streaming))
         groups = model.groups
         precision = real_array("prior_precision", self.prior_precision)
         if precision.shape not in ((), (len(groups),)):
@@ -150,14 +153,15 @@ class MultimodalClassifier(BayesianClassifier):
         of_group = zip(groups, np.broadcast_to(precision, len(groups)), strict=True)
         return model.spread({name: value for group, value in of_group for name in group})
 
-    def _by_scale(self, model: Model, data: InMemory) -> NDArray:
-        """Precision by the scale of the inputs; a stream keeps the scale of its first chunk."""
-        streams_on = self._stream is not None and data.n_total != data.n_rows
-        if streams_on and len(self.prior_precision_) == model.dim:
-            return self.prior_precision_
-        assert isinstance(model, Network)
-        square = max(data.column_squares().sum(), np.finfo(np.float32).tiny)
-        return model.reference_precision(square)
+    def _input_square_of(self, data: InMemory, streaming: bool) -> float:
+        """Mean over rows of the sum of squares; a stream keeps that of its first chunk."""
+        if streaming and self._stream is not None:
+            return self._input_square
+        return max(data.column_squares().sum(), np.finfo(np.float32).tiny)
+
+    def _follow_stream(self, posterior: Posterior, **facts: Any) -> None:
+        square = self._input_square_of(posterior.data, streaming=True)
+        super()._follow_stream(posterior, _input_square=square, **facts)
 
     def _bind(
         self, X, y: NDArray, classes: NDArray, weight: NDArray | None, n_total: float | None = None

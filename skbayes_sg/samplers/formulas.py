@@ -13,10 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from skbayes_sg.linalg import Diag, Operator
-from skbayes_sg.rows import Minibatches, Partition
+from skbayes_sg.rows import Batches
 from skbayes_sg.samplers.preconditioned import Memory
-
-Stream = Minibatches | Partition
 
 
 @dataclass
@@ -28,7 +26,7 @@ class FisherMemory(Memory):
 
 
 def exact(
-    memory: FisherMemory, N: float, rows: Stream, B: str | float
+    memory: FisherMemory, N: float, rows: Batches, B: str | float
 ) -> tuple[Operator, Operator]:
     """P = F + c N I1 + prior and W = alpha^2 B + prior, F the model Fisher of all rows.
 
@@ -47,7 +45,7 @@ def exact(
 
 
 def paper(
-    memory: FisherMemory, N: float, rows: Stream, B: str | float
+    memory: FisherMemory, N: float, rows: Batches, B: str | float
 ) -> tuple[Operator, Operator | None]:
     """P = gamma I_N, gamma = (n + N) / n; W = alpha^2 B: Algorithm 1 of Ahn et al. as printed."""
     P = memory.I1 * N * ((rows.size + N) / rows.size)
@@ -55,7 +53,7 @@ def paper(
 
 
 def mandt(
-    memory: FisherMemory, N: float, rows: Stream, B: str | float
+    memory: FisherMemory, N: float, rows: Batches, B: str | float
 ) -> tuple[Operator, Operator | None]:
     """P = c N I1: optimal in continuous time (Mandt et al. Eq. 36 and the corollary after it)."""
     I_N, c = memory.I1 * N, rows.noise_factor
@@ -64,7 +62,7 @@ def mandt(
 
 
 def anchored(
-    memory: FisherMemory, N: float, rows: Stream, B: str | float
+    memory: FisherMemory, N: float, rows: Batches, B: str | float
 ) -> tuple[Operator, Operator]:
     """P = Lam + c N I1 and W = alpha^2 B, Lam the curvature at the anchor; B = Lam or a number.
 

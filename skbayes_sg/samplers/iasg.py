@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ class _Window(ConstantMemory):
     condition: float = 1.0  # condition number of Lam
     total: NDArray | float = 0.0  # of the iterates of the present window
     filled: int = 0
-    average: NDArray | None = field(default=None)  # of the last whole window
+    average: NDArray | None = None  # of the last whole window
 
 
 class IASG(ConstantStep):
@@ -131,12 +131,13 @@ class IASG(ConstantStep):
         M, Lam = self._noise_and_curvature(state, target)
         assert isinstance(M, Dense)
         assert isinstance(Lam, Dense)
-        choose = self._averaged_alike if self.structure == "full" else self._of_one_scalar
-        return choose(state.memory, M, Lam, state.rows.noise_factor), None
+        if self.structure == "full":
+            return self._averaged_alike(state.memory, M, Lam), None
+        return self._of_one_scalar(state.memory, Lam, state.rows.noise_factor), None
 
     _burn_in_operators = _operators
 
-    def _averaged_alike(self, memory: _Window, M: Dense, Lam: Dense, c: float) -> Operator:
+    def _averaged_alike(self, memory: _Window, M: Dense, Lam: Dense) -> Operator:
         """K = k Lam^-1, with the same F = 1 - k in every direction."""
         covariance = Lam.inverse()
         noise = float(np.sum(covariance.matrix * M.matrix)) / Lam.dim  # Tr(Lam^-1 M) / D
@@ -152,7 +153,7 @@ class IASG(ConstantStep):
         memory.length, memory.averaging = int(candidates[best]), float(averaging[best])
         return covariance * k
 
-    def _of_one_scalar(self, memory: _Window, M: Dense, Lam: Dense, c: float) -> Operator:
+    def _of_one_scalar(self, memory: _Window, Lam: Dense, c: float) -> Operator:
         """K = h for all directions; directions of small curvature average least."""
         eigenvalues = np.linalg.eigvalsh(Lam.matrix)
         h = 1 / eigenvalues[-1] if self.step_size == "auto" else float(self.step_size)

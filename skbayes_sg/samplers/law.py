@@ -71,14 +71,14 @@ class LinearLaw:
         if self.unknown or self.gain is None:
             raise ValueError(self.unknown)
         K = self.gain.dense()
+        if self.root is not None:
+            root = self.root.dense()
+            M = M + root @ root.T
         if self.damping < 1:
             return theory.momentum_cov(Lam, M, K, self.damping)
         if self.window > 1:
             return theory.iasg_cov(Lam, M, K, self.window)
-        if self.root is None:
-            return theory.stationary_cov(Lam, M, K)
-        root = self.root.dense()
-        return theory.stationary_cov(Lam, M + root @ root.T, K)
+        return theory.stationary_cov(Lam, M, K)
 
     def spectral_radius(self, state: State, target: Target) -> float:
         K = self.gain

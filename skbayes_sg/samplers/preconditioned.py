@@ -147,8 +147,8 @@ class PreconditionedSampler(Sampler):
 
         A measurement of a diagonal costs about one step.
         """
-        if isinstance(self.refresh_every, int):
-            return self.refresh_every
+        if not isinstance(self.refresh_every, str):
+            return int(self.refresh_every)
         period = max(1, target.dim // 40)
         if self.structure == "kron":
             return min(period, 2 * _DIAGONAL_PERIOD)
@@ -238,10 +238,7 @@ class PreconditionedSampler(Sampler):
 
     def law(self, state: State, target: Target) -> LinearLaw:
         memory = state.memory
-        if self._always_stable():
-            return LinearLaw(memory.gain, memory.kick, stable=True)
-        gain, W = self._operators(state, target)
-        return LinearLaw(gain, None if W is None else W.cholesky())
+        return LinearLaw(memory.gain, memory.kick, stable=self._always_stable())
 
     def _radius(self, state: State, target: Target) -> float:
         return self.law(state, target).spectral_radius(state, target)

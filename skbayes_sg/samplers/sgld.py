@@ -284,8 +284,11 @@ class SGLD(Sampler):
         eta, P = self._eta(state), state.memory.preconditioner or Diag(np.ones(target.dim))
         if callable(self.temperature):
             return LinearLaw(P * eta, unknown=changing)
+        stable = self.step_size == "auto"
+        if not self.temperature > 0:
+            return LinearLaw(P * eta, stable=stable)
         W = P.inverse() * (2 * self.temperature / eta)
-        return LinearLaw(P * eta, W.cholesky(), stable=self.step_size == "auto")
+        return LinearLaw(P * eta, W.cholesky(), stable=stable)
 
     def report(self, state: State) -> Report:
         report, memory = super().report(state), state.memory

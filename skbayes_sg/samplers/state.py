@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.rows import Minibatches, Partition
+from skbayes_sg.rows import Batches
 
 
 @dataclass
@@ -32,7 +32,7 @@ class State:
 
     theta: NDArray
     normals: np.random.Generator
-    rows: Minibatches | Partition
+    rows: Batches
     memory: Any = None
     t: int = 0
     gradient: NDArray | None = None

@@ -1,0 +1,93 @@
+"""What a fit prepares: seeds, samplers, and what a question may not change."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from skbayes_sg import BayesianLogisticRegressionSGFS, BayesianMLPClassifier
+from skbayes_sg.samplers import SGFS, SGLD, PolynomialDecay
+
+SHORT = {"n_chains": 2, "n_draws": 8, "burn_in": 20, "thin": 1}
+pytestmark = pytest.mark.usefixtures("_short_runs_may_complain")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3))
+    return X, (X[:, 0] + rng.logistic(size=300) > 0).astype(int)
+
+
+def position(random_state):
+    return random_state.get_state()[2]
+
+
+def test_a_resumed_fit_takes_no_numbers_from_random_state(data):
+    random_state = np.random.RandomState(0)
+    model = BayesianLogisticRegressionSGFS(
+        SGFS(batch_size=50), warm_start=True, random_state=random_state, **SHORT
+    )
+    model.fit(*data)
+    before = position(random_state)
+    model.fit(*data)
+    assert position(random_state) == before
+    model.fit(*(part[:200] for part in data))
+    assert position(random_state) != before
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_refused_call_takes_none_either(data, method):
+    random_state = np.random.RandomState(0)
+    before = position(random_state)
+    model = BayesianLogisticRegressionSGFS(SGFS(batch_size=1), random_state=random_state, **SHORT)
+    more = {"classes": [0, 1]} if method == "partial_fit" else {}
+    with pytest.raises(ValueError, match="batch_size must be at least 2"):
+        getattr(model, method)(*data, **more)
+    assert position(random_state) == before
+
+
+def test_a_question_between_two_fits_changes_no_draw(data):
+    sampler = SGFS(PolynomialDecay(30.0, 100.0, 0.3), structure="scalar", batch_size=50)
+    model = BayesianLogisticRegressionSGFS(sampler, warm_start=True, random_state=0, **SHORT)
+    model.fit(*data)
+    asked = copy.deepcopy(model)
+    asked.predicted_covariance(*data)
+    np.testing.assert_array_equal(asked.fit(*data).draws_, model.fit(*data).draws_)
+
+
+def test_temperature_zero_goes_with_a_matrix_as_preconditioner(data):
+    sampler = SGLD(1e-3, temperature=0.0, preconditioner=np.eye(4), batch_size=50)
+    model = BayesianLogisticRegressionSGFS(sampler, random_state=0, **SHORT).fit(*data)
+    assert np.isfinite(model.draws_).all()
+
+
+def test_integers_of_numpy_are_integers(data):
+    draws = [
+        BayesianLogisticRegressionSGFS(
+            SGFS(1.0, refresh_every=every, batch_size=50), random_state=0, **SHORT
+        )
+        .fit(*data)
+        .draws_
+        for every in (7, np.int64(7), 1)
+    ]
+    np.testing.assert_array_equal(draws[0], draws[1])
+    assert (draws[0] != draws[2]).any()
+
+
+def test_a_stream_of_a_network_keeps_the_scale_of_its_first_chunk(data):
+    X, y = data
+    model = BayesianMLPClassifier((3,), random_state=0, **SHORT)
+    model.partial_fit(X[:100], y[:100], classes=[0, 1], n_total=100)
+    first = model.prior_precision_.copy()
+    model.partial_fit(5 * X[100:200], y[100:200], n_total=100)
+    np.testing.assert_array_equal(model.prior_precision_, first)
+    numbers = BayesianMLPClassifier((3,), prior_precision=7.0, random_state=0, **SHORT)
+    numbers.partial_fit(X[:100], y[:100], classes=[0, 1], n_total=300)
+    numbers.set_params(prior_precision="scale").partial_fit(5 * X[:100], y[:100], n_total=300)
+    np.testing.assert_array_equal(numbers.prior_precision_, first)
+
+
+def test_a_fitted_model_holds_no_states_twice(data):
+    model = BayesianLogisticRegressionSGFS(prior_precision="em", random_state=0, **SHORT)
+    assert model.fit(*data)._run.learned.states == []
