@@ -100,7 +100,7 @@ def test_digits_at_default_settings(n_rows, accuracy, loss):
     assert model.draws_.dtype == np.float32
     assert model.draws_.shape == (4, 50, 2260)
     assert isinstance(model.sampler_, HMC)
-    assert f"{n_rows} rows times 2260 parameters" in model.sampler_reason_
+    assert f"{n_rows} rows costs {n_rows * 2260:.1e} products" in model.sampler_reason_
 
 
 def test_figures_are_of_predictions_and_the_log_posterior(fitted, iris):

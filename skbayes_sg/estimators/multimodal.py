@@ -45,14 +45,12 @@ class ManyModes(Plan):
     injected: str
 
     def first(self, posterior: Posterior) -> Choice:
-        size = f"{posterior.n_rows} rows times {posterior.dim} parameters"
+        products = f"{gradient_products(posterior):.1e} products"
+        cost = f"a gradient of {posterior.n_rows} rows costs {products}"
         if few_products(posterior):
-            return Choice(
-                HMC(structure="diag", single_gradients=True),
-                f"{size} are so few that all rows at every step, and exactness, cost little",
-            )
-        reason = f"{size} are too many for gradients of all rows"
-        return Choice(self.of_minibatches(), reason, choose_alpha)
+            reason = f"{cost}: so few that all rows at every step, and exactness, cost little"
+            return Choice(HMC(structure="diag", single_gradients=True), reason)
+        return Choice(self.of_minibatches(), f"{cost}: too many for all rows", choose_alpha)
 
     def of_minibatches(self) -> SGFS:
         """SGFS with injected noise in proportion to the curvature.
@@ -77,10 +75,15 @@ class ManyModes(Plan):
         return Start(last, None)
 
 
-def few_products(posterior: Posterior) -> bool:
-    """Whether a gradient of all rows takes some milliseconds at most."""
+def gradient_products(posterior: Posterior) -> float:
+    """Cost of a gradient from all rows: weights and exponentials, in products."""
     widest = _EXPONENTIAL * posterior.model.widest
-    return posterior.n_rows * max(posterior.dim, widest) <= _FEW_PRODUCTS
+    return float(posterior.n_rows * max(posterior.dim, widest))
+
+
+def few_products(posterior: Posterior) -> bool:
+    """Whether a gradient from all rows costs some milliseconds at most."""
+    return gradient_products(posterior) <= _FEW_PRODUCTS
 
 
 class MultimodalClassifier(BayesianClassifier):
