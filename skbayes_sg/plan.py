@@ -89,8 +89,8 @@ class Plan(Protocol):
 class Request(NamedTuple):
     """The options of an estimator for a run."""
 
-    sampler: Sampler | None
-    """None: the best default"""
+    asked: Choice | None
+    """The sampler that the user gave; None: the best default"""
     em: VariationalEM | None
     """How the prior is learned; None: the prior is given"""
     n_chains: int
@@ -227,9 +227,9 @@ class Run:
 
 def first_choice(request: Request, posterior: Posterior, plan: Plan) -> Choice:
     """The sampler that the user gave, or the plan's."""
-    if request.sampler is None:
+    if request.asked is None:
         return plan.first(posterior)
-    sampler = clone(request.sampler)
+    sampler = clone(request.asked.sampler)
     sampler.validate(posterior)
     if sampler.variance_reduction is not None and not posterior.model.fixed_inputs:
         raise ValueError(
@@ -237,8 +237,8 @@ def first_choice(request: Request, posterior: Posterior, plan: Plan) -> Choice:
             f"at, which the posterior of {type(posterior.model).__name__} does not have; set it to "
             "None"
         )
-    tune = choose_alpha if sampler.needs_pilots else set_off
-    return Choice(sampler, "as given", tune, given=True)
+    tune = choose_alpha if sampler.needs_pilots else request.asked.tune
+    return replace(request.asked, sampler=sampler, tune=tune)
 
 
 def prepare(

@@ -10,37 +10,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg import verdict
 from skbayes_sg.chains import Chain, rows_touched
-from skbayes_sg.checks import require_integer
-from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators.calls import warn
+from skbayes_sg.estimators.parameters import CommonParameters
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.plan import Plan, Request, Run, Signature, first_choice, prepare, run_length
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import SAMPLERS, Sampler
+from skbayes_sg.samplers import Sampler
 from skbayes_sg.stream import Stream
 
 
-class BayesianEstimator(BaseEstimator):
+class BayesianEstimator(CommonParameters):
     """An estimator that samples a posterior; a `Plan` of the family says how its chains run."""
 
-    # constructor parameters that subclasses set
-    sampler: Any
-    prior_precision: Any
-    n_chains: int
-    n_draws: int | str
-    burn_in: int | str
-    thin: int | str
-    warm_start: bool
-    n_jobs: int | None
-    random_state: Any
-
-    _may_be_auto: tuple[str, ...] = ("burn_in", "thin")
     _draw_dtype: type = np.float64
 
     # set by `_keep` and `_follow_stream`
@@ -113,49 +98,10 @@ class BayesianEstimator(BaseEstimator):
 
     # -- parameters ---------------------------------------------------------------------------
 
-    def _validate_run_length(self) -> None:
-        for name, least in {"n_chains": 1, "n_draws": 4, "burn_in": 0, "thin": 1}.items():
-            value, may_be_auto = getattr(self, name), name in self._may_be_auto
-            if not (may_be_auto and isinstance(value, str) and value == "auto"):
-                require_integer(name, value, least, ' or "auto"' if may_be_auto else "")
-
-    def _asked_sampler(self) -> Sampler | None:
-        """The sampler that the user gave, by name or as an instance; None for the best default."""
-        asked = self.sampler
-        if isinstance(asked, str):
-            if asked not in SAMPLERS:
-                raise ValueError(
-                    f"sampler must be one of {sorted(SAMPLERS)} or an instance, got {asked!r}"
-                )
-            return SAMPLERS[asked]()
-        if asked is not None and not isinstance(asked, Sampler):
-            raise TypeError(
-                f"sampler must be a Sampler instance, a name out of {sorted(SAMPLERS)} or None, "
-                f"got {asked!r}"
-            )
-        return asked
-
-    def _em(self) -> VariationalEM | None:
-        """How the prior precision is to be learned; None if it is given."""
-        if isinstance(self.prior_precision, str) and self.prior_precision == "em":
-            return VariationalEM()
-        if not isinstance(self.prior_precision, VariationalEM):
-            return None
-        self.prior_precision.validate()
-        return self.prior_precision
-
-    def _seed(self) -> np.random.SeedSequence:
-        """128 bits from `random_state`: an int, None, a RandomState, or a Generator."""
-        if isinstance(self.random_state, np.random.Generator):
-            bits = self.random_state.integers(2**32, size=4, dtype=np.uint32)
-        else:
-            bits = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
-        return np.random.SeedSequence(bits.tolist())
-
     def _request(self, dim: int) -> Request:
         """The request for a run; its seed is drawn from `random_state`."""
         return Request(
-            self._asked_sampler(),
+            self._asked(self.sampler, dim),
             self._em(),
             self.n_chains,
             self.burn_in,
@@ -260,8 +206,8 @@ class BayesianEstimator(BaseEstimator):
         self._keep_stream(stream, posterior, facts)
 
     def _sampler_of_stream(self, posterior: Posterior) -> Sampler:
-        asked = self._asked_sampler()
-        sampler = self._plan().first(posterior).sampler if asked is None else asked
+        asked = self._asked(self.sampler, posterior.dim)
+        sampler = (asked or self._plan().first(posterior)).sampler
         if sampler.refuses_streams:
             if asked is not None:
                 name = type(sampler).__name__

@@ -20,7 +20,7 @@ from skbayes_sg.linalg import Diag
 from skbayes_sg.models import Model
 from skbayes_sg.plan import Choice, Plan, Start
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import HMC, SGFS, Sampler
+from skbayes_sg.samplers import HMC, SGFS, ConstantSGD, MomentumSGD, Sampler
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.tuning import raise_alpha
 
@@ -37,7 +37,7 @@ class OneMode(Plan):
     def first(self, posterior: Posterior) -> Choice:
         n_rows, dim = posterior.n_rows, posterior.dim
         if dim > FULL_CURVATURE_DIM:
-            return _careful(f"{dim} parameters are too many for full matrices")
+            return _careful(_too_many(dim))
         if n_rows <= FEW_ROWS:
             return Choice(
                 HMC(), f"{n_rows} rows are so few that all of them, and exactness, cost little"
@@ -46,6 +46,21 @@ class OneMode(Plan):
             SGFS(variance_reduction="control_variate"),
             f"{n_rows} rows: control variates bring more effective draws than they cost",
         )
+
+    def forms(self, dim: int) -> dict[str, Choice]:
+        """Samplers by name, for `dim` parameters; 0 if the number is not known yet.
+
+        "sgfs" has no control variates, since its parameters hold with any number of rows then.
+        With control variates alpha = 0 is refused, and so are few rows, and streams.
+        """
+        if dim <= FULL_CURVATURE_DIM:
+            why = "exact for any number of rows; variance_reduction is None unless you set it"
+            return {"sgfs": Choice(SGFS(), why)}
+        return {
+            "sgfs": _careful(_too_many(dim)),
+            "constant_sgd": Choice(ConstantSGD(structure="kron"), _too_many(dim)),
+            "momentum_sgd": Choice(MomentumSGD(structure="diag"), _too_many(dim)),
+        }
 
     def instead(self, posterior: Posterior, refused: NoGainError) -> Choice:
         """HMC up to 20,000 rows, because rows that dominate disturb any minibatch sampler."""
@@ -74,6 +89,10 @@ class OneMode(Plan):
         return Start(mode.theta + factor * spread.matvec(normals) if last is None else last, mode)
 
 
+def _too_many(dim: int) -> str:
+    return f"{dim} parameters are too many for full matrices"
+
+
 def _careful(reason: str) -> Choice:
     """SGFS for many parameters, or for rows with heavy tails.
 
@@ -91,6 +110,9 @@ class LinearPredictor(BayesianEstimator):
 
     def _plan(self) -> Plan:
         return OneMode()
+
+    def _forms(self, dim: int) -> dict[str, Choice]:
+        return OneMode().forms(dim)
 
     def _stream_sampler(self) -> Sampler:
         return SGFS()
@@ -148,7 +170,10 @@ class LinearPredictor(BayesianEstimator):
     def predicted_covariance(self, X, y, sample_weight: ArrayLike | None = None) -> NDArray:
         """Covariance of the draws of this fit in theory (math.md#predicted-covariance).
 
-        This is the stationary covariance of the fitted sampler, as its chains froze it after
+        Only estimators with coefficients have this method, because the theory is that of a
+        posterior with one mode, near a Gaussian. Networks have many modes.
+
+        The result is the stationary covariance of the fitted sampler, as its chains froze it after
         burn-in. Its curvature is that of all rows at the posterior mean. Its gradient noise is the
         mean over the last draws of up to eight chains. The call costs some ten passes over the
         data. The result differs from the posterior covariance (the inverse curvature) by the

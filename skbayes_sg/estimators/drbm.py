@@ -24,10 +24,11 @@ class DRBMClassifier(MultimodalClassifier):
     n_hidden : int, default=41
         Hidden units.
     sampler : Sampler, str or None, default=None
-        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc". None:
-        HMC, which is exact in each mode, up to 1e7 rows times parameters (or times 20 n_hidden
-        n_classes, if that is larger). For more rows SGFS with diagonal matrices and
-        ``B="bounded"``; the Stein ratio of short runs chooses its alpha (see `sampler_reason_`).
+        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": in the
+        form that suits a network, with diagonal matrices and short steps (see `sampler_reason_`).
+        None: HMC, which is exact in each mode, up to 1e7 rows times parameters (or times 20
+        n_hidden n_classes, if that is larger). For more rows "sgfs": SGFS with diagonal matrices
+        and ``B="bounded"``; the Stein ratio of short runs chooses its alpha.
     prior_precision : "scale", float, array of shape (4,), "em" or VariationalEM, default="scale"
         1 / variance of the normal prior: one number, or one per block W, U, c, d. "scale" follows
         the inputs, so that their unit does not matter. A priori each part of the input of a hidden
@@ -68,7 +69,7 @@ class DRBMClassifier(MultimodalClassifier):
     sampler_ : Sampler
         The sampler that ran, with numbers in place of "auto".
     sampler_reason_ : str
-        Why this sampler ran.
+        Why this sampler ran, or what its name stood for.
     states_ : list of State
         Checkpoint of the chains, for `warm_start`.
     model_ : DRBM
@@ -96,7 +97,8 @@ class DRBMClassifier(MultimodalClassifier):
     Notes
     -----
     Source: Larochelle & Bengio 2008; Ahn, Korattikara & Welling 2012, section 5.3;
-    math.md#drbm. The paper's machine for 40 features and 23 classes has 2,647 parameters.
+    math.md#drbm. The paper's machine for 40 features and 23 classes has 2,647 parameters. There is
+    no `predicted_covariance`: the theory is that of a posterior with one Gaussian mode.
 
     Examples
     --------

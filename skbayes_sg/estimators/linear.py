@@ -39,9 +39,10 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
     Parameters
     ----------
     sampler : Sampler, str or None, default=None
-        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc". None:
-        HMC, which is exact, up to 5,000 rows. For more rows SGFS with control variates where they
-        pay (see `sampler_reason_`). Above 1,000 parameters SGFS with Kronecker-factored matrices.
+        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
+        its own defaults up to 1,000 parameters, and without full matrices above. None: HMC, which
+        is exact, up to 5,000 rows. For more rows SGFS with control variates where they pay. Above
+        1,000 parameters SGFS with Kronecker-factored matrices. `sampler_reason_` says what ran.
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default=1.0
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
         of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em":

@@ -23,9 +23,10 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     Parameters
     ----------
     sampler : Sampler, str or None, default=None
-        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc". None:
-        HMC, which is exact, up to 5,000 rows. For more rows SGFS with control variates where they
-        pay (see `sampler_reason_`). Above 1,000 parameters SGFS with Kronecker-factored matrices.
+        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
+        its own defaults up to 1,000 parameters, and without full matrices above. None: HMC, which
+        is exact, up to 5,000 rows. For more rows SGFS with control variates where they pay. Above
+        1,000 parameters SGFS with Kronecker-factored matrices. `sampler_reason_` says what ran.
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default=1.0
         1 / variance of the prior of each coefficient (LogisticRegression's 1/C): one number, or one
         per feature, in squared units of its column of X. "em": one for all coefficients, learned by
@@ -76,7 +77,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     sampler_ : Sampler
         The sampler that ran, with numbers in place of "auto".
     sampler_reason_ : str
-        Why this sampler ran.
+        Why this sampler ran, or what its name stood for.
     states_ : list of State
         Checkpoint of the chains, for `warm_start`.
     model_ : Softmax

@@ -28,10 +28,11 @@ class BayesianMLPClassifier(MultimodalClassifier):
         Units of each hidden layer.
     activation : {"logistic", "tanh", "relu"}, default="logistic"
     sampler : Sampler, str or None, default=None
-        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc". None:
-        HMC, which is exact in each mode, up to 1e7 rows times parameters (or times 20 units of the
-        widest layer, if that is larger). For more rows SGFS with diagonal matrices; the Stein ratio
-        of short runs chooses its alpha (see `sampler_reason_`).
+        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": in the
+        form that suits a network, with diagonal matrices and short steps (see `sampler_reason_`).
+        None: HMC, which is exact in each mode, up to 1e7 rows times parameters (or times 20 units
+        of the widest layer, if that is larger). For more rows "sgfs": SGFS with diagonal matrices;
+        the Stein ratio of short runs chooses its alpha.
     prior_precision : "scale", float, array (n_layers,), "em" or VariationalEM, default="scale"
         1 / variance of the normal prior: one number, or one per layer (weights and biases). "scale"
         follows the inputs, so that their unit does not matter. A priori the weighted sum into a
@@ -72,7 +73,7 @@ class BayesianMLPClassifier(MultimodalClassifier):
     sampler_ : Sampler
         The sampler that ran, with numbers in place of "auto".
     sampler_reason_ : str
-        Why this sampler ran.
+        Why this sampler ran, or what its name stood for.
     states_ : list of State
         Checkpoint of the chains, for `warm_start`.
     model_ : MLP
@@ -102,6 +103,7 @@ class BayesianMLPClassifier(MultimodalClassifier):
     Source: Ahn, Korattikara & Welling 2012, section 5.2; math.md#mlp. The curvature in the samplers
     is the generalised Gauss-Newton matrix. The posterior has many modes, and most of them predict
     alike. `diagnostics_` says how far the chains agree; `diagnose` says so for rows of your choice.
+    There is no `predicted_covariance`: the theory is that of a posterior with one Gaussian mode.
 
     Examples
     --------

@@ -1,0 +1,119 @@
+"""The constructor parameters that all estimators share: names, limits and what they stand for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from skbayes_sg.checks import require_integer
+from skbayes_sg.empirical_bayes import VariationalEM
+from skbayes_sg.plan import Choice
+from skbayes_sg.samplers import SAMPLERS, Sampler
+
+
+class CommonParameters(BaseEstimator):
+    """Parameters of a fit, whatever is fitted: the sampler, the prior, length and seed of a run.
+
+    Every constructor has them in this order.
+    """
+
+    sampler: Any
+    prior_precision: Any
+    n_chains: int
+    n_draws: int | str
+    burn_in: int | str
+    thin: int | str
+    warm_start: bool
+    n_jobs: int | None
+    random_state: Any
+
+    _may_be_auto: tuple[str, ...] = ("burn_in", "thin")
+
+    def set_params(self, **params):
+        """Set parameters of the estimator, and those of its sampler as ``sampler__<parameter>``.
+
+        A sampler given by name becomes an instance first, in the form that the name stands for.
+
+        Parameters
+        ----------
+        **params : dict
+            For example ``sampler="sgfs", sampler__alpha=2.0``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter, or if ``sampler=None`` leaves the sampler to `fit`.
+        """
+        of_sampler = {name: params[name] for name in params if name.startswith("sampler__")}
+        sampler = params.get("sampler", self.sampler)
+        if of_sampler and not isinstance(sampler, Sampler):
+            asked = self._asked(sampler)
+            if asked is None:
+                raise ValueError(
+                    f"Invalid parameter {next(iter(of_sampler))!r} for estimator {self}: with "
+                    "sampler=None, fit chooses the sampler by the data. Name it in the same call, "
+                    'for example set_params(sampler="sgfs", sampler__alpha=2.0)'
+                )
+            sampler = asked.sampler.set_params(
+                **{name.removeprefix("sampler__"): value for name, value in of_sampler.items()}
+            )
+            others = {name: params[name] for name in params if name not in of_sampler}
+            params = others | {"sampler": sampler}
+        return super().set_params(**params)
+
+    def _forms(self, dim: int) -> dict[str, Choice]:
+        """What a name stands for, where that is not the sampler's own defaults.
+
+        `dim` is the number of parameters; 0 if no data are known yet.
+        """
+        raise NotImplementedError
+
+    def _asked(self, sampler: Any, dim: int = 0) -> Choice | None:
+        """The sampler that the user gives, by name or as an instance; None for the best default."""
+        if sampler is None:
+            return None
+        if isinstance(sampler, str):
+            if sampler not in SAMPLERS:
+                raise ValueError(
+                    f"sampler must be one of {sorted(SAMPLERS)} or an instance, got {sampler!r}"
+                )
+            form = self._forms(dim).get(sampler) or Choice(SAMPLERS[sampler](), "its defaults")
+            reason = f'"{sampler}" stands for {form.sampler}: {form.reason}'
+            return replace(form, reason=reason, given=True)
+        if not isinstance(sampler, Sampler):
+            raise TypeError(
+                f"sampler must be a Sampler instance, a name out of {sorted(SAMPLERS)} or None, "
+                f"got {sampler!r}"
+            )
+        return Choice(sampler, "as given", given=True)
+
+    def _validate_run_length(self) -> None:
+        for name, least in {"n_chains": 1, "n_draws": 4, "burn_in": 0, "thin": 1}.items():
+            value, may_be_auto = getattr(self, name), name in self._may_be_auto
+            if not (may_be_auto and isinstance(value, str) and value == "auto"):
+                require_integer(name, value, least, ' or "auto"' if may_be_auto else "")
+
+    def _em(self) -> VariationalEM | None:
+        """How the prior precision is to be learned; None if it is given."""
+        if isinstance(self.prior_precision, str) and self.prior_precision == "em":
+            return VariationalEM()
+        if not isinstance(self.prior_precision, VariationalEM):
+            return None
+        self.prior_precision.validate()
+        return self.prior_precision
+
+    def _seed(self) -> np.random.SeedSequence:
+        """128 bits from `random_state`: an int, None, a RandomState, or a Generator."""
+        if isinstance(self.random_state, np.random.Generator):
+            bits = self.random_state.integers(2**32, size=4, dtype=np.uint32)
+        else:
+            bits = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
+        return np.random.SeedSequence(bits.tolist())

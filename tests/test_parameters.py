@@ -1,0 +1,172 @@
+"""Parameters that all estimators share: their order, and a sampler by name with its parameters."""
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+from conftest import differences, leaves
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, minmax_scale
+
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    DRBMClassifier,
+)
+from skbayes_sg.samplers import SAMPLERS, SGFS
+
+COEFFICIENTS = [BayesianLogisticRegressionSGFS, BayesianLinearRegressionSGFS]
+NETWORKS = [BayesianMLPClassifier, DRBMClassifier]
+EACH = pytest.mark.parametrize("cls", COEFFICIENTS + NETWORKS)
+SHORT = {"n_chains": 2, "n_draws": 10, "random_state": 0}
+pytestmark = pytest.mark.usefixtures("_short_runs_may_complain")
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return minmax_scale(X), y
+
+
+# -- the constructors -------------------------------------------------------------------------
+
+ORDER = (
+    *("hidden_layer_sizes", "activation", "n_hidden"),  # of the model, as in MLPClassifier
+    *("sampler", "prior_precision"),
+    *("noise_variance", "noise_prior", "fit_intercept", "intercept_precision"),  # of the model
+    *("n_chains", "n_draws", "burn_in", "thin", "warm_start", "n_jobs", "random_state"),
+    *("class_weight", "n_predict_draws"),
+)
+SHARED = {"sampler", "prior_precision", *ORDER[ORDER.index("n_chains") :][:7]}
+
+
+@EACH
+def test_every_constructor_has_its_parameters_in_one_order(cls):
+    parameters = inspect.signature(cls).parameters
+    assert list(parameters) == [name for name in ORDER if name in parameters]
+    assert set(parameters) >= SHARED
+    run_length_and_later = list(parameters.values())[list(parameters).index("n_chains") :]
+    assert {each.kind for each in run_length_and_later} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+@EACH
+def test_documentation_has_the_parameters_in_the_order_of_the_constructor(cls):
+    section = cls.__doc__.partition("Parameters\n    ----------\n")[2].partition("\n\n")[0]
+    documented = re.findall(r"^    (\w+) : ", section, flags=re.MULTILINE)
+    assert documented == list(inspect.signature(cls).parameters)
+
+
+def test_defaults_that_do_not_depend_on_the_model_are_the_same():
+    named = ("sampler", "burn_in", "thin", "warm_start", "n_jobs", "random_state")
+    assert (
+        len({str([cls().get_params()[n] for n in named]) for cls in COEFFICIENTS + NETWORKS}) == 1
+    )
+
+
+# -- a sampler by name ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(set(SAMPLERS) - {"hmc"}))
+@pytest.mark.parametrize("cls", NETWORKS)
+def test_every_name_learns_iris_in_a_network(cls, name, iris):
+    """The limit is midway between .68, the best of the samplers' own defaults, and .98 of None."""
+    model = cls(5, sampler=name, **SHORT | {"n_chains": 1}).fit(*iris)
+    assert model.score(*iris) > 0.83
+    assert type(model.sampler_) is SAMPLERS[name]
+    assert model.sampler_reason_.startswith(f'"{name}" stands for {SAMPLERS[name].__name__}(')
+
+
+@pytest.mark.parametrize("cls", NETWORKS)
+def test_sgfs_by_name_is_that_of_many_rows_and_hmc_that_of_few(cls, iris, monkeypatch):
+    """The sampler of sampler=None; "hmc" does not merge equal rows before it, as None does."""
+    for pilots in ("_SETTLING", "_STEPS"):  # short ones will do
+        monkeypatch.setattr(f"skbayes_sg.tuning.{pilots}", 10, raising=False)
+    for name, most in (("hmc", np.inf), ("sgfs", 0)):
+        monkeypatch.setattr("skbayes_sg.estimators.multimodal._FEW_PRODUCTS", most)
+        model = cls(2, burn_in=5, thin=1, **SHORT)
+        default, named = (clone(model).set_params(sampler=s).fit(*iris) for s in (None, name))
+        assert repr(named.sampler_) == repr(default.sampler_)
+        if name == "sgfs":
+            np.testing.assert_array_equal(named.draws_, default.draws_)
+
+
+def test_sgfs_by_name_is_exact_on_few_rows_and_never_refused():
+    """Control variates would be, below some hundred rows, and by a stream."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    model = BayesianLinearRegressionSGFS("sgfs", burn_in=5, thin=1, **SHORT).fit(X, y)
+    assert model.sampler_.variance_reduction is None
+    assert model.sampler_.structure == "full"
+    assert "exact for any number of rows" in model.sampler_reason_
+    model.partial_fit(X, y, n_total=600)
+
+
+def test_names_have_no_full_matrices_above_a_thousand_parameters():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((1200, 400)), rng.integers(3, size=1200)
+    model = BayesianLogisticRegressionSGFS("sgfs", burn_in=8, thin=1, **SHORT)
+    model.set_params(n_chains=1, n_draws=4).fit(X, y)
+    assert model.sampler_.structure == "kron"
+    assert "1203 parameters are too many for full matrices" in model.sampler_reason_
+    with pytest.raises(ValueError, match=r"ConstantSGD\(structure='kron'\) is unstable"):
+        model.set_params(sampler="constant_sgd").fit(X, y)
+
+
+# -- its parameters ---------------------------------------------------------------------------
+
+
+@EACH
+@pytest.mark.parametrize("name", sorted(SAMPLERS))
+def test_parameters_are_set_on_the_form_that_the_name_stands_for(cls, name):
+    form = cls(sampler=name)._asked(name).sampler
+    (parameter, default), *_ = form.get_params().items()
+    model = cls(sampler=name).set_params(**{f"sampler__{parameter}": "new"})
+    assert model.sampler.get_params() == form.get_params() | {parameter: "new"}
+    assert type(model.sampler) is SAMPLERS[name]
+    assert cls(sampler=name)._asked(name).sampler.get_params()[parameter] == default
+
+
+@EACH
+def test_name_and_parameter_in_one_call_in_any_order(cls):
+    for model in (cls(), cls(sampler="hmc"), cls(sampler=SGFS(batch_size=7))):
+        one = clone(model).set_params(sampler="sgfs", sampler__alpha=2.0, n_chains=3)
+        two = clone(model).set_params(n_chains=3, sampler__alpha=2.0, sampler="sgfs")
+        assert repr(one) == repr(two)
+        assert one.sampler.alpha == 2.0
+        assert one.sampler.batch_size == "auto"
+        assert one.n_chains == 3
+
+
+@EACH
+def test_parameters_go_round_through_get_params_clone_and_pipelines(cls):
+    for sampler in (None, "sgfs", SGFS(3.0)):
+        model = cls(sampler=sampler)
+        assert repr(cls().set_params(**model.get_params())) == repr(model)
+        assert repr(clone(model)) == repr(model)
+    pipeline = make_pipeline(StandardScaler(), cls(sampler="sgfs"))
+    step = pipeline.steps[-1][0]
+    pipeline.set_params(**{f"{step}__sampler__alpha": 4.0})
+    assert clone(pipeline)[-1].sampler.alpha == 4.0
+    assert pipeline.get_params()[f"{step}__sampler__alpha"] == 4.0
+
+
+@EACH
+def test_parameters_that_do_not_exist_are_refused_and_change_nothing(cls):
+    refused = [
+        (None, {"sampler__alpha": 1.0}, ValueError, r"sampler=None.*sampler=\"sgfs\", sampler__al"),
+        ("sgfs", {"sampler__beta": 1.0}, ValueError, "Invalid parameter 'beta' for estimator SGFS"),
+        ("sgfs", {"sampler__alpha": 1.0, "chains": 3}, ValueError, "Invalid parameter 'chains'"),
+        ("sgfs", {"sampler": None, "sampler__alpha": 1.0}, ValueError, "sampler=None"),
+        ("nuts", {"sampler__alpha": 1.0}, ValueError, "sampler must be one of"),
+        (SGFS, {"sampler__alpha": 1.0}, TypeError, "sampler must be a Sampler instance"),
+    ]
+    for sampler, parameters, error, message in refused:
+        model = cls(sampler=sampler)
+        before = leaves(model)
+        with pytest.raises(error, match=message):
+            model.set_params(**parameters)
+        assert not differences(before, leaves(model))
