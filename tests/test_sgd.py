@@ -205,6 +205,26 @@ def test_iasg_names_the_condition_number_where_a_scalar_step_cannot_serve():
             assert not theory.iasg_feasible(2000, 20, np.linalg.eigvalsh(X.T @ X + np.eye(3)))
 
 
+def test_iasg_averages_correlated_parameters_less_along_a_diagonal_and_says_so():
+    """The window of one pass suits the sum of the columns, not their differences."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 3)) @ (np.eye(3) + 1.5)
+    y = X.sum(axis=1) + rng.standard_normal(2000)
+    posterior = Posterior.of(Linear(3, fit_intercept=False, noise_variance=1.0), X, y, 1e-3)
+    Lam = X.T @ X
+    root = np.linalg.cholesky(Lam)
+    for structure, smallest in [("diag", (0.1, 0.5)), ("full", (0.9, 1.0))]:
+        sampler = IASG(structure=structure, batch_size=20, step_size=0.1)
+        state = run_chain(
+            sampler, posterior, start(sampler, posterior, 2), n_draws=10, burn_in=400
+        ).state
+        covariance = sampler.law(state, posterior).covariance(Lam, 99 * Lam)
+        low, high = smallest
+        assert low < np.linalg.eigvalsh(root.T @ covariance @ root)[0] < high
+        found = sampler.report(state).complaints
+        assert any("correlated parameters" in each for each in found) == (structure == "diag")
+
+
 def test_iasg_reports_the_sandwich():
     """Noise four times what the model has it: averages spread four times as widely."""
     rng = np.random.default_rng(0)
@@ -245,7 +265,7 @@ def test_iasg_reports_the_sandwich():
         (IASG(window=0), ValueError, "window must be at least 1"),
         (IASG(window=2.5), TypeError, 'window must be an integer or "pass"'),
         (IASG(window="epoch"), TypeError, 'window must be an integer or "pass"'),
-        (IASG(structure="diag"), ValueError, "structure must be one of"),
+        (IASG(structure="sqrt"), ValueError, "structure must be one of"),
         (IASG(batch_size=1), ValueError, "batch_size must be at least 2"),
     ],
 )

@@ -49,6 +49,7 @@ SAMPLERS = [
     MomentumSGD(damping=1.0),
     IASG(),
     IASG(window=7, step_size=0.3),
+    IASG(structure="diag"),
     IASG(structure="scalar", replace=True),
     HMC(),
 ]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg import theory
 from skbayes_sg.checks import require_choice, require_integer
-from skbayes_sg.layouts import FULL, Layout
+from skbayes_sg.layouts import DIAGONAL, FULL, Layout
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.samplers.base import Report, RunLength
 from skbayes_sg.samplers.constant_step import ConstantMemory, ConstantStep, relative_noise
@@ -43,16 +43,17 @@ class IASG(ConstantStep):
     Parameters
     ----------
     window : "pass" or int, default="pass"
-        Iterates per draw, T. "pass" with "full": about one pass over the rows, the number at which
-        the mean variance ratio is 1 in theory. "pass" with "scalar": the noise factor (N/n, or
-        N/n - 1 without replacement).
-    structure : {"full", "scalar"}, default="full"
+        Iterates per draw, T. "pass" with "full" and "diag": about one pass over the rows, the
+        number at which the mean variance ratio is 1 in theory. "pass" with "scalar": the noise
+        factor (N/n, or N/n - 1 without replacement).
+    structure : {"full", "diag", "scalar"}, default="full"
         "full": H = Lam^-1, the curvature measured in burn-in, so that all directions average alike.
-        "scalar": H = 1, as in the paper.
+        "diag": H = 1 / Lam_kk, for more parameters than a matrix can have. Correlated parameters
+        average less, and the fit warns. "scalar": H = 1, as in the paper.
     step_size : float or "auto", default="auto"
-        Multiplies H gradient. "auto" with "full": 5 / window, at most 0.5. The iterates then spread
-        over 2.5 posterior variances, and successive windows are nearly independent. "auto" with
-        "scalar": 1 / largest eigenvalue of Lam.
+        Multiplies H gradient. "auto" with "full" and "diag": 5 / window, at most 0.5. The iterates
+        then spread over 2.5 posterior variances, and successive windows are nearly independent.
+        "auto" with "scalar": 1 / largest eigenvalue of Lam.
     batch_size : int, default=500
         Rows per minibatch.
     replace : bool, default=False
@@ -93,7 +94,7 @@ class IASG(ConstantStep):
 
     def validate(self, target: Target) -> None:
         super().validate(target)
-        require_choice("structure", self.structure, ("full", "scalar"))
+        require_choice("structure", self.structure, ("full", "diag", "scalar"))
         if self.window != "pass":
             require_integer("window", self.window, 1, ' or "pass"')
 
@@ -124,23 +125,22 @@ class IASG(ConstantStep):
     # -- the operators ------------------------------------------------------------------------
 
     def _layout(self, state: State, target: Target) -> Layout:
-        return FULL
+        return DIAGONAL if self.structure == "diag" else FULL
 
     def _operators(self, state: State, target: Target) -> tuple[Operator, None]:
         """K; sets the length of the window as well."""
         M, Lam = self._noise_and_curvature(state, target)
-        assert isinstance(M, Dense)
-        assert isinstance(Lam, Dense)
-        if self.structure == "full":
+        if self.structure != "scalar":
             return self._averaged_alike(state.memory, M, Lam), None
+        assert isinstance(Lam, Dense)
         return self._of_one_scalar(state.memory, Lam, state.rows.noise_factor), None
 
     _burn_in_operators = _operators
 
-    def _averaged_alike(self, memory: _Window, M: Dense, Lam: Dense) -> Operator:
-        """K = k Lam^-1, with the same F = 1 - k in every direction."""
+    def _averaged_alike(self, memory: _Window, M: Operator, Lam: Operator) -> Operator:
+        """K = k Lam^-1, with the same F = 1 - k in every direction of a full Lam."""
         covariance = Lam.inverse()
-        noise = float(np.sum(covariance.matrix * M.matrix)) / Lam.dim  # Tr(Lam^-1 M) / D
+        noise = _trace_of_product(covariance, M) / Lam.dim
         length = noise if isinstance(self.window, str) else self.window
         k = min(0.5, 5 / max(length, 1.0)) if self.step_size == "auto" else float(self.step_size)
         candidates = (
@@ -177,6 +177,11 @@ class IASG(ConstantStep):
 
     def report(self, state: State) -> Report:
         report, memory = super().report(state), state.memory
+        if self.structure == "diag":
+            report.complaints.append(
+                'IASG with structure="diag" averages correlated parameters less, so that their '
+                'variances are too small by an unknown factor; use structure="full", or SGFS'
+            )
         if memory.slowest < 10:
             report.complaints.append(
                 "IASG: one step for all directions leaves variances up to "
@@ -192,6 +197,12 @@ class IASG(ConstantStep):
                 "counts, or the window is off; use SGFS"
             )
         return report
+
+
+def _trace_of_product(A: Operator, B: Operator) -> float:
+    if isinstance(A, Dense) and isinstance(B, Dense):
+        return float(np.sum(A.matrix * B.matrix))
+    return float(A.diagonal() @ B.diagonal())
 
 
 def _averaging(rho: float, T: NDArray) -> NDArray:
