@@ -20,7 +20,7 @@ from skbayes_sg.linalg import Diag
 from skbayes_sg.models import Model
 from skbayes_sg.plan import Choice, Plan, Start
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import HMC, SGFS, ConstantSGD, MomentumSGD, Sampler
+from skbayes_sg.samplers import HMC, IASG, SGFS, ConstantSGD, MomentumSGD, Sampler
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.tuning import raise_alpha
 
@@ -60,6 +60,7 @@ class OneMode(Plan):
             "sgfs": _careful(_too_many(dim)),
             "constant_sgd": Choice(ConstantSGD(structure="kron"), _too_many(dim)),
             "momentum_sgd": Choice(MomentumSGD(structure="diag"), _too_many(dim)),
+            "iasg": Choice(IASG(structure="diag"), _too_many(dim)),
         }
 
     def instead(self, posterior: Posterior, refused: NoGainError) -> Choice:
