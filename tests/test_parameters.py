@@ -18,6 +18,7 @@ from skbayes_sg import (
     DRBMClassifier,
 )
 from skbayes_sg.samplers import SAMPLERS, SGFS
+from skbayes_sg.tuning import set_off
 
 COEFFICIENTS = [BayesianLogisticRegressionSGFS, BayesianLinearRegressionSGFS]
 NETWORKS = [BayesianMLPClassifier, DRBMClassifier]
@@ -83,8 +84,8 @@ def test_every_name_learns_iris_in_a_network(cls, name, iris):
 @pytest.mark.parametrize("cls", NETWORKS)
 def test_sgfs_by_name_is_that_of_many_rows_and_hmc_that_of_few(cls, iris, monkeypatch):
     """The sampler of sampler=None; "hmc" does not merge equal rows before it, as None does."""
-    for pilots in ("_SETTLING", "_STEPS"):  # short ones will do
-        monkeypatch.setattr(f"skbayes_sg.tuning.{pilots}", 10, raising=False)
+    for module in ("plan", "estimators.multimodal"):  # alpha = 0 will do
+        monkeypatch.setattr(f"skbayes_sg.{module}.choose_alpha", set_off)
     for name, most in (("hmc", np.inf), ("sgfs", 0)):
         monkeypatch.setattr("skbayes_sg.estimators.multimodal._FEW_PRODUCTS", most)
         model = cls(2, burn_in=5, thin=1, **SHORT)
