@@ -192,6 +192,20 @@ FAULTS = [
         "test_promises.py -k warm_start_goes_on",
     ),
     Fault(
+        "estimators/parameters.py",
+        "form = self._forms(dim).get(sampler) or Choice(",
+        "form = Choice(",
+        "names stand for a sampler's own defaults in every family",
+        "test_parameters.py -k many_rows",
+    ),
+    Fault(
+        "estimators/parameters.py",
+        'sampler = params.get("sampler", self.sampler)',
+        "sampler = self.sampler",
+        "the name in a call of set_params comes after its parameters",
+        "test_parameters.py -k one_call",
+    ),
+    Fault(
         "diagnostics.py",
         "return -(self.product + (self.origin - mean) * self.gradient) / self.count",
         "return -(self.product + self.origin * self.gradient) / self.count",

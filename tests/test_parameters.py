@@ -113,6 +113,7 @@ def test_names_have_no_full_matrices_above_a_thousand_parameters():
     model.set_params(n_chains=1, n_draws=4).fit(X, y)
     assert model.sampler_.structure == "kron"
     assert "1203 parameters are too many for full matrices" in model.sampler_reason_
+    assert {form.sampler.structure for form in model._forms(1203).values()} == {"kron", "diag"}
     with pytest.raises(ValueError, match=r"ConstantSGD\(structure='kron'\) is unstable"):
         model.set_params(sampler="constant_sgd").fit(X, y)
 

@@ -51,6 +51,14 @@ class CommonParameters(BaseEstimator):
         ------
         ValueError
             If there is no such parameter, or if ``sampler=None`` leaves the sampler to `fit`.
+        TypeError
+            If parameters are set of a sampler that is none.
+
+        Examples
+        --------
+        >>> from skbayes_sg import BayesianMLPClassifier
+        >>> BayesianMLPClassifier(sampler="sgfs").set_params(sampler__alpha=2.0).sampler
+        SGFS(B='precision', alpha=2.0, structure='diag')
         """
         of_sampler = {name: params[name] for name in params if name.startswith("sampler__")}
         sampler = params.get("sampler", self.sampler)
