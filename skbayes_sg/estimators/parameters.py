@@ -18,7 +18,9 @@ from skbayes_sg.samplers import SAMPLERS, Sampler
 class CommonParameters(BaseEstimator):
     """Parameters of a fit, whatever is fitted: the sampler, the prior, length and seed of a run.
 
-    Every constructor has them in this order.
+    Every constructor has them in this order. Parameters of the model stand where a user of
+    scikit-learn expects them: hidden units first, as in MLPClassifier, and the rest after
+    `prior_precision`. From `n_chains` on all go by keyword.
     """
 
     sampler: Any
