@@ -88,7 +88,7 @@ def test_draws_are_weighted_by_the_step_that_leaves_them(gaussian):
         ({"temperature": -1.0}, "temperature must be at least 0"),
         ({"clip": ("norm", 0.0)}, "clip must be a pair"),
         ({"clip": 3.0}, "clip must be a pair"),
-        ({"preconditioner": [["a"] * 4] * 4}, "preconditioner must hold numbers"),
+        ({"preconditioner": [["a"] * 4] * 4}, "preconditioner must hold real numbers"),
         ({"preconditioner": "full"}, 'preconditioner must be None, "diag"'),
         ({"preconditioner": np.ones(3)}, "preconditioner must have shape"),
         ({"preconditioner": -np.eye(4)}, "preconditioner must be positive definite"),

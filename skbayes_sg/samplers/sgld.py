@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.checks import require_choice
 from skbayes_sg.layouts import DIAGONAL
-from skbayes_sg.linalg import Dense, Diag, Operator
+from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.rows import Rows
 from skbayes_sg.samplers.base import Report, Sampler
+from skbayes_sg.samplers.given import given_matrix
 from skbayes_sg.samplers.law import Law, Linearised, LinearLaw
 from skbayes_sg.samplers.schedules import Schedule, require_step, value_at, weight_at
 from skbayes_sg.samplers.state import State
@@ -144,35 +145,13 @@ class SGLD(Sampler):
                     f'preconditioner must be None, "diag" or an array, got {self.preconditioner!r}'
                 )
         elif self.preconditioner is not None:
-            self._fixed_preconditioner(target.dim)
+            given_matrix("preconditioner", self.preconditioner, target.dim)
 
     @property
     def refuses_streams(self) -> str:
         if self.step_size == "auto":
             return "needs a step_size with partial_fit, a number or a callable"
         return super().refuses_streams
-
-    def _fixed_preconditioner(self, dim: int) -> Operator:
-        try:
-            P = np.asarray(self.preconditioner, dtype=np.float64)
-        except (ValueError, TypeError):
-            raise ValueError(
-                f"preconditioner must hold numbers, got {self.preconditioner!r}"
-            ) from None
-        if P.shape not in ((dim,), (dim, dim)):
-            raise ValueError(
-                f"preconditioner must have shape ({dim},) or ({dim}, {dim}), got {P.shape}"
-            )
-        if not (P.ndim == 1 or np.array_equal(P, P.T)):
-            raise ValueError("preconditioner must be symmetric; give (P + P.T) / 2")
-        operator: Operator = Diag(P) if P.ndim == 1 else Dense(P)
-        try:
-            operator.inverse()
-        except np.linalg.LinAlgError:
-            raise ValueError(
-                "preconditioner must be positive definite; add a multiple of the identity"
-            ) from None
-        return operator
 
     # -- motion -------------------------------------------------------------------------------
 
@@ -183,7 +162,7 @@ class SGLD(Sampler):
             for _ in range(1 if state.rows.whole else 10):
                 self._learn(state, target, state.rows.draw())
         elif self.preconditioner is not None:
-            memory.preconditioner = self._fixed_preconditioner(target.dim)
+            memory.preconditioner = given_matrix("preconditioner", self.preconditioner, target.dim)
             memory.root = memory.preconditioner.cholesky()
         if self.step_size == "auto":
             self._choose_step(state, target)
