@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from conftest import KnownGaussian, logistic_data, noise_of, start, z_scores
+from scipy.optimize import minimize_scalar
 
 from skbayes_sg import theory
 from skbayes_sg.chains import run_chain
@@ -90,6 +91,31 @@ def test_momentum_has_the_posterior_as_stationary_law_for_any_damping(gaussian, 
         )
         < 1e-10
     )
+
+
+@pytest.mark.parametrize("damping", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("structure", ["diag", "scalar"])
+def test_the_steps_of_momentum_are_those_of_the_theory(gaussian, structure, damping):
+    """2 / P_kk and 2 D / Tr P with P = M / mu + Lam / (2 - mu)."""
+    sampler = MomentumSGD(damping, structure, batch_size=20)
+    state = known_state(sampler, gaussian, dense=False)
+    M = state.rows.noise_factor * gaussian.N * gaussian.I1
+    P = M / damping + gaussian.Lam / (2 - damping)
+    expected = 2 / P.diagonal() if structure == "diag" else np.full(4, 8 / np.trace(P))
+    K = sampler._operators(state, gaussian.posterior)[0]
+    np.testing.assert_allclose(K.values, expected)
+
+
+def test_mandts_step_with_momentum_is_the_best_scalar_in_continuous_time():
+    """h / mu = 2 D / Tr M where curvature and noise commute (Mandt et al., section 3.3)."""
+    Lam, M, mu = np.diag([1.0, 2.0, 5.0]), 1e4 * np.diag([3.0, 1.0, 4.0]), 0.1
+    best = minimize_scalar(
+        lambda s: theory.kl_gauss(
+            theory.momentum_cov(Lam, M, np.exp(s), mu, discrete=False), np.linalg.inv(Lam)
+        ),
+        bounds=(-14, -6),
+    )
+    assert np.exp(best.x) == pytest.approx(mu * 6 / np.trace(M), rel=1e-3)
 
 
 def test_window_is_solved_for_a_variance_ratio_of_one():

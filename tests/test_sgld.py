@@ -26,11 +26,29 @@ def test_moments_of_one_step(gaussian, preconditioner, temperature, seed):
     assert np.abs(z_scores(np.einsum("ci,cj->cij", centred, centred), covariance)).max() < 5
 
 
+def test_moments_of_a_step_under_a_schedule_of_the_temperature(gaussian, seed):
+    """Large first, then 1: the noise of a step is that of its own temperature."""
+    schedule = PolynomialDecay(100.0, 1.0, 1.0)
+    sampler = SGLD(1e-3, schedule, batch_size=20)
+    theta = np.full((4000, 4), 0.3)
+    for t in (0, 9, 99):
+        state = sampler.init(gaussian.posterior, theta, np.random.default_rng(seed + t))
+        state.t = t
+        sampler.step(state, gaussian.posterior)
+        centred = state.theta - theta - 1e-3 * gaussian.Lam @ (gaussian.mean - theta[0])
+        covariance = 2e-3 * schedule(t) * np.eye(4) + 1e-6 * noise_of(gaussian, state)
+        moments = np.einsum("ci,cj->cij", centred, centred)
+        assert np.abs(z_scores(moments, covariance)).max() < 5
+
+
 def test_the_automatic_step_keeps_the_variance_bias_near_a_tenth(gaussian):
     state = SGLD(batch_size=20).init(
         gaussian.posterior, gaussian.mean[None], np.random.default_rng(0)
     )
-    Sigma = theory.sgld_cov(gaussian.Lam, noise_of(gaussian, state), state.memory.step_size)
+    M = noise_of(gaussian, state)
+    largest = np.linalg.eigvalsh(gaussian.Lam + M).max()
+    assert state.memory.step_size == pytest.approx(0.2 / largest, rel=0.1)  # of ten minibatches
+    Sigma = theory.sgld_cov(gaussian.Lam, M, state.memory.step_size)
     ratios = np.linalg.eigvals(Sigma @ gaussian.Lam).real
     assert 1.0 < ratios.max() < 1.15
 

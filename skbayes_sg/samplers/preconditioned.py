@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from skbayes_sg.linalg import Diag, Operator, Rotation
 from skbayes_sg.rows import Rows, rows_of
 from skbayes_sg.samplers.base import Report, Sampler
 from skbayes_sg.samplers.law import LinearLaw
+from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.state import State
 from skbayes_sg.scores import Scores
 from skbayes_sg.target import Target
@@ -34,6 +36,7 @@ class Memory:
     prior: Diag  # running average of the prior's curvature
     count: float = 1.0  # minibatches in the averages
     turn: int = 0  # measurements so far
+    learnt: int = 0  # those after the start
     adapting: bool = True
     gain: Operator | None = None  # K
     kick: Operator | None = None  # a square root of W; None without injection
@@ -44,13 +47,14 @@ class PreconditionedSampler(Sampler):
     """``theta += K (gradient + eta)``, ``eta ~ N(0, W)``, with K and W from measured matrices.
 
     A subclass writes the two operators. Curvature and gradient noise are averaged over minibatches
-    in burn-in, with weights 1/t (Ahn et al. 2012, Eq. 12), and then frozen. The law of the frozen
-    chain is that of `theory.stationary_cov`.
+    in burn-in, with weights 1/t or those of the user (Ahn et al. 2012, Eq. 12), and then frozen.
+    The law of the frozen chain is that of `theory.stationary_cov`.
     """
 
     structure: str
     block_size: int | None = None
     refresh_every: int | str = "auto"
+    kappa: Callable[[int], float] | None = None
     memory_type: type[Memory] = Memory
 
     @abstractmethod
@@ -78,7 +82,9 @@ class PreconditionedSampler(Sampler):
         scores = target.scores(state.theta, rows)
         gradient = target.gradient(state.theta, scores)
         if memory.adapting and state.t % self._period(target) == 0:
-            self._learn(state, target, rows, scores)
+            memory.learnt += 1
+            weight = None if self.kappa is None else self._kappa_at(memory.learnt)
+            self._learn(state, target, rows, scores, weight)
             self.refresh(state, target)
         else:
             self._follow_schedule(state, target)
@@ -101,8 +107,11 @@ class PreconditionedSampler(Sampler):
         """Reduce the averages' number of minibatches to its square root.
 
         So averages from far out soon lose their weight (math.md#scores-from-far-away). Averages
-        along Kronecker eigenvectors start anew, along new eigenvectors.
+        along Kronecker eigenvectors start anew, along new eigenvectors. With `kappa` the user says
+        how fast averages forget.
         """
+        if self.kappa is not None:
+            return
         if self.structure == "kron":
             self._average_afresh(state, target)
             self.refresh(state, target)
@@ -218,8 +227,18 @@ class PreconditionedSampler(Sampler):
         fisher = target.fisher(theta, rows, layout)
         return fisher.moment(layout) * (1.0 / fisher.n_rows)
 
-    def _learn(self, state: State, target: Target, rows: Rows, scores: Scores) -> None:
-        """I1 <- (1 - kappa) I1 + kappa V, kappa = 1/t (Ahn Eq. 12); the same for the curvatures."""
+    def _learn(
+        self,
+        state: State,
+        target: Target,
+        rows: Rows,
+        scores: Scores,
+        weight: float | None = None,
+    ) -> None:
+        """I1 <- (1 - kappa) I1 + kappa V, and the same for the curvatures (Ahn Eq. 12).
+
+        kappa is `weight`, or 1/t for the t-th measurement.
+        """
         memory = state.memory
         memory.turn += 1
         measured = self._measure(state, target, rows, scores, memory.layout, memory.turn)
@@ -227,7 +246,15 @@ class PreconditionedSampler(Sampler):
         averages = (memory.I1, memory.fisher, memory.prior)
         for average, new in zip(averages, measured, strict=True):
             if average is not None and new is not None:
-                average.blend(new, 1 / memory.count)
+                average.blend(new, 1 / memory.count if weight is None else weight)
+
+    def _kappa_at(self, t: int) -> float:
+        """kappa_t of the user's schedule."""
+        assert self.kappa is not None
+        weight = value_at(self.kappa, t, "kappa")
+        if not 0 < weight <= 1:
+            raise ValueError(f"kappa must lie in (0, 1], kappa({t}) is {weight}")
+        return weight
 
     def _noise_and_curvature(self, state: State, target: Target) -> tuple[Operator, Operator]:
         """M = c N I1, and Lam, the model Fisher of all rows plus the prior's curvature."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,15 +72,12 @@ class SGFS(PreconditionedSampler):
         steps get shorter in all directions, and the chain follows any posterior. "bounded": as
         "precision", plus a constant (the mean of the diagonal). It keeps steps short where
         gradients are almost zero for most rows and large for a few.
-    C : array of shape (D,) or (D, D), optional
-        The paper's preconditioner, any symmetric positive definite matrix or its diagonal: K is
-        (eps/2) C with eps = 4 / alpha^2, and W = alpha^2 C^-1 - curvature - noise (Eq. 9), in place
-        of alpha^2 B. An alpha too small for W to be positive definite is refused.
     variant : {"exact", "paper", "mandt"}, default="exact"
         "exact": the prior enters P once, the noise factor is that of the row scheme, and prior
         noise is injected, so that directions without data follow the prior. "paper": Algorithm 1 as
         printed, P = gamma I_N + alpha^2 B with gamma = (n + N) / n; diverges under a strong prior.
-        The paper also has ``adapt="always"``, ``refresh_every=1`` and ``replace=True``. "mandt":
+        The paper also has ``adapt="always"``, ``refresh_every=1``, ``replace=True`` and
+        ``kappa=lambda t: 1 / t``. "mandt":
         optimal in continuous time, P = noise + W (Mandt et al. Eq. 36 and its corollary).
     h_max : float, optional
         With "diag" or "scalar": largest gain K_kk, a variance of theta (the paper's eps h_max / N).
@@ -92,7 +90,7 @@ class SGFS(PreconditionedSampler):
         random (Mandt et al. Eq. 25, bias removed). One row needs n times as many steps for the same
         precision: some hundred times D in burn-in.
     adapt : {"burn_in", "always"}, default="burn_in"
-        Freeze the averages after burn-in, or restart them there and go on with kappa_t = 1/t.
+        Freeze the averages after burn-in, or restart them there and go on.
     refresh_every : int or "auto", default="auto"
         Steps between two measurements while adapting. "auto": max(1, D // 40), at most 20 for
         "kron" and 10 for "diag" and "scalar"; 1 for single rows.
@@ -107,6 +105,14 @@ class SGFS(PreconditionedSampler):
         give N / (n alpha^2 + kappa) effective draws per pass instead of one, and are refused
         below two. kappa is the noise number of the data: about the number of parameters, more for
         rows with heavy tails. The model's scores must be residuals times inputs.
+    C : array of shape (D,) or (D, D), optional
+        The paper's preconditioner, any symmetric positive definite matrix or its diagonal: K is
+        (eps/2) C with eps = 4 / alpha^2, and W = alpha^2 C^-1 - curvature - noise (Eq. 9), in place
+        of alpha^2 B. An alpha too small for W to be positive definite is refused.
+    kappa : callable, optional
+        The paper's schedule kappa_t: weight of the t-th measurement after the start, t = 1, 2, ...,
+        in the running averages, in (0, 1]. The averages are then never restarted. By default 1/t,
+        where t also counts the measurements of the start, restarted within burn-in.
 
     Notes
     -----
@@ -143,6 +149,7 @@ class SGFS(PreconditionedSampler):
         replace: bool = False,
         variance_reduction: str | None = None,
         C: ArrayLike | None = None,
+        kappa: Callable[[int], float] | None = None,
     ) -> None:
         self.alpha = alpha
         self.structure = structure
@@ -158,6 +165,7 @@ class SGFS(PreconditionedSampler):
         self.replace = replace
         self.variance_reduction = variance_reduction
         self.C = C
+        self.kappa = kappa
 
     # -- parameters ---------------------------------------------------------------------------
 
@@ -172,6 +180,10 @@ class SGFS(PreconditionedSampler):
         others = {name: getattr(self, name) for name in ("B", "h_max", "variance_reduction")}
         require_preconditioner(self.C, target.dim, self.alpha, self.structure, others)
         require_largest_gain(self.h_max, self.structure)
+        if self.kappa is not None:
+            if not callable(self.kappa):
+                raise TypeError(f"kappa must be None or a callable of t, got {self.kappa!r}")
+            self._kappa_at(1)
         if self.refresh_every != "auto":
             require_integer("refresh_every", self.refresh_every, 1, ' or "auto"')
         if self.block_size is not None:
