@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
-from conftest import KnownGaussian, logistic_data, start
+from conftest import KnownGaussian, logistic_data, noise_of, start, z_scores
 from scipy.special import expit
 from scipy.stats import binom, chi2
 
+from skbayes_sg import theory
 from skbayes_sg.chains import run_chain
 from skbayes_sg.layouts import FULL
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import SGFS, PolynomialDecay
+from skbayes_sg.samplers import IASG, SGFS, ConstantSGD, MomentumSGD, PolynomialDecay
+from skbayes_sg.samplers.noise import OverSteps
 
 
 class Recorded(SGFS):
@@ -97,6 +99,89 @@ def test_a_schedule_that_turns_bad_on_the_way_is_named(gaussian):
     state = start(sampler, gaussian.posterior, 1)
     with pytest.raises(ValueError, match=r"kappa\(5\) is 0"):
         run_chain(sampler, gaussian.posterior, state, n_draws=10)
+
+
+# -- one row ----------------------------------------------------------------------------------
+
+
+def test_minibatches_of_one_row_measure_the_scatter_of_the_scores_over_steps(gaussian):
+    """N/c times the sample covariance of all scores so far, wherever they were taken."""
+    posterior, scores = gaussian.posterior, []
+
+    class Seen(ConstantSGD):
+        def _noise(self, state, of_one, layout, over_steps):
+            scores.append(of_one.total()[0])
+            return super()._noise(state, of_one, layout, over_steps)
+
+    for replace, scale in [(False, 200 / 199), (True, 1.0)]:
+        scores.clear()
+        sampler = Seen(batch_size=1, replace=replace)
+        state = start(sampler, posterior, 1)
+        for _ in range(100):
+            sampler.step(state, posterior)
+        # the very first score, which is only compared with, from the mean of all
+        n = len(scores) + 1
+        first = n * state.memory.over_steps.mean - np.sum(scores, axis=0)
+        expected = scale * np.cov(np.vstack([first, *scores]).T)
+        np.testing.assert_allclose(state.memory.I1.dense(), expected)
+
+
+def test_the_drift_of_the_iterates_adds_one_over_c_to_noise_over_steps(seed):
+    """Its mean is I1 + N A Sigma A N / (c N), Sigma the covariance of the iterates."""
+    known = KnownGaussian(n_rows=20, dim=3)
+    sampler = ConstantSGD("scalar", step_size=0.02, batch_size=1)
+    state = start(sampler, known.posterior, 64, seed, np.tile(known.mean, (64, 1)))
+    state.memory.adapting, seen = False, []
+    Sigma = theory.stationary_cov(known.Lam, noise_of(known, state), 0.02)
+    for _ in range(2000):
+        rows = state.rows.draw()
+        scores = known.posterior.scores(state.theta, rows)
+        seen.append(scores.total())
+        state.theta += 0.02 * known.posterior.gradient(state.theta, scores)
+    over_steps = [OverSteps(x[0], 20 / 19) for x in np.swapaxes(seen, 0, 1)]
+    found = []
+    for one, x in zip(over_steps, np.swapaxes(seen, 0, 1), strict=True):
+        V = [one.covariance(score[None], FULL).matrix for score in x[1:]]
+        found.append(np.mean(V[500:], axis=0))
+    bias = 20 * known.A @ Sigma @ known.A * 20 / (19 * 20)
+    assert np.abs(z_scores(np.array(found), known.I1 + bias)).max() < 5
+    assert np.abs(z_scores(np.array(found), known.I1)).max() > 5  # it can be seen
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [ConstantSGD(), MomentumSGD(), SGFS(alpha=1.0), ConstantSGD(covariance="single_row")],
+    ids=repr,
+)
+def test_what_is_learnt_from_one_row_a_step_is_near_the_posterior(gaussian, sampler):
+    """The law of the frozen step, with the measured matrices in it, has 3 % errors at most."""
+    n = 20 if sampler.covariance == "single_row" else 1
+    sampler.set_params(batch_size=n)
+    state = start(sampler, gaussian.posterior, 4, theta=np.tile(gaussian.mean, (4, 1)))
+    state = run_chain(sampler, gaussian.posterior, state, n_draws=1, burn_in=6000).state
+    M = noise_of(gaussian, state)
+    predicted = sampler.law(state, gaussian.posterior).covariance(gaussian.Lam, M)
+    assert theory.kl_gauss(predicted, np.linalg.inv(gaussian.Lam)) < 0.005
+
+
+def test_iasg_with_one_row_averages_over_a_pass():
+    known = KnownGaussian(misspecified=False, prior_precision=1e-3)
+    sampler = IASG(batch_size=1)
+    state = start(sampler, known.posterior, 4, theta=np.tile(known.mean, (4, 1)))
+    state = run_chain(sampler, known.posterior, state, n_draws=1, burn_in=6000).state
+    predicted = sampler.law(state, known.posterior).covariance(known.Lam, noise_of(known, state))
+    assert np.trace(predicted @ known.Lam) / 4 == pytest.approx(1.0, abs=0.1)
+    assert 120 < state.memory.length < 200
+
+
+def test_a_single_row_of_data_has_no_noise():
+    known = KnownGaussian(n_rows=2)
+    posterior = known.posterior.__class__.of(
+        known.posterior.model, known.posterior.data.X[:1], np.zeros(1), 1.0
+    )
+    state = start(SGFS(batch_size=5), posterior, 2)
+    assert state.memory.I1.dense().max() == 0
+    assert np.isfinite(state.memory.gain.dense()).all()
 
 
 # -- theorem 1 of Ahn et al. ------------------------------------------------------------------

@@ -272,7 +272,13 @@ def test_iasg_reports_the_sandwich():
         (IASG(window=2.5), TypeError, 'window must be an integer or "pass"'),
         (IASG(window="epoch"), TypeError, 'window must be an integer or "pass"'),
         (IASG(structure="diag"), ValueError, "structure must be one of"),
-        (IASG(batch_size=1), ValueError, "batch_size must be at least 2"),
+        (ConstantSGD(covariance="all"), ValueError, "covariance must be one of"),
+        (
+            MomentumSGD(covariance="single_row", batch_size=1),
+            ValueError,
+            "must have 2 rows or more",
+        ),
+        (IASG(batch_size=0), ValueError, "batch_size must be at least 1"),
     ],
 )
 def test_impossible_parameters_are_named(gaussian, sampler, error, message):

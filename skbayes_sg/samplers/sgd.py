@@ -41,7 +41,6 @@ class SGD(Sampler):
     0.001
     """
 
-    smallest_batch = 1
     remedy = "lower step_size"
     bias_remedy = "SGD goes to the mode; use SGFS or ConstantSGD for a posterior"
 

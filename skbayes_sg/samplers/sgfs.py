@@ -25,14 +25,12 @@ from skbayes_sg.samplers.injection import (
 from skbayes_sg.samplers.preconditioned import PreconditionedSampler
 from skbayes_sg.samplers.schedules import Schedule, value_at, weight_at
 from skbayes_sg.samplers.state import State
-from skbayes_sg.scores import Scores
 from skbayes_sg.target import Target
 
 _CHOICES = {
     "structure": ("full", "kron", "diag", "block", "scalar"),
     "variant": ("exact", "paper", "mandt"),
     "curvature": ("model", "empirical"),
-    "covariance": ("minibatch", "single_row"),
     "adapt": ("burn_in", "always"),
     "variance_reduction": (None, "control_variate"),
 }
@@ -88,7 +86,7 @@ class SGFS(PreconditionedSampler):
     covariance : {"minibatch", "single_row"}, default="minibatch"
         Estimator of one row's score covariance: all rows of the minibatch, or one of them, at
         random (Mandt et al. Eq. 25, bias removed). One row needs n times as many steps for the same
-        precision: some hundred times D in burn-in.
+        precision: some hundred times D in burn-in. Minibatches of one row measure it over steps.
     adapt : {"burn_in", "always"}, default="burn_in"
         Freeze the averages after burn-in, or restart them there and go on.
     refresh_every : int or "auto", default="auto"
@@ -315,20 +313,6 @@ class SGFS(PreconditionedSampler):
                 "has no data noise (constant or duplicated columns, more than two classes); use "
                 'variant="exact", or a number for B with alpha > 0'
             ) from error
-
-    def _period(self, target: Target) -> int:
-        if self.refresh_every == "auto" and self.covariance == "single_row":
-            return 1
-        return super()._period(target)
-
-    def _rank(self, state: State) -> float:
-        return super()._rank(state) if self.covariance == "minibatch" else 1
-
-    def _noise(self, state: State, scores: Scores, layout: Layout) -> Operator:
-        """Score covariance of one row, from the minibatch or from a random row of it."""
-        if self.covariance == "minibatch":
-            return super()._noise(state, scores, layout)
-        return scores.single_row_covariance(layout, int(state.normals.integers(scores.n_rows)))
 
     def _fisher(
         self, target: Target, theta: NDArray, rows: Rows, layout: Layout

@@ -103,7 +103,6 @@ class SGLD(Sampler):
     1.0
     """
 
-    smallest_batch = 1
     remedy = "lower step_size"
 
     def __init__(
