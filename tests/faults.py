@@ -74,9 +74,16 @@ FAULTS = [
     ),
     Fault(
         "samplers/sgld.py",
-        'value_at(self.temperature, state.t, "temperature")',
-        'value_at(self.temperature, 0, "temperature")',
+        "temperature = self._temperature_at(state.t)",
+        "temperature = self._temperature_at(0)",
         "the schedule of SGLD's temperature is ignored",
+        "test_sgld.py",
+    ),
+    Fault(
+        "samplers/sgld.py",
+        'given_matrix(f"preconditioner({t})", P(t), dim)',
+        'given_matrix(f"preconditioner({t})", P(0), dim)',
+        "the schedule of SGLD's preconditioner is ignored",
         "test_sgld.py",
     ),
     Fault(
