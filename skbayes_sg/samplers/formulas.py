@@ -24,6 +24,7 @@ class FisherMemory(Memory):
 
     alpha: float = 0.0  # alpha of the present `gain` and `kick`
     Lam: Operator | None = None  # curvature at the anchor, prior included
+    step: float = 1.0  # K of an annealed alpha over 2 P^-1, mean over the coordinates
 
 
 def exact(

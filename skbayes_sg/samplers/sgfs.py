@@ -51,8 +51,9 @@ class SGFS(PreconditionedSampler):
     alpha : float, callable or "auto", default="auto"
         ``2 / sqrt(eps)`` of the paper: injected noise W = alpha^2 B. Zero mixes fastest (one
         effective draw per pass). A larger alpha follows a non-Gaussian posterior better; the IAT is
-        gamma (1 + alpha^2) - 1 steps. A callable of the step index anneals. "auto": 0, or an IAT of
-        3 steps with control variates. In estimators the Stein ratio of short runs chooses it if
+        gamma (1 + alpha^2) - 1 steps. A callable of the step index anneals, and a draw is then
+        weighted by the step taken from it (math.md#weights-of-annealed-draws). "auto": 0, or an IAT
+        of 3 steps with control variates. In estimators the Stein ratio of short runs chooses it if
         `structure` drops correlations.
     structure : {"full", "kron", "block", "diag", "scalar"}, default="full"
         Which part of the matrices is kept. "full" is exact. The others give wrong variances along
@@ -272,8 +273,11 @@ class SGFS(PreconditionedSampler):
             super().freeze(state, target)
 
     def weight(self, state: State) -> float:
-        """0 in the part of a cycle that does not count, else 1."""
-        return weight_at(self.alpha, state.t)
+        """The step taken from the draw if alpha anneals; 0 in the first part of a cycle.
+
+        Source: handout Eq. 3.8; math.md#weights-of-annealed-draws.
+        """
+        return weight_at(self.alpha, state.t) * state.memory.step
 
     # -- the operators ------------------------------------------------------------------------
 
@@ -289,15 +293,23 @@ class SGFS(PreconditionedSampler):
         formula = FORMULAS[self.variant] if target.anchor is None else anchored
         P, W = formula(memory, target.n_total, state.rows, operator_of(self.B, target.dim))
         if self.C is not None:
-            return with_preconditioner(
-                given_matrix("C", self.C, target.dim), memory.alpha, self._kept(P)
-            )
-        keep = memory.layout.keep
+            C = given_matrix("C", self.C, target.dim)
+            K, W = with_preconditioner(C, memory.alpha, self._kept(P))
+        else:
+            K, W = self._with_noise(memory.layout, P, W)
+        if callable(self.alpha):
+            memory.step = float(np.mean(K.diagonal() * P.diagonal()) / 2)
+        return K, W
+
+    def _with_noise(
+        self, layout: Layout, P: Operator, W: Operator | None
+    ) -> tuple[Operator, Operator | None]:
+        """K = 2 (P + W)^-1 and W, with what h_max adds to it."""
         if self.h_max is not None:
-            gain = (P if W is None else P + keep(W)).diagonal()
+            gain = (P if W is None else P + layout.keep(W)).diagonal()
             floor = Diag(np.maximum(0.0, 2.0 / self.h_max - gain))
             W = floor if W is None else W + floor
-        return self._gain(self._kept(P if W is None else P + keep(W))), W
+        return self._gain(self._kept(P if W is None else P + layout.keep(W))), W
 
     def _kept(self, P: Operator) -> Operator:
         return Diag(np.full(P.dim, P.diagonal().mean())) if self.structure == "scalar" else P
