@@ -168,6 +168,48 @@ def test_sgd_takes_a_schedule(gaussian):
     np.testing.assert_allclose(state.theta, 1e-3 * state.gradient)
 
 
+# -- averages of all iterates -----------------------------------------------------------------
+
+
+def test_the_average_depends_on_the_rows_read_only(gaussian):
+    """Mandt et al. Eq. 42: not on step, batch size and preconditioner, as the iterates do."""
+    n_read, N, inverse = 4_000_000, gaussian.N, np.linalg.inv(gaussian.Lam)
+    expected = N**2 / n_read * inverse @ gaussian.I1 @ inverse
+    P = np.diag([1.0, 0.5, 2.0, 1.5]) + 0.2
+    spread = []
+    for K in (1e-4, 5e-4, 2e-4 * np.array([1.0, 3.0, 0.5, 2.0]), 3e-4 * P, 0.1 * inverse):
+        for n in (1, 10, 100):
+            M = theory.noise_cov(gaussian.I1, N, n, replace=True)
+            averaged = theory.iasg_cov(gaussian.Lam, M, K, n_read // n)
+            np.testing.assert_allclose(averaged, expected, atol=0.01 * np.abs(expected).max())
+            spread.append(np.trace(theory.stationary_cov(gaussian.Lam, M, K)))
+    assert max(spread) > 100 * min(spread)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        SGD(1e-3, batch_size=20, replace=True),
+        SGD(3e-3, batch_size=40, replace=True),
+        ConstantSGD(step_size=0.5, batch_size=10, replace=True),
+    ],
+    ids=repr,
+)
+def test_the_mean_of_the_draws_is_the_average(gaussian, sampler, seed):
+    """16,000 rows by each: covariances as iasg_cov says, and that of Eq. 42 within a tenth."""
+    n_steps, inverse = 16_000 // sampler.batch_size, np.linalg.inv(gaussian.Lam)
+    theta = np.tile(gaussian.mean, (400, 1))
+    state = start(sampler, gaussian.posterior, 400, seed, theta)
+    chain = run_chain(sampler, gaussian.posterior, state, n_draws=n_steps, burn_in=200)
+    means = chain.draws.mean(axis=1) - gaussian.mean
+    K = 1.0 if isinstance(sampler, SGD) else chain.state.memory.gain.dense()
+    K = sampler.step_size * K if isinstance(sampler, SGD) else K
+    predicted = theory.iasg_cov(gaussian.Lam, noise_of(gaussian, chain.state), K, n_steps)
+    limit = 200**2 / 16_000 * inverse @ gaussian.I1 @ inverse
+    assert np.abs(predicted - limit).max() < 0.1 * np.abs(limit).max()
+    assert np.abs(z_scores(np.einsum("ci,cj->cij", means, means), predicted)).max() < 5
+
+
 # -- corners ----------------------------------------------------------------------------------
 
 

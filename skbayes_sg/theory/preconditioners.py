@@ -73,15 +73,17 @@ def _best_diagonal(Lam: NDArray, M: NDArray, discrete: bool) -> NDArray:
     """The k > 0 with the least KL of the stationary law of K = diag(k) from N(0, Lam^-1).
 
     The divergence has several local minima for one pair of matrices in ten. L-BFGS in log k starts
-    at 2 / P_kk and at random points around it, always the same ones.
+    at 2 / P_kk, at the scalar, and at random points, always the same ones.
     """
     rng = np.random.default_rng(0)
-    middle = np.log(2 / (Lam + M if discrete else M).diagonal())
-    shifts = rng.standard_normal((_STARTS - 1, len(middle)))
+    P = Lam + M if discrete else M
+    middle = np.log(2 / P.diagonal())
+    scalar = np.full(len(P), np.log(2 * len(P) / np.trace(P)))
+    shifts = rng.standard_normal((_STARTS - 2, len(middle)))
     highest = np.log(2 / Lam.diagonal()) if discrete else middle + _RANGE  # beyond it is unstable
     options = {"ftol": 1e-15, "gtol": 1e-9}
     ends = []
-    for start in (middle, *(middle + shifts)):
+    for start in (middle, scalar, *(middle + shifts)):
         while discrete and spectral_radius(Lam, np.exp(start)) >= 1:
             start = start - 0.3
         ends.append(
