@@ -11,6 +11,7 @@ from skbayes_sg.chains import run_chain
 from skbayes_sg.layouts import FULL
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.rows import Partition
 from skbayes_sg.samplers import IASG, SGFS, ConstantSGD, MomentumSGD, PolynomialDecay
 from skbayes_sg.samplers.noise import OverSteps
 
@@ -172,6 +173,18 @@ def test_iasg_with_one_row_averages_over_a_pass():
     predicted = sampler.law(state, known.posterior).covariance(known.Lam, noise_of(known, state))
     assert np.trace(predicted @ known.Lam) / 4 == pytest.approx(1.0, abs=0.1)
     assert 120 < state.memory.length < 200
+
+
+def test_a_part_of_one_row_among_larger_ones_is_not_measured(gaussian):
+    """The last part of a chunk: it has no spread, and is not one of successive single rows."""
+    sampler = SGFS(batch_size=2, refresh_every=1)
+    state = start(sampler, gaussian.posterior, 1)
+    state.rows = Partition(3, 2, np.random.default_rng(0), 200.0)
+    before = state.memory.count
+    for _ in range(2):
+        sampler.step(state, gaussian.posterior)
+    assert state.memory.count == before + 1
+    assert np.isfinite(state.theta).all()
 
 
 def test_a_single_row_of_data_has_no_noise():

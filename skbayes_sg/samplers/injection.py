@@ -10,7 +10,7 @@ from skbayes_sg.samplers.schedules import Schedule, value_at
 
 _NAMES = ("fisher", "precision", "bounded")
 _REMEDY = 'give "fisher", "precision", "bounded", a positive number or an array'
-_KRON = 'structure="kron" keeps no single coordinates, as an array for {} needs; {}'
+_KRON = '{} as an array needs single coordinates, which structure="kron" does not keep; {}'
 
 
 def operator_of(B: Any, dim: int) -> str | float | Operator:

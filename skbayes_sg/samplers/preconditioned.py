@@ -95,7 +95,8 @@ class PreconditionedSampler(Sampler):
         rows = state.rows.draw()
         scores = target.scores(state.theta, rows)
         gradient = target.gradient(state.theta, scores)
-        if memory.adapting and state.t % self._period(target) == 0:
+        spread = scores.n_rows > 1 or memory.over_steps is not None  # the last part of a chunk
+        if memory.adapting and spread and state.t % self._period(target) == 0:
             memory.learnt += 1
             weight = None if self.kappa is None else self._kappa_at(memory.learnt)
             self._learn(state, target, rows, scores, weight)
