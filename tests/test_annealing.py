@@ -84,7 +84,7 @@ def test_on_a_skewed_posterior_the_weighted_mean_is_nearer(seed):
     sd = np.sqrt(weight @ (grid - mean) ** 2)
 
     sampler = SGFS(lambda t: max(0.02, (t - 100) / 100) ** 0.5, batch_size=15)
-    state = start(sampler, posterior, 200, seed, np.tile(mean, (200, 1)))
+    state = start(sampler, posterior, 120, seed, np.tile(mean, (120, 1)))
     chain = run_chain(sampler, posterior, state, n_draws=2000, burn_in=100)
     alphas = np.maximum(0.02, np.arange(2000) / 100) ** 0.5
 
