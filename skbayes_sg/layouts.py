@@ -1,6 +1,7 @@
 """Layouts: which entries of a symmetric D x D matrix are kept, and how they are computed.
 
-A layout has two methods: the second moment of scores, and the mean outer product of a few vectors.
+A layout has three methods: the second moment of scores, the mean outer product of a few vectors,
+and the stored part of a matrix.
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ class Layout(ABC):
     def outer(self, vectors: NDArray) -> Operator:
         """Mean of v v^T over vectors (n, D)."""
 
+    def keep(self, matrix: Operator) -> Operator:
+        """The entries of a matrix that this layout stores."""
+        return matrix
+
 
 class Diagonal(Layout):
     """The diagonal alone."""
@@ -57,6 +62,9 @@ class Diagonal(Layout):
 
     def outer(self, vectors: NDArray) -> Diag:
         return Diag((vectors * vectors).mean(axis=0))
+
+    def keep(self, matrix: Operator) -> Operator:
+        return Diag(matrix.diagonal()) if isinstance(matrix, Dense) else matrix
 
 
 class Full(Layout):
@@ -87,6 +95,12 @@ class Partitioned(Layout):
     def outer(self, vectors: NDArray) -> Blocks:
         n = len(vectors)
         blocks = [vectors[:, part].T @ vectors[:, part] / n for part in self.parts]
+        return Blocks.from_parts(self.parts, blocks)
+
+    def keep(self, matrix: Operator) -> Operator:
+        if not isinstance(matrix, Dense):
+            return matrix
+        blocks = [matrix.matrix[np.ix_(part, part)] for part in self.parts]
         return Blocks.from_parts(self.parts, blocks)
 
 

@@ -57,6 +57,19 @@ def test_the_law_is_exact_whatever_single_gradients_follow(seed):
     assert np.abs(z_scores(((theta - mean) ** 2).mean(axis=1), weight @ (grid - mean) ** 2)) < 5
 
 
+def test_trajectories_are_near_a_quarter_of_a_period(seed):
+    """Squares have autocorrelation E cos^2(L) = .23 for L uniform in (.5, 2), and 1 at L = pi."""
+    known = KnownGaussian(n_rows=40)
+    chain = run(HMC(target_accept=0.98), known.posterior, seed, n_draws=600, burn_in=300)
+    z = (chain.draws - known.mean) @ np.linalg.cholesky(known.Lam)
+    squares = z**2 - 1
+    products = np.mean(squares[:, 1:] * squares[:, :-1], axis=(1, 2))
+    expected = 0.5 + (np.sin(4) - np.sin(1)) / 6
+    excess = products - expected * np.mean(squares**2, axis=(1, 2))
+    # a rejected trajectory, one in fifty, leaves its square as it was
+    assert np.abs(z_scores(excess, 0.02)) < 5
+
+
 def test_burn_in_reaches_the_target_and_then_freezes():
     X, y = logistic_data(200, 20)
     posterior = Posterior.of(Softmax(20, 2), X, y, 1.0)

@@ -410,7 +410,7 @@ def test_weights_that_leave_one_class(binary):
         ({"sampler": "nuts"}, ValueError, "sampler must be one of"),
         ({"sampler": 3}, TypeError, "sampler must be a Sampler instance"),
         ({"sampler": SGFS}, TypeError, "sampler must be a Sampler instance"),
-        ({"sampler": SGFS(batch_size=1)}, ValueError, "batch_size must be at least 2"),
+        ({"sampler": SGFS(batch_size=0)}, ValueError, "batch_size must be at least 1"),
         (
             {"sampler": SGFS(structure="block", block_size=6)},
             ValueError,

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from conftest import KnownGaussian, logistic_data, noise_of, start, z_scores
+from scipy.optimize import minimize_scalar
 
 from skbayes_sg import theory
 from skbayes_sg.chains import run_chain
@@ -92,6 +93,31 @@ def test_momentum_has_the_posterior_as_stationary_law_for_any_damping(gaussian, 
     )
 
 
+@pytest.mark.parametrize("damping", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("structure", ["diag", "scalar"])
+def test_the_steps_of_momentum_are_those_of_the_theory(gaussian, structure, damping):
+    """2 / P_kk and 2 D / Tr P with P = M / mu + Lam / (2 - mu)."""
+    sampler = MomentumSGD(damping, structure, batch_size=20)
+    state = known_state(sampler, gaussian, dense=False)
+    M = state.rows.noise_factor * gaussian.N * gaussian.I1
+    P = M / damping + gaussian.Lam / (2 - damping)
+    expected = 2 / P.diagonal() if structure == "diag" else np.full(4, 8 / np.trace(P))
+    K = sampler._operators(state, gaussian.posterior)[0]
+    np.testing.assert_allclose(K.values, expected)
+
+
+def test_mandts_step_with_momentum_is_the_best_scalar_in_continuous_time():
+    """h / mu = 2 D / Tr M where curvature and noise commute (Mandt et al., section 3.3)."""
+    Lam, M, mu = np.diag([1.0, 2.0, 5.0]), 1e4 * np.diag([3.0, 1.0, 4.0]), 0.1
+    best = minimize_scalar(
+        lambda s: theory.kl_gauss(
+            theory.momentum_cov(Lam, M, np.exp(s), mu, discrete=False), np.linalg.inv(Lam)
+        ),
+        bounds=(-14, -6),
+    )
+    assert np.exp(best.x) == pytest.approx(mu * 6 / np.trace(M), rel=1e-3)
+
+
 def test_window_is_solved_for_a_variance_ratio_of_one():
     known = KnownGaussian(n_rows=2000, misspecified=False, prior_precision=1e-3)
     sampler = IASG(batch_size=20)
@@ -140,6 +166,48 @@ def test_sgd_takes_a_schedule(gaussian):
     sampler = SGD(PolynomialDecay(1e-3, 1.0, 1.0), batch_size=20)
     sampler.step(state, gaussian.posterior)
     np.testing.assert_allclose(state.theta, 1e-3 * state.gradient)
+
+
+# -- averages of all iterates -----------------------------------------------------------------
+
+
+def test_the_average_depends_on_the_rows_read_only(gaussian):
+    """Mandt et al. Eq. 42: not on step, batch size and preconditioner, as the iterates do."""
+    n_read, N, inverse = 4_000_000, gaussian.N, np.linalg.inv(gaussian.Lam)
+    expected = N**2 / n_read * inverse @ gaussian.I1 @ inverse
+    P = np.diag([1.0, 0.5, 2.0, 1.5]) + 0.2
+    spread = []
+    for K in (1e-4, 5e-4, 2e-4 * np.array([1.0, 3.0, 0.5, 2.0]), 3e-4 * P, 0.1 * inverse):
+        for n in (1, 10, 100):
+            M = theory.noise_cov(gaussian.I1, N, n, replace=True)
+            averaged = theory.iasg_cov(gaussian.Lam, M, K, n_read // n)
+            np.testing.assert_allclose(averaged, expected, atol=0.01 * np.abs(expected).max())
+            spread.append(np.trace(theory.stationary_cov(gaussian.Lam, M, K)))
+    assert max(spread) > 100 * min(spread)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        SGD(1e-3, batch_size=20, replace=True),
+        SGD(3e-3, batch_size=40, replace=True),
+        ConstantSGD(step_size=0.5, batch_size=10, replace=True),
+    ],
+    ids=repr,
+)
+def test_the_mean_of_the_draws_is_the_average(gaussian, sampler, seed):
+    """16,000 rows by each: covariances as iasg_cov says, and that of Eq. 42 within a tenth."""
+    n_steps, inverse = 16_000 // sampler.batch_size, np.linalg.inv(gaussian.Lam)
+    theta = np.tile(gaussian.mean, (400, 1))
+    state = start(sampler, gaussian.posterior, 400, seed, theta)
+    chain = run_chain(sampler, gaussian.posterior, state, n_draws=n_steps, burn_in=200)
+    means = chain.draws.mean(axis=1) - gaussian.mean
+    K = 1.0 if isinstance(sampler, SGD) else chain.state.memory.gain.dense()
+    K = sampler.step_size * K if isinstance(sampler, SGD) else K
+    predicted = theory.iasg_cov(gaussian.Lam, noise_of(gaussian, chain.state), K, n_steps)
+    limit = 200**2 / 16_000 * inverse @ gaussian.I1 @ inverse
+    assert np.abs(predicted - limit).max() < 0.1 * np.abs(limit).max()
+    assert np.abs(z_scores(np.einsum("ci,cj->cij", means, means), predicted)).max() < 5
 
 
 # -- corners ----------------------------------------------------------------------------------
@@ -266,7 +334,13 @@ def test_iasg_reports_the_sandwich():
         (IASG(window=2.5), TypeError, 'window must be an integer or "pass"'),
         (IASG(window="epoch"), TypeError, 'window must be an integer or "pass"'),
         (IASG(structure="sqrt"), ValueError, "structure must be one of"),
-        (IASG(batch_size=1), ValueError, "batch_size must be at least 2"),
+        (ConstantSGD(covariance="all"), ValueError, "covariance must be one of"),
+        (
+            MomentumSGD(covariance="single_row", batch_size=1),
+            ValueError,
+            "must have 2 rows or more",
+        ),
+        (IASG(batch_size=0), ValueError, "batch_size must be at least 1"),
     ],
 )
 def test_impossible_parameters_are_named(gaussian, sampler, error, message):

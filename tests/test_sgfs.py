@@ -321,7 +321,7 @@ def test_an_unstable_diagonal_form_says_so():
             {"structure": "block", "block_size": 5},
             "block_size must be at most the number of parameters, 4",
         ),
-        ({"batch_size": 1}, "batch_size must be at least 2"),
+        ({"batch_size": 0}, "batch_size must be at least 1"),
     ],
 )
 def test_impossible_parameters_are_named(gaussian, parameters, message):

@@ -4,6 +4,7 @@ from conftest import noise_of, z_scores
 
 from skbayes_sg import theory
 from skbayes_sg.chains import run_chain
+from skbayes_sg.rows import Minibatches
 from skbayes_sg.samplers import SGLD, PolynomialDecay
 from skbayes_sg.samplers.sgld import clip_by_norm, clip_by_value, scale_to_norm
 
@@ -26,11 +27,78 @@ def test_moments_of_one_step(gaussian, preconditioner, temperature, seed):
     assert np.abs(z_scores(np.einsum("ci,cj->cij", centred, centred), covariance)).max() < 5
 
 
+def test_moments_of_a_step_under_a_schedule_of_the_temperature(gaussian, seed):
+    """Large first, then 1: the noise of a step is that of its own temperature."""
+    schedule = PolynomialDecay(100.0, 1.0, 1.0)
+    sampler = SGLD(1e-3, schedule, batch_size=20)
+    theta = np.full((4000, 4), 0.3)
+    for t in (0, 9, 99):
+        state = sampler.init(gaussian.posterior, theta, np.random.default_rng(seed + t))
+        state.t = t
+        sampler.step(state, gaussian.posterior)
+        centred = state.theta - theta - 1e-3 * gaussian.Lam @ (gaussian.mean - theta[0])
+        covariance = 2e-3 * schedule(t) * np.eye(4) + 1e-6 * noise_of(gaussian, state)
+        moments = np.einsum("ci,cj->cij", centred, centred)
+        assert np.abs(z_scores(moments, covariance)).max() < 5
+
+
+@pytest.mark.parametrize("shape", [P_DIAG, P_FULL], ids=["diagonal", "full"])
+def test_moments_of_a_step_under_a_schedule_of_the_preconditioner(gaussian, shape, seed):
+    """Handout Eq. 3.9, with the factor 2 that it lacks."""
+    sampler = SGLD(1e-3, preconditioner=lambda t: shape / (1 + t), batch_size=20)
+    theta = np.full((4000, 4), 0.3)
+    state = sampler.init(gaussian.posterior, theta, np.random.default_rng(seed))
+    for t in (0, 3):
+        state.theta, state.t = theta.copy(), t
+        sampler.step(state, gaussian.posterior)
+        P = (np.diag(shape) if shape.ndim == 1 else shape) / (1 + t)
+        centred = state.theta - theta - 1e-3 * P @ gaussian.Lam @ (gaussian.mean - theta[0])
+        covariance = 2e-3 * P + 1e-6 * P @ noise_of(gaussian, state) @ P
+        moments = np.einsum("ci,cj->cij", centred, centred)
+        assert np.abs(z_scores(centred, 0.0)).max() < 5
+        assert np.abs(z_scores(moments, covariance)).max() < 5
+
+
+def test_a_large_temperature_first_leaves_a_mode_and_one_then_samples_it(seed):
+    """Two modes 12 deviations apart (handout, Remark 26): at temperature 1 all chains stay
+    where they start; with a large one first half of them end in the other mode, with its variance.
+    """
+    target = TwoModes()
+    for schedule, crossed in [(1.0, 0.0), (lambda t: 60.0 if t < 2000 else 1.0, 0.5)]:
+        sampler = SGLD(0.05, schedule, batch_size=1)
+        state = sampler.init(target, np.full((200, 1), 6.0), np.random.default_rng(seed))
+        for _ in range(2500):
+            sampler.step(state, target)
+        share = np.mean(state.theta < 0)
+        assert abs(share - crossed) <= 5 * np.sqrt(crossed * (1 - crossed) / 200)
+        expected = theory.sgld_cov(np.eye(1), np.zeros((1, 1)), 0.05)[0, 0]
+        around = np.abs(state.theta[:, 0]) - 6
+        assert np.abs(z_scores(around**2, expected)) < 5
+
+
+class TwoModes:
+    """Equal parts of N(-6, 1) and N(6, 1), with exact gradients."""
+
+    dim, n_rows, n_total, anchor = 1, 1, 1.0, None
+
+    def minibatches(self, batch_size, replace, rng, n_chains):
+        return Minibatches(1, 1, False, rng, n_chains)
+
+    def scores(self, theta, rows):
+        return 6 * np.tanh(6 * theta) - theta
+
+    def gradient(self, theta, scores):
+        return scores
+
+
 def test_the_automatic_step_keeps_the_variance_bias_near_a_tenth(gaussian):
     state = SGLD(batch_size=20).init(
         gaussian.posterior, gaussian.mean[None], np.random.default_rng(0)
     )
-    Sigma = theory.sgld_cov(gaussian.Lam, noise_of(gaussian, state), state.memory.step_size)
+    M = noise_of(gaussian, state)
+    largest = np.linalg.eigvalsh(gaussian.Lam + M).max()
+    assert state.memory.step_size == pytest.approx(0.2 / largest, rel=0.1)  # of ten minibatches
+    Sigma = theory.sgld_cov(gaussian.Lam, M, state.memory.step_size)
     ratios = np.linalg.eigvals(Sigma @ gaussian.Lam).real
     assert 1.0 < ratios.max() < 1.15
 
@@ -86,9 +154,14 @@ def test_draws_are_weighted_by_the_step_that_leaves_them(gaussian):
         ({"step_size": "large"}, 'step_size must be "auto"'),
         ({"step_size": lambda t: "x"}, r"step_size\(0\) must be a finite number"),
         ({"temperature": -1.0}, "temperature must be at least 0"),
+        ({"preconditioner": lambda t: np.ones(4)}, 'step_size="auto" is that of one'),
+        (
+            {"preconditioner": lambda t: np.ones(3), "step_size": 0.1},
+            r"preconditioner\(0\) must have",
+        ),
         ({"clip": ("norm", 0.0)}, "clip must be a pair"),
         ({"clip": 3.0}, "clip must be a pair"),
-        ({"preconditioner": [["a"] * 4] * 4}, "preconditioner must hold numbers"),
+        ({"preconditioner": [["a"] * 4] * 4}, "preconditioner must hold real numbers"),
         ({"preconditioner": "full"}, 'preconditioner must be None, "diag"'),
         ({"preconditioner": np.ones(3)}, "preconditioner must have shape"),
         ({"preconditioner": -np.eye(4)}, "preconditioner must be positive definite"),
@@ -100,8 +173,29 @@ def test_impossible_parameters_are_named(gaussian, parameters, message):
         SGLD(**parameters).validate(gaussian.posterior)
 
 
-def test_a_schedule_that_turns_bad_on_the_way_is_named(gaussian):
-    sampler = SGLD(lambda t: 1e-4 if t < 3 else 0.0, batch_size=20)
+@pytest.mark.parametrize(
+    ("sampler", "message"),
+    [
+        (SGLD(lambda t: 1e-4 if t < 3 else 0.0), r"step_size\(3\)"),
+        (SGLD(1e-4, lambda t: 2.0 - t), "temperature must be at least 0, got -1.0 at step 3"),
+        (
+            SGLD(1e-4, preconditioner=lambda t: np.full(4, 3.0 - t)),
+            r"preconditioner\(3\) must be pos",
+        ),
+    ],
+    ids=["step_size", "temperature", "preconditioner"],
+)
+def test_a_schedule_that_turns_bad_on_the_way_is_named(gaussian, sampler, message):
+    sampler.set_params(batch_size=20)
     state = sampler.init(gaussian.posterior, np.zeros((1, 4)), np.random.default_rng(0))
-    with pytest.raises(ValueError, match=r"step_size\(3\)"):
+    with pytest.raises(ValueError, match=message):
         run_chain(sampler, gaussian.posterior, state, n_draws=10)
+
+
+def test_a_schedule_has_no_stationary_law(gaussian):
+    for changing in ({"temperature": lambda t: 1.0}, {"preconditioner": lambda t: P_DIAG}):
+        sampler = SGLD(1e-4, batch_size=20, **changing)
+        state = sampler.init(gaussian.posterior, np.zeros((1, 4)), np.random.default_rng(0))
+        law = sampler.law(state, gaussian.posterior)
+        with pytest.raises(ValueError, match="that changes has no stationary law"):
+            law.covariance(gaussian.Lam, noise_of(gaussian, state))

@@ -47,6 +47,10 @@ SAMPLERS = [
     MomentumSGD(damping=0.5, structure="diag", replace=True),
     MomentumSGD(damping=0.1, structure="scalar"),
     MomentumSGD(damping=1.0),
+    MomentumSGD(batch_size=1),
+    SGFS(alpha=1.0, batch_size=1, replace=True),
+    ConstantSGD("diag", batch_size=1, replace=True),
+    ConstantSGD(covariance="single_row"),
     IASG(),
     IASG(window=7, step_size=0.3),
     IASG(structure="diag"),
@@ -78,13 +82,23 @@ def agree(chain, mean, predicted):
 
 
 P = np.diag([1.0, 0.5, 2.0, 1.5]) + 0.2
-PRECONDITIONED = [
-    pytest.param(SGLD(3e-4, temperature, P), id=f"P given, temperature {temperature}")
-    for temperature in (1.0, 0.3)
+GIVEN = [
+    *[
+        pytest.param(SGLD(3e-4, temperature, P), id=f"P given, temperature {temperature}")
+        for temperature in (1.0, 0.3)
+    ],
+    *[
+        pytest.param(SGFS(2.0, structure=s, B=300 * P), id=f"B given, {s}")
+        for s in ("block", "diag")
+    ],
+    *[
+        pytest.param(SGFS(8.0, structure=s, C=1e-3 * P), id=f"C given, {s}")
+        for s in ("full", "diag")
+    ],
 ]
 
 
-@pytest.mark.parametrize("sampler", BY_NAME + PRECONDITIONED)
+@pytest.mark.parametrize("sampler", BY_NAME + GIVEN)
 def test_gaussian_target(gaussian, sampler, seed):
     chain = simulated(sampler, gaussian.posterior, gaussian.mean, seed)
     M = noise_of(gaussian, chain.state)

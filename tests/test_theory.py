@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 
 from skbayes_sg import theory
+from skbayes_sg.theory.preconditioners import _divergence
 
 
 def spd(rng, dim, cond):
@@ -152,6 +153,53 @@ def test_mandt_corollary_1_is_not_the_best_diagonal(matrices):
         lambda s: theory.kl_stationary(Lam, M, np.exp(s), discrete=False), np.log(K), method="BFGS"
     ).fun
     assert found < theory.kl_stationary(Lam, M, K, discrete=False) - 0.01
+
+
+@pytest.mark.parametrize("clock", ["", "ou-"])
+def test_the_best_diagonal_beats_corollary_1_where_parameters_are_correlated(matrices, clock):
+    """And all of 300 diagonals around it; by how much does not depend on the units."""
+    Lam, M, _ = matrices
+    M = 30 * M
+    discrete = not clock
+
+    def kl(k, Lam=Lam, M=M):
+        return theory.kl_stationary(Lam, M, k, discrete)
+
+    best = theory.optimal_preconditioner(Lam, M, f"{clock}kl-diag")
+    assert kl(best) < kl(theory.optimal_preconditioner(Lam, M, f"{clock}diag")) - 0.05
+    assert kl(best) < kl(theory.optimal_preconditioner(Lam, M, f"{clock}scalar"))
+    around = np.exp(np.random.default_rng(0).normal(0, 0.3, (300, 5)))
+    assert kl(best) <= min(kl(best * factors) for factors in around)
+    units = np.geomspace(1, 1000, 5)
+    other = Lam * np.outer(units, units), M * np.outer(units, units)
+    rescaled = theory.optimal_preconditioner(*other, f"{clock}kl-diag")
+    assert kl(rescaled, *other) == pytest.approx(kl(best), abs=1e-6)
+
+
+@pytest.mark.parametrize("clock", ["", "ou-"])
+def test_the_best_diagonal_is_corollary_1_where_matrices_are_diagonal(clock):
+    Lam, M = np.diag([1.0, 2.0, 50.0]), np.diag([300.0, 20.0, 900.0])
+    best = theory.optimal_preconditioner(Lam, M, f"{clock}kl-diag")
+    expected = theory.optimal_preconditioner(Lam, M, f"{clock}diag")
+    np.testing.assert_allclose(best, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("discrete", [True, False])
+def test_the_gradient_of_the_divergence(matrices, discrete):
+    Lam, M, _ = matrices
+    s = np.log(0.3 * 2 / (Lam + 30 * M).diagonal())
+    exact = _divergence(Lam, 30 * M, np.exp(s), discrete)
+    assert exact[0] == pytest.approx(theory.kl_stationary(Lam, 30 * M, np.exp(s), discrete))
+    shift = 1e-5 * np.eye(5)
+    differences = [
+        (
+            _divergence(Lam, 30 * M, np.exp(s + d), discrete)[0]
+            - _divergence(Lam, 30 * M, np.exp(s - d), discrete)[0]
+        )
+        / 2e-5
+        for d in shift
+    ]
+    np.testing.assert_allclose(exact[1], differences, rtol=1e-5, atol=1e-7)
 
 
 def test_scalar_steps_at_large_minibatches():

@@ -69,8 +69,6 @@ class Sampler(BaseEstimator, ABC):
     batch_size: int | str  # of the samplers that draw minibatches
     replace: bool
 
-    smallest_batch = 2
-    """Smallest batch size: 2 where gradient noise is measured from the spread of rows, else 1."""
     remedy = "take smaller steps"
     """Remedy when a chain diverges, for the error message."""
     bias_remedy = "lower step_size"
@@ -111,11 +109,8 @@ class Sampler(BaseEstimator, ABC):
         size = self.batch_size
         if not is_integer(self.rows_per_step) or (isinstance(size, str) and size != "auto"):
             raise TypeError(f"batch_size must be an integer, got {size!r}")
-        if self.rows_per_step < self.smallest_batch:
-            raise ValueError(
-                f"batch_size must be at least {self.smallest_batch}, got {size}"
-                + (": gradient noise is measured from the spread of its rows" if size == 1 else "")
-            )
+        if self.rows_per_step < 1:
+            raise ValueError(f"batch_size must be at least 1, got {size}")
 
     def settle(self, target: Target) -> None:
         """Choose parameters that are "auto" for this posterior, in place.

@@ -40,6 +40,10 @@ class ConstantSGD(ConstantStep):
         Rows per minibatch, n. More than half of the rows leave too little noise to sample with.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
+    covariance : {"minibatch", "single_row"}, default="minibatch"
+        Estimator of the gradient noise: all rows of the minibatch, or one of them, at random (Mandt
+        et al. Eq. 25, bias removed), which needs n times as many steps. Minibatches of one row
+        measure it over steps (math.md#minibatches-of-one-row).
 
     Notes
     -----
@@ -62,12 +66,14 @@ class ConstantSGD(ConstantStep):
         step_size: float | str = "auto",
         batch_size: int = 500,
         replace: bool = False,
+        covariance: str = "minibatch",
     ) -> None:
         self.structure = structure
         self.correction = correction
         self.step_size = step_size
         self.batch_size = batch_size
         self.replace = replace
+        self.covariance = covariance
 
     def validate(self, target: Target) -> None:
         super().validate(target)

@@ -2,17 +2,18 @@
 
 The step is ``theta += 2 (P + W)^-1 (gradient + eta)``, ``eta ~ N(0, W)``. Each formula takes the
 averages of one row, the number of rows N, the minibatches (n rows, noise factor c) and B, and
-returns P and W; W is None without injection.
+returns P and W; W is None without injection. B is a name, a number or an operator.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from skbayes_sg.linalg import Diag, Operator
+from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.rows import Batches
 from skbayes_sg.samplers.preconditioned import Memory
 
@@ -23,10 +24,11 @@ class FisherMemory(Memory):
 
     alpha: float = 0.0  # alpha of the present `gain` and `kick`
     Lam: Operator | None = None  # curvature at the anchor, prior included
+    step: float = 1.0  # K of an annealed alpha over 2 P^-1, mean over the coordinates
 
 
 def exact(
-    memory: FisherMemory, N: float, rows: Batches, B: str | float
+    memory: FisherMemory, N: float, rows: Batches, B: str | float | Operator
 ) -> tuple[Operator, Operator]:
     """P = F + c N I1 + prior and W = alpha^2 B + prior, F the model Fisher of all rows.
 
@@ -38,44 +40,56 @@ def exact(
     P = F + I_N * c + memory.prior
     W: Operator = memory.prior
     if memory.alpha > 0:
-        W = _matrix(B, I_N * (c + 1.0), P) * memory.alpha**2 + W
+        W = shape_of(B, I_N * (c + 1.0), P) * memory.alpha**2 + W
     if c < 1.0:
-        W = F * (1.0 - c) + W
+        W = _sum(F * (1.0 - c), W)
     return P, W
 
 
 def paper(
-    memory: FisherMemory, N: float, rows: Batches, B: str | float
+    memory: FisherMemory, N: float, rows: Batches, B: str | float | Operator
 ) -> tuple[Operator, Operator | None]:
     """P = gamma I_N, gamma = (n + N) / n; W = alpha^2 B: Algorithm 1 of Ahn et al. as printed."""
     P = memory.I1 * N * ((rows.size + N) / rows.size)
-    return P, _matrix(B, P, P) * memory.alpha**2 if memory.alpha > 0 else None
+    return P, shape_of(B, P, P) * memory.alpha**2 if memory.alpha > 0 else None
 
 
 def mandt(
-    memory: FisherMemory, N: float, rows: Batches, B: str | float
+    memory: FisherMemory, N: float, rows: Batches, B: str | float | Operator
 ) -> tuple[Operator, Operator | None]:
     """P = c N I1: optimal in continuous time (Mandt et al. Eq. 36 and the corollary after it)."""
     I_N, c = memory.I1 * N, rows.noise_factor
     P = I_N * c
-    return P, _matrix(B, I_N * (c + 1.0), P) * memory.alpha**2 if memory.alpha > 0 else None
+    return P, shape_of(B, I_N * (c + 1.0), P) * memory.alpha**2 if memory.alpha > 0 else None
 
 
-def anchored(
-    memory: FisherMemory, N: float, rows: Batches, B: str | float
-) -> tuple[Operator, Operator]:
-    """P = Lam + c N I1 and W = alpha^2 B, Lam the curvature at the anchor; B = Lam or a number.
+def with_preconditioner(C: Operator, alpha: float, P: Operator) -> tuple[Operator, Operator]:
+    """K = (eps/2) C and W = alpha^2 C^-1 - P, eps = 4 / alpha^2: Eq. 9 of Ahn et al. for any P.
 
-    Source: math.md#control-variates.
+    K W K = eps C - (eps^2/4) C P C is the covariance injected into theta (math.md#a-given-c).
+
+    Raises
+    ------
+    ValueError
+        If W is not positive definite; the message says from which alpha it is.
     """
-    assert memory.Lam is not None
-    Lam, w = memory.Lam, memory.alpha**2
-    W = Lam * w if B == "fisher" else Lam * 0.0 + _identity(Lam, w * float(B))
-    return Lam + memory.I1 * (rows.noise_factor * N), W
+    W = _sum(C.inverse() * alpha**2, P * -1.0)
+    try:
+        W.cholesky()
+    except np.linalg.LinAlgError:
+        least = math.sqrt(np.linalg.eigvals(C.dense() @ P.dense()).real.max())
+        raise ValueError(
+            f"alpha={alpha:.3g} is too small for this C, the step is too long: the noise left to "
+            f"inject has no positive definite covariance; alpha must be above {least:.3g}, or "
+            f"C below {(alpha / least) ** 2:.3g} times the present one"
+        ) from None
+    return C * (2.0 / alpha**2), W
 
 
-def _matrix(B: str | float, fisher: Operator, P: Operator) -> Operator:
-    """B by its name, or a number times the identity."""
+def shape_of(B: str | float | Operator, fisher: Operator, P: Operator) -> Operator:
+    """B itself, by its name, or a number times the identity."""
+    if isinstance(B, Operator):
+        return B
     if B == "fisher":
         return fisher
     if B == "precision":
@@ -83,6 +97,13 @@ def _matrix(B: str | float, fisher: Operator, P: Operator) -> Operator:
     if B == "bounded":
         return P + _identity(P, P.diagonal().mean())
     return _identity(P, float(B))
+
+
+def _sum(A: Operator, B: Operator) -> Operator:
+    """A + B; the sum of a matrix and blocks is a matrix."""
+    if isinstance(A, Dense) != isinstance(B, Dense) and Diag not in (type(A), type(B)):
+        return Dense(A.dense() + B.dense())
+    return A + B
 
 
 def _identity(like: Operator, level: float) -> Diag:
@@ -93,5 +114,4 @@ FORMULAS: dict[str, Callable[..., tuple[Operator, Operator | None]]] = {
     "exact": exact,
     "paper": paper,
     "mandt": mandt,
-    "anchored": anchored,
 }

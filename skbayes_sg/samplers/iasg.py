@@ -58,6 +58,10 @@ class IASG(ConstantStep):
         Rows per minibatch.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
+    covariance : {"minibatch", "single_row"}, default="minibatch"
+        Estimator of the gradient noise: all rows of the minibatch, or one of them, at random (Mandt
+        et al. Eq. 25, bias removed), which needs n times as many steps. Minibatches of one row
+        measure it over steps (math.md#minibatches-of-one-row).
 
     Notes
     -----
@@ -85,12 +89,14 @@ class IASG(ConstantStep):
         step_size: float | str = "auto",
         batch_size: int = 500,
         replace: bool = False,
+        covariance: str = "minibatch",
     ) -> None:
         self.window = window
         self.structure = structure
         self.step_size = step_size
         self.batch_size = batch_size
         self.replace = replace
+        self.covariance = covariance
 
     def validate(self, target: Target) -> None:
         super().validate(target)

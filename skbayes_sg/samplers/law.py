@@ -18,6 +18,7 @@ from skbayes_sg.scores import Scores
 from skbayes_sg.target import Target
 
 _LINEARISED_ROWS = 5000
+_FEWEST_ROWS = 100
 
 
 class Law(Protocol):
@@ -104,13 +105,15 @@ class ExactLaw:
 class Linearised:
     """Curvature Lam and gradient noise M at the point of the first chain, as products with vectors.
 
-    They come from some 5,000 rows in up to ten minibatches, without a D x D matrix. The largest
+    They come from some 5,000 rows in up to ten minibatches, or from 100 rows in more of them,
+    without a D x D matrix. The largest
     eigenvalue is good to some per cent, enough for step-size rules and stability checks.
     """
 
     def __init__(self, state: State, target: Target) -> None:
         theta = state.theta[:1]
-        enough = min(10, max(3, math.ceil(_LINEARISED_ROWS / state.rows.size)))
+        few = max(10, math.ceil(_FEWEST_ROWS / state.rows.size))
+        enough = min(few, max(3, math.ceil(_LINEARISED_ROWS / state.rows.size)))
         n_batches = 1 if state.rows.whole else enough
         batches = [rows_of(state.rows.draw(), 0) for _ in range(n_batches)]
         self._fishers = [target.fisher(theta, rows) for rows in batches]

@@ -42,6 +42,10 @@ class MomentumSGD(ConstantStep):
         Rows per minibatch.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
+    covariance : {"minibatch", "single_row"}, default="minibatch"
+        Estimator of the gradient noise: all rows of the minibatch, or one of them, at random (Mandt
+        et al. Eq. 25, bias removed), which needs n times as many steps. Minibatches of one row
+        measure it over steps (math.md#minibatches-of-one-row).
 
     Notes
     -----
@@ -66,12 +70,14 @@ class MomentumSGD(ConstantStep):
         step_size: float | str = "auto",
         batch_size: int = 500,
         replace: bool = False,
+        covariance: str = "minibatch",
     ) -> None:
         self.damping = damping
         self.structure = structure
         self.step_size = step_size
         self.batch_size = batch_size
         self.replace = replace
+        self.covariance = covariance
 
     def validate(self, target: Target) -> None:
         super().validate(target)

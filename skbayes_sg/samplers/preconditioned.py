@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.checks import require_choice
 from skbayes_sg.layouts import Layout, RotatedDiagonal
 from skbayes_sg.linalg import Diag, Operator, Rotation
 from skbayes_sg.rows import Rows, rows_of
 from skbayes_sg.samplers.base import Report, Sampler
 from skbayes_sg.samplers.law import LinearLaw
+from skbayes_sg.samplers.noise import OverSteps
+from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.state import State
 from skbayes_sg.scores import Scores
 from skbayes_sg.target import Target
@@ -34,6 +38,8 @@ class Memory:
     prior: Diag  # running average of the prior's curvature
     count: float = 1.0  # minibatches in the averages
     turn: int = 0  # measurements so far
+    learnt: int = 0  # those after the start
+    over_steps: OverSteps | None = None  # the noise of minibatches of one row
     adapting: bool = True
     gain: Operator | None = None  # K
     kick: Operator | None = None  # a square root of W; None without injection
@@ -44,13 +50,15 @@ class PreconditionedSampler(Sampler):
     """``theta += K (gradient + eta)``, ``eta ~ N(0, W)``, with K and W from measured matrices.
 
     A subclass writes the two operators. Curvature and gradient noise are averaged over minibatches
-    in burn-in, with weights 1/t (Ahn et al. 2012, Eq. 12), and then frozen. The law of the frozen
-    chain is that of `theory.stationary_cov`.
+    in burn-in, with weights 1/t or those of the user (Ahn et al. 2012, Eq. 12), and then frozen.
+    The law of the frozen chain is that of `theory.stationary_cov`.
     """
 
     structure: str
     block_size: int | None = None
     refresh_every: int | str = "auto"
+    covariance: str = "minibatch"
+    kappa: Callable[[int], float] | None = None
     memory_type: type[Memory] = Memory
 
     @abstractmethod
@@ -60,6 +68,16 @@ class PreconditionedSampler(Sampler):
     def _burn_in_operators(self, state: State, target: Target) -> tuple[Operator, Operator | None]:
         """K and W in burn-in; by default the same."""
         return self._operators(state, target)
+
+    def validate(self, target: Target) -> None:
+        super().validate(target)
+        require_choice("covariance", self.covariance, ("minibatch", "single_row"))
+        if self.covariance == "single_row" and self.rows_per_step == 1:
+            raise ValueError(
+                'covariance="single_row" compares a row with its minibatch, which must have 2 rows '
+                'or more; leave covariance at "minibatch", and one row is compared with the steps '
+                "before"
+            )
 
     # -- motion -------------------------------------------------------------------------------
 
@@ -77,8 +95,11 @@ class PreconditionedSampler(Sampler):
         rows = state.rows.draw()
         scores = target.scores(state.theta, rows)
         gradient = target.gradient(state.theta, scores)
-        if memory.adapting and state.t % self._period(target) == 0:
-            self._learn(state, target, rows, scores)
+        spread = scores.n_rows > 1 or memory.over_steps is not None  # the last part of a chunk
+        if memory.adapting and spread and state.t % self._period(target) == 0:
+            memory.learnt += 1
+            weight = None if self.kappa is None else self._kappa_at(memory.learnt)
+            self._learn(state, target, rows, scores, weight)
             self.refresh(state, target)
         else:
             self._follow_schedule(state, target)
@@ -101,13 +122,18 @@ class PreconditionedSampler(Sampler):
         """Reduce the averages' number of minibatches to its square root.
 
         So averages from far out soon lose their weight (math.md#scores-from-far-away). Averages
-        along Kronecker eigenvectors start anew, along new eigenvectors.
+        along Kronecker eigenvectors start anew, along new eigenvectors. With `kappa` the user says
+        how fast averages forget.
         """
+        if self.kappa is not None:
+            return
         if self.structure == "kron":
             self._average_afresh(state, target)
             self.refresh(state, target)
         else:
             state.memory.count = math.sqrt(state.memory.count)
+            if state.memory.over_steps is not None:
+                state.memory.over_steps.forget()
 
     def freeze(self, state: State, target: Target) -> None:
         state.memory.adapting = False
@@ -149,6 +175,8 @@ class PreconditionedSampler(Sampler):
         """
         if not isinstance(self.refresh_every, str):
             return int(self.refresh_every)
+        if self.covariance == "single_row":
+            return 1
         period = max(1, target.dim // 40)
         if self.structure == "kron":
             return min(period, 2 * _DIAGONAL_PERIOD)
@@ -157,15 +185,24 @@ class PreconditionedSampler(Sampler):
 
     def _average_afresh(self, state: State, target: Target) -> None:
         layout = self._layout(state, target)
+        over_steps = self._first_score(state, target)
         rows = state.rows.draw()
         scores = target.scores(state.theta, rows)
-        measured = self._measure(state, target, rows, scores, layout, turn=0)
-        state.memory = self.memory_type(layout, *measured)
+        measured = self._measure(state, target, rows, scores, layout, 0, over_steps)
+        state.memory = self.memory_type(layout, *measured, over_steps=over_steps)
         if not state.rows.whole:
             enough = math.ceil(5 * target.dim / self._rank(state))
             for _ in range(min(enough, _DIAGONAL_START) if layout.diagonal else enough):
                 rows = state.rows.draw()
                 self._learn(state, target, rows, target.scores(state.theta, rows))
+
+    def _first_score(self, state: State, target: Target) -> OverSteps | None:
+        """What minibatches of one row compare the second score with; None for larger ones."""
+        if state.rows.size > 1:
+            return None
+        score = target.scores(state.theta, state.rows.draw()).total()[0]
+        c = state.rows.noise_factor
+        return OverSteps(score, target.n_total / c if c > 0 else 0.0)
 
     def _layout(self, state: State, target: Target) -> Layout:
         if self.structure == "kron":
@@ -193,10 +230,17 @@ class PreconditionedSampler(Sampler):
 
     def _rank(self, state: State) -> float:
         """Rank that one measurement adds to the noise matrix."""
-        return state.rows.size
+        return state.rows.size if self.covariance == "minibatch" else 1
 
     def _measure(
-        self, state: State, target: Target, rows: Rows, scores: Scores, layout: Layout, turn: int
+        self,
+        state: State,
+        target: Target,
+        rows: Rows,
+        scores: Scores,
+        layout: Layout,
+        turn: int,
+        over_steps: OverSteps | None,
     ) -> tuple[Operator, Operator | None, Diag]:
         """Score covariance and model Fisher of one row, and the prior's curvature.
 
@@ -204,13 +248,20 @@ class PreconditionedSampler(Sampler):
         minibatches are equally good, and one at a time spreads the average over more of the path.
         """
         chain = turn % len(state.theta)
-        I1 = self._noise(state, scores.of_chain(chain), layout)
+        I1 = self._noise(state, scores.of_chain(chain), layout, over_steps)
         prior = Diag(target.prior.curvature(state.theta).values.copy())  # averaged in place
         theta = state.theta[chain : chain + 1]
         return I1, self._fisher(target, theta, rows_of(rows, chain), layout), prior
 
-    def _noise(self, state: State, scores: Scores, layout: Layout) -> Operator:
-        return scores.covariance(layout)
+    def _noise(
+        self, state: State, scores: Scores, layout: Layout, over_steps: OverSteps | None
+    ) -> Operator:
+        """Score covariance of one row: from all rows, from one of them at random, or over steps."""
+        if over_steps is not None:
+            return over_steps.covariance(scores.total(), layout)
+        if self.covariance == "minibatch":
+            return scores.covariance(layout)
+        return scores.single_row_covariance(layout, int(state.normals.integers(scores.n_rows)))
 
     def _fisher(
         self, target: Target, theta: NDArray, rows: Rows, layout: Layout
@@ -218,16 +269,35 @@ class PreconditionedSampler(Sampler):
         fisher = target.fisher(theta, rows, layout)
         return fisher.moment(layout) * (1.0 / fisher.n_rows)
 
-    def _learn(self, state: State, target: Target, rows: Rows, scores: Scores) -> None:
-        """I1 <- (1 - kappa) I1 + kappa V, kappa = 1/t (Ahn Eq. 12); the same for the curvatures."""
+    def _learn(
+        self,
+        state: State,
+        target: Target,
+        rows: Rows,
+        scores: Scores,
+        weight: float | None = None,
+    ) -> None:
+        """I1 <- (1 - kappa) I1 + kappa V, and the same for the curvatures (Ahn Eq. 12).
+
+        kappa is `weight`, or 1/t for the t-th measurement.
+        """
         memory = state.memory
         memory.turn += 1
-        measured = self._measure(state, target, rows, scores, memory.layout, memory.turn)
+        where = (memory.layout, memory.turn, memory.over_steps)
+        measured = self._measure(state, target, rows, scores, *where)
         memory.count += 1
         averages = (memory.I1, memory.fisher, memory.prior)
         for average, new in zip(averages, measured, strict=True):
             if average is not None and new is not None:
-                average.blend(new, 1 / memory.count)
+                average.blend(new, 1 / memory.count if weight is None else weight)
+
+    def _kappa_at(self, t: int) -> float:
+        """kappa_t of the user's schedule."""
+        assert self.kappa is not None
+        weight = value_at(self.kappa, t, "kappa")
+        if not 0 < weight <= 1:
+            raise ValueError(f"kappa must lie in (0, 1], kappa({t}) is {weight}")
+        return weight
 
     def _noise_and_curvature(self, state: State, target: Target) -> tuple[Operator, Operator]:
         """M = c N I1, and Lam, the model Fisher of all rows plus the prior's curvature."""

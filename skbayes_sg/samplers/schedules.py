@@ -19,8 +19,10 @@ class PolynomialDecay:
     Parameters
     ----------
     a, b, power : float
-        Scale, offset in steps, and exponent, all positive. A law of large numbers for step-weighted
-        averages needs ``power <= 1``; 1/3 has the smallest error (math.md#e25).
+        Scale, offset in steps, and exponent, all positive. The steps have an infinite sum, without
+        which the chain stops on its way, if ``power <= 1``, and a finite sum of squares if
+        ``power > 1/2`` (handout, Condition 25). A law of large numbers for step-weighted averages
+        needs only the first; 1/3 has the smallest error (math.md#e25).
 
     Examples
     --------

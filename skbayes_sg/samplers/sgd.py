@@ -17,8 +17,11 @@ class SGD(Sampler):
 
     ``theta += step_size(t) * gradient``
 
-    Its points are no posterior draws. The mean of the kept points is the averaged iterate, a MAP
-    estimate. With ``batch_size`` at least the number of rows it is gradient descent.
+    Its points are no posterior draws. The mean of the kept points, such as `coef_` of an estimator,
+    is Polyak's averaged iterate, a MAP estimate. With a constant step and ``thin=1`` its covariance
+    about the mode depends on the number of rows read only, not on step, batch size or
+    preconditioner (Mandt et al. 2017, Eq. 37 to 42; math.md#averages-of-all-iterates). With
+    ``batch_size`` at least the number of rows it is gradient descent.
 
     Parameters
     ----------
@@ -41,7 +44,6 @@ class SGD(Sampler):
     0.001
     """
 
-    smallest_batch = 1
     remedy = "lower step_size"
     bias_remedy = "SGD goes to the mode; use SGFS or ConstantSGD for a posterior"
 

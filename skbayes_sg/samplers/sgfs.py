@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.checks import require_choice, require_integer
 from skbayes_sg.layouts import FULL, Layout
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.rows import Rows
-from skbayes_sg.samplers.base import NoGainError, RunLength
-from skbayes_sg.samplers.formulas import FORMULAS, FisherMemory
+from skbayes_sg.samplers.anchored import anchored, chosen
+from skbayes_sg.samplers.base import RunLength
+from skbayes_sg.samplers.formulas import FORMULAS, FisherMemory, with_preconditioner
+from skbayes_sg.samplers.given import given_matrix
+from skbayes_sg.samplers.injection import (
+    operator_of,
+    require_largest_gain,
+    require_preconditioner,
+    require_shape,
+)
 from skbayes_sg.samplers.preconditioned import PreconditionedSampler
 from skbayes_sg.samplers.schedules import Schedule, value_at, weight_at
 from skbayes_sg.samplers.state import State
-from skbayes_sg.scores import Scores
 from skbayes_sg.target import Target
 
-_HEAVY = 5  # noise number over that of normal rows, above which a few rows dominate the noise
 _CHOICES = {
     "structure": ("full", "kron", "diag", "block", "scalar"),
     "variant": ("exact", "paper", "mandt"),
     "curvature": ("model", "empirical"),
-    "covariance": ("minibatch", "single_row"),
     "adapt": ("burn_in", "always"),
     "variance_reduction": (None, "control_variate"),
 }
-_NAMED_B = ("fisher", "precision", "bounded")
 
 
 class SGFS(PreconditionedSampler):
@@ -46,8 +51,9 @@ class SGFS(PreconditionedSampler):
     alpha : float, callable or "auto", default="auto"
         ``2 / sqrt(eps)`` of the paper: injected noise W = alpha^2 B. Zero mixes fastest (one
         effective draw per pass). A larger alpha follows a non-Gaussian posterior better; the IAT is
-        gamma (1 + alpha^2) - 1 steps. A callable of the step index anneals. "auto": 0, or an IAT of
-        3 steps with control variates. In estimators the Stein ratio of short runs chooses it if
+        gamma (1 + alpha^2) - 1 steps. A callable of the step index anneals, and a draw is then
+        weighted by the step taken from it (math.md#weights-of-annealed-draws). "auto": 0, or an IAT
+        of 3 steps with control variates. In estimators the Stein ratio of short runs chooses it if
         `structure` drops correlations.
     structure : {"full", "kron", "block", "diag", "scalar"}, default="full"
         Which part of the matrices is kept. "full" is exact. The others give wrong variances along
@@ -55,9 +61,12 @@ class SGFS(PreconditionedSampler):
         Kronecker factors of each layer's Fisher, which keeps correlations of inputs and of units at
         two small products a step. "scalar": the mean of the diagonal of P.
     block_size : int, optional
-        With "block": coordinates per block; by default one block per output unit (class).
-    B : {"fisher", "precision", "bounded"} or float, default="fisher"
-        A number stands for its multiple of the identity, in 1 / parameter^2. "fisher": the paper's
+        With "block": coordinates per block; by default one block per output unit (class). k blocks
+        of size d take k d^3 operations for a measurement's factorisation, in place of D^3.
+    B : {"fisher", "precision", "bounded"}, float or array of shape (D,) or (D, D), default="fisher"
+        An array is any symmetric positive definite matrix, or its diagonal, in 1 / parameter^2, and
+        a number its multiple of the identity. It is injected whole, and P takes the part of it that
+        `structure` keeps; "kron" takes no array. "fisher": the paper's
         gamma I_N, or Lam with control variates. "precision": curvature with prior, plus gradient
         noise. It does not vanish with the scores of a model that fits its labels. As alpha grows,
         steps get shorter in all directions, and the chain follows any posterior. "bounded": as
@@ -67,7 +76,8 @@ class SGFS(PreconditionedSampler):
         "exact": the prior enters P once, the noise factor is that of the row scheme, and prior
         noise is injected, so that directions without data follow the prior. "paper": Algorithm 1 as
         printed, P = gamma I_N + alpha^2 B with gamma = (n + N) / n; diverges under a strong prior.
-        The paper also has ``adapt="always"``, ``refresh_every=1`` and ``replace=True``. "mandt":
+        The paper also has ``adapt="always"``, ``refresh_every=1``, ``replace=True`` and
+        ``kappa=lambda t: 1 / t``. "mandt":
         optimal in continuous time, P = noise + W (Mandt et al. Eq. 36 and its corollary).
     h_max : float, optional
         With "diag" or "scalar": largest gain K_kk, a variance of theta (the paper's eps h_max / N).
@@ -78,9 +88,9 @@ class SGFS(PreconditionedSampler):
     covariance : {"minibatch", "single_row"}, default="minibatch"
         Estimator of one row's score covariance: all rows of the minibatch, or one of them, at
         random (Mandt et al. Eq. 25, bias removed). One row needs n times as many steps for the same
-        precision: some hundred times D in burn-in.
+        precision: some hundred times D in burn-in. Minibatches of one row measure it over steps.
     adapt : {"burn_in", "always"}, default="burn_in"
-        Freeze the averages after burn-in, or restart them there and go on with kappa_t = 1/t.
+        Freeze the averages after burn-in, or restart them there and go on.
     refresh_every : int or "auto", default="auto"
         Steps between two measurements while adapting. "auto": max(1, D // 40), at most 20 for
         "kron" and 10 for "diag" and "scalar"; 1 for single rows.
@@ -95,6 +105,14 @@ class SGFS(PreconditionedSampler):
         give N / (n alpha^2 + kappa) effective draws per pass instead of one, and are refused
         below two. kappa is the noise number of the data: about the number of parameters, more for
         rows with heavy tails. The model's scores must be residuals times inputs.
+    C : array of shape (D,) or (D, D), optional
+        The paper's preconditioner, any symmetric positive definite matrix or its diagonal: K is
+        (eps/2) C with eps = 4 / alpha^2, and W = alpha^2 C^-1 - curvature - noise (Eq. 9), in place
+        of alpha^2 B. An alpha too small for W to be positive definite is refused.
+    kappa : callable, optional
+        The paper's schedule kappa_t: weight of the t-th measurement after the start, t = 1, 2, ...,
+        in the running averages, in (0, 1]. The averages are then never restarted. By default 1/t,
+        where t also counts the measurements of the start, restarted within burn-in.
 
     Notes
     -----
@@ -120,7 +138,7 @@ class SGFS(PreconditionedSampler):
         alpha: Schedule | str = "auto",
         structure: str = "full",
         block_size: int | None = None,
-        B: str | float = "fisher",
+        B: str | float | ArrayLike = "fisher",
         variant: str = "exact",
         h_max: float | None = None,
         curvature: str = "model",
@@ -130,6 +148,8 @@ class SGFS(PreconditionedSampler):
         batch_size: int | str = "auto",
         replace: bool = False,
         variance_reduction: str | None = None,
+        C: ArrayLike | None = None,
+        kappa: Callable[[int], float] | None = None,
     ) -> None:
         self.alpha = alpha
         self.structure = structure
@@ -144,6 +164,8 @@ class SGFS(PreconditionedSampler):
         self.batch_size = batch_size
         self.replace = replace
         self.variance_reduction = variance_reduction
+        self.C = C
+        self.kappa = kappa
 
     # -- parameters ---------------------------------------------------------------------------
 
@@ -153,7 +175,15 @@ class SGFS(PreconditionedSampler):
             require_choice(name, getattr(self, name), allowed)
         if not 0 <= self._alpha_at(0) <= 1e6:
             raise ValueError(f"alpha must lie between 0 and 1e6, got {self.alpha!r}")
-        self._validate_injection()
+        named = self.variant == "exact" and self.variance_reduction is None
+        require_shape(self.B, target.dim, self.structure, named)
+        others = {name: getattr(self, name) for name in ("B", "h_max", "variance_reduction")}
+        require_preconditioner(self.C, target.dim, self.alpha, self.structure, others)
+        require_largest_gain(self.h_max, self.structure)
+        if self.kappa is not None:
+            if not callable(self.kappa):
+                raise TypeError(f"kappa must be None or a callable of t, got {self.kappa!r}")
+            self._kappa_at(1)
         if self.refresh_every != "auto":
             require_integer("refresh_every", self.refresh_every, 1, ' or "auto"')
         if self.block_size is not None:
@@ -163,7 +193,6 @@ class SGFS(PreconditionedSampler):
                     f"block_size must be at most the number of parameters, {target.dim}, "
                     f"got {self.block_size}"
                 )
-        self._validate_h_max()
         if target.weighted and self._empirical:
             raise ValueError(
                 "sample_weight or class_weight: the score covariance of weighted rows is not their "
@@ -171,24 +200,6 @@ class SGFS(PreconditionedSampler):
             )
         if self.variance_reduction is not None:
             self._validate_control_variates()
-
-    def _validate_injection(self) -> None:
-        if not isinstance(self.B, str) or self.B not in _NAMED_B:
-            if isinstance(self.B, str) or not value_at(self.B, 0, "B") > 0:
-                names = ", ".join(f'"{name}"' for name in _NAMED_B)
-                raise ValueError(f"B must be {names} or a positive number, got {self.B!r}")
-        elif self.B != "fisher" and (self.variant != "exact" or self.variance_reduction):
-            raise ValueError(f'B="{self.B}" needs variant="exact" without control variates')
-
-    def _validate_h_max(self) -> None:
-        if self.h_max is None:
-            return
-        if callable(self.h_max) or not value_at(self.h_max, 0, "h_max") > 0:
-            raise ValueError(f"h_max must be None or a positive number, got {self.h_max!r}")
-        if self.structure not in ("diag", "scalar"):
-            raise ValueError(
-                'h_max bounds the entries of a diagonal; use structure="diag" or "scalar"'
-            )
 
     def _validate_control_variates(self) -> None:
         asked = (self.variant, self.curvature, self.structure)
@@ -210,41 +221,15 @@ class SGFS(PreconditionedSampler):
 
     def settle(self, target: Target) -> None:
         """Choose alpha and batch_size if they are "auto"."""
+        alpha = None if isinstance(self.alpha, str) else self.alpha
         if self.variance_reduction is None:
-            self.alpha = self._alpha_at(0) if isinstance(self.alpha, str) else self.alpha
+            self.alpha = 0.0 if alpha is None else alpha
             self.batch_size = self.rows_per_step
         else:
-            self._settle_control_variates(target)
-
-    def _settle_control_variates(self, target: Target) -> None:
-        """Choose alpha and batch_size by the noise number of the data (math.md#noise-number).
-
-        In units of the curvature, noise is m = kappa / n and injection w = alpha^2. A step is
-        2 / (1 + m + w) of a Newton step, and the autocorrelation time m + w steps. Any m + w is
-        exact for a Gaussian posterior; 3 keeps the bias on others small. w is at least 2 m, because
-        noise feedback multiplies a bias by (m + w) / w (math.md#noise-feedback).
-        """
-        assert target.anchor is not None
-        kappa = target.anchor.noise_number()
-        if isinstance(self.batch_size, str):
-            # a row of leverage h multiplies the distance from the mode by 1 - (N/n) h / 2
-            bearable = math.ceil(target.anchor.largest_row() / 4)
-            n = max(32, round(kappa), bearable)
-        else:
-            n = self.batch_size
-        open_alpha = isinstance(self.alpha, str)
-        w = max(3.0 - kappa / n, 2 * kappa / n) if open_alpha else self._alpha_at(0) ** 2
-        needed = 2 * (n * w + kappa)
-        if target.n_total < needed:
-            raise NoGainError(
-                f"control variates do not pay: the {target.n_total:.0f} rows are fewer than "
-                f"2 (n w + kappa) = {needed:.0f}, with kappa={kappa:.0f} the noise number of these "
-                f"data, n={n} rows a step and w={w:.2g} injected",
-                heavy=kappa > _HEAVY * target.dim,
-            )
-        self.batch_size = n
-        if open_alpha:
-            self.alpha = math.sqrt(w)
+            at_start = None if alpha is None else self._alpha_at(0)
+            n = None if isinstance(self.batch_size, str) else self.batch_size
+            settled, self.batch_size = chosen(at_start, n, target)
+            self.alpha = settled if alpha is None else alpha
 
     def _alpha_at(self, t: int) -> float:
         if isinstance(self.alpha, str):
@@ -289,8 +274,11 @@ class SGFS(PreconditionedSampler):
             super().freeze(state, target)
 
     def weight(self, state: State) -> float:
-        """0 in the part of a cycle that does not count, else 1."""
-        return weight_at(self.alpha, state.t)
+        """The step taken from the draw if alpha anneals; 0 in the first part of a cycle.
+
+        Source: handout Eq. 3.8; math.md#weights-of-annealed-draws.
+        """
+        return weight_at(self.alpha, state.t) * state.memory.step
 
     # -- the operators ------------------------------------------------------------------------
 
@@ -303,16 +291,29 @@ class SGFS(PreconditionedSampler):
                 f"alpha must lie between 0 and 1e6, alpha({state.t}) is {memory.alpha}"
             )
         memory.Lam = None if target.anchor is None else target.anchor.curvature
-        formula = FORMULAS[self.variant if target.anchor is None else "anchored"]
-        P, W = formula(memory, target.n_total, state.rows, self.B)
+        formula = FORMULAS[self.variant] if target.anchor is None else anchored
+        P, W = formula(memory, target.n_total, state.rows, operator_of(self.B, target.dim))
+        if self.C is not None:
+            C = given_matrix("C", self.C, target.dim)
+            K, W = with_preconditioner(C, memory.alpha, self._kept(P))
+        else:
+            K, W = self._with_noise(memory.layout, P, W)
+        if callable(self.alpha):
+            memory.step = float(np.mean(K.diagonal() * P.diagonal()) / 2)
+        return K, W
+
+    def _with_noise(
+        self, layout: Layout, P: Operator, W: Operator | None
+    ) -> tuple[Operator, Operator | None]:
+        """K = 2 (P + W)^-1 and W, with what h_max adds to it."""
         if self.h_max is not None:
-            gain = (P if W is None else P + W).diagonal()
+            gain = (P if W is None else P + layout.keep(W)).diagonal()
             floor = Diag(np.maximum(0.0, 2.0 / self.h_max - gain))
             W = floor if W is None else W + floor
-        P = P if W is None else P + W
-        if self.structure == "scalar":
-            P = Diag(np.full(P.dim, P.diagonal().mean()))
-        return self._gain(P), W
+        return self._gain(self._kept(P if W is None else P + layout.keep(W))), W
+
+    def _kept(self, P: Operator) -> Operator:
+        return Diag(np.full(P.dim, P.diagonal().mean())) if self.structure == "scalar" else P
 
     def _gain(self, P: Operator) -> Operator:
         try:
@@ -325,20 +326,6 @@ class SGFS(PreconditionedSampler):
                 "has no data noise (constant or duplicated columns, more than two classes); use "
                 'variant="exact", or a number for B with alpha > 0'
             ) from error
-
-    def _period(self, target: Target) -> int:
-        if self.refresh_every == "auto" and self.covariance == "single_row":
-            return 1
-        return super()._period(target)
-
-    def _rank(self, state: State) -> float:
-        return super()._rank(state) if self.covariance == "minibatch" else 1
-
-    def _noise(self, state: State, scores: Scores, layout: Layout) -> Operator:
-        """Score covariance of one row, from the minibatch or from a random row of it."""
-        if self.covariance == "minibatch":
-            return super()._noise(state, scores, layout)
-        return scores.single_row_covariance(layout, int(state.normals.integers(scores.n_rows)))
 
     def _fisher(
         self, target: Target, theta: NDArray, rows: Rows, layout: Layout

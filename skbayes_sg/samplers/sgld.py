@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.checks import require_choice
 from skbayes_sg.layouts import DIAGONAL
-from skbayes_sg.linalg import Dense, Diag, Operator
+from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.rows import Rows
 from skbayes_sg.samplers.base import Report, Sampler
+from skbayes_sg.samplers.given import given_matrix
 from skbayes_sg.samplers.law import Law, Linearised, LinearLaw
 from skbayes_sg.samplers.schedules import Schedule, require_step, value_at, weight_at
 from skbayes_sg.samplers.state import State
@@ -70,10 +71,13 @@ class SGLD(Sampler):
         constant, 0.2 / largest eigenvalue of P^(1/2) (curvature + gradient noise) P^(1/2), measured
         at the start and again after burn-in. Stationary variances are then at most 10 % too large.
     temperature : float or callable, default=1.0
-        Samples posterior^(1 / temperature); 0 is stochastic gradient descent.
-    preconditioner : None, "diag" or array of shape (D,) or (D, D), default=None
-        P. "diag": inverse diagonal of the curvature, averaged in burn-in. It is then frozen, so it
-        needs no drift correction. An array is fixed.
+        Samples posterior^(1 / temperature); 0 is stochastic gradient descent. A callable of the
+        step index may be large first, to leave local modes, and then 1 (handout, Remark 26).
+    preconditioner : None, "diag", array of shape (D,) or (D, D), or callable, default=None
+        P, symmetric positive definite. "diag": inverse diagonal of the curvature, averaged in
+        burn-in. It is then frozen, so it needs no drift correction. An array is fixed. A callable
+        of the step index returns the array of each step, P_t (handout Eq. 3.9); it needs a
+        `step_size`.
     clip : tuple (kind, threshold), optional
         Clip the gradient; kind is "norm", "value" or "scale" (handout, Remark 36 with math.md#e25).
         Clipping truncates the posterior, and the fit warns if it changed the gradient in more than
@@ -102,14 +106,13 @@ class SGLD(Sampler):
     1.0
     """
 
-    smallest_batch = 1
     remedy = "lower step_size"
 
     def __init__(
         self,
         step_size: Schedule | str = "auto",
         temperature: Schedule = 1.0,
-        preconditioner: str | ArrayLike | None = None,
+        preconditioner: str | ArrayLike | Callable[[int], ArrayLike] | None = None,
         clip: tuple[str, float] | None = None,
         batch_size: int = 500,
         replace: bool = False,
@@ -129,8 +132,7 @@ class SGLD(Sampler):
         super().validate(target)
         require_choice("variance_reduction", self.variance_reduction, (None, "control_variate"))
         require_step(self.step_size)
-        if value_at(self.temperature, 0, "temperature") < 0:
-            raise ValueError(f"temperature must be at least 0, got {self.temperature!r}")
+        self._temperature_at(0)
         if self.clip is not None:
             pair = isinstance(self.clip, tuple) and len(self.clip) == 2
             if not (pair and self.clip[0] in list(CLIPS) and value_at(self.clip[1], 0, "clip") > 0):
@@ -144,35 +146,18 @@ class SGLD(Sampler):
                     f'preconditioner must be None, "diag" or an array, got {self.preconditioner!r}'
                 )
         elif self.preconditioner is not None:
-            self._fixed_preconditioner(target.dim)
+            self._given_preconditioner(0, target.dim)
+            if callable(self.preconditioner) and self.step_size == "auto":
+                raise ValueError(
+                    'step_size="auto" is that of one preconditioner; give a step_size, a number or '
+                    "a callable, with a callable preconditioner"
+                )
 
     @property
     def refuses_streams(self) -> str:
         if self.step_size == "auto":
             return "needs a step_size with partial_fit, a number or a callable"
         return super().refuses_streams
-
-    def _fixed_preconditioner(self, dim: int) -> Operator:
-        try:
-            P = np.asarray(self.preconditioner, dtype=np.float64)
-        except (ValueError, TypeError):
-            raise ValueError(
-                f"preconditioner must hold numbers, got {self.preconditioner!r}"
-            ) from None
-        if P.shape not in ((dim,), (dim, dim)):
-            raise ValueError(
-                f"preconditioner must have shape ({dim},) or ({dim}, {dim}), got {P.shape}"
-            )
-        if not (P.ndim == 1 or np.array_equal(P, P.T)):
-            raise ValueError("preconditioner must be symmetric; give (P + P.T) / 2")
-        operator: Operator = Diag(P) if P.ndim == 1 else Dense(P)
-        try:
-            operator.inverse()
-        except np.linalg.LinAlgError:
-            raise ValueError(
-                "preconditioner must be positive definite; add a multiple of the identity"
-            ) from None
-        return operator
 
     # -- motion -------------------------------------------------------------------------------
 
@@ -183,7 +168,7 @@ class SGLD(Sampler):
             for _ in range(1 if state.rows.whole else 10):
                 self._learn(state, target, state.rows.draw())
         elif self.preconditioner is not None:
-            memory.preconditioner = self._fixed_preconditioner(target.dim)
+            memory.preconditioner = self._given_preconditioner(state.t, target.dim)
             memory.root = memory.preconditioner.cholesky()
         if self.step_size == "auto":
             self._choose_step(state, target)
@@ -196,9 +181,13 @@ class SGLD(Sampler):
         if memory.adapting:
             self._learn(state, target, rows)
 
+        if callable(self.preconditioner):
+            memory.preconditioner = self._given_preconditioner(state.t, target.dim)
+            memory.root = memory.preconditioner.cholesky()
+
         force = gradient if self.clip is None else self._clipped(gradient, memory)
         eta = self._eta(state)
-        temperature = value_at(self.temperature, state.t, "temperature")
+        temperature = self._temperature_at(state.t)
         P = memory.preconditioner
         state.theta += eta * (force if P is None else P.matvec(force))
         if temperature > 0:
@@ -239,6 +228,18 @@ class SGLD(Sampler):
             raise ValueError(f"step_size must be positive, step_size({state.t}) is {eta}")
         return eta
 
+    def _temperature_at(self, t: int) -> float:
+        temperature = value_at(self.temperature, t, "temperature")
+        if temperature < 0:
+            raise ValueError(f"temperature must be at least 0, got {temperature} at step {t}")
+        return temperature
+
+    def _given_preconditioner(self, t: int, dim: int) -> Operator:
+        P = self.preconditioner
+        if callable(P):
+            return given_matrix(f"preconditioner({t})", P(t), dim)
+        return given_matrix("preconditioner", P, dim)
+
     def _clipped(self, gradient: NDArray, memory: _Memory) -> NDArray:
         assert self.clip is not None
         force = CLIPS[self.clip[0]](gradient, self.clip[1])
@@ -278,8 +279,11 @@ class SGLD(Sampler):
         if self.clip is not None:
             why = "clipped gradients have no stationary law in closed form; set clip=None"
             return LinearLaw(None, unknown=why)
-        changing = "a step_size or temperature that changes has no stationary law; give numbers"
-        if callable(self.step_size):
+        changing = (
+            "a step_size, temperature or preconditioner that changes has no stationary law; give "
+            "numbers"
+        )
+        if callable(self.step_size) or callable(self.preconditioner):
             return LinearLaw(None, unknown=changing)
         eta, P = self._eta(state), state.memory.preconditioner or Diag(np.ones(target.dim))
         if callable(self.temperature):

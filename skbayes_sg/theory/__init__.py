@@ -1,6 +1,7 @@
 """Stationary laws of linear stochastic recursions, in closed form, before any run."""
 
 from skbayes_sg.theory.least_squares import lsq_cov, lsq_noise
+from skbayes_sg.theory.preconditioners import optimal_preconditioner
 from skbayes_sg.theory.recursions import (
     cv_gain,
     gaussian_regime,
@@ -13,7 +14,6 @@ from skbayes_sg.theory.recursions import (
     momentum_cov,
     momentum_radius,
     noise_cov,
-    optimal_preconditioner,
     ou_autocov,
     sgld_cov,
     spectral_radius,

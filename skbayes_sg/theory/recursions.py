@@ -74,57 +74,6 @@ def spectral_radius(Lam: NDArray, K: ArrayLike) -> float:
     return float(np.abs(np.linalg.eigvals(np.eye(len(Lam)) - _matrix(K, len(Lam)) @ Lam)).max())
 
 
-def optimal_preconditioner(Lam: NDArray, M: NDArray, kind: str = "full") -> NDArray | float:
-    """Constant preconditioner K whose stationary law is near the posterior.
-
-    With P = Lam + M, in discrete time (math.md#constant-sgd):
-
-    - "full": 2 P^-1, which has the posterior itself as stationary law, for any SPD Lam and M;
-    - "diag": 2 / P_kk, which is not the optimal diagonal (math.md#e2);
-    - "scalar": 2 D / Tr P;
-    - "sqrt": h G^-1 with G = sqrt(diag M), h = 2 D / Tr(P G^-1).
-
-    With the prefix "ou-", P = M: the formulas of Mandt et al. (Theorem 2, Corollary 1, Theorem 1,
-    Appendix E) for continuous time. They may be unstable in discrete time; see `spectral_radius`.
-
-    Parameters
-    ----------
-    Lam, M : arrays of shape (D, D)
-    kind : str
-
-    Returns
-    -------
-    float for the scalar kinds, (D,) for "diag" and "sqrt", (D, D) for "full"
-
-    Raises
-    ------
-    ValueError
-        If the kind is not one of these.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Lam = np.diag([1.0, 2.0])
-    >>> optimal_preconditioner(Lam, 9 * Lam, "diag").tolist()
-    [0.2, 0.1]
-    """
-    P = M if kind.startswith("ou-") else Lam + M
-    match kind.removeprefix("ou-"):
-        case "full":
-            return 2 * np.linalg.inv(P)
-        case "diag":
-            return 2 / P.diagonal()
-        case "scalar":
-            return 2 * len(P) / float(np.trace(P))
-        case "sqrt":
-            root = np.sqrt(M.diagonal())
-            return 2 * len(P) / np.sum(P.diagonal() / root) / root
-    raise ValueError(
-        'kind must be "full", "diag", "scalar" or "sqrt", with or without "ou-" before it, '
-        f"got {kind!r}"
-    )
-
-
 def kl_gauss(
     S0: NDArray, S1: NDArray, m0: NDArray | float = 0.0, m1: NDArray | float = 0.0
 ) -> float:
