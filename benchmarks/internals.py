@@ -14,6 +14,7 @@ from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.layouts import FULL
 from skbayes_sg.linalg import Dense
 from skbayes_sg.models import Softmax
+from skbayes_sg.plan import Run
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler, State
 
@@ -64,6 +65,21 @@ def begin(sampler: Sampler, posterior: Posterior, theta: NDArray, seed: int) -> 
 def learned_precisions(model) -> list[float]:
     """Prior precisions that variational EM learned, one for each block."""
     return list(model.prior_precision_blocks_.values())
+
+
+class SamplingWatch:
+    """Seconds that fits spend in their chains: burn-in and draws."""
+
+    def __init__(self) -> None:
+        self.seconds, sample = 0.0, Run.sample
+
+        def timed(*args, **options):
+            begin = time.perf_counter()
+            result = sample(*args, **options)
+            self.seconds += time.perf_counter() - begin
+            return result
+
+        Run.sample = timed  # type: ignore[method-assign]
 
 
 class Stopwatch:

@@ -267,7 +267,7 @@ def _begin(
     theta = start.theta
     if sampler.starts_at_mode and start.mode is not None and request.last is None:
         theta = np.repeat(start.mode.theta, request.n_chains, axis=0)
-    sampler, states, remark = choice.tune(sampler, target, theta, chain_seed, request.n_jobs)
+    sampler, states, remark, notes = choice.tune(sampler, target, theta, chain_seed, request.n_jobs)
     if start.mode is not None:  # elsewhere the linear part of a step says little of the step
         refuse_unstable(sampler, target, states[0])
     passes = rows_touched(sampler, states) / posterior.n_rows
@@ -275,8 +275,8 @@ def _begin(
         passes += anchor.passes + 1
     elif start.mode is not None:
         passes += start.mode.passes
-    length = request.length(sampler, states)
-    return Run(sampler, choice.reason + remark, states, length, passes, anchor), target
+    length, reason = request.length(sampler, states), choice.reason + remark
+    return Run(sampler, reason, states, length, passes, anchor, complaints=notes), target
 
 
 def _settle(
@@ -334,7 +334,7 @@ def _learn(
         if not thrown and _near(before, run.anchor):
             break
     else:
-        run = replace(run, complaints=(_UNSETTLED,))
+        run = replace(run, complaints=(*run.complaints, _UNSETTLED))
     if learned is not None:  # the run has the states
         learned = replace(learned, path=np.concatenate(paths), states=[])
     return replace(run, passes=passes, learned=learned), target

@@ -9,17 +9,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
-from skbayes_sg import diagnostics
-from skbayes_sg.chains import Chain, run_chains, start_chains
+from skbayes_sg.chains import burn, in_parallel, start_chains, walk
+from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.samplers import SGFS, Sampler, State
 from skbayes_sg.target import Target
 
 _ALPHAS = (30.0, 20.0, 10.0, 6.0, 4.0, 3.0, 2.0, 1.0, 0.0)
 _LEAST_STABLE = 3.0
-_STEPS = 250
-_SETTLING = 1000
-_SLACK = 0.1
+_STEPS = 500  # of a short run
+_SETTLING = 1000  # steps of the first run towards stationarity; each is twice as long as the last
+_PASSES = 200  # of a chain in short runs, as many as MLPClassifier makes at most
+_LEAP = 2.0  # balance of energies of a chain that leaves its posterior
+_BATCHES = 8
+_PROBES = 16
 
 
 class Tuned(NamedTuple):
@@ -29,6 +33,8 @@ class Tuned(NamedTuple):
     states: list[State]
     remark: str = ""
     """The chosen alpha in words, for the user."""
+    complaints: tuple[str, ...] = ()
+    """Warnings about the short runs."""
 
 
 def set_off(
@@ -74,40 +80,158 @@ def choose_alpha(
     seed: np.random.SeedSequence,
     n_jobs: int | None = None,
 ) -> Tuned:
-    """The smallest alpha under which the drawn variances are not too large.
+    """The smallest alpha whose variances are right within a tenth, judged where the chains stay.
 
-    All chains start at theta (n_chains, D) and burn in for 1,000 steps at the largest alpha. Then
-    alpha is lowered step by step, with 250 steps of burn-in and 250 steps to measure the Stein
-    ratio. The search ends when a chain diverges, or when the ratio exceeds 1 by more than 0.1 plus
-    three standard errors (0.1 at most). Unlike the rule for long runs, the test is one-sided
-    (math.md#choosing-alpha). A ratio below 1 means that chains have not moved far yet, and more
-    injected noise slows them. The run goes on from these states: chains of a flexible model would
-    diverge from a start at a small alpha with matrices of a few minibatches.
+    All chains start at theta (n_chains, D), with a short run at the largest alpha. Others follow
+    (math.md#choosing-alpha).
+
+    1. Alpha goes down as long as no chain leaps, because a small alpha moves fastest.
+    2. Runs of growing length go on until the chains are stationary, or until each has made 200
+       passes (4,000 steps if that is more). A run with a leap is taken back, and alpha is raised.
+    3. Alpha goes up until the balance of energies is 1 within 0.1, from both sides. The balance is
+       the Stein ratio of a chain that stays where it is.
+
+    The chains are stationary if the Stein ratio about their start is equal to the balance. If they
+    are not when the passes are used up, the remark and a complaint say so. The fit goes on from the
+    last states.
     """
-    highest = clone(sampler).set_params(alpha=_ALPHAS[0])
-    states = start_chains(highest, target, theta, seed)
-    chains = run_chains(highest, target, states, n_draws=1, burn_in=_SETTLING, n_jobs=n_jobs)
-    chosen, ratio, states = highest, np.nan, _to_go_on(highest, chains)
-    short_run = partial(run_chains, n_draws=1, burn_in=_STEPS, thin=_STEPS, n_jobs=n_jobs)
-    for alpha in _ALPHAS:
-        candidate = clone(sampler).set_params(alpha=alpha)
+    ladder = _Ladder(sampler, target, start_chains(_at(sampler, 0), target, theta, seed), n_jobs)
+    ladder.run(0, _SETTLING)
+    while ladder.rung + 1 < len(_ALPHAS) and ladder.run(ladder.rung + 1, _STEPS):
+        pass
+    settled = ladder.settle()
+    about_start, n_steps = ladder.about_start, ladder.steps
+    ladder.climb()
+    alpha = _ALPHAS[ladder.rung]
+    remark = f"; alpha={alpha:g} by the Stein ratio of short runs, {ladder.balance:.2f}"
+    complaints: tuple[str, ...] = ()
+    if not settled:
+        remark += f", from chains that were not yet stationary after {n_steps} steps"
+        complaints = (
+            f"alpha was chosen before the chains were stationary: after {n_steps} steps their "
+            f"Stein ratio about their start was {about_start:.2f}; they may still be on their way "
+            "to where the posterior is; raise burn_in",
+        )
+    return Tuned(_at(sampler, ladder.rung), ladder.states, remark, complaints)
+
+
+def _at(sampler: SGFS, rung: int) -> SGFS:
+    """The sampler with the alpha of a rung."""
+    return clone(sampler).set_params(alpha=_ALPHAS[rung])
+
+
+class _Ladder:
+    """The groups of chains on their way up and down the values of alpha.
+
+    Attributes
+    ----------
+    rung : int
+        Of the present alpha; larger is lower.
+    states : list of State
+    steps : int
+        Of each chain so far.
+    balance, about_start : float
+        Balance of energies, and Stein ratio about the start, of the last run that was kept.
+    balance_se, about_start_se : float
+        Their standard errors.
+    """
+
+    def __init__(
+        self, sampler: SGFS, target: Target, states: list[State], n_jobs: int | None
+    ) -> None:
+        self.sampler, self.target, self.n_jobs = sampler, target, n_jobs
+        self.states, self.starts = states, [state.theta.copy() for state in states]
+        self.rung = self.steps = 0
+        self.balance = self.balance_se = self.about_start = self.about_start_se = np.nan
+
+    def run(self, rung: int, n_steps: int) -> bool:
+        """Run all chains at a rung. If one leaps or diverges the run is taken back: False."""
+        sampler = _at(self.sampler, rung)
+        run = partial(_short_run, sampler, self.target, n_steps)
+        self.steps += n_steps
         try:
-            chains = short_run(candidate, target, states)
-        except FloatingPointError:
-            break
-        found, se = diagnostics.stein_ratio_of_sums([chain.stein for chain in chains])
-        if not found - 1 <= _SLACK + (0.0 if np.isnan(se) else min(3 * se, _SLACK)):
-            break
-        chosen, ratio, states = candidate, found, _to_go_on(candidate, chains)
-    remark = f"; alpha={chosen.alpha:g} by the Stein ratio of short runs, {ratio:.2f}"
-    return Tuned(chosen, states, remark)
+            found = in_parallel(run, zip(self.states, self.starts, strict=True), self.n_jobs)
+        except (FloatingPointError, np.linalg.LinAlgError):  # the latter from matrices far out
+            return False
+        balance, se = _mean_and_se([one.balance for one in found])
+        if not balance < _LEAP:
+            return False
+        self.rung, self.states = rung, [one.state for one in found]
+        self.balance, self.balance_se = balance, se
+        self.about_start, self.about_start_se = _mean_and_se([one.about_start for one in found])
+        return True
+
+    def settle(self) -> bool:
+        """Whether the chains become stationary within the passes."""
+        passes = round(_PASSES * (self.states[0].rows.noise_factor + 1))
+        length, end = _SETTLING, self.steps + max(4 * _SETTLING, passes)
+        while self.steps < end:
+            if not self.run(self.rung, min(length, max(_STEPS, end - self.steps))):
+                if self.rung == 0:
+                    return False
+                self.rung -= 1
+            elif _equal(self.about_start, self.balance, self.about_start_se):
+                return True
+            else:
+                length *= 2
+        return False
+
+    def climb(self) -> None:
+        """Raise alpha until the balance is 1, or to the largest."""
+        for rung in range(self.rung, -1, -1):
+            self.rung = rung
+            if self.run(rung, _STEPS) and _equal(self.balance, 1.0, self.balance_se):
+                return
 
 
-def _to_go_on(sampler: SGFS, chains: list[Chain]) -> list[State]:
-    """States of the chains, which adapt again."""
-    for chain in chains:
-        sampler.unfreeze(chain.state)
-    return [chain.state for chain in chains]
+def _equal(figure: float, expected: float, se: float) -> bool:
+    """Whether a figure is as expected, within 0.1 or three standard errors (0.2 at most)."""
+    return abs(figure - expected) <= max(STEIN_LIMIT, min(3 * se, 2 * STEIN_LIMIT))
+
+
+class _ShortRun(NamedTuple):
+    """A group of chains after a short run, and two ratios at each step of its second half."""
+
+    state: State
+    balance: NDArray
+    """(steps, chains): (g^T K g + tr K W) / 2 D"""
+    about_start: NDArray
+    """(steps, chains): -(theta - start) . g / D"""
+
+
+def _short_run(
+    sampler: Sampler, target: Target, n_steps: int, group: tuple[State, NDArray]
+) -> _ShortRun:
+    """Adapt for half of the steps, then measure. `group`: a state, and the start of its chains."""
+    state, start = copy.deepcopy(group[0]), group[1]
+    balance, about_start = [], []
+    with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
+        burn(sampler, target, state, n_steps // 2)
+        state.memory.radius = 0.0  # of another alpha
+        sampler.freeze(state, target)
+        for part in walk(sampler, target, state, n_steps - n_steps // 2):
+            g, gain = part.gradients, state.memory.gain
+            energy = (g * gain.matvec(g)).sum(axis=-1) + _injected_energy(state)
+            balance.append(energy / (2 * target.dim))
+            about_start.append(-((part.thetas - start) * g).mean(axis=-1))
+    sampler.unfreeze(state)
+    return _ShortRun(state, np.concatenate(balance), np.concatenate(about_start))
+
+
+def _injected_energy(state: State) -> float:
+    """tr K W, by random signs; exact for diagonal matrices."""
+    if state.memory.kick is None:
+        return 0.0
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (_PROBES, state.theta.shape[1]))
+    noise = state.memory.kick.matvec(signs)
+    return float((noise * state.memory.gain.matvec(noise)).sum(axis=1).mean())
+
+
+def _mean_and_se(groups: list[NDArray]) -> tuple[float, float]:
+    """Mean over steps and chains, and its standard error by batch means."""
+    each = np.concatenate(groups, axis=1)
+    batches = np.array([part.mean(axis=0) for part in np.array_split(each, _BATCHES)])
+    return float(each.mean()), float(batches.std(ddof=1) / np.sqrt(batches.size))
 
 
 def stable_start(sampler: Sampler, target: Target, state: State) -> Sampler:

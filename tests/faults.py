@@ -122,6 +122,20 @@ FAULTS = [
         "test_hmc.py",
     ),
     Fault(
+        "tuning.py",
+        "return abs(figure - expected) <=",
+        "return figure - expected <=",
+        "short runs are judged from one side only, so that chains on their way pass",
+        "test_tuning.py",
+    ),
+    Fault(
+        "tuning.py",
+        ".sum(axis=-1) + _injected_energy(state)",
+        ".sum(axis=-1)",
+        "the balance of energies leaves out the injected noise",
+        "test_tuning.py",
+    ),
+    Fault(
         "rows.py",
         "n_total / self.size - (0.0 if replace else 1.0)",
         "n_total / self.size",

@@ -18,7 +18,7 @@ from skbayes_sg import BayesianMLPClassifier
 from skbayes_sg.models import MLP
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGFS, SGLD
-from skbayes_sg.tuning import choose_alpha, stable_start
+from skbayes_sg.tuning import stable_start
 
 SHORT = {"n_chains": 2, "n_draws": 10, "burn_in": 20, "thin": 1, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -209,20 +209,6 @@ def test_alpha_is_chosen_by_the_stein_ratio(iris):
     assert 0 <= model.sampler_.alpha <= 30
     assert f"alpha={model.sampler_.alpha:g} by the Stein ratio" in model.sampler_reason_
     assert model.n_passes_ > 120 * 2 * 30 / 150  # the pilots count
-
-
-def test_the_ladder_stops_where_variances_are_too_large(iris):
-    X, y = iris
-    model = MLP(4, 3, (5,))
-    posterior = Posterior.of(model, X, y, 1.0)
-    theta = np.concatenate([model.init(np.random.default_rng(k)) for k in range(4)])
-    seed = np.random.SeedSequence(0)
-    choice = choose_alpha(SGFS(structure="diag", batch_size=100), posterior, theta, seed)
-    assert float(choice.remark.rpartition(", ")[2]) <= 1.2  # the Stein ratio that is reported
-    assert sum(len(state.theta) for state in choice.states) == len(theta)
-    assert choice.states[0].t % 500 == 1
-    tame = choose_alpha(SGFS(structure="full", batch_size=20), posterior, theta, seed)
-    assert tame.sampler.alpha <= choice.sampler.alpha  # with whole matrices less has to be injected
 
 
 def test_stable_alpha_settles(iris):

@@ -1,0 +1,117 @@
+"""The choice of alpha by short runs: what they measure, and where the ladder goes."""
+
+import warnings
+
+import numpy as np
+import pytest
+from conftest import GaussianTarget, KnownGaussian, differences, leaves
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
+
+from skbayes_sg import BayesianMLPClassifier, theory, tuning
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import SGFS
+from skbayes_sg.tuning import choose_alpha
+
+
+def short_run(sampler, known, n_steps, n_chains, seed, about=None):
+    """A short run from draws of the posterior; the Stein ratio is about a point, or the start."""
+    root = np.linalg.cholesky(np.linalg.inv(known.Lam))
+    rng = np.random.default_rng(seed)
+    theta = known.mean + rng.standard_normal((n_chains, len(root))) @ root.T
+    state = sampler.init(known.posterior, theta, rng)
+    about = theta if about is None else np.broadcast_to(about, theta.shape)
+    return tuning._short_run(sampler, known.posterior, n_steps, (state, about))
+
+
+def expected_ratio(known, sampler, state):
+    """tr(Sigma Lam) / D of the frozen chain, by the discrete Lyapunov equation."""
+    M = state.rows.noise_factor * known.N * known.I1
+    K, root = state.memory.gain.dense(), state.memory.kick.dense()
+    Sigma = theory.stationary_cov(known.Lam, M + root @ root.T, K)
+    return np.trace(Sigma @ known.Lam) / len(K)
+
+
+@pytest.mark.parametrize("structure", ["diag", "block", "kron", "scalar"])
+def test_the_balance_is_the_stein_ratio_of_the_stationary_law(structure, seed):
+    known = KnownGaussian(misspecified=False)
+    block_size = 2 if structure == "block" else None
+    sampler = SGFS(1.0, structure, block_size, batch_size=20)
+    run = short_run(sampler, known, 4000, 32, seed, about=known.mean)
+    wanted = expected_ratio(known, sampler, run.state)
+    for found in (run.balance, run.about_start):
+        each = found.mean(axis=0)
+        assert abs(each.mean() - wanted) < 5 * each.std(ddof=1) / np.sqrt(len(each))
+
+
+def test_the_balance_needs_no_motion(seed):
+    """Alpha = 20 has an autocorrelation time of 4,000 steps: nothing has moved after 50."""
+    known = KnownGaussian(misspecified=False)
+    run = short_run(SGFS(20.0, "diag", B="precision", batch_size=20), known, 100, 32, seed)
+    assert run.about_start.mean() < 0.1
+    assert run.balance.mean() == pytest.approx(1.0, abs=0.01)  # alpha^2 / (1 + alpha^2) is tr K W
+
+
+def correlated(n_rows=400, dim=16, correlation=0.95):
+    """Equally correlated directions: posterior, curvature, and score covariance of a row."""
+    A = (1 - correlation) * np.eye(dim) + correlation
+    X = np.random.default_rng(0).standard_normal((n_rows, dim))
+    X = (X - X.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(X.T))).T
+    X = X @ np.linalg.cholesky(np.linalg.inv(A)).T  # the model is right: cov X = A^-1
+    return Posterior.of(GaussianTarget(A), X, np.zeros(n_rows), 1.0), n_rows * A + np.eye(dim), A
+
+
+def test_alpha_is_the_smallest_that_theory_allows(seed):
+    n = 100
+    posterior, Lam, I1 = correlated()
+    M = (posterior.n_rows / n - 1) * posterior.n_rows * I1
+    expected = {}
+    for alpha in sorted(tuning._ALPHAS):
+        P = np.diag(np.diag(Lam + M))
+        W = alpha**2 * P + np.eye(len(Lam))
+        K = 2 * np.linalg.inv(P + W)
+        if np.abs(np.linalg.eigvals(np.eye(len(Lam)) - K @ Lam)).max() < 1:
+            Sigma = theory.stationary_cov(Lam, M + W, K)
+            expected[alpha] = np.trace(Sigma @ Lam) / len(Lam)
+    smallest = min(alpha for alpha, ratio in expected.items() if abs(ratio - 1) <= 0.1)
+    assert 1 not in expected  # alpha = 0 and 1 diverge, alpha = 2 is 57 % too wide
+    sampler = SGFS(structure="diag", B="precision", batch_size=n)
+    start = np.zeros((4, posterior.dim))
+    chosen = choose_alpha(sampler, posterior, start, np.random.SeedSequence(seed))
+    assert chosen.sampler.alpha == smallest
+    assert f"{expected[smallest]:.1f}" == f"{float(chosen.remark.rpartition(', ')[2]):.1f}"
+    assert not chosen.complaints
+    assert sum(len(state.theta) for state in chosen.states) == len(start)
+
+
+def test_chains_on_their_way_are_not_judged_in_silence(monkeypatch):
+    monkeypatch.setattr(tuning, "_SETTLING", 20)
+    monkeypatch.setattr(tuning, "_STEPS", 20)
+    monkeypatch.setattr(tuning, "_PASSES", 1)
+    X, y = load_iris(return_X_y=True)
+    sampler = SGFS(structure="diag", B="precision", batch_size=30)
+    model = BayesianMLPClassifier(
+        (5,), sampler=sampler, n_chains=2, n_draws=4, burn_in=5, thin=1, random_state=0
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        model.fit(scale(X), y)
+    assert any("alpha was chosen before the chains were stat" in str(w.message) for w in caught)
+    assert "not yet stationary after" in model.sampler_reason_
+
+
+def test_a_run_that_diverges_is_taken_back():
+    posterior, _, _ = correlated()
+    sampler = SGFS(structure="diag", B="precision", batch_size=100)
+    states = [
+        SGFS(0.0, "diag", batch_size=100).init(
+            posterior, np.zeros((2, 16)), np.random.default_rng(0)
+        )
+    ]
+    ladder = tuning._Ladder(sampler, posterior, states, None)
+    before = leaves(ladder.states)
+    lowest = len(tuning._ALPHAS) - 1
+    assert not ladder.run(lowest, 400)
+    assert not differences(before, leaves(ladder.states))
+    assert (ladder.rung, ladder.steps) == (0, 400)
