@@ -188,7 +188,8 @@ def figure_1(given: list[Problem], runs: dict[tuple[str, str], Run]) -> Figure:
     fig.suptitle(
         "Posterior samples and draws, distance from the mode; ellipses: three standard deviations "
         "(Mandt et al. Fig. 1)\n"
-        "Prediction and draws agree everywhere; only the full matrix has the posterior's shape"
+        "SGD spreads as predicted; only the full matrix has the posterior's shape; BBVI on skin is "
+        f"not at its optimum after {BBVI_STEPS['skin']:,} steps"
     )
     return fig
 
