@@ -1,53 +1,51 @@
 """Mandt, Hoffman & Blei (2017), Table 1: KL divergence of each sampler's law from the posterior.
 
-    python benchmarks/mandt_table1.py [--steps 20000]
+    python benchmarks/mandt_table1.py
 
-It is KL(q||p) in nats, p = N(mode, Lam^-1), prior precision 1, no intercept, rows drawn with
-replacement (noise factor N/S, without which the figures expected do not come out):
+It is KL(q||p) in nats, p = N(mode, Lam^-1); mandt_problems.py has data and methods. Per method the
+table has
 
-- wine: 4,898 x 11, linear regression, noise variance 1, columns divided by max |x|, not centred,
-  S = 100;
-- skin: 245,057 x 3, logistic regression, columns centred, then divided by 255, the largest value
-  a pixel can have (dividing by the largest centred value moves SGLD from .024 to .249), S =
-  10,000, a quarter of the steps;
-- protein: 45,730 x 9 (the paper: 8 features), linear regression as for wine, S = 100.
-
-Per method the table has the published figure; KL in closed form in continuous time ("OU"), of the
-recursion with additive noise ("discrete") and with the noise that grows with the distance from
-the mode ("exact": linear regression only); the same three as expected from an independent
-calculation; KL of four simulated chains that start at the mode (mean and range), their effective
-draws M_eff from the autocorrelation along the axes of the posterior, and the bias [D/2 +
-D(D+1)/8] / M_eff that a finite chain adds. That is a first-order term: below M_eff of about
-D(D+1)/2 it says "large" and no more. "unstable" comes with the spectral radius of the step.
-"exact" of BBVI is the optimal mean-field Gaussian N(mode, diag(1/Lam_kk)), in closed form, not
-the paper's noisy run of BBVI.
+- the published figure;
+- KL in closed form in continuous time ("OU"), of the recursion with additive noise ("discrete"),
+  and with the noise that grows with the distance from the mode ("exact": linear regression only);
+- "expected": the first two by an independent calculation. "exact" is derived twice: by the
+  package, which iterates between the law and its mean noise, and here by one linear equation for
+  the second moments, which needs the fourth moments of the rows. The claim is that they agree.
+  tests/test_theory.py checks the same law by counting all minibatches of a small data set;
+- KL of simulated chains that start at the mode (mean and range), their effective draws by theory
+  ("M_eff": steps over autocorrelation time, on average over the posterior's axes), and the bias
+  [D/2 + D(D+1)/8] / M_eff that a finite chain adds. A chain of fewer effective draws than
+  covariances, D(D+1)/2, says nothing of the stationary law and is not run: "not simulated".
+  "own K" is the closed form with the preconditioner that the chains measured in their burn-in of
+  1,000 steps, whose error is the larger part of KL with full matrices; "z" is what simulation has
+  beyond it and the bias, in standard errors. "unstable" comes with the spectral radius;
+- for BBVI, "exact" is the optimal mean-field Gaussian N(mode, diag(1/Lam_kk)) in closed form, and
+  "simulated" are four runs of black-box variational inference with Adam from zero, of 20,000
+  steps (skin: 2,000). No run can be below the optimum.
 
 SGFS-d and -f are Algorithm 1 of Ahn et al. at alpha = 0; "Eq. 36" is Mandt's variant, which
 without injected noise is constant SGD-d and -f. SGLD takes the paper's steps, eps / 2 on the sum
-gradient. A closed form must agree with the figure expected: one of four digits within rounding,
-one of fewer within .5 % or rounding, 0 to 1e-10.
+gradient. Some four minutes.
+
+On protein the published figures cannot be stationary: mandt_protein.py shows what they may be.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from datasets import regression, skin
 from harness import Claim, Report, benchmark
-from internals import Posterior, Sampler, exact_mode, posterior_of
+from mandt_problems import Method, Problem, bbvi, mean_field, methods, problem
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from timing import Clock
 
-from skbayes_sg import diagnostics, theory
+from skbayes_sg import theory
 from skbayes_sg.chains import run_chain, start_chains
-from skbayes_sg.models import Linear, Softmax
-from skbayes_sg.samplers import SGFS, SGLD, ConstantSGD
+from skbayes_sg.models import Linear
 
 DATA_SETS = ["wine", "skin", "protein"]
-BATCH_SIZE = {"wine": 100, "skin": 10_000, "protein": 100}
-EPSILON = {"wine": 1e-3, "skin": 1e-5, "protein": 1e-6}  # section 6.1, of SGLD
+N_STEPS = {"wine": 165_000, "skin": 3_000, "protein": 20_000}
+BBVI_STEPS = {"wine": 20_000, "skin": 2_000, "protein": 20_000}
 N_CHAINS = 4
 
 PUBLISHED = {
@@ -59,119 +57,72 @@ PUBLISHED = {
     "SGFS-f": ("0.8", "0.005", "1.3"),
     "BBVI": ("44.7", "5.74", "478.1"),
 }
-# OU, discrete, exact, as printed by an independent calculation; "" where it gives none
+# OU and discrete, as printed by an independent calculation; "" where it gives none
 EXPECTED = {
-    ("wine", "constant SGD"): ("19.40", "22.48", "26.45"),
-    ("wine", "SGD-d"): ("14.79", "17.23", "20.29"),
-    ("wine", "SGD-f"): ("0", ".0047", ".007"),
-    ("wine", "SGD sqrt"): ("16.1", "18.9", ""),
-    ("wine", "exact K"): ("", "0", ""),
-    ("wine", "SGLD"): ("46.8", "unstable", ""),
-    ("skin", "constant SGD"): (".372", ".407", ""),
-    ("skin", "SGD-d"): (".365", ".402", ""),
-    ("skin", "SGD-f"): ("0", ".0010", ""),
-    ("skin", "SGD sqrt"): (".368", ".404", ""),
-    ("skin", "exact K"): ("", "0", ""),
-    ("skin", "SGLD"): (".024", ".026", ""),
-    ("protein", "constant SGD"): ("16.40", "16.40", ""),
-    ("protein", "SGD-d"): ("13.76", "13.76", ""),
-    ("protein", "SGD-f"): ("0", "<5e-5", ""),
-    ("protein", "SGD sqrt"): ("14.6", "14.6", ""),
-    ("protein", "exact K"): ("", "0", ""),
-    ("protein", "SGLD"): ("76", "77", ""),
+    ("wine", "constant SGD"): ("19.40", "22.48"),
+    ("wine", "SGD-d"): ("14.79", "17.23"),
+    ("wine", "SGD-f"): ("0", ".0047"),
+    ("wine", "SGD sqrt"): ("16.1", "18.9"),
+    ("wine", "exact K"): ("", "0"),
+    ("wine", "SGLD"): ("46.8", "unstable"),
+    ("skin", "constant SGD"): (".372", ".407"),
+    ("skin", "SGD-d"): (".365", ".402"),
+    ("skin", "SGD-f"): ("0", ".0010"),
+    ("skin", "SGD sqrt"): (".368", ".404"),
+    ("skin", "exact K"): ("", "0"),
+    ("skin", "SGLD"): (".024", ".026"),
+    ("protein", "constant SGD"): ("16.40", "16.40"),
+    ("protein", "SGD-d"): ("13.76", "13.76"),
+    ("protein", "SGD-f"): ("0", "<5e-5"),
+    ("protein", "SGD sqrt"): ("14.6", "14.6"),
+    ("protein", "exact K"): ("", "0"),
+    ("protein", "SGLD"): ("76", "77"),
 }
 LAWS = ("OU", "discrete", "exact")
-SIMULATED = [("SGD-f", 0, 0.06), ("SGD-f", 0, 0.7), ("constant SGD", 14, 27), ("SGD-d", 14, 27)]
-"""Methods on wine, and lowest and highest KL of their chains."""
-
-
-class Problem(NamedTuple):
-    """A posterior of section 6.1, its Gaussian approximation, and the noise of its minibatches."""
-
-    name: str
-    posterior: Posterior
-    mode: NDArray
-    """(1, D)"""
-    Lam: NDArray
-    I1: NDArray
-    """covariance of one row's score at the mode"""
-    M: NDArray
-    """covariance of the minibatch gradient there"""
-    batch_size: int
-
-
-class Method(NamedTuple):
-    """A sampler of the package, and K and W of its step by theory."""
-
-    sampler: Sampler
-    K: NDArray
-    injected: NDArray | float = 0.0
-
-
-def problem(name: str) -> Problem:
-    """Data scaled as in the module's docstring, and the mode to rounding."""
-    if name == "skin":
-        X, y = skin()
-        X = (X - X.mean(axis=0)) / 255
-        model = Softmax(X.shape[1], 2, fit_intercept=False)
-    else:
-        X, y = regression(name)
-        X = np.ascontiguousarray(
-            X / np.abs(X).max(axis=0)
-        )  # rows of a column-major array are slow to take
-        model = Linear(X.shape[1], fit_intercept=False, noise_variance=1.0)
-    posterior = posterior_of(model, X, y, 1.0)
-    mode, Lam = exact_mode(posterior)
-    I1 = posterior.score_covariance(mode)
-    M = theory.noise_cov(I1, posterior.n_rows, BATCH_SIZE[name], replace=True)
-    return Problem(name, posterior, mode, Lam, I1, M, BATCH_SIZE[name])
-
-
-def methods(given: Problem) -> dict[str, Method]:
-    """Samplers of Table 1, and three more, with the preconditioners that theory gives them."""
-    rows = {"batch_size": given.batch_size, "replace": True}
-    n, N, eye = given.batch_size, given.posterior.n_rows, np.eye(len(given.Lam))
-    gamma_I_N = (n + N) / n * N * given.I1  # P of Ahn's Algorithm 1
-    eta = EPSILON[given.name] / 2
-
-    def sgd(structure: str, correction: str = "ou") -> Method:
-        kind = "ou-" + structure if correction == "ou" else structure
-        K = theory.optimal_preconditioner(given.Lam, given.M, kind)
-        return Method(ConstantSGD(structure, correction, **rows), K)
-
-    def sgfs(structure: str, variant: str, P: NDArray) -> Method:
-        return Method(SGFS(structure=structure, variant=variant, **rows), 2 * np.linalg.inv(P))
-
-    return {
-        "constant SGD": sgd("scalar"),
-        "SGD-d": sgd("diag"),
-        "SGD-f": sgd("full"),
-        "SGD sqrt": sgd("sqrt"),
-        "exact K": sgd("full", "discrete"),
-        "SGLD": Method(SGLD(step_size=eta, **rows), eta * eye, 2 / eta * eye),
-        "SGFS-d": sgfs("diag", "paper", gamma_I_N * eye),
-        "SGFS-f": sgfs("full", "paper", gamma_I_N),
-        "SGFS-d, Eq. 36": sgfs("diag", "mandt", given.M * eye),
-        "SGFS-f, Eq. 36": sgfs("full", "mandt", given.M),
-    }
+FULL_RANK = ["SGD-f", "exact K", "SGFS-f", "SGFS-f, Eq. 36"]
+"""Methods whose law is the posterior's but for terms of order S/N."""
 
 
 # -- closed forms ---------------------------------------------------------------------------------
 
 
 def closed_forms(given: Problem, method: Method) -> dict[str, float | str]:
-    """KL by the three laws; "unstable" with the spectral radius where there is no law."""
-    posterior, noise = given.posterior, given.M + method.injected
+    """KL by the three laws, and "exact" again; "unstable" with the radius if there is no law."""
+    noise = given.M + method.injected
     laws = {
         "OU": lambda: theory.stationary_cov(given.Lam, noise, method.K, discrete=False),
         "discrete": lambda: theory.stationary_cov(given.Lam, noise, method.K),
     }
-    if isinstance(posterior.model, Linear):
+    if isinstance(given.posterior.model, Linear):
+        X, y = given.posterior.data.X, given.posterior.data.y
         sampling = {"replace": True, "injected": method.injected}
-        laws["exact"] = lambda: theory.lsq_cov(
-            posterior.data.X, posterior.data.y, method.K, given.batch_size, **sampling
-        )
+        laws["exact"] = lambda: theory.lsq_cov(X, y, method.K, given.batch_size, **sampling)
+        laws["exact again"] = lambda: second_moments(given, method)
     return {law: _kl_or_unstable(given, method, cov) for law, cov in laws.items()}
+
+
+def second_moments(given: Problem, method: Method) -> NDArray:
+    """Exact stationary covariance of least squares by one linear equation.
+
+    With delta = theta - mode, h_i = x_i x_i^T and g_i the score of row i at the mode, a step is
+    ``delta' = F delta + K (N/S) sum_b [(g_b - mean g) - (h_b - mean h) delta]`` with rows b drawn
+    with replacement and independent of delta, whose mean is 0. Hence
+
+    ``vec Sigma' = [F (x) F + (N^2/S) (K (x) K) (mean h (x) h - mean h (x) mean h)] vec Sigma + c``
+
+    with ``c = vec K [(N^2/S) cov(g) + W] K^T``, and h (x) h = (x (x) x)(x (x) x)^T.
+    """
+    X, y, K = given.posterior.data.X, given.posterior.data.y, method.K
+    N, D = X.shape
+    scores = X * (y - X @ given.mode[0])[:, None]
+    noise = N * N / given.batch_size * np.cov(scores.T, bias=True) + method.injected
+    F, h = np.eye(D) - K @ given.Lam, X.T @ X / N
+    squares = np.einsum("ni,nj->nij", X, X).reshape(N, -1)
+    fourth = squares.T @ squares / N - np.kron(h, h)
+    step = np.kron(F, F) + N * N / given.batch_size * np.kron(K, K) @ fourth
+    if np.abs(np.linalg.eigvals(step)).max() >= 1:
+        raise ValueError("unstable")
+    return np.linalg.solve(np.eye(D * D) - step, (K @ noise @ K.T).ravel()).reshape(D, D)
 
 
 def _kl_or_unstable(given: Problem, method: Method, cov) -> float | str:
@@ -186,59 +137,70 @@ def _unstable(given: Problem, method: Method) -> str:
     return f"unstable ({theory.spectral_radius(given.Lam, method.K):.2f})"
 
 
-def mean_field(given: Problem) -> float:
-    """KL of N(mode, diag(1 / Lam_kk)), the nearest Gaussian without correlations in KL(q||p)."""
-    return theory.kl_gauss(np.diag(1 / given.Lam.diagonal()), np.linalg.inv(given.Lam))
-
-
 # -- simulation -----------------------------------------------------------------------------------
 
 
-def simulated(given: Problem, method: Method, n_steps: int, seed: int) -> dict[str, float | str]:
+def simulated(given: Problem, method: Method, seed: int) -> dict[str, float | str]:
     """KL of the Gaussian fitted to the draws of each chain, and what a finite chain adds to it."""
-    sampler, posterior = method.sampler, given.posterior
+    sampler, posterior, n_steps = method.sampler, given.posterior, N_STEPS[given.name]
+    D = posterior.dim
+    try:
+        effective = n_steps / correlation_time(given, method)
+    except ValueError:
+        return {"simulated": _unstable(given, method)}
+    found = {"M_eff": effective, "bias": (D / 2 + D * (D + 1) / 8) / effective}
+    if effective < D * (D + 1) / 2:
+        return {"simulated": "not simulated", **found}
     start = np.repeat(given.mode, N_CHAINS, axis=0)
     states = start_chains(sampler, posterior, start, np.random.SeedSequence([2017, seed]))
-    try:
-        chains = [
-            run_chain(
-                sampler,
-                posterior,
-                state,
-                n_draws=n_steps,
-                burn_in=sampler.run_length(state).burn_in,
-            )
-            for state in states
-        ]
-    except FloatingPointError:
-        return {"simulated": _unstable(given, method)}
-    draws = np.concatenate([chain.draws for chain in chains])
-    kl = [
-        theory.kl_gauss(np.cov(one.T), np.linalg.inv(given.Lam), one.mean(axis=0), given.mode[0])
-        for one in draws
+    burn_in = sampler.run_length(states[0]).burn_in
+    chains = [
+        run_chain(sampler, posterior, state, n_draws=n_steps, burn_in=burn_in) for state in states
     ]
-    effective = effective_draws(draws, given.Lam)
-    D = posterior.dim
+    cov, kl, own = np.linalg.inv(given.Lam), [], []
+    for group in chains:
+        K = group.state.memory.gain.dense()
+        own += [theory.kl_gauss(law_of(given, method, K), cov)] * len(group.draws)
+        each = ((np.cov(one.T), one.mean(axis=0)) for one in group.draws)
+        kl += [theory.kl_gauss(Sigma, cov, mean, given.mode[0]) for Sigma, mean in each]
+    excess = np.subtract(kl, own)
+    error = excess.std(ddof=1) / np.sqrt(len(excess))
+    z = {"own K": float(np.mean(own)), "z": float((excess.mean() - found["bias"]) / error)}
+    return spread(kl, n_steps) | found | z
+
+
+def law_of(given: Problem, method: Method, K: NDArray) -> NDArray:
+    """Stationary covariance with the preconditioner K that a chain has measured."""
+    if isinstance(given.posterior.model, Linear):
+        X, y = given.posterior.data.X, given.posterior.data.y
+        return theory.lsq_cov(X, y, K, given.batch_size, True, injected=method.injected)
+    return theory.stationary_cov(given.Lam, given.M + method.injected, K)
+
+
+def spread(kl, n_steps: int) -> dict[str, float]:
+    """Mean of chains or runs, its standard error, and their range."""
+    mean, se = float(np.mean(kl)), float(np.std(kl, ddof=1) / np.sqrt(len(kl)))
     return {
-        "simulated": float(np.mean(kl)),
-        "lowest": min(kl),
-        "highest": max(kl),
+        "simulated": mean,
+        "se": se,
+        "lowest": float(min(kl)),
+        "highest": float(max(kl)),
+        "chains": len(kl),
         "steps": n_steps,
-        "M_eff": effective,
-        "bias": (D / 2 + D * (D + 1) / 8) / effective,
     }
 
 
-def effective_draws(draws: NDArray, Lam: NDArray) -> float:
-    """Length of one chain over its autocorrelation time, averaged over the posterior's axes."""
-    axes = np.linalg.eigh(Lam)[1]
-    return draws.shape[1] / float(diagnostics.autocorrelation_time(draws @ axes).mean())
+def correlation_time(given: Problem, method: Method) -> float:
+    """Autocorrelation time in steps by theory, on average over the axes of the posterior."""
+    axes = np.linalg.eigh(given.Lam)[1]
+    Lam, K, M = (axes.T @ a @ axes for a in (given.Lam, method.K, given.M + method.injected))
+    return float(theory.iat(Lam, K, theory.stationary_cov(Lam, M, K)).mean())
 
 
 # -- table, checks and figure ---------------------------------------------------------------------
 
 
-def table(given: Problem, n_steps: int) -> list[dict]:
+def table(given: Problem) -> list[dict]:
     """All methods on one data set."""
     column = DATA_SETS.index(given.name)
 
@@ -249,10 +211,13 @@ def table(given: Problem, n_steps: int) -> list[dict]:
         return {**first, **dict.fromkeys(LAWS), "expected": expected, **figures}
 
     rows = [
-        row(label, **closed_forms(given, method), **simulated(given, method, n_steps, seed))
+        row(label, **closed_forms(given, method), **simulated(given, method, seed))
         for seed, (label, method) in enumerate(methods(given).items(), start=100 * column)
     ]
-    return [*rows, row("BBVI", exact=mean_field(given))]
+    n_steps = BBVI_STEPS[given.name]
+    runs = bbvi(given, n_runs=4, n_steps=n_steps, rate=0.1).divergence(given)
+    optimum = theory.kl_gauss(np.diag(mean_field(given)), np.linalg.inv(given.Lam))
+    return [*rows, row("BBVI", exact=optimum, **spread(runs, n_steps))]
 
 
 def limits(figure: str) -> tuple[float, float, bool]:
@@ -277,38 +242,56 @@ def agreement(label: str, value: float | str, figure: str) -> Claim:
 
 
 def claims(rows: list[dict]) -> list[Claim]:
-    """Closed forms as expected, and every simulated chain on wine within its bounds."""
+    """Closed forms as expected and derived twice; chains and runs where they must be."""
     by_name = {(row["data"], row["method"]): row for row in rows}
     found = [
         agreement(f"{data}, {method}, {law}", by_name[data, method][law], figure)
         for (data, method), figures in EXPECTED.items()
-        for law, figure in zip(LAWS, figures, strict=True)
+        for law, figure in zip(LAWS, figures, strict=False)
         if figure
     ]
-    for method, low, high in SIMULATED:
+    for row in rows:
+        label, twice = f"{row['data']}, {row['method']}", (row["exact"], row.get("exact again"))
+        if isinstance(twice[1], float):
+            difference = abs(twice[1] - twice[0])
+            found.append(Claim(f"{label}, exact: KL, two derivations", difference, high=1e-6))
+        if row["method"] == "BBVI":
+            low = row["exact"]
+            found.append(Claim(f"{label}: KL, no run below the optimum", row["lowest"], low))
+    for method in FULL_RANK:
         row = by_name["wine", method]
-        label = f"wine, {method}, simulated: KL"
-        found.append(Claim(f"{label}, mean of the chains", row["simulated"], low, high))
-        ends = row["lowest"], row["highest"]
-        found.append(Claim(f"{label}, every chain", ends, low, high))
+        found.append(
+            Claim(f"wine, {method}: KL of chains less own K and bias, se", row["z"], -5, 5)
+        )
+    for method in ("constant SGD", "SGD-d"):
+        row = by_name["wine", method]
+        near = [float(row["published"]) * factor for factor in (0.5, 2)]
+        found.append(Claim(f"wine, {method}: KL of chains, published", row["simulated"], *near))
     return found
 
 
 def figure(rows: list[dict]) -> Figure:
     """Published, closed-form and simulated KL per method, one panel per data set."""
     labels = list(dict.fromkeys(row["method"] for row in rows))
-    fig = Figure(figsize=(13, 5), layout="constrained", dpi=110)
+    fig = Figure(figsize=(13, 5.6), layout="constrained", dpi=110)
     axes = fig.subplots(1, 3, sharey=True)
     for ax, name in zip(axes, DATA_SETS, strict=True):
-        ax.set(xscale="log", xlim=(5e-4, 3e3), title=name, xlabel="KL (nats)")
+        title = f"{name}: {N_CHAINS} chains of {N_STEPS[name]:,} steps"
+        title = "protein: not simulated, chains too short" if name == "protein" else title
+        ax.set(xscale="log", xlim=(5e-4, 3e3), xlabel="KL (nats)")
+        ax.set_title(title, fontsize=11)
         for row in (r for r in rows if r["data"] == name):
             _dots(ax, labels.index(row["method"]), row)
         ax.grid(axis="y", color="0.92")
     axes[0].set_yticks(range(len(labels)), labels)
     axes[0].invert_yaxis()
     handles = dict(zip(*reversed(axes[0].get_legend_handles_labels()), strict=True))
-    fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
-    fig.suptitle("KL from the stationary law to the posterior (Mandt et al. Table 1)")
+    fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5)
+    fig.suptitle(
+        "KL from the stationary law to the posterior (Mandt et al. Table 1)\n"
+        "Wine and skin: alike but for SGLD, BBVI and full matrices (in chains measured in 1,000 "
+        "steps). Protein: published figures are not stationary"
+    )
     return fig
 
 
@@ -326,20 +309,19 @@ def _dots(ax, y: int, row: dict) -> None:
         ax.plot(edge, y, "<", ms=8, label="closed form, below the axis", **style)
     if isinstance(row.get("simulated"), float):
         ax.plot([row["lowest"], row["highest"]], [y, y], color="tab:blue", lw=2.5, alpha=0.5)
-        label, style = "simulated: mean and range of chains", {"ms": 7, "mew": 1.8}
+        label, style = "chains, or runs of BBVI: mean and range", {"ms": 7, "mew": 1.8}
         ax.plot(row["simulated"], y, "x", color="tab:blue", label=label, **style)
 
 
-def main(report: Report, steps: int) -> None:
+def main(report: Report) -> None:
     """Every method on every data set."""
     rows = []
     for name in DATA_SETS:
         with Clock() as clock:
-            rows += table(problem(name), steps // 4 if name == "skin" else steps)
+            rows += table(problem(name))
         print(f"{name}: {clock.seconds:.0f} s", flush=True)
-    title = f"KL in nats; {N_CHAINS} chains of {steps:,} steps, on skin {steps // 4:,}"
-    report.save(rows, claims(rows), {"mandt_table1": figure(rows)}, title=title)
+    report.save(rows, claims(rows), {"mandt_table1": figure(rows)}, title="KL in nats")
 
 
 if __name__ == "__main__":
-    benchmark(main, steps={"type": int, "default": 20_000})
+    benchmark(main)

@@ -1,5 +1,7 @@
 """Closed forms, against the figures of the papers as corrected."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
@@ -379,6 +381,33 @@ def test_the_posterior_mean_of_the_noise_makes_it_exact(least_squares, share, re
             if W.max() == 0:
                 found = np.trace(Lam @ theory.lsq_cov(X, y, wrong, n, False)) / 5
                 assert found == pytest.approx(1 - share, abs=0.015)
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_least_squares_against_all_minibatches(replace):
+    """The law's second moments by counting each minibatch of two of five rows, no formula used."""
+    rng = np.random.default_rng(6)
+    X, y, n = rng.standard_normal((5, 2)), rng.standard_normal(5), 2
+    Lam = X.T @ X + np.eye(2)
+    mode, K = np.linalg.solve(Lam, X.T @ y), np.array([[0.09, 0.02], [0.01, 0.07]])
+    W = np.array([[2.0, 0.5], [0.5, 1.0]])
+    pick = itertools.product if replace else itertools.combinations
+    batches = [list(b) for b in (pick(range(5), repeat=n) if replace else pick(range(5), n))]
+    # theta' - mode = F_b (theta - mode) + K g_b, and the mean of g_b is 0
+    F = [np.eye(2) - K @ (np.eye(2) + 5 / n * X[b].T @ X[b]) for b in batches]
+    g = [K @ (5 / n * X[b].T @ (y[b] - X[b] @ mode) - mode) for b in batches]
+    np.testing.assert_allclose(np.mean(g, axis=0), 0, atol=1e-12)
+    carried = np.mean([np.kron(f, f) for f in F], axis=0)
+    fresh = np.mean([np.outer(v, v) for v in g], axis=0) + K @ W @ K.T
+    Sigma = np.linalg.solve(np.eye(4) - carried, fresh.ravel()).reshape(2, 2)
+    np.testing.assert_allclose(theory.lsq_cov(X, y, K, n, replace, injected=W), Sigma, rtol=1e-9)
+
+
+def test_the_mean_of_data_is_linear_regression_on_ones():
+    """Mandt et al. Appendix A: a step eps towards the mean of S rows, whose variance is s2 / S."""
+    y, eps, S = np.random.default_rng(7).standard_normal(50), 0.3, 4
+    found = theory.lsq_cov(np.ones((50, 1)), y, eps / 50, S, True, prior_precision=0.0)
+    assert found.item() == pytest.approx(eps / (2 - eps) * y.var() / S, rel=1e-12)
 
 
 def test_variance_that_feeds_on_itself_is_reported(least_squares):
