@@ -3,7 +3,6 @@
 import matplotlib
 import numpy as np
 import pytest
-from joblib import parallel_config
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
@@ -20,7 +19,6 @@ from skbayes_sg import (
     DRBMClassifier,
     PriorPrecisionDisplay,
     VariationalEM,
-    hyperparameter_path,
 )
 from skbayes_sg.anchor import find_mode
 from skbayes_sg.chains import start_chains
@@ -399,33 +397,7 @@ def test_a_path_that_still_moves_says_so():
         model.fit(X, y)
 
 
-# -- the path over a grid, and pictures -------------------------------------------------------
-
-
-def test_hyperparameter_path():
-    X, y = rows_of_the_figures("weak")
-    model = BayesianLinearRegressionSGFS(
-        noise_variance=1.0, n_draws=100, burn_in=100, random_state=0
-    )
-    grid = [0.01, 12.0, 1e4, 0.1]
-    with parallel_config(backend="threading"):
-        one, two = (
-            hyperparameter_path(model, X, y, X, y, prior_precisions=grid, n_jobs=n)
-            for n in (None, 2)
-        )
-    np.testing.assert_array_equal(one.loss, two.loss)
-    np.testing.assert_array_equal(one.prior_precisions, [1e4, 12, 0.1, 0.01])
-    assert one.em_blocks == ["coef"]
-    assert 5 < one.em_precisions[0] < 30
-    assert one.em_loss == two.em_loss
-    assert one.loss[0] > one.em_loss  # the strongest prior lets nothing be learned
-    assert one.n_passes.shape == (4,)
-    assert (
-        hyperparameter_path(model, X, y, X, y, prior_precisions=2).prior_precisions == [1e4, 1e-4]
-    ).all()
-    for wrong in ([1.0, -1.0], 0, "many"):
-        with pytest.raises(ValueError, match="prior_precisions must"):
-            hyperparameter_path(model, X, y, X, y, prior_precisions=wrong)
+# -- pictures ---------------------------------------------------------------------------------
 
 
 def test_the_display_draws_every_block():

@@ -36,6 +36,7 @@ class BayesianEstimator(CommonParameters):
     draw_weights_: NDArray
     diagnostics_: dict[str, float]
     n_rows_seen_: int
+    _complaints: list[str]  # of the last fit
     _run: Run | None = None
     _stream: Stream | None = None
 
@@ -125,7 +126,8 @@ class BayesianEstimator(CommonParameters):
         n_draws = self._draws_to_keep(posterior.dim)
         run, target = self._prepared(posterior)
         chains = run.sample(target, n_draws, self.n_jobs, self._draw_dtype)
-        warn(self._keep(run, chains, run.under(posterior), facts))
+        self._complaints = self._keep(run, chains, run.under(posterior), facts)
+        warn(self._complaints)
 
     def _prepared(self, posterior: Posterior) -> tuple[Run, Posterior]:
         """The last run if a warm start can go on as if it had never stopped; else a new run."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -19,6 +20,14 @@ def warn(messages: Iterable[str], category: type[Warning] = ConvergenceWarning) 
         frame, level = frame.f_back, level + 1
     for message in messages:
         warnings.warn(message, category, stacklevel=level)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Show no ConvergenceWarning of a fit whose warnings are handed on in another way."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 def _of_a_library(module: str) -> bool:

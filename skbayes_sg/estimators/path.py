@@ -1,9 +1,9 @@
-"""Validation loss over prior precisions, and at the precision that variational EM learns."""
+"""Validation loss over prior precisions, and at the precisions that variational EM learns."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,13 @@ from skbayes_sg.chains import in_parallel
 from skbayes_sg.checks import real_array
 from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.calls import quietly, warn
+from skbayes_sg.samplers import ConstantSGD
 
 _SEGMENT = 5  # values fitted one after another; each fit starts where the last one stopped
+_SMALLEST_BATCH, _LARGEST_BATCH = 20, 100
+_BATCHES_PER_PASS = 200
+_REFUSED = "constant SGD with a scalar step cannot run on these data; rely on em_precisions"
 
 
 def hyperparameter_path(
@@ -31,16 +36,20 @@ def hyperparameter_path(
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Bunch:
-    """Validation loss over prior precisions, and at the learned precision.
+    """Validation loss over prior precisions, and at the precisions learned by variational EM.
 
-    The precision is learned without the validation data. As in `sklearn.linear_model.lasso_path`,
-    the fits go from the strongest prior down, and each starts where the last one stopped. They do
-    so in runs of five. Each run, and the fit that learns its prior, is a joblib task.
+    Variational EM learns the precision without the validation data. It runs twice: in the
+    estimator's own sampler (``em_...``), and in constant SGD as Mandt et al. do (``sgd_em_...``).
+    Compare the two. The first is the one to rely on.
+
+    As in `sklearn.linear_model.lasso_path`, the fits over the values go from the strongest prior
+    down, and each starts where the last one stopped. They do so in runs of five.
 
     Parameters
     ----------
     estimator : estimator of this package
-        It is not changed. Its `prior_precision`, `warm_start` and `n_jobs` are not used.
+        It is not changed. Its `prior_precision`, `warm_start` and `n_jobs` are not used. Constant
+        SGD does not use its `sampler`, `burn_in` and `thin` either.
     X, y : training data
     X_val, y_val : data on which the loss is measured
     prior_precisions : int or array-like of floats, default=10
@@ -51,48 +60,89 @@ def hyperparameter_path(
     sample_weight : array-like of shape (n_rows,), optional
         Of the training rows.
     n_jobs : int, optional
-        Processes; the results do not depend on it.
+        Processes (joblib): for the groups of chains while the prior is learned, then for the runs
+        of values. The results do not depend on it.
 
     Returns
     -------
     sklearn.utils.Bunch
         ``prior_precisions`` (n,), descending. ``loss`` (n,), the mean negative log predictive
         probability (density for regression) of the validation rows, in nats. ``n_passes`` (n,),
-        rows read over rows. ``em_loss`` and ``em_n_passes`` of the learned precisions.
-        ``em_precisions`` (blocks,), the learned precisions, and ``em_blocks``, their labels.
+        rows read over rows, by all chains. ``em_blocks``, labels of the blocks of weights that
+        have a precision each.
+
+        For each of the two fits that learn the prior: ``em_precisions`` (blocks,), the learned
+        precisions; ``em_path`` (updates, blocks), the way to them; ``em_loss``; ``em_n_passes``;
+        ``em_sampler``, the sampler that ran; ``em_warnings``, a list of str, why not to trust the
+        fit (empty: nothing is known against it). The names of constant SGD's are
+        ``sgd_em_precisions`` and so on.
+
+        Where constant SGD cannot run, its path is empty, its numbers are NaN, its sampler is None,
+        and ``sgd_em_warnings`` has the reason.
 
     Raises
     ------
     ValueError, TypeError
         If values are not positive numbers, or if `fit` raises.
 
+    Warns
+    -----
+    ConvergenceWarning
+        What the fits warn of. One warning speaks for all of constant SGD's.
+
+    Notes
+    -----
+    Source: Mandt, Hoffman & Blei 2017, sections 3.2 and 6.3. Constant SGD has the scalar step of
+    Theorem 1, one for all directions, ``ConstantSGD("scalar")``. Its minibatches have a
+    two-hundredth of the rows, but at least 20 and at most 100. Where the step is unstable, the size
+    is halved, down to 20. Smaller minibatches have smaller steps and so need more of them, but no
+    more passes (math.md#minibatches-of-a-scalar-step).
+
+    A scalar step moves slowly along directions of little curvature: to forget a point there takes
+    as many passes as the mean curvature is larger. So standardise the columns of X.
+
     Examples
     --------
-    >>> from sklearn.datasets import load_diabetes
+    >>> import warnings
+    >>> from sklearn.datasets import make_classification
     >>> from sklearn.model_selection import train_test_split
-    >>> from skbayes_sg import BayesianLinearRegressionSGFS, hyperparameter_path
-    >>> X, X_val, y, y_val = train_test_split(*load_diabetes(return_X_y=True), random_state=0)
-    >>> model = BayesianLinearRegressionSGFS(random_state=0)
-    >>> path = hyperparameter_path(model, X, y, X_val, y_val, prior_precisions=[0.001, 0.03, 1.0])
+    >>> from skbayes_sg import BayesianLogisticRegressionSGFS, hyperparameter_path
+    >>> X, y = make_classification(2000, 5, n_informative=5, n_redundant=0, random_state=0)
+    >>> X, X_val, y, y_val = train_test_split(X, y, random_state=0)
+    >>> model = BayesianLogisticRegressionSGFS(random_state=0)
+    >>> with warnings.catch_warnings(action="ignore"):  # of few effective draws of constant SGD
+    ...     path = hyperparameter_path(model, X, y, X_val, y_val, prior_precisions=[1.0, 100.0])
     >>> bool(path.em_loss < 1.01 * path.loss.min())
+    True
+    >>> bool(0.9 < path.sgd_em_precisions[0] / path.em_precisions[0] < 1.1)
     True
     """
     values = _grid(prior_precisions)
+    data = _Data(X, y, sample_weight, X_val, y_val)
+    model = clone(estimator).set_params(
+        prior_precision=VariationalEM() if em is None else em, warm_start=False, n_jobs=n_jobs
+    )
+    own = _learned(model, data)
+    by_sgd = _learned_by_sgd(model, data, own.labels)
+    _say(by_sgd.entries["warnings"])
     runs: list[Any] = np.split(values, range(_SEGMENT, len(values), _SEGMENT))
-    learned = VariationalEM() if em is None else em
-    data = (X, y, sample_weight, X_val, y_val)
-    results = in_parallel(partial(_fit_run, estimator, data), [*runs, learned], n_jobs)
-    losses, passes, _ = zip(*results[:-1], strict=True)
-    (em_loss,), (em_passes,), (em_blocks, em_precisions) = results[-1]
+    fitted = in_parallel(partial(_fit_run, estimator, data), runs, n_jobs)
+    losses, passes = zip(*fitted, strict=True)
     return Bunch(
         prior_precisions=values,
         loss=np.concatenate(losses),
         n_passes=np.concatenate(passes),
-        em_loss=em_loss,
-        em_n_passes=em_passes,
-        em_precisions=em_precisions,
-        em_blocks=em_blocks,
+        em_blocks=own.labels,
+        **own.named("em_"),
+        **by_sgd.named("sgd_em_"),
     )
+
+
+def _say(warnings: list[str]) -> None:
+    """One warning about constant SGD's result, as the rest concerns the estimator's own."""
+    if warnings:
+        more = f" (and {len(warnings) - 1} more in sgd_em_warnings)" if len(warnings) > 1 else ""
+        warn([f"constant SGD (sgd_em_...): {warnings[0]}{more}"])
 
 
 def _grid(prior_precisions: int | ArrayLike) -> NDArray:
@@ -108,23 +158,94 @@ def _grid(prior_precisions: int | ArrayLike) -> NDArray:
     return values
 
 
-def _fit_run(estimator: BayesianEstimator, data: tuple, run: NDArray | VariationalEM) -> tuple:
-    """Losses and passes of a run of values, or of the learned prior, and the learned prior."""
-    X, y, sample_weight, X_val, y_val = data
+class _Data(NamedTuple):
+    """Training rows, and those on which the loss is measured."""
+
+    X: Any
+    y: Any
+    sample_weight: ArrayLike | None
+    X_val: Any
+    y_val: Any
+
+    def fit(self, model: BayesianEstimator) -> float:
+        """Fit, and return the mean negative log predictive probability, or density."""
+        model.fit(self.X, self.y, sample_weight=self.sample_weight)
+        if is_classifier(model):
+            proba = model.predict_proba(self.X_val)
+            return float(log_loss(self.y_val, proba, labels=model.classes_))
+        mean, std = model.predict(self.X_val, return_std=True)
+        z = (np.asarray(self.y_val) - mean) / std
+        return float(np.mean(0.5 * z * z + np.log(std) + 0.5 * np.log(2 * np.pi)))
+
+
+def _fit_run(estimator: BayesianEstimator, data: _Data, values: NDArray) -> tuple[list, list]:
+    """Losses and passes of a run of values."""
     model = clone(estimator).set_params(warm_start=True, n_jobs=None)
     loss, passes = [], []
-    for value in [run] if isinstance(run, VariationalEM) else run:
-        model.set_params(prior_precision=value).fit(X, y, sample_weight=sample_weight)
-        loss.append(_loss(model, X_val, y_val))
+    for value in values:
+        loss.append(data.fit(model.set_params(prior_precision=value)))
         passes.append(model.n_passes_)
-    blocks = getattr(model, "prior_precision_blocks_", {})
-    return loss, passes, (list(blocks), np.array(list(blocks.values())))
+    return loss, passes
 
 
-def _loss(model, X, y) -> float:
-    """Mean negative log predictive probability, or density, of y."""
-    if is_classifier(model):
-        return float(log_loss(y, model.predict_proba(X), labels=model.classes_))
-    mean, std = model.predict(X, return_std=True)
-    z = (np.asarray(y) - mean) / std
-    return float(np.mean(0.5 * z * z + np.log(std) + 0.5 * np.log(2 * np.pi)))
+class _Learned(NamedTuple):
+    """A fit that learned its prior, as entries of the result."""
+
+    labels: list[str]
+    entries: dict[str, Any]
+
+    @classmethod
+    def of(cls, model: BayesianEstimator, loss: float) -> _Learned:
+        blocks = model.prior_precision_blocks_
+        return cls(
+            list(blocks),
+            {
+                "precisions": np.array(list(blocks.values())),
+                "path": model.prior_precision_path_,
+                "loss": loss,
+                "n_passes": model.n_passes_,
+                "sampler": model.sampler_,
+                "warnings": model._complaints,
+            },
+        )
+
+    @classmethod
+    def refused(cls, labels: list[str], reason: str) -> _Learned:
+        return cls(
+            labels,
+            {
+                "precisions": np.full(len(labels), np.nan),
+                "path": np.empty((0, len(labels))),
+                "loss": np.nan,
+                "n_passes": np.nan,
+                "sampler": None,
+                "warnings": [reason],
+            },
+        )
+
+    def named(self, prefix: str) -> dict[str, Any]:
+        """The entries under their names in the result."""
+        return {prefix + name: value for name, value in self.entries.items()}
+
+
+def _learned(model: BayesianEstimator, data: _Data) -> _Learned:
+    """The prior that the estimator's own sampler learns."""
+    model = clone(model)
+    return _Learned.of(model, data.fit(model))
+
+
+def _learned_by_sgd(model: BayesianEstimator, data: _Data, labels: list[str]) -> _Learned:
+    """The prior that constant SGD learns, with the largest minibatches whose step is stable."""
+    n_rows = len(data.y)
+    size = int(np.clip(n_rows // _BATCHES_PER_PASS, _SMALLEST_BATCH, _LARGEST_BATCH))
+    while True:
+        model = clone(model).set_params(
+            sampler=ConstantSGD("scalar", batch_size=size), burn_in="auto", thin="auto"
+        )
+        try:
+            with quietly():
+                return _Learned.of(model, data.fit(model))
+        except (ValueError, FloatingPointError) as error:
+            if size <= _SMALLEST_BATCH:
+                return _Learned.refused(labels, f"{_REFUSED} ({error})")
+        size = max(size // 2, _SMALLEST_BATCH)

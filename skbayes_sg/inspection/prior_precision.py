@@ -6,13 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 _MOST_NAMED = 10
 
 
 class PriorPrecisionDisplay:
-    """The path of learned prior precisions, on a logarithmic scale (needs the extra ``plot``).
+    """Learned prior precisions, on a logarithmic scale (needs the extra ``plot``).
+
+    `from_estimator` draws the way to them over the updates of one fit. `from_hyperparameter_path`
+    draws the validation loss over given precisions, and the points that variational EM finds.
 
     Parameters
     ----------
@@ -73,8 +77,49 @@ class PriorPrecisionDisplay:
         values = np.array(list(blocks.values()))
         return cls(estimator.prior_precision_path_, values, list(blocks)).plot(ax=ax)
 
+    @classmethod
+    def from_hyperparameter_path(cls, result: Bunch, *, ax=None) -> PriorPrecisionDisplay:
+        """Draw what `hyperparameter_path` found: loss over precisions, and both learned points.
+
+        A circle is what the estimator's own sampler learned, a cross what constant SGD learned. A
+        cross within the circle means that they agree. With several blocks there is one mark for
+        the precision of each, all at the height of the loss.
+
+        Parameters
+        ----------
+        result : Bunch
+            From `hyperparameter_path`.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        PriorPrecisionDisplay
+            ``lines_`` are the curve, the circle and the cross.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import warnings
+        >>> import matplotlib; matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_diabetes
+        >>> from skbayes_sg import BayesianLinearRegressionSGFS, PriorPrecisionDisplay
+        >>> from skbayes_sg import hyperparameter_path
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = BayesianLinearRegressionSGFS(random_state=0)
+        >>> with warnings.catch_warnings(action="ignore"):  # constant SGD is slow there
+        ...     result = hyperparameter_path(model, X, y, X, y, prior_precisions=3)
+        >>> display = PriorPrecisionDisplay.from_hyperparameter_path(result)
+        >>> [line.get_marker() for line in display.lines_]
+        ['.', 'o', 'x']
+        """
+        return _OverPrecisions(result).plot(ax=ax)
+
     def plot(self, *, ax=None) -> PriorPrecisionDisplay:
-        """Draw the path, on new axes if none are given.
+        """Draw, on new axes if none are given.
 
         Parameters
         ----------
@@ -89,13 +134,7 @@ class PriorPrecisionDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        try:
-            from matplotlib import pyplot as plt
-        except ImportError as error:
-            raise ImportError(
-                'PriorPrecisionDisplay needs matplotlib: pip install "skbayes_sg[plot]"'
-            ) from error
-        self.ax_ = plt.subplots()[1] if ax is None else ax
+        self.ax_ = _axes(ax)
         few = len(self.labels) <= _MOST_NAMED
         self.lines_ = self.ax_.plot(np.arange(1, len(self.path) + 1), self.path, linewidth=1)
         for line, value, label in zip(self.lines_, self.values, self.labels, strict=True):
@@ -106,3 +145,44 @@ class PriorPrecisionDisplay:
         if few:
             self.ax_.legend(frameon=False)
         return self
+
+
+class _OverPrecisions(PriorPrecisionDisplay):
+    """Validation loss over precisions."""
+
+    def __init__(self, result: Bunch) -> None:
+        self.result = result
+
+    def plot(self, *, ax=None) -> PriorPrecisionDisplay:
+        self.ax_, result = _axes(ax), self.result
+        curve = self.ax_.plot(result.prior_precisions, result.loss, ".-", color="grey")
+        curve[0].set_label("given precisions")
+        # open marks of two shapes: neither hides the other, nor the curve
+        circle = self._points("em_", type(result.em_sampler).__name__, marker="o", color="C0")
+        cross = self._points("sgd_em_", "constant SGD", marker="x", color="C1")
+        self.lines_ = [*curve, *circle, *cross]
+        self.ax_.set(xscale="log", xlabel="prior precision", ylabel="validation loss (nats)")
+        self.ax_.legend(frameon=False)
+        return self
+
+    def _points(self, prefix: str, name: str, **style) -> list:
+        values, loss = self.result[f"{prefix}precisions"], self.result[f"{prefix}loss"]
+        if np.isnan(loss):
+            label = "refused"
+        else:
+            label = f"{values[0]:.3g}" if len(values) == 1 else f"{len(values)} precisions"
+            label += " (with warnings)" if self.result[f"{prefix}warnings"] else ""
+        shape = {"linestyle": "none", "markersize": 10, "fillstyle": "none", "zorder": 3}
+        heights = np.full(len(values), loss)
+        return self.ax_.plot(values, heights, label=f"EM in {name}: {label}", **shape, **style)
+
+
+def _axes(ax):
+    """The given axes, or new ones."""
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            'PriorPrecisionDisplay needs matplotlib: pip install "skbayes_sg[plot]"'
+        ) from error
+    return plt.subplots()[1] if ax is None else ax

@@ -1,0 +1,174 @@
+"""Prior precisions learned in two samplers beside a grid, against the evidence and HMC."""
+
+import matplotlib
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
+from test_empirical_bayes import evidence_optimum, rows_of_the_figures
+
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    DRBMClassifier,
+    PriorPrecisionDisplay,
+    VariationalEM,
+    hyperparameter_path,
+)
+from skbayes_sg.estimators import path as module
+
+matplotlib.use("Agg")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # chains are short
+ENTRIES = {"precisions", "path", "loss", "n_passes", "sampler", "warnings"}
+
+
+def regression(**params):
+    """Linear regression with noise variance 1 and without an intercept."""
+    fixed = {"noise_variance": 1.0, "fit_intercept": False, "n_chains": 4, "n_draws": 4}
+    return BayesianLinearRegressionSGFS(random_state=0, **(fixed | params))
+
+
+def test_both_fits_find_the_maximum_of_the_evidence():
+    X, y = rows_of_the_figures("informative")
+    em = VariationalEM(n_updates=150)
+    path = hyperparameter_path(regression(), X, y, X, y, prior_precisions=[1.0], em=em)
+    for learned in (path.em_precisions, path.sgd_em_precisions):
+        assert learned[0] == pytest.approx(evidence_optimum(X, y), rel=0.01)
+    assert path.sgd_em_sampler.get_params()["structure"] == "scalar"
+    assert path.sgd_em_sampler.batch_size == 20  # a two-hundredth of the rows would be 10
+    assert path.sgd_em_path.shape == path.em_path.shape == (150, 1)
+    assert path.sgd_em_loss == pytest.approx(path.em_loss, abs=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_constant_sgd_agrees_with_hmc_for_any_number_of_classes(n_classes, seed):
+    """Uncorrected, the direction without data would make it 3/2 of HMC's for three classes."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 4))
+    utilities = X @ rng.standard_normal((4, n_classes))
+    y = (utilities + rng.gumbel(size=utilities.shape)).argmax(axis=1)
+    ratios = []
+    for i in range(4):
+        model = BayesianLogisticRegressionSGFS(
+            "hmc", n_chains=2, n_draws=8, random_state=100 * seed + i
+        )
+        em = VariationalEM(n_updates=120)
+        path = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)
+        ratios.append(np.log(path.sgd_em_precisions[0] / path.em_precisions[0]))
+    se = np.std(ratios, ddof=1) / 2
+    assert abs(np.mean(ratios)) < max(0.03, 3 * se)
+    assert se < 0.05
+
+
+def test_processes_change_nothing_and_names_are_those_documented():
+    X, y = (part[:400] for part in rows_of_the_figures("weak"))
+    em, grid = VariationalEM("feature", n_updates=16), [0.01, 12.0, 1e4, 0.1]
+    with parallel_config(backend="threading"):
+        one, two = (
+            hyperparameter_path(
+                regression(burn_in=50), X, y, X, y, prior_precisions=grid, em=em, n_jobs=n
+            )
+            for n in (None, 2)
+        )
+    assert set(one) == {"prior_precisions", "loss", "n_passes", "em_blocks"} | {
+        prefix + entry for prefix in ("em_", "sgd_em_") for entry in ENTRIES
+    }
+    for name in set(one) - {"em_sampler", "sgd_em_sampler"}:
+        np.testing.assert_array_equal(one[name], two[name], err_msg=name)
+    np.testing.assert_array_equal(one.prior_precisions, [1e4, 12, 0.1, 0.01])
+    assert one.em_blocks == [f"coef[:, {i}]" for i in range(40)]
+    assert one.sgd_em_precisions.shape == one.em_precisions.shape == (40,)
+    assert one.loss.shape == one.n_passes.shape == (4,)
+    assert one.loss[0] > one.em_loss  # the strongest prior lets nothing be learned
+    assert one.em_sampler.__class__ is not one.sgd_em_sampler.__class__
+
+
+def test_values_that_are_refused():
+    X, y = (part[:400] for part in rows_of_the_figures("weak"))
+    np.testing.assert_array_equal(module._grid(2), [1e4, 1e-4])
+    for wrong in ([1.0, -1.0], 0, "many"):
+        with pytest.raises(ValueError, match="prior_precisions must"):
+            hyperparameter_path(regression(), X, y, X, y, prior_precisions=wrong)
+
+
+def test_an_unstable_step_takes_smaller_minibatches(monkeypatch):
+    """Largest over mean curvature r is 10, and 2 r n/N below 2 for n < 40."""
+    monkeypatch.setattr(module, "_BATCHES_PER_PASS", 4)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 1)) + 0.1 * rng.standard_normal((400, 10))
+    y = X.sum(axis=1) / 10 + rng.standard_normal(400)
+    em = VariationalEM(n_updates=16)
+    path = hyperparameter_path(regression(), X, y, X, y, prior_precisions=[1.0], em=em)
+    assert path.sgd_em_sampler.batch_size in (25, 50)
+    assert np.isfinite(path.sgd_em_precisions).all()
+
+
+def refused_on_iris(model):
+    X, y = load_iris(return_X_y=True)
+    em = VariationalEM(n_updates=8)
+    return hyperparameter_path(model, scale(X), y, scale(X), y, prior_precisions=[1.0], em=em)
+
+
+def test_a_step_that_cannot_run_gives_no_number_but_the_reason():
+    """Three classes nearly separated: hardly any gradient noise, so the scalar step is long."""
+    model = BayesianLogisticRegressionSGFS(n_chains=2, n_draws=8, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="constant SGD .sgd_em_.*: .* cannot run"):
+        path = refused_on_iris(model)
+    assert np.isnan([path.sgd_em_precisions[0], path.sgd_em_loss, path.sgd_em_n_passes]).all()
+    assert path.sgd_em_path.shape == (0, 1)
+    assert path.sgd_em_sampler is None
+    assert "rely on em_precisions" in path.sgd_em_warnings[0]
+    assert "spectral radius" in path.sgd_em_warnings[0]
+    display = PriorPrecisionDisplay.from_hyperparameter_path(path)
+    assert display.ax_.get_legend().get_texts()[2].get_text() == "EM in constant SGD: refused"
+    matplotlib.pyplot.close("all")
+
+
+def test_a_step_too_slow_to_learn_says_so():
+    """The weak columns, thirty times smaller, take some 900 times the passes of the others."""
+    X, y = rows_of_the_figures("weak")
+    X[:, :20] *= 30
+    em = VariationalEM(n_updates=80)
+    with pytest.warns(ConvergenceWarning, match="constant SGD .sgd_em_.*still moves"):
+        path = hyperparameter_path(regression(), X, y, X, y, prior_precisions=[1.0], em=em)
+    assert not 0.9 < path.sgd_em_precisions[0] / evidence_optimum(X, y) < 1.1
+    assert any("still moves" in warning for warning in path.sgd_em_warnings)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [BayesianMLPClassifier((4,)), pytest.param(DRBMClassifier(3), marks=pytest.mark.slow)],
+    ids=lambda model: type(model).__name__,
+)
+def test_networks(model):
+    X, y = load_iris(return_X_y=True)
+    model.set_params(n_chains=2, n_draws=8, random_state=0)
+    em = VariationalEM(n_updates=8)
+    path = hyperparameter_path(model, scale(X), y, scale(X), y, prior_precisions=[1.0], em=em)
+    assert len(path.em_blocks) == 2
+    assert path.sgd_em_precisions.shape == (2,)
+    assert path.sgd_em_warnings
+
+
+def test_the_display_shows_both_points():
+    """Open marks of two shapes, so that neither hides the other where they agree."""
+    X, y = (part[:400] for part in rows_of_the_figures("informative"))
+    em = VariationalEM(n_updates=8)
+    path = hyperparameter_path(regression(), X, y, X, y, prior_precisions=[1.0, 10.0], em=em)
+    display = PriorPrecisionDisplay.from_hyperparameter_path(path)
+    curve, circle, cross = display.lines_
+    np.testing.assert_array_equal(curve.get_xydata(), np.c_[path.prior_precisions, path.loss])
+    np.testing.assert_array_equal(circle.get_xydata(), [[path.em_precisions[0], path.em_loss]])
+    np.testing.assert_array_equal(
+        cross.get_xydata(), [[path.sgd_em_precisions[0], path.sgd_em_loss]]
+    )
+    assert circle.get_fillstyle() == "none"
+    assert (circle.get_marker(), cross.get_marker()) == ("o", "x")
+    assert display.ax_.get_xscale() == "log"
+    matplotlib.pyplot.close("all")
