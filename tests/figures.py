@@ -250,8 +250,8 @@ def disagrees(figure: Figure, cited: Cited) -> tuple[str, str]:
 
 
 def blanks(match: re.Match) -> str:
-    """Blanks in place of what is no figure; a figure does not become a formula by two dollars."""
-    bare = re.fullmatch(rf"\$({NUMBER})\$", match[0])
+    """Blanks in place of what is no figure; dollars or backticks around a figure do not hide it."""
+    bare = re.fullmatch(rf"[$`]({NUMBER})[$`]", match[0])
     return f" {bare[1]} " if bare and "." in bare[1] else re.sub(r"[^\n]", " ", match[0])
 
 
