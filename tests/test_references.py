@@ -1,6 +1,8 @@
 """What the code cites is in docs/math.md: a reader of the repository can follow every reference."""
 
+import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,9 @@ CITED = re.compile(r"math\.md#([\w-]+)")
 OUTSIDE = re.compile(
     r"\bMA[T]H(?:\.md\b|\s+(?:#\s+)?[\dEtT]|\s+does\b)|\b[tT]ra[p]s?\s+(?:#\s+)?\d|\bDESIG[N]\.md\b"
 )
+SOURCES = ROOT / "docs" / "sources.md"
+HOMES = ["skbayes_sg", "tests", "benchmarks", "benchmarks/results"]
+NAMED = re.compile(r"`([\w/]+\.(?:py|csv|png))(?:::(\w+)| --([\w-]+))?`")
 FOREIGN = re.compile(r"/wor[k]/\w")
 
 
@@ -79,3 +84,35 @@ def test_nothing_outside_the_repository_is_cited():
         for match in [*OUTSIDE.finditer(text), *FOREIGN.finditer(text)]
     ]
     assert not found
+
+
+@cache
+def defined(path):
+    """Names of functions, methods and classes of a file."""
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
+
+
+def test_what_the_rows_of_the_sources_name_exists():
+    named = NAMED.findall(SOURCES.read_text(encoding="utf-8"))
+    assert len(named) >= 150
+    missing = []
+    for file, name, option in named:
+        paths = [ROOT / home / file for home in HOMES if (ROOT / home / file).exists()]
+        if not paths or (name and not any(name in defined(path) for path in paths)):
+            missing.append(f"{file}::{name}" if name else file)
+        elif option and f"{option.replace('-', '_')}={{" not in paths[0].read_text():
+            missing.append(f"{file} --{option}")
+    assert not missing, missing
+
+
+def test_every_row_of_the_sources_has_a_status():
+    rows = re.findall(r"^\| (?!where|---).*\|$", SOURCES.read_text(), flags=re.MULTILINE)
+    cells = [re.split(r" ?\| ?", row)[1:-1] for row in rows]
+    assert len(rows) >= 100
+    assert not [row for row, cell in zip(rows, cells, strict=True) if len(cell) != 6]
+    status = re.compile(r"works|(partial|not had): \S")
+    assert not [row for row, cell in zip(rows, cells, strict=True) if not status.match(cell[5])]
+    tested = [cell for cell in cells if cell[5].startswith("works") and "`" in cell[2]]
+    assert not [cell for cell in tested if "test_" not in cell[3] and ".py" not in cell[4]]
