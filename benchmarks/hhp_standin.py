@@ -25,6 +25,11 @@ SGLD has the published steps, eps = 1/(10^4 + t), and SGFS-d the published alpha
     gave the smallest error of all. (As the sum of its steps is finite, it stops short of any
     mode.)
 
+The paper's alpha below 3 "did not work for this dataset due to the fact that many features had
+values 0". SGFS-d is run with alpha = 1 too. Here it stays finite: the step has the prior's
+precision beside the Fisher matrix, so that nothing is singular where a column's gradients vanish.
+But single draws leap, and the average (.4241) is worse than with alpha = 6 (.4223).
+
 Per run: held-out error of the last iterate, at the end and at its best, and the same for the
 average of the predictions since a tenth of the run; log loss and classification error at the end.
 "train" is the error of the last iterate on training rows. The judged curve is that of the last
@@ -148,6 +153,7 @@ def settings(n_train: int, n_steps: int) -> list[tuple[str, float, object]]:
         ("SGD, published steps", NEARLY_ZERO, SGD(step_size=published, batch_size=BATCH)),
         ("SGLD", NEARLY_ZERO, sgld),
         ("SGFS-d", NEARLY_ZERO, sgfs),
+        ("SGFS-d, alpha = 1", NEARLY_ZERO, SGFS(alpha=1.0, structure="diag", batch_size=BATCH)),
         ("SGD", REGULARIZER, cubic),
         ("SGLD", REGULARIZER, sgld),
         ("SGFS-d", REGULARIZER, sgfs),
@@ -220,10 +226,11 @@ def claims(rows: list[dict]) -> list[Claim]:
 
 def picture(curves: dict[tuple[str, float], Curve], constant: float) -> Figure:
     """Held-out error against passes: last iterates thin, averages thick."""
-    fig = Figure(figsize=(11, 5), layout="constrained", dpi=110)
+    fig = Figure(figsize=(11, 7), layout="constrained", dpi=110)
     axes = fig.subplots(1, 2, sharey=True)
-    names = ("SGD", "SGD, SGLD's steps", "SGD, published steps", "SGLD", "SGFS-d")
-    colours = dict(zip(names, ("C3", "C1", "0.5", "C2", "C0"), strict=True))
+    names = ("SGD", "SGD, SGLD's steps", "SGD, published steps")
+    names += ("SGLD", "SGFS-d", "SGFS-d, alpha = 1")
+    colours = dict(zip(names, ("C3", "C1", "0.5", "C2", "C0", "C4"), strict=True))
     for (label, prior_precision), curve in curves.items():
         ax, colour = axes[int(prior_precision != NEARLY_ZERO)], colours[label]
         is_sgd = label.startswith("SGD")
@@ -234,11 +241,17 @@ def picture(curves: dict[tuple[str, float], Curve], constant: float) -> Figure:
         ax.plot(curve.average_passes, average, label=f"{label}, average", **style)
     titles = "no regularizer (1e-6)", f"lambda = {REGULARIZER:g}"
     for ax, title in zip(axes, titles, strict=True):
-        ax.axhline(constant, color="k", lw=0.8, ls=":", label="a constant")
         ax.set(xlabel="passes over the training rows", title=title)
-        ax.legend(fontsize=7)
-    axes[0].set(ylabel="held-out error, log(1 + days)")
-    fig.suptitle("Stand-in for the Heritage Health Prize data (Ahn et al. Fig. 3, left)")
+    axes[0].set(ylabel="held-out error, root mean square of log(1 + days)", ylim=(0.42, 0.434))
+    handles, labels = axes[0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9)
+    fig.suptitle(
+        "Stand-in for the Heritage Health Prize data (Ahn et al. Fig. 3, left); "
+        f"a constant has error {constant:.4f}.\nWithout a regularizer SGD overfits; averages over "
+        "SGLD and SGFS-d (alpha = 6) do not.\nSGD with the published steps is the best: "
+        "in so few steps it stops early, which is a regularizer too.\n"
+        "Off the axis: an early draw of SGFS-d with alpha = 1, .456."
+    )
     return fig
 
 
