@@ -47,11 +47,8 @@ def r_hat_and_ess_bulk(draws: NDArray) -> tuple[NDArray, NDArray]:
 
 def ess_tail(draws: NDArray) -> NDArray:
     """The smaller of the effective sizes for the 5 % and the 95 % quantile; shape (D,)."""
-    tails = [
-        _ess(_split((draws <= np.quantile(draws, q, axis=(0, 1))).astype(float)))
-        for q in (0.05, 0.95)
-    ]
-    return np.minimum(*tails)
+    ends = np.quantile(draws, (0.05, 0.95), axis=(0, 1))
+    return np.minimum(*(_ess(_split((draws <= end).astype(float))) for end in ends))
 
 
 def ess_mean(draws: NDArray) -> NDArray:
@@ -147,9 +144,19 @@ def _split(draws: NDArray) -> NDArray:
 
 
 def _rank_normalise(draws: NDArray) -> NDArray:
-    flat = draws.reshape(-1, draws.shape[-1])
-    ranks = rankdata(flat, axis=0)
-    return ndtri((ranks - 3 / 8) / (len(flat) + 1 / 4)).reshape(draws.shape)
+    """Normal scores of the ranks; ties have their mean rank."""
+    flat = np.ascontiguousarray(draws.reshape(-1, draws.shape[-1]).T)  # (D, draws)
+    n = flat.shape[1]
+    order = flat.argsort(axis=1)
+    ascending = np.take_along_axis(flat, order, axis=1)
+    if (ascending[:, 1:] == ascending[:, :-1]).any():
+        scores = ndtri((rankdata(flat, axis=1) - 3 / 8) / (n + 1 / 4))
+    else:  # one score for each rank
+        scores = np.empty(flat.shape)
+        np.put_along_axis(
+            scores, order, ndtri((np.arange(1, n + 1) - 3 / 8) / (n + 1 / 4))[None], 1
+        )
+    return np.ascontiguousarray(scores.T).reshape(draws.shape)
 
 
 def _r_hat(x: NDArray) -> NDArray:
