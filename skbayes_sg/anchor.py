@@ -20,7 +20,8 @@ from skbayes_sg.posterior import Expansion, Posterior
 
 _CHORD_STEPS = 8
 
-_SMALL_SHIFT = 0.02
+_SMALL_SHIFT = 0.02  # in posterior standard deviations per parameter
+_LARGE_SHIFT = 1.0
 _POINT_ROWS = 50_000
 _FEWEST_POINTS = 32
 _MOST_POINTS = 128
@@ -37,6 +38,8 @@ class Mode(NamedTuple):
     """(1, D)"""
     curvature: Operator
     """Model Fisher plus prior precision there."""
+    gradient: NDArray
+    """Of the log posterior there, (1, D)."""
     passes: float
     """Rows touched over rows."""
 
@@ -73,7 +76,7 @@ def _staged(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> M
 
     The curvature of one stage serves for the first steps of the next.
     """
-    passes, curvature = 0.0, None
+    passes, here = 0.0, None
     for size in _stages(posterior):
         rows = (
             None
@@ -83,11 +86,12 @@ def _staged(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> M
         # Squared distance to the mode, in posterior standard deviations. A subset's mode is off by
         # N/m per parameter, so more digits of it are of no use.
         enough = posterior.dim * (1e-3 if rows is None else 0.1 * posterior.n_rows / size)
+        curvature = None if here is None else here.curvature
         theta, iterations = _fisher_scoring(posterior, theta, rows, enough, curvature)
-        curvature = posterior.expand(theta, FULL, rows).curvature
+        here = posterior.expand(theta, FULL, rows)
         passes += (iterations + 1) * size / posterior.n_rows
-    assert curvature is not None
-    return Mode(theta, curvature, passes)
+    assert here is not None
+    return Mode(theta, here.curvature, here.gradient, passes)
 
 
 def _stages(posterior: Posterior) -> list[int]:
@@ -152,7 +156,8 @@ def _scaled_lbfgs(posterior: Posterior, theta: NDArray) -> Mode:
         objective, theta[0] / scale, jac=True, method="L-BFGS-B", options={"maxiter": 50}
     )
     theta = (result.x * scale)[None]
-    return Mode(theta, posterior.expand(theta, DIAGONAL).curvature, result.nfev + 2.0)
+    here = posterior.expand(theta, DIAGONAL)
+    return Mode(theta, here.curvature, here.gradient, result.nfev + 2.0)
 
 
 def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
@@ -161,7 +166,8 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     The step leads to where the gradient vanishes in the mean over the Laplace approximation: one
     step towards the fixed point of Gaussian variational inference. On a skewed posterior the new
     point is nearer to the mean than the mode is, and its curvature is nearer to the mean curvature.
-    A move of less than a fiftieth of a posterior standard deviation per parameter is not made.
+    A move of less than a fiftieth of a posterior standard deviation per parameter is not worth its
+    cost, and the expansion says nothing about a move of more than one.
     """
     if isinstance(mode.curvature, Diag):
         mode = mode._replace(curvature=posterior.expand(mode.theta, FULL).curvature)
@@ -176,10 +182,11 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     at_points = posterior.prior.gradient(theta).mean(axis=0)
     gradient += at_points - posterior.prior.gradient(mode.theta)
     shift = mode.curvature.inverse().matvec(gradient)
-    if np.sum(shift * gradient) < posterior.dim * _SMALL_SHIFT**2:
+    if not _SMALL_SHIFT**2 <= np.sum(shift * gradient) / posterior.dim <= _LARGE_SHIFT**2:
         return mode
     centre = mode.theta + shift
-    return Mode(centre, posterior.expand(centre, FULL).curvature, mode.passes + 1)
+    here = posterior.expand(centre, FULL)
+    return Mode(centre, here.curvature, here.gradient, mode.passes + 1)
 
 
 def laplace_points(posterior: Posterior, mode: Mode) -> tuple[NDArray, list[NDArray]]:
@@ -195,6 +202,7 @@ def laplace_points(posterior: Posterior, mode: Mode) -> tuple[NDArray, list[NDAr
     n_frames = -(-_FEWEST_POINTS // dim)
     frames = [np.linalg.qr(rng.standard_normal((dim, dim)))[0] for _ in range(n_frames)]
     points = np.sqrt(dim) * np.concatenate(frames)[: _MOST_POINTS if dim > _MOST_POINTS else None]
+    points[1::2] *= -1  # a sign changes no second moment, and one dimension has but two directions
     rows = np.arange(posterior.n_rows)
     if posterior.n_rows > _POINT_ROWS:
         rows = np.sort(rng.choice(posterior.n_rows, _POINT_ROWS, replace=False))

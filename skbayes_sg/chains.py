@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from contextlib import AbstractContextManager
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
-from threadpoolctl import threadpool_limits  # a dependency of scikit-learn
+from threadpoolctl import ThreadpoolController  # a dependency of scikit-learn
 
 from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.samplers import Sampler, State
@@ -18,11 +19,15 @@ from skbayes_sg.target import Target
 
 _BLOCK = 64  # steps between two looks at the chain: a look costs a pass over a block, not a step
 _BLOCK_CELLS = 1 << 20  # 8 MB
+_WIDE = 64  # chains: beyond, a step costs as much per chain
 _FAR = 1e100  # no posterior reaches so far, and squares are about to overflow
 
 
 class Stretch(NamedTuple):
-    """Some successive steps of a group. The next stretch overwrites the arrays."""
+    """Some successive steps of a group, in the coordinates of the chains.
+
+    The next stretch overwrites the arrays.
+    """
 
     thetas: NDArray
     """(steps, chains, D): the point before each step"""
@@ -41,9 +46,22 @@ class Chain(NamedTuple):
     """(chains, n_draws, D)"""
     weights: NDArray
     """(n_draws,): weight of each draw, equal unless the step size decreases"""
+    last: NDArray
+    """(chains, D): the points where the group stopped"""
     state: State
     """the checkpoint from which the group goes on"""
     stein: SteinSums
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """To find the libraries takes as long as fifty steps."""
+    return ThreadpoolController()
+
+
+def one_thread() -> AbstractContextManager:
+    """BLAS with one thread: two take three times as long for the small products of a step."""
+    return _controller().limit(limits=1, user_api="blas")
 
 
 def group_sizes(n_chains: int, most: int = 4) -> list[int]:
@@ -61,14 +79,14 @@ def start_chains(
     sampler: Sampler, target: Target, theta: NDArray, seed: np.random.SeedSequence
 ) -> list[State]:
     """States of all groups, at the starting points theta (n_chains, D)."""
-    ends = np.cumsum(group_sizes(len(theta), most=16 if target.shares_rows else 4))
+    ends = np.cumsum(group_sizes(len(theta), most=_WIDE if sampler.shares_rows else 4))
     streams = seed.spawn(len(ends))
     parts = np.split(theta, ends[:-1])
     # SFC64 is the fastest for row numbers
     generators = [np.random.Generator(np.random.SFC64(stream)) for stream in streams]
-    with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         each = zip(parts, generators, strict=True)
-        return [sampler.init(target, part, rng) for part, rng in each]
+        return [sampler.init(target, target.coordinates.whitened(part), rng) for part, rng in each]
 
 
 def walk(
@@ -163,7 +181,7 @@ def run_chain(
     """
     state = copy.deepcopy(state)
     n_chains, dim = state.theta.shape
-    with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         if burn_in or state.t == 0:
             burn(sampler, target, state, burn_in)
             sampler.freeze(state, target)
@@ -172,10 +190,11 @@ def run_chain(
         weights, kept = np.empty(n_draws), 0
         for stretch in walk(sampler, target, state, n_draws * thin, thin):
             here = slice(kept, kept + len(stretch.draws))
-            draws[:, here], weights[here] = stretch.draws.swapaxes(0, 1), stretch.weights
+            draws[:, here] = target.coordinates.natural(stretch.draws).swapaxes(0, 1)
+            weights[here] = stretch.weights
             stein.add(stretch.thetas, stretch.gradients)
             kept = here.stop
-    return Chain(draws, weights, state, stein)
+    return Chain(draws, weights, target.coordinates.natural(state.theta), state, stein)
 
 
 def run_chains(
@@ -203,7 +222,7 @@ def in_parallel(function: Callable, each: Iterable, n_jobs: int | None) -> list:
     BLAS runs with one thread. The products of a step are too small for two threads, workers must
     not compete for cores, and a sum that is split over threads rounds differently.
     """
-    with threadpool_limits(1, "blas"):  # outermost, as threads of one process share the limit
+    with one_thread():  # outermost, as threads of one process share the limit
         return Parallel(n_jobs=n_jobs)(delayed(function)(one) for one in each)
 
 

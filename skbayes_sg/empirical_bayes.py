@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 from sklearn.base import BaseEstimator
-from threadpoolctl import threadpool_limits
 
-from skbayes_sg.chains import burn, in_parallel, restarts, walk
+from skbayes_sg.chains import burn, in_parallel, one_thread, restarts, walk
 from skbayes_sg.checks import require_choice, require_integer
 from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.learned_prior import BOUNDS, Learned
@@ -207,7 +206,7 @@ def fit_prior(
     final = target.with_prior(target.prior.with_precision(precision))
     for p in paths:
         sampler.change_prior(p.state, final)
-    share = known(final, paths[0].state.theta[:1])
+    share = known(final, _point(target, paths[0].state))
     return Learned(
         list(blocks),
         values,
@@ -238,15 +237,15 @@ def _follow(
     initial = target.prior.precision
     rho = np.log(members.mean(initial))
     path = np.empty((em.n_updates, len(rho)))
-    with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         burn(sampler, target, state, burn_in)
-        share, stein = known(target, state.theta[:1]), SteinSums(state.theta)
+        share, stein = known(target, _point(target, state)), _stein(target, state)
         silent = [_says_nothing(share.of_data(block)) for block in members.blocks()]
         for t in range(em.n_updates):
             if t in restarts(em.n_updates):
                 sampler.restart(state, target)
-                stein = SteinSums(state.theta)
-                share = known(target, state.theta[:1])
+                stein = _stein(target, state)
+                share = known(target, _point(target, state))
             count = t >= em.n_updates // 2
             excess = _excess(sampler, target, state, thin, share, stein if count else None)
             rho = path[t] = _moved(em, rho, members.mean(excess) / thin, members.sizes, t)
@@ -254,6 +253,15 @@ def _follow(
             target = target.with_prior(target.prior.with_precision(precision))
             sampler.change_prior(state, target)
     return _Path(path, state, stein, np.array(silent))
+
+
+def _point(target: Target, state: State) -> NDArray:
+    """The point of the first chain, (1, D)."""
+    return target.coordinates.natural(state.theta[:1])
+
+
+def _stein(target: Target, state: State) -> SteinSums:
+    return SteinSums(target.coordinates.natural(state.theta))
 
 
 def _excess(
@@ -266,8 +274,10 @@ def _excess(
 ) -> NDArray:
     """Sum over steps of each parameter's scaled square minus 1, with its control variate, (D,)."""
     excess = np.zeros(target.dim)
+    here = target.coordinates
     for stretch in walk(sampler, target, state, n_steps):
-        for theta, gradient in zip(stretch.thetas, stretch.gradients, strict=True):
+        thetas, gradients = here.natural(stretch.thetas), here.pushed(stretch.gradients)
+        for theta, gradient in zip(thetas, gradients, strict=True):
             squares = target.prior.scaled_squares(theta)
             excess += (squares - 1 + share.term(target, theta, gradient)).mean(axis=0)
             if stein is not None:

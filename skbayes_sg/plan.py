@@ -8,26 +8,26 @@ target of the chains from the run and a posterior.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
 from skbayes_sg.anchor import FULL_CURVATURE_DIM, Mode, distance, posterior_mean
-from skbayes_sg.chains import Chain, rows_touched, run_chains
+from skbayes_sg.chains import Chain, one_thread, rows_touched, run_chains
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.empirical_bayes import VariationalEM, fit_prior
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.prior_share import DiagonalShare, MatrixShare, PriorShare
+from skbayes_sg.request import Choice, Request, Signature
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import NoGainError, RunLength
 from skbayes_sg.target import Target
-from skbayes_sg.tuning import Tuned, choose_alpha, refuse_unstable, set_off
+from skbayes_sg.tuning import choose_alpha, refuse_unstable
 
 _ROUNDS = 4  # of learning the prior, each from an anchor of its own
 _DIVERGED = 2.0  # Stein ratio of chains that left the region in which the anchor serves
@@ -36,26 +36,6 @@ _UNSETTLED = (
     f"the learned precision still moves the posterior mean after {_ROUNDS} rounds; give "
     "VariationalEM a hyperprior, or prior_precision a number"
 )
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A sampler, and the reason for it.
-
-    Attributes
-    ----------
-    sampler : Sampler
-    reason : str
-    tune : function of `tuning`
-        Starts the chains, and chooses parameters that need short runs.
-    given : bool
-        Whether the user gave the sampler. Then no other may run in its place.
-    """
-
-    sampler: Sampler
-    reason: str
-    tune: Callable[..., Tuned] = set_off
-    given: bool = False
 
 
 class Start(NamedTuple):
@@ -86,72 +66,6 @@ class Plan(Protocol):
         """The start of the chains; `last` are the last points of an earlier fit, (n_chains, D)."""
 
 
-class Request(NamedTuple):
-    """The options of an estimator for a run."""
-
-    asked: Choice | None
-    """The sampler that the user gave; None: the best default"""
-    em: VariationalEM | None
-    """How the prior is learned; None: the prior is given"""
-    n_chains: int
-    burn_in: int | str
-    thin: int | str
-    seed: np.random.SeedSequence | None
-    """None until chains are to start"""
-    last: NDArray | None
-    """Last points of the chains of an earlier fit, (n_chains, D), to start from"""
-    n_jobs: int | None
-
-    def length(self, sampler: Sampler, states: list[State]) -> RunLength:
-        """Burn-in and thinning in numbers."""
-        return run_length(self.burn_in, self.thin, sampler.run_length(states[0]))
-
-
-def run_length(burn_in: int | str, thin: int | str, auto: RunLength) -> RunLength:
-    """Burn-in and thinning in numbers, `auto` where they are "auto"."""
-    return RunLength(
-        auto.burn_in if burn_in == "auto" else int(burn_in),
-        auto.thin if thin == "auto" else int(thin),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Signature:
-    """A fingerprint of a fit; with an equal one a warm start goes on as if it had never stopped."""
-
-    sampler: Sampler
-    em: VariationalEM | None
-    n_chains: int
-    slope: NDArray
-    """Gradient of the log posterior at a random point. It changes with every row, label, weight
-    and prior precision."""
-
-    @classmethod
-    def of(cls, request: Request, choice: Choice, posterior: Posterior) -> Signature:
-        """One pass over the rows."""
-        somewhere = np.random.default_rng(0).standard_normal((1, posterior.dim))
-        with np.errstate(over="ignore", invalid="ignore"):
-            slope = np.append(posterior.full_gradient(somewhere), posterior.n_rows)
-        return cls(clone(choice.sampler), request.em, request.n_chains, slope)
-
-    def matches(self, other: Signature | None) -> bool:
-        """Whether data, prior, sampler and number of chains are the same."""
-        return (
-            other is not None
-            and self.n_chains == other.n_chains
-            and repr(self.em) == repr(other.em)
-            and self.slope.shape == other.slope.shape
-            and np.allclose(self.slope, other.slope, rtol=1e-9, atol=0.0)
-            and same_parameters(self.sampler, other.sampler)
-        )
-
-
-def same_parameters(a: Sampler, b: Sampler) -> bool:
-    """Whether two samplers have the same formula and the same parameters."""
-    ours, theirs = a.get_params(), b.get_params()
-    return type(a) is type(b) and all(np.array_equal(ours[name], theirs[name]) for name in ours)
-
-
 @dataclass(frozen=True, eq=False)
 class Run:
     """Chains ready to burn in, or to go on, with numbers for all parameters and without data.
@@ -174,6 +88,8 @@ class Run:
         The fingerprint for the next warm start.
     complaints : list of str
         Warnings of the preparation.
+    last : array of shape (n_chains, D)
+        The points where the chains stopped, in the coordinates of the model.
     """
 
     sampler: Sampler
@@ -185,11 +101,16 @@ class Run:
     learned: Learned | None = None
     signature: Signature | None = None
     complaints: tuple[str, ...] = ()
+    last: NDArray = field(default_factory=lambda: np.empty((0, 0)))
 
     def target(self, posterior: Posterior) -> Posterior:
         """The target of the chains: the posterior under the learned prior, anchored if asked."""
         posterior = self.under(posterior)
-        return posterior if self.anchor is None else AnchoredPosterior.at(posterior, self.anchor)
+        return (
+            posterior
+            if self.anchor is None
+            else AnchoredPosterior.at(posterior, self.anchor, self.sampler.follows_coordinates)
+        )
 
     def under(self, posterior: Posterior) -> Posterior:
         """The posterior under the learned prior, if there is one."""
@@ -215,9 +136,10 @@ class Run:
         """The run with its fingerprint, for a warm start."""
         return replace(self, signature=signature)
 
-    def at(self, states: list[State]) -> Run:
-        """The run with its chains at these states."""
-        return replace(self, states=states)
+    def at(self, chains: list[Chain]) -> Run:
+        """The run where these chains stopped."""
+        last = np.concatenate([chain.last for chain in chains])
+        return replace(self, states=[chain.state for chain in chains], last=last)
 
     def resumed(self, request: Request) -> Run:
         """The run from the present points of its chains, without burn-in."""
@@ -245,7 +167,7 @@ def prepare(
     request: Request, choice: Choice, posterior: Posterior, plan: Plan
 ) -> tuple[Run, Posterior]:
     """A run under the given prior, or under a prior learned here, and its target."""
-    with threadpool_limits(1, "blas"):  # two threads take three times as long for small products
+    with one_thread():
         run, target = _begin(request, choice, posterior, plan)
         if request.em is not None:
             run, target = _learn(request, request.em, choice, run, target, posterior, plan)
@@ -262,11 +184,12 @@ def _begin(
     assert request.seed is not None
     start_seed, chain_seed = request.seed.spawn(2)
     rng = np.random.default_rng(start_seed)
-    start = plan.start(posterior, rng, request.n_chains, request.last)
+    start = plan.start(posterior, rng, request.chains(), request.last)
     sampler, choice, anchor, target = _settle(choice, posterior, plan, start.mode)
-    theta = start.theta
+    n_chains = request.chains(sampler)
+    theta = start.theta[np.arange(n_chains) % len(start.theta)]
     if sampler.starts_at_mode and start.mode is not None and request.last is None:
-        theta = np.repeat(start.mode.theta, request.n_chains, axis=0)
+        theta = np.repeat(start.mode.theta, n_chains, axis=0)
     sampler, states, remark, notes = choice.tune(sampler, target, theta, chain_seed, request.n_jobs)
     if start.mode is not None:  # elsewhere the linear part of a step says little of the step
         refuse_unstable(sampler, target, states[0])
@@ -284,17 +207,17 @@ def _settle(
 ) -> tuple[Sampler, Choice, Mode | None, Posterior]:
     """The sampler with numbers for all parameters, its choice, its anchor and its target."""
     sampler, anchor, target = clone(choice.sampler), None, posterior
-    if sampler.variance_reduction is not None:
-        assert mode is not None
-        anchor = posterior_mean(posterior, mode)
-        target = AnchoredPosterior.at(posterior, anchor)
     try:
-        sampler.settle(target)
+        if sampler.variance_reduction is not None:
+            assert mode is not None
+            anchor = posterior_mean(posterior, mode)
+            target = AnchoredPosterior.at(posterior, anchor, sampler.follows_coordinates)
+        figures = sampler.settle(target)
     except NoGainError as refused:
         if choice.given:
             raise
         return _settle(plan.instead(posterior, refused), posterior, plan, mode)
-    return sampler, choice, anchor, target
+    return sampler, replace(choice, reason=choice.reason + figures), anchor, target
 
 
 def _learn(
@@ -319,7 +242,7 @@ def _learn(
         thrown = run.anchor is not None and not found.stein.max() < _DIVERGED
         if thrown and not choice.given:
             why = "control variates threw the chains while the prior was learned"
-            choice = plan.instead(posterior, NoGainError(why, heavy=True))
+            choice = plan.instead(posterior, NoGainError(why))
         else:
             learned, thrown = found, False
             paths.append(found.path)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skbayes_sg.coordinates import Coordinates, Natural
 from skbayes_sg.data import Batch, InMemory
 from skbayes_sg.layouts import DIAGONAL, FULL, Diagonal, Layout, Partitioned
 from skbayes_sg.linalg import Operator
@@ -44,6 +45,8 @@ class Posterior:
 
     anchor: Anchored | None = None
     """The anchor of control variates; None without them."""
+    coordinates: Coordinates = Natural()
+    """Coordinates of the chains."""
 
     def __init__(self, model: Model, data: InMemory, prior: Prior) -> None:
         self.model = model
@@ -86,11 +89,6 @@ class Posterior:
         precision = np.full(model.dim, prior_precision, dtype=np.float64)
         data = InMemory.of(X, y, sample_weight, n_total)
         return Posterior(model, data, model.prior(precision))
-
-    @property
-    def shares_rows(self) -> bool:
-        """Whether the chains of a group draw one minibatch together."""
-        return self.anchor is not None
 
     def with_prior(self, prior: Prior) -> Posterior:
         """The same data under another prior."""

@@ -17,9 +17,12 @@ class Prior(Protocol):
     ----------
     precision : array of shape (D,)
         1 / variance of each parameter; 0 for a parameter whose prior is not normal.
+    quadratic : bool
+        Whether the log density is quadratic in theta.
     """
 
     precision: NDArray
+    quadratic: bool
 
     def with_precision(self, precision: NDArray) -> Prior:
         """The same prior with other precisions (D,)."""
@@ -33,6 +36,9 @@ class Prior(Protocol):
     def curvature(self, theta: NDArray) -> Diag:
         """Diagonal of minus the expected Hessian, averaged over the chains."""
 
+    def hessian(self, theta: NDArray) -> NDArray:
+        """Minus the second derivatives of the log density at one theta (1, D), (D, D)."""
+
     def scaled_squares(self, theta: NDArray) -> NDArray:
         """Square of each parameter over its prior variance, (chains, D)."""
 
@@ -44,6 +50,8 @@ class GaussianPrior:
     ----------
     precision : array of shape (D,)
     """
+
+    quadratic = True
 
     def __init__(self, precision: NDArray) -> None:
         self.precision = precision
@@ -60,6 +68,9 @@ class GaussianPrior:
 
     def curvature(self, theta: NDArray) -> Diag:
         return Diag(self.precision)
+
+    def hessian(self, theta: NDArray) -> NDArray:
+        return np.diag(self.precision)
 
     def scaled_squares(self, theta: NDArray) -> NDArray:
         return self.precision * theta * theta
@@ -80,6 +91,8 @@ class NormalInverseGammaPrior:
     shape, rate : float
         phi and psi of the handout; the rate has the unit of s2.
     """
+
+    quadratic = False
 
     def __init__(self, precision: NDArray, shape: float, rate: float) -> None:
         self.precision = np.append(precision, 0.0)
@@ -114,6 +127,13 @@ class NormalInverseGammaPrior:
     def curvature(self, theta: NDArray) -> Diag:
         inverse = np.exp(-theta[:, -1]).mean()
         return Diag(np.append(inverse * self._of_coef, 0.5 * len(self._of_coef) + self.shape))
+
+    def hessian(self, theta: NDArray) -> NDArray:
+        coef, inverse, energy = self._split(theta)
+        slope = inverse * self._of_coef
+        hessian = np.diag(np.append(slope, energy + self.rate * inverse))
+        hessian[-1, :-1] = hessian[:-1, -1] = -(slope * coef)[0]
+        return hessian
 
     def scaled_squares(self, theta: NDArray) -> NDArray:
         """Scaled squares of the coefficients; 0 for the log noise variance."""

@@ -36,8 +36,9 @@ class Minibatches:
         Chains of the group. Each has rows of its own.
     n_total : int, default=n_rows
         Size of the population that the rows stand for (a stream's total).
-    shared : bool, default=False
-        One minibatch for all chains: `draw` gives (size,), and `n_chains` is 1.
+    probability : array of shape (n_rows,), optional
+        Of each row in a draw, with replacement. Then one minibatch serves all chains: `draw` gives
+        (size,), and `n_chains` is 1.
 
     Attributes
     ----------
@@ -54,17 +55,21 @@ class Minibatches:
         rng: np.random.Generator,
         n_chains: int = 1,
         n_total: float | None = None,
-        shared: bool = False,
+        probability: NDArray | None = None,
     ) -> None:
         n_total = n_rows if n_total is None else n_total
         self.n_rows = n_rows
         self.n_chains = n_chains
         self.size = batch_size if replace else min(batch_size, n_rows)
         self.replace = replace
-        self.shared = shared
+        self.shared = probability is not None
         self.rng = rng
         self.noise_factor = n_total / self.size - (0.0 if replace else 1.0)
         self._dtype = np.int32 if n_rows < 2**31 else np.int64  # the narrow ones sort faster
+        self._cumulative = None
+        if probability is not None:
+            cumulative = np.cumsum(probability)
+            self._cumulative = cumulative[:-1] / cumulative[-1]  # the last row takes what is left
         self._ahead: NDArray | None = None
         self._next = 0
 
@@ -91,6 +96,8 @@ class Minibatches:
         return rows[0] if self.shared else rows
 
     def _with_replacement(self, count: int) -> NDArray:
+        if self._cumulative is not None:
+            return self._cumulative.searchsorted(self.rng.random((count, self.size)), "right")
         return self.rng.integers(self.n_rows, size=(count, self.size), dtype=self._dtype)
 
     def _subsets(self, count: int) -> NDArray:

@@ -15,8 +15,8 @@ from sklearn.base import clone
 
 from skbayes_sg.chains import walk
 from skbayes_sg.checks import require_positive
-from skbayes_sg.plan import same_parameters
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.request import same_parameters
 from skbayes_sg.rows import Partition
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength

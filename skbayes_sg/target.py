@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.coordinates import Coordinates
 from skbayes_sg.layouts import Layout
 from skbayes_sg.linalg import Operator
 from skbayes_sg.priors import Prior
@@ -19,32 +20,37 @@ from skbayes_sg.scores import Scores
 
 
 class Anchored(Protocol):
-    """A point near the posterior mean, at which the scores of all rows are known."""
+    """A point near the posterior mean, around which the gradient of all rows is expanded."""
 
     @property
     def theta(self) -> NDArray:
-        """The point, (1, D)."""
+        """The point, (1, D), in the coordinates of the model."""
 
     @property
     def curvature(self) -> Operator:
-        """Model Fisher of all rows plus the prior's curvature, there."""
+        """Minus the Hessian of the log posterior there, in the coordinates of the chains."""
 
     @property
     def noise(self) -> Operator:
-        """Covariance of one row's change of score, in the mean over the Laplace approximation."""
+        """Covariance of one row's contribution, in the mean over the Laplace approximation."""
+
+    @property
+    def steepness(self) -> float:
+        """The largest slope of the gradient around the point, over that at it."""
+
+    @property
+    def pool_error(self) -> float:
+        """Error of the gradient by the choice of the pool, in posterior standard deviations."""
 
     def noise_number(self) -> float:
         """kappa = n Tr(Lam^-1 M) / D, the same for every batch size n (math.md#noise-number)."""
-
-    def largest_row(self) -> float:
-        """N times the largest leverage of a row (math.md#the-largest-row)."""
 
 
 class Target(Protocol):
     """A log posterior that estimates its gradient from minibatches.
 
-    ``theta`` is (chains, D). ``rows`` are row numbers, (n,) shared by the chains or (chains, n), or
-    a slice.
+    ``theta`` is (chains, D), in the coordinates of the chains. ``rows`` are row numbers, (n,)
+    shared by the chains or (chains, n), or a slice.
     """
 
     prior: Prior
@@ -58,10 +64,8 @@ class Target(Protocol):
     """Whether rows have weights."""
     anchor: Anchored | None
     """The anchor of control variates; None without them."""
-
-    @property
-    def shares_rows(self) -> bool:
-        """Whether the chains of a group draw one minibatch together."""
+    coordinates: Coordinates
+    """Coordinates of the chains, those of the model without an anchor."""
 
     @property
     def single(self) -> Target:
@@ -79,7 +83,7 @@ class Target(Protocol):
         """Storage of a matrix: "diag", "full" or "block"."""
 
     def scores(self, theta: NDArray, rows: Rows) -> Scores:
-        """Scores of the rows at each chain's theta, minus those at the anchor if there is one."""
+        """Scores of the rows at each chain's theta; with an anchor, their remainders."""
 
     def gradient(self, theta: NDArray, scores: Scores) -> NDArray:
         """Unbiased estimate of the gradient, (chains, D)."""

@@ -182,7 +182,7 @@ FITS = {
     "SGFS, B": lambda: logistic(SGFS(2.0, B=30.0, curvature="empirical", batch_size=50)),
     "SGFS, large minibatches": lambda: logistic(SGFS(B="bounded", alpha=1.0, batch_size=300)),
     "SGFS, control variates, given": lambda: logistic(
-        SGFS(1.5, batch_size=20, B=3.0, variance_reduction="control_variate"), n_rows=3000
+        SGFS(1.5, batch_size=20, variance_reduction="control_variate"), n_rows=3000
     ),
     "SGLD": lambda: logistic(SGLD(batch_size=50)),
     "SGLD, annealed, clipped": lambda: logistic(

@@ -9,14 +9,15 @@ from skbayes_sg.samplers import SAMPLERS
 
 PACKAGE = Path(__file__).parents[1] / "skbayes_sg"
 FLOORS = (  # from the ground up; a file imports from the floors below and from its own folder
-    {"checks", "linalg", "rows", "theory", "diagnostics"},
-    {"layouts", "priors"},
+    {"checks", "linalg", "rows", "theory", "diagnostics", "coordinates"},
+    {"layouts", "priors", "steepness"},
     {"scores", "data"},
     {"models", "target"},
     {"posterior", "samplers"},
     {"anchor", "chains"},
-    {"control_variates", "tuning", "learned_prior", "prior_share"},
-    {"empirical_bayes"},
+    {"pool", "tuning", "learned_prior", "prior_share"},
+    {"control_variates", "empirical_bayes"},
+    {"request"},
     {"plan"},
     {"verdict", "stream"},
     {"estimators"},

@@ -257,13 +257,6 @@ def test_one_row_of_leverage_does_not_spoil_the_others():
     assert np.abs((model.coef_ - exact.coef_) / exact.coef_std_).max() < 0.15
 
 
-@pytest.mark.parametrize(("n_rows", "sampler"), [(5000, HMC), (5001, SGFS)])
-def test_few_rows_are_sampled_exactly(n_rows, sampler):
-    X, y = logistic_data(n_rows, 2)
-    model = BLR(**SHORT).fit(X, y)
-    assert isinstance(model.sampler_, sampler)
-
-
 @pytest.mark.verdict
 def test_more_than_a_thousand_parameters_take_kronecker_factors():
     rng = np.random.default_rng(0)

@@ -68,9 +68,10 @@ SEED = st.integers(0, 2**32 - 1)
 def test_minibatches_are_subsets_of_the_size_asked_for(
     n_rows, size, replace, shared, n_chains, seed
 ):
-    n_chains = 1 if shared else n_chains
+    n_chains, replace = (1, True) if shared else (n_chains, replace)
+    probability = np.full(n_rows, 1 / n_rows) if shared else None
     stream = Minibatches(
-        n_rows, size, replace, np.random.default_rng(seed), n_chains, shared=shared
+        n_rows, size, replace, np.random.default_rng(seed), n_chains, probability=probability
     )
     assert stream.whole == (not replace and size >= n_rows)
     if stream.whole:

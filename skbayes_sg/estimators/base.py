@@ -17,10 +17,14 @@ from skbayes_sg.chains import Chain, rows_touched
 from skbayes_sg.estimators.calls import warn
 from skbayes_sg.estimators.parameters import CommonParameters
 from skbayes_sg.learned_prior import Learned
-from skbayes_sg.plan import Plan, Request, Run, Signature, first_choice, prepare, run_length
+from skbayes_sg.plan import Plan, Run, first_choice, prepare
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.request import Request, Signature, run_length
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.stream import Stream
+
+_DRAWS = 4000
+_CHAINS_OF_STREAM = 8  # one chain keeps as many draws as each of eight of a fit
 
 
 class BayesianEstimator(CommonParameters):
@@ -70,9 +74,9 @@ class BayesianEstimator(CommonParameters):
         """Set the attributes that are computed from the draws."""
         raise NotImplementedError
 
-    def _draws_to_keep(self, dim: int) -> int:
-        """Number of draws per chain."""
-        return int(self.n_draws)
+    def _draws_to_keep(self, dim: int, n_chains: int) -> int:
+        """Number of draws of each of some chains; with "auto" they are 4,000 in all."""
+        return _DRAWS // n_chains if self.n_draws == "auto" else int(self.n_draws)
 
     # -- data ---------------------------------------------------------------------------------
 
@@ -116,15 +120,17 @@ class BayesianEstimator(CommonParameters):
         """Points of the chains of the last fit, (n_chains, D), if a warm start can go on there."""
         if not self.warm_start or self._run is None:
             return None
-        last = np.concatenate([state.theta for state in self._run.states])
-        return last if last.shape == (self.n_chains, dim) else None
+        last = self._run.last
+        fits = self.n_chains in ("auto", len(last))
+        return last if fits and last.shape[1] == dim else None
 
     # -- fit ----------------------------------------------------------------------------------
 
     def _run_chains(self, posterior: Posterior, **facts: Any) -> None:
         """Prepare, sample, keep, judge and warn; `facts` are fitted attributes of the subclass."""
-        n_draws = self._draws_to_keep(posterior.dim)
         run, target = self._prepared(posterior)
+        n_chains = sum(len(state.theta) for state in run.states)
+        n_draws = self._draws_to_keep(posterior.dim, n_chains)
         chains = run.sample(target, n_draws, self.n_jobs, self._draw_dtype)
         self._complaints = self._keep(run, chains, run.under(posterior), facts)
         warn(self._complaints)
@@ -157,7 +163,7 @@ class BayesianEstimator(CommonParameters):
         self.__dict__.update(facts)
         self.model_ = posterior.model
         self.sampler_, self.sampler_reason_ = run.sampler, run.reason
-        self.states_, self._run, self._stream = states, run.at(states), None
+        self.states_, self._run, self._stream = states, run.at(chains), None
         self.draws_ = np.concatenate([chain.draws for chain in chains])
         self.draw_weights_ = chains[0].weights / chains[0].weights.sum()
         self.n_iter_ = states[0].t
@@ -203,7 +209,7 @@ class BayesianEstimator(CommonParameters):
                     "posterior"
                 ]
             )
-        most = self._draws_to_keep(posterior.dim)
+        most = self._draws_to_keep(posterior.dim, _CHAINS_OF_STREAM)
         stream = stream.follow(posterior, burn_in, thin, most, self._draw_dtype)
         self._keep_stream(stream, posterior, facts)
 

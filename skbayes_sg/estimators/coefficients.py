@@ -18,16 +18,17 @@ from skbayes_sg.layouts import FULL
 from skbayes_sg.learned_prior import BOUNDS
 from skbayes_sg.linalg import Diag
 from skbayes_sg.models import Model
-from skbayes_sg.plan import Choice, Plan, Start
+from skbayes_sg.plan import Plan, Start
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.request import Choice
 from skbayes_sg.samplers import HMC, IASG, SGFS, ConstantSGD, MomentumSGD, Sampler
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.tuning import raise_alpha
 
-FEW_ROWS = 5000
-"""Up to so many rows the default is HMC on all rows, which is exact for any posterior. At 50
-features it takes about two seconds, six times as long as SGFS with control variates
-(benchmarks/few_rows.py)."""
+_MERGED_NUMBERS = 2e4  # to sort more rows takes as long as to sample
+_FEW_PRODUCTS = 4e6
+"""Rows times parameters up to which HMC on all rows takes seconds, where the posterior is too far
+from Gaussian for control variates."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,11 @@ class OneMode(Plan):
     """Chains start around the one mode; control variates can be anchored there."""
 
     def first(self, posterior: Posterior) -> Choice:
-        n_rows, dim = posterior.n_rows, posterior.dim
-        if dim > FULL_CURVATURE_DIM:
-            return _careful(_too_many(dim))
-        if n_rows <= FEW_ROWS:
-            return Choice(
-                HMC(), f"{n_rows} rows are so few that all of them, and exactness, cost little"
-            )
+        if posterior.dim > FULL_CURVATURE_DIM:
+            return _careful(_too_many(posterior.dim))
         return Choice(
             SGFS(variance_reduction="control_variate"),
-            f"{n_rows} rows: control variates bring more effective draws than they cost",
+            "the posterior is near enough to Gaussian for control variates",
         )
 
     def forms(self, dim: int) -> dict[str, Choice]:
@@ -64,10 +60,10 @@ class OneMode(Plan):
         }
 
     def instead(self, posterior: Posterior, refused: NoGainError) -> Choice:
-        """HMC up to 20,000 rows, because rows that dominate disturb any minibatch sampler."""
-        if posterior.n_rows <= 4 * FEW_ROWS:
-            return Choice(HMC(), str(refused))
-        return _careful(str(refused)) if refused.heavy else Choice(SGFS(), str(refused))
+        """HMC, while a gradient from all rows is affordable."""
+        if posterior.n_rows * posterior.dim <= _FEW_PRODUCTS:
+            return Choice(HMC(single_gradients=True), str(refused))
+        return _careful(str(refused))
 
     def start(
         self,
@@ -117,6 +113,17 @@ class LinearPredictor(BayesianEstimator):
 
     def _stream_sampler(self) -> Sampler:
         return SGFS()
+
+    def _few_merged(self, posterior: Posterior, n_total: float | None) -> Posterior:
+        """Merge equal rows when the data are few.
+
+        After merging, a weight of 2 and two copies of a row give bitwise the same draws.
+        """
+        few = posterior.n_rows * posterior.dim <= _MERGED_NUMBERS
+        if n_total is not None or self.sampler is not None or not few:
+            return posterior
+        model, data = posterior.model, posterior.data.merged()
+        return Posterior(model, data, model.prior(self._precision(model, data)))
 
     def _precision(self, model: Model, data: InMemory, streaming: bool = False) -> NDArray:
         """Prior precision of every parameter, from the two constructor parameters."""
@@ -217,13 +224,14 @@ class LinearPredictor(BayesianEstimator):
         run = self._run
         target = run.target(self._posterior_of(X, y, sample_weight))
         theta = np.average(self.draws_.mean(axis=0), axis=0, weights=self.draw_weights_)[None]
-        Lam = target.expand(theta, FULL).curvature.dense()
+        Lam = target.coordinates.pulled_matrix(target.expand(theta, FULL).curvature.dense())
         # at the chains' points: draws of IASG are averages of points
         points = np.concatenate([state.theta for state in run.states])[:8, None]
         I1 = np.mean([target.score_covariance(point) for point in points], axis=0)
         M = run.states[0].rows.noise_factor * target.n_total * I1
         each = [run.sampler.law(state, target).covariance(Lam, M) for state in run.states]
-        return np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
+        mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
+        return target.coordinates.covariance(mean)
 
     def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
         """Weighted mean and standard deviation over chains and draws."""

@@ -56,10 +56,10 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
     intercept_precision : float, default=1e-6
         As `prior_precision`, for the intercept. Where the noise variance is sampled, the default is
         a standard deviation of 1,000 noise standard deviations.
-    n_chains : int, default=8
-        Independent chains, in groups of up to four (sixteen with control variates) in lock step.
-    n_draws : int, default=500
-        Draws kept per chain by each `fit`.
+    n_chains : int or "auto", default="auto"
+        Independent chains: 32 for HMC and with control variates, 8 otherwise.
+    n_draws : int or "auto", default="auto"
+        Draws kept per chain by each `fit`. "auto" is 4,000 over the number of chains.
     burn_in : int or "auto", default="auto"
         Sampler steps before the first kept draw.
     thin : int or "auto", default="auto"
@@ -118,8 +118,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         noise_prior: tuple[float, float] = (1e-6, 1e-6),
         fit_intercept: bool = True,
         intercept_precision: float = 1e-6,
-        n_chains: int = 8,
-        n_draws: int = 500,
+        n_chains: int | str = "auto",
+        n_draws: int | str = "auto",
         burn_in: int | str = "auto",
         thin: int | str = "auto",
         warm_start: bool = False,
@@ -170,7 +170,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         model = Linear(X.shape[1], self.fit_intercept, given, self._noise())
         weights = None if (weight == 1).all() else in_dtype("sample_weight", weight, X.dtype)
         data = InMemory.of(X, in_dtype("y", y, X.dtype), weights, n_total)
-        return Posterior(model, data, model.prior(self._precision(model, data)))
+        posterior = Posterior(model, data, model.prior(self._precision(model, data)))
+        return self._few_merged(posterior, n_total)
 
     def _noise(self) -> tuple[float, float]:
         pair = self.noise_prior

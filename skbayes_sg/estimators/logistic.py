@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.estimators.coefficients import LinearPredictor
@@ -34,18 +34,19 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
         Prior precision of the intercepts: a standard deviation of 10 logits.
-    n_chains : int, default=8
-        Independent chains. They advance in lock step in groups of up to four (sixteen with control
-        variates). A step of four chains costs two and a half times that of one
-        (benchmarks/step_cost.py).
-    n_draws : int, default=500
-        Draws kept per chain by each `fit`.
+    n_chains : int or "auto", default="auto"
+        Independent chains. "auto" is 32 where one product of matrices serves all chains of a group
+        (HMC, control variates), and 8 otherwise. Such groups have up to 64 chains, others
+        four.
+    n_draws : int or "auto", default="auto"
+        Draws kept per chain by each `fit`. "auto" is 4,000 over the number of chains.
     burn_in : int or "auto", default="auto"
-        Sampler steps before the first kept draw. "auto" is 300 for HMC, 100 for SGFS with control
-        variates, and max(1000, 10 (1 + alpha^2) rows / batch_size) for SGFS without.
+        Sampler steps before the first kept draw. "auto" is 100 to 300 for HMC, 17 alpha^2 = 51 for
+        SGFS with control variates, and max(1000, 10 (1 + alpha^2) rows / batch_size) without.
     thin : int or "auto", default="auto"
-        Sampler steps per kept draw. "auto" is 1 or 2 for HMC, 3 for SGFS with control variates, and
-        (1 + alpha^2) rows / (5 batch_size), a fifth of the autocorrelation time, for SGFS without.
+        Sampler steps per kept draw. "auto" is 1 or 2 for HMC, alpha^2 = 3 for SGFS with control
+        variates, and (1 + alpha^2) rows / (5 batch_size), a fifth of the autocorrelation time,
+        without.
     warm_start : bool, default=False
         `fit` goes on where the last fit stopped, without burn-in: the new draws are those that one
         longer fit would have drawn next. With other data or parameters it keeps the positions of
@@ -125,8 +126,8 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         *,
         fit_intercept: bool = True,
         intercept_precision: float = 0.01,
-        n_chains: int = 8,
-        n_draws: int = 500,
+        n_chains: int | str = "auto",
+        n_draws: int | str = "auto",
         burn_in: int | str = "auto",
         thin: int | str = "auto",
         warm_start: bool = False,
@@ -151,6 +152,11 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
 
     def _make_model(self, n_features: int, n_classes: int) -> Softmax:
         return Softmax(n_features, n_classes, self.fit_intercept)
+
+    def _bind(
+        self, X, y: NDArray, classes: NDArray, weight: NDArray | None, n_total: float | None = None
+    ) -> Posterior:
+        return self._few_merged(super()._bind(X, y, classes, weight, n_total), n_total)
 
     def _read_off(self, posterior: Posterior) -> None:
         """Coefficients from the draws."""

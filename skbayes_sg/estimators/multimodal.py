@@ -15,8 +15,9 @@ from skbayes_sg.estimators.calls import warn
 from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.models import Model
 from skbayes_sg.models.network import Network
-from skbayes_sg.plan import Choice, Plan, Start
+from skbayes_sg.plan import Plan, Start
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.request import Choice
 from skbayes_sg.rows import row_blocks
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, Sampler
 from skbayes_sg.samplers.base import NoGainError
@@ -141,17 +142,17 @@ class MultimodalClassifier(BayesianClassifier):
 
     # -- parameters ---------------------------------------------------------------------------
 
-    def _draws_to_keep(self, dim: int) -> int:
+    def _draws_to_keep(self, dim: int, n_chains: int) -> int:
         """Draws per chain: the given number, or 50, or fewer so that all take at most 256 MB."""
-        of_each = self.n_chains * dim * np.dtype(self._draw_dtype).itemsize
+        of_each = n_chains * dim * np.dtype(self._draw_dtype).itemsize
         if self.n_draws == "auto":
             return max(4, min(_MOST_DRAWS, _DRAW_BYTES // of_each))
-        n_draws = super()._draws_to_keep(dim)
+        n_draws = super()._draws_to_keep(dim, n_chains)
         if n_draws * of_each > _MANY_BYTES:
             size = f"{n_draws * of_each / 1e9:.1f} GB"
             warn(
                 [
-                    f"{self.n_chains} chains of {n_draws} draws of {dim} parameters take {size} of "
+                    f"{n_chains} chains of {n_draws} draws of {dim} parameters take {size} of "
                     'memory; lower n_draws, or set n_draws="auto"'
                 ],
                 UserWarning,

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from skbayes_sg.checks import require_integer
 from skbayes_sg.empirical_bayes import VariationalEM
-from skbayes_sg.plan import Choice
+from skbayes_sg.request import Choice
 from skbayes_sg.samplers import SAMPLERS, Sampler
 
 
@@ -25,7 +25,7 @@ class CommonParameters(BaseEstimator):
 
     sampler: Any
     prior_precision: Any
-    n_chains: int
+    n_chains: int | str
     n_draws: int | str
     burn_in: int | str
     thin: int | str
@@ -33,7 +33,7 @@ class CommonParameters(BaseEstimator):
     n_jobs: int | None
     random_state: Any
 
-    _may_be_auto: tuple[str, ...] = ("burn_in", "thin")
+    _may_be_auto: tuple[str, ...] = ("n_chains", "n_draws", "burn_in", "thin")
 
     def set_params(self, **params):
         """Set parameters of the estimator, and those of its sampler as ``sampler__<parameter>``.

@@ -7,12 +7,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.models.base import Model
+from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 from skbayes_sg.scores import Factor, Scores
 
 
-class Linear(Model):
+class Linear(Predictor):
     """y ~ N(coef . x + intercept, noise variance).
 
     A noise variance s2 that is not given is sampled on the log scale. gamma = log s2 is the last
@@ -27,8 +27,6 @@ class Linear(Model):
     noise_prior : tuple (shape, rate)
         Of the inverse-gamma prior of a sampled noise variance.
     """
-
-    fixed_inputs = True
 
     def __init__(
         self,
@@ -102,10 +100,9 @@ class Linear(Model):
         """(y - z) x / s2, and (r^2 / s2 - 1) / 2 for the log noise (Karagiannis Eq. 4.1)."""
         residual = y - self.predict(theta, X)[:, 0]
         weighted = (residual * self._precision(theta)).astype(X.dtype, copy=False)
-        log_noise = 0.5 * (residual * weighted - 1) if self.noise_variance is None else None
-        return self._factors(
-            weighted[:, None], X, None if log_noise is None else log_noise[:, None]
-        )
+        if self.noise_variance is not None:
+            return self.times_inputs(weighted[:, None], X)
+        return self.times_inputs(np.stack([weighted, 0.5 * (residual * weighted - 1)], axis=1), X)
 
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:
         """x / s, and sqrt(1/2) for the log noise under a virtual label of its own.
@@ -115,16 +112,51 @@ class Linear(Model):
         n = X.shape[-2]
         root = np.sqrt(self._precision(theta)) * np.ones((len(theta), n))
         if self.noise_variance is not None:
-            return self._factors(root.astype(X.dtype)[:, None], X, None)
+            return self.times_inputs(root.astype(X.dtype)[:, None], X)
         coef, noise = np.zeros((2, len(theta), 2, 1, n), X.dtype)
         coef[:, 0, 0] = root
         noise[:, 1] = math.sqrt(0.5)
-        return self._factors(coef, X, noise)
+        factors = [Factor(coef, X), Factor(noise, None)]
+        return Scores(*factors[:1], *([Factor(coef, None)] * self.fit_intercept), *factors[1:])
 
-    def _factors(self, left: NDArray, X: NDArray, log_noise: NDArray | None) -> Scores:
-        factors = [Factor(left, X)]
-        if self.fit_intercept:
-            factors.append(Factor(left, None))
-        if log_noise is not None:
-            factors.append(Factor(log_noise, None))
-        return Scores(*factors)
+    # -- expansion around an anchor -----------------------------------------------------------
+
+    def bare(self, n_columns: int) -> Linear:
+        return Linear(n_columns, False, self.noise_variance, self.noise_prior)
+
+    def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
+        """Mean, and the log noise variance where that is sampled."""
+        mean = self.predict(theta, X)
+        if self.noise_variance is not None:
+            return mean
+        log_noise = np.broadcast_to(theta[:, -1:, None].astype(X.dtype), mean.shape)
+        return np.concatenate([mean, log_noise], axis=1)
+
+    def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
+        """Residual and 1 / noise variance; nothing of it is used where the variance is given."""
+        residual = y - outputs[0, :1]
+        if self.noise_variance is not None:
+            return (residual,)
+        return residual, np.exp(-outputs[0, 1:])
+
+    def remainder(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
+        """0 where the noise variance is given: the score is then linear in theta."""
+        if self.noise_variance is not None:
+            change[:] = 0
+            return change
+        residual, precision = at_anchor
+        dz, dg = change[:, :1], change[:, 1:]
+        ratio = np.expm1(-dg)  # of precisions, minus 1
+        now = residual - dz
+        of_mean = now * (ratio + dg) + dz * dg
+        of_noise = 0.5 * (now * now * (ratio + dg) + dz * dz - dg * dz * (dz - 2 * residual))
+        return precision * np.concatenate([of_mean, of_noise], axis=1)
+
+    def observed(self, information: NDArray, gradient: NDArray) -> NDArray:
+        """The second derivatives in the log noise follow from the gradient."""
+        if self.noise_variance is not None:
+            return information
+        observed = information.copy()
+        observed[-1] += gradient[0]
+        observed[:-1, -1] += gradient[0, :-1]
+        return observed

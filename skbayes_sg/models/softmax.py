@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.models.base import NullDirections
-from skbayes_sg.models.categorical import Categorical
-from skbayes_sg.scores import Factor, Scores
+from skbayes_sg.models.categorical import Categorical, softmax
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.scores import Scores
 
 
-class Softmax(Categorical):
+class Softmax(Categorical, Predictor):
     """p(y = k | x) = softmax(coef x + intercept)_k.
 
     Two classes need one logit (the second class against the first). K > 2 classes keep all K
@@ -22,8 +23,6 @@ class Softmax(Categorical):
     n_features, n_classes : int
     fit_intercept : bool, default=True
     """
-
-    fixed_inputs = True
 
     def __init__(self, n_features: int, n_classes: int, fit_intercept: bool = True) -> None:
         super().__init__(n_classes, 1 if n_classes == 2 else n_classes)
@@ -63,13 +62,42 @@ class Softmax(Categorical):
 
     def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
         """Residual times input: (1[y = k] - p_k) x."""
-        return self._times_input(self.residual(self.logits(theta, X), y), X)
+        return self.times_inputs(self.residual(self.logits(theta, X), y), X)
 
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:
         """sqrt(p (1 - p)) x; for K classes the scores of K virtual labels times sqrt(p_label)."""
-        return self._times_input(self.residual_root(self.logits(theta, X)), X)
+        return self.times_inputs(self.residual_root(self.logits(theta, X)), X)
 
-    def _times_input(self, left: NDArray, X: NDArray) -> Scores:
-        if self._dim > self._n_coef:
-            return Scores(Factor(left, X), Factor(left, None))
-        return Scores(Factor(left, X))
+    # -- expansion around an anchor -----------------------------------------------------------
+
+    def bare(self, n_columns: int) -> Softmax:
+        return Softmax(n_columns, 2 if self.binary else self.n_logits, fit_intercept=False)
+
+    def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
+        return self.logits(theta, X)
+
+    def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
+        """Logits and probabilities; for one logit half of both, and the derivative of the half."""
+        if self.n_logits > 1:
+            return outputs[0], softmax(outputs.copy())[0]
+        half = 0.5 * outputs[0]
+        tanh = np.tanh(half)
+        return half, 0.5 * tanh, 0.25 * (1 - tanh * tanh)
+
+    def remainder(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
+        """p_a - p + (diag p_a - p_a p_a^T) change, with p = 1/2 + tanh(z/2)/2 for one logit."""
+        if self.n_logits == 1:
+            half, tanh, slope = at_anchor
+            linear = slope * change
+            linear += tanh
+            change *= 0.5
+            change += half
+            np.tanh(change, out=change)
+            change *= 0.5
+            return np.subtract(linear, change, out=linear)
+        z, p = at_anchor
+        linear = change - np.einsum("kn,ckn->cn", p, change)[:, None]
+        linear += 1
+        linear *= p
+        change += z
+        return np.subtract(linear, softmax(change), out=linear)

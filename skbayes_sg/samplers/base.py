@@ -25,14 +25,7 @@ NEEDS_ROWS_AGAIN = "needs rows that it can draw again; use SGFS or SGLD with par
 
 
 class NoGainError(ValueError):
-    """Control variates would slow this fit down.
-
-    `heavy`: because a few rows dominate; then other minibatch samplers struggle too.
-    """
-
-    def __init__(self, message: str, heavy: bool = False) -> None:
-        super().__init__(message)
-        self.heavy = heavy
+    """Control variates would be wrong here: the posterior is too far from Gaussian."""
 
 
 class RunLength(NamedTuple):
@@ -73,6 +66,8 @@ class Sampler(BaseEstimator, ABC):
     """Remedy when a chain diverges, for the error message."""
     bias_remedy = "lower step_size"
     """Remedy when the Stein ratio is not 1, for the warning."""
+    follows_coordinates = False
+    """Whether a linear change of coordinates changes nothing but the coordinates of the draws."""
     draws_are_points = True
     """Whether draws are points of the chain, so that its Stein ratio holds for them."""
 
@@ -94,6 +89,11 @@ class Sampler(BaseEstimator, ABC):
         return False
 
     @property
+    def shares_rows(self) -> bool:
+        """Whether the chains of a group see the same rows, so that one product serves many."""
+        return self.variance_reduction is not None
+
+    @property
     def rows_per_step(self) -> int:
         """The batch size; 500 if it is "auto"."""
         return 500 if isinstance(self.batch_size, str) else self.batch_size
@@ -112,14 +112,15 @@ class Sampler(BaseEstimator, ABC):
         if self.rows_per_step < 1:
             raise ValueError(f"batch_size must be at least 1, got {size}")
 
-    def settle(self, target: Target) -> None:
-        """Choose parameters that are "auto" for this posterior, in place.
+    def settle(self, target: Target) -> str:
+        """Choose parameters that are "auto" for this posterior, in place, and say by what figures.
 
         Raises
         ------
         NoGainError
-            If control variates do not pay on these data.
+            If control variates would be wrong on these data.
         """
+        return ""
 
     # -- motion -------------------------------------------------------------------------------
 

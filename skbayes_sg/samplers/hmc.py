@@ -22,6 +22,7 @@ from skbayes_sg.target import Target
 _MEASURE_EVERY = 5
 _LONGEST_STEP = 1.5  # in metric units; an oscillator of unit frequency is stable below 2
 _LARGEST_METRIC = 1000
+_MANY_CHAINS = 16
 _SHORTEST_STEP = 0.02  # a hundred leapfrog steps; shorter ones mean that rounding is too large
 
 
@@ -77,6 +78,7 @@ class HMC(Sampler):
 
     remedy = "raise target_accept"
     refuses_streams = NEEDS_ROWS_AGAIN
+    shares_rows = True
 
     def __init__(
         self,
@@ -218,8 +220,12 @@ class HMC(Sampler):
         """Burn-in of 300 steps, or 200 for a diagonal metric; 1 or 2 steps a draw.
 
         A draw forgets its predecessor in a step or two, and the metric needs some hundred. Above
-        200 parameters a draw takes two steps, because the slowest of many directions is slower.
+        200 parameters a draw takes two steps, because the slowest of many directions is slower. A
+        group of 16 chains adapts its step in half the time. Its chains keep few draws each, so a
+        draw takes three steps: R-hat would call short chains of correlated draws apart.
         """
+        if len(state.theta) >= _MANY_CHAINS:
+            return RunLength(150, 3)
         burn_in = 200 if isinstance(state.memory.information, Diag) else 300
         return RunLength(burn_in, 1 if state.theta.shape[1] <= 200 else 2)
 

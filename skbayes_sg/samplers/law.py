@@ -105,12 +105,16 @@ class ExactLaw:
 class Linearised:
     """Curvature Lam and gradient noise M at the point of the first chain, as products with vectors.
 
-    They come from some 5,000 rows in up to ten minibatches, or from 100 rows in more of them,
-    without a D x D matrix. The largest
+    With control variates they are the anchor's. Otherwise they come from some 5,000 rows in up to
+    ten minibatches, or from 100 rows in more of them, without a D x D matrix. The largest
     eigenvalue is good to some per cent, enough for step-size rules and stability checks.
     """
 
     def __init__(self, state: State, target: Target) -> None:
+        self.dim, self._anchor = target.dim, target.anchor
+        self._n_total, self._noise_factor = target.n_total, state.rows.noise_factor
+        if target.anchor is not None:
+            return
         theta = state.theta[:1]
         few = max(10, math.ceil(_FEWEST_ROWS / state.rows.size))
         enough = min(few, max(3, math.ceil(_LINEARISED_ROWS / state.rows.size)))
@@ -119,15 +123,17 @@ class Linearised:
         self._fishers = [target.fisher(theta, rows) for rows in batches]
         self._scores = [target.scores(theta, rows) for rows in batches]
         self._prior = target.prior.curvature(theta)
-        self._n_total, self._noise_factor = target.n_total, state.rows.noise_factor
-        self.dim = target.dim
 
     def curvature(self, v: NDArray) -> NDArray:
         """Lam v, (1, D)."""
+        if self._anchor is not None:
+            return self._anchor.curvature.matvec(v)
         return self._prior.matvec(v) + self._average(self._fishers, v)
 
     def noise(self, v: NDArray) -> NDArray:
         """M v, (1, D)."""
+        if self._anchor is not None:
+            return (self._noise_factor * self._n_total) * self._anchor.noise.matvec(v)
         return self._noise_factor * self._average(self._scores, v)
 
     def _average(self, factors: list[Scores], v: NDArray) -> NDArray:

@@ -146,7 +146,8 @@ class PreconditionedSampler(Sampler):
 
     def change_prior(self, state: State, target: Target) -> None:
         """Make new operators, unless all precisions moved by less than 1 %."""
-        old, new = state.memory.prior.values, target.prior.curvature(state.theta).values
+        theta = target.coordinates.natural(state.theta)
+        old, new = state.memory.prior.values, target.prior.curvature(theta).values
         if (np.abs(new - old) > _SMALL_CHANGE * old).any():
             state.memory.prior = Diag(new.copy())
             self.refresh(state, target)

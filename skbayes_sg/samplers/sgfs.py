@@ -12,8 +12,8 @@ from skbayes_sg.checks import require_choice, require_integer
 from skbayes_sg.layouts import FULL, Layout
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.rows import Rows
-from skbayes_sg.samplers.anchored import anchored, chosen
-from skbayes_sg.samplers.base import RunLength
+from skbayes_sg.samplers.anchored import anchored, chosen, complaints, figures, in_words
+from skbayes_sg.samplers.base import Report, RunLength
 from skbayes_sg.samplers.formulas import FORMULAS, FisherMemory, with_preconditioner
 from skbayes_sg.samplers.given import given_matrix
 from skbayes_sg.samplers.injection import (
@@ -96,15 +96,14 @@ class SGFS(PreconditionedSampler):
         "kron" and 10 for "diag" and "scalar"; 1 for single rows.
     batch_size : int or "auto", default="auto"
         Rows per minibatch, n. With no more rows than this each step uses all of them. "auto": 500.
-        With control variates kappa, at which gradient noise equals the curvature, but at least 32,
-        and more where the leverage of a row would make the chain diverge.
+        With control variates 32, or 32 kappa if the noise number kappa is above 1.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
     variance_reduction : {None, "control_variate"}, default=None
-        "control_variate": gradients corrected by those at an anchor near the posterior mean. They
-        give N / (n alpha^2 + kappa) effective draws per pass instead of one, and are refused
-        below two. kappa is the noise number of the data: about the number of parameters, more for
-        rows with heavy tails. The model's scores must be residuals times inputs.
+        "control_variate": the gradient of all rows is expanded to second order at an anchor near
+        the posterior mean. A minibatch adds what is not linear, from rows drawn in proportion to
+        its size. Their noise over the curvature is the noise number kappa, below 1 on most data.
+        Refused where the gradient is more than (1 + alpha^2) / 2 times as steep as at the anchor.
     C : array of shape (D,) or (D, D), optional
         The paper's preconditioner, any symmetric positive definite matrix or its diagonal: K is
         (eps/2) C with eps = 4 / alpha^2, and W = alpha^2 C^-1 - curvature - noise (Eq. 9), in place
@@ -132,6 +131,7 @@ class SGFS(PreconditionedSampler):
     remedy = 'raise alpha, or batch_size, or use structure="full"'
     bias_remedy = "raise alpha"
     memory_type = FisherMemory
+    follows_coordinates = True
 
     def __init__(
         self,
@@ -208,6 +208,11 @@ class SGFS(PreconditionedSampler):
                 'variance_reduction="control_variate" needs the curvature apart from the noise: '
                 'variant="exact", curvature="model", structure="full"'
             )
+        if not (isinstance(self.B, str) and self.B == "fisher"):
+            raise ValueError(
+                'variance_reduction="control_variate" injects noise in proportion to the '
+                'curvature; leave B="fisher"'
+            )
         if isinstance(self.alpha, (int, float)) and self.alpha == 0:
             raise ValueError(
                 'variance_reduction="control_variate" leaves too little noise to sample with; '
@@ -219,26 +224,24 @@ class SGFS(PreconditionedSampler):
         """Whether alpha is "auto" and correlations are dropped, so that short runs must choose."""
         return isinstance(self.alpha, str) and self.structure != "full"
 
-    def settle(self, target: Target) -> None:
+    def settle(self, target: Target) -> str:
         """Choose alpha and batch_size if they are "auto"."""
         alpha = None if isinstance(self.alpha, str) else self.alpha
         if self.variance_reduction is None:
             self.alpha = 0.0 if alpha is None else alpha
             self.batch_size = self.rows_per_step
-        else:
-            at_start = None if alpha is None else self._alpha_at(0)
-            n = None if isinstance(self.batch_size, str) else self.batch_size
-            settled, self.batch_size = chosen(at_start, n, target)
-            self.alpha = settled if alpha is None else alpha
+            return ""
+        assert target.anchor is not None
+        at_start = None if alpha is None else self._alpha_at(0)
+        n = None if isinstance(self.batch_size, str) else self.batch_size
+        settled, self.batch_size = chosen(at_start, n, target.anchor)
+        self.alpha = settled if alpha is None else alpha
+        return in_words(target.anchor)
 
     def _alpha_at(self, t: int) -> float:
-        if isinstance(self.alpha, str):
-            if self.alpha != "auto":
-                raise ValueError(
-                    f'alpha must be "auto", a number or a callable, got {self.alpha!r}'
-                )
-            return 0.0
-        return value_at(self.alpha, t, "alpha")
+        if isinstance(self.alpha, str) and self.alpha != "auto":
+            raise ValueError(f'alpha must be "auto", a number or a callable, got {self.alpha!r}')
+        return 0.0 if isinstance(self.alpha, str) else value_at(self.alpha, t, "alpha")
 
     @property
     def _empirical(self) -> bool:
@@ -256,6 +259,7 @@ class SGFS(PreconditionedSampler):
             return
         prior = target.prior.curvature(target.anchor.theta)
         state.memory = FisherMemory(FULL, target.anchor.noise, None, prior, adapting=False)
+        state.memory.figures = figures(target.anchor)
         self.refresh(state, target)
 
     def _follow_schedule(self, state: State, target: Target) -> None:
@@ -291,8 +295,12 @@ class SGFS(PreconditionedSampler):
                 f"alpha must lie between 0 and 1e6, alpha({state.t}) is {memory.alpha}"
             )
         memory.Lam = None if target.anchor is None else target.anchor.curvature
-        formula = FORMULAS[self.variant] if target.anchor is None else anchored
-        P, W = formula(memory, target.n_total, state.rows, operator_of(self.B, target.dim))
+        N = target.n_total
+        if target.anchor is None:
+            B = operator_of(self.B, target.dim)
+            P, W = FORMULAS[self.variant](memory, N, state.rows, B)
+        else:
+            P, W = anchored(memory, N, state.rows)
         if self.C is not None:
             C = given_matrix("C", self.C, target.dim)
             K, W = with_preconditioner(C, memory.alpha, self._kept(P))
@@ -339,13 +347,20 @@ class SGFS(PreconditionedSampler):
     def run_length(self, state: State) -> RunLength:
         """As `Sampler.run_length`, for the autocorrelation time (1 + alpha^2) N/n.
 
-        With control variates 100 and 3: there are no averages to learn, the start is forgotten in
-        some ten steps, and the autocorrelation time is about three steps.
+        With control variates it is alpha^2, and there are no averages to learn in burn-in.
         """
         if self.variance_reduction is not None:
-            return RunLength(100, 3)
+            time = math.ceil(max(1.0, self._alpha_at(0) ** 2))
+            return RunLength(17 * time, time)
         passes = (1 + self._alpha_at(0) ** 2) * (state.rows.noise_factor + 1)
         return RunLength(max(1000, math.ceil(10 * passes)), max(1, round(passes / 5)))
+
+    def report(self, state: State) -> Report:
+        """With control variates also the figures of the anchor."""
+        report = super().report(state)
+        report.figures.update(state.memory.figures)
+        report.complaints.extend(complaints(report.figures))
+        return report
 
     def _always_stable(self) -> bool:
         asked = (self.structure, self.variant, self.curvature)

@@ -252,7 +252,11 @@ class SGLD(Sampler):
     def _learn(self, state: State, target: Target, rows: Rows) -> None:
         memory = state.memory
         memory.count += 1
-        memory.curvature.blend(target.curvature(state.theta, rows, DIAGONAL), 1 / memory.count)
+        if target.anchor is None:
+            curvature = target.curvature(state.theta, rows, DIAGONAL)
+        else:
+            curvature = Diag(target.anchor.curvature.diagonal())
+        memory.curvature.blend(curvature, 1 / memory.count)
         memory.preconditioner = memory.curvature.inverse()
         memory.root = memory.preconditioner.cholesky()
 

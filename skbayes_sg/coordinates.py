@@ -1,0 +1,137 @@
+"""Coordinates of the chains: those of the model, or whitened ones around an anchor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+
+class Natural:
+    """The coordinates of the model: every method returns its argument."""
+
+    def natural(self, u: NDArray) -> NDArray:
+        """theta of u, (..., D)."""
+        return u
+
+    def whitened(self, theta: NDArray) -> NDArray:
+        """u of theta, (..., D)."""
+        return theta
+
+    def pulled(self, gradient: NDArray) -> NDArray:
+        """A gradient in theta as one in u, (..., D)."""
+        return gradient
+
+    def pushed(self, gradient: NDArray) -> NDArray:
+        """The gradient in theta of a gradient in u, (..., D)."""
+        return gradient
+
+    def pulled_matrix(self, A: NDArray) -> NDArray:
+        """A quadratic form in theta as one in u, (D, D)."""
+        return A
+
+    def covariance(self, C: NDArray) -> NDArray:
+        """The covariance of theta from that of u, (D, D)."""
+        return C
+
+    def inputs(self, X: NDArray) -> NDArray:
+        """Columns of the model in these coordinates, (n, c)."""
+        return X
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """``theta = centre + T u``: coordinates u in which the curvature is about the identity.
+
+    T turns the columns of every output by the same matrix S, so that the model keeps its form: it
+    becomes the bare model, without intercept, on the columns ``[X, 1] S``.
+
+    Attributes
+    ----------
+    centre : array of shape (1, D)
+    columns : integer array of shape (outputs, c)
+        Coordinates of theta of the coefficients of each output, with its intercept.
+    rest : integer array
+        All other coordinates; they stay as they are.
+    S : array of shape (c, c)
+    """
+
+    centre: NDArray
+    columns: NDArray
+    rest: NDArray
+    S: NDArray
+
+    @classmethod
+    def of(cls, columns: NDArray, centre: NDArray, curvature: NDArray) -> Whitened:
+        """From the curvature (D, D) at the centre, averaged over outputs."""
+        rest = np.setdiff1d(np.arange(centre.size), columns)
+        mean = np.mean([curvature[np.ix_(of, of)] for of in columns], axis=0)
+        identity = np.eye(columns.shape[1])
+        S = solve_triangular(np.linalg.cholesky(mean), identity, lower=True).T
+        return cls(centre, columns, rest, S)
+
+    @property
+    def turns(self) -> bool:
+        """Whether an orthogonal matrix may turn them: one output and nothing else."""
+        return len(self.columns) == 1 and not len(self.rest)
+
+    def turned(self, V: NDArray) -> Whitened:
+        """The same coordinates turned by an orthogonal matrix (c, c)."""
+        return Whitened(self.centre, self.columns, self.rest, self.S @ V)
+
+    def natural(self, u: NDArray) -> NDArray:
+        """theta of u, (..., D)."""
+        return self.centre + self._mapped(u, self.S.T)
+
+    def whitened(self, theta: NDArray) -> NDArray:
+        """u of theta, (..., D)."""
+        return self._back(theta - self.centre, np.linalg.inv(self.S).T)
+
+    def pulled(self, gradient: NDArray) -> NDArray:
+        """T^T g: a gradient in theta as one in u, (..., D)."""
+        return self._back(gradient, self.S)
+
+    def pushed(self, gradient: NDArray) -> NDArray:
+        """The gradient in theta of a gradient in u, (..., D)."""
+        return self._mapped(gradient, np.linalg.inv(self.S))
+
+    def pulled_matrix(self, A: NDArray) -> NDArray:
+        """T^T A T of a symmetric matrix in theta, (D, D)."""
+        return self.pulled(self.pulled(A).T)
+
+    def covariance(self, C: NDArray) -> NDArray:
+        """T C T^T: the covariance of theta from that of u, (D, D)."""
+        once = self._mapped(C, self.S.T)
+        return self._mapped(once.T, self.S.T)
+
+    def inputs(self, X: NDArray) -> NDArray:
+        """Columns of the bare model, ``[X, 1] S``, (n, c) in single precision.
+
+        Rows in single precision make a step faster. Distances from the anchor are of the order of
+        1 here, so their digits suffice for any scale of X.
+        """
+        if X.shape[1] < len(self.S):
+            X = np.concatenate([X, np.ones((len(X), 1), X.dtype)], axis=1)
+        return (X.astype(np.float64, copy=False) @ self.S).astype(np.float32)
+
+    def _mapped(self, u: NDArray, matrix: NDArray) -> NDArray:
+        """From the order of the bare model to that of the model: each output times `matrix`."""
+        k, c = self.columns.shape
+        theta = np.empty(u.shape)
+        blocks = u[..., : k * c].reshape(-1, c) @ matrix
+        theta[..., self.columns.ravel()] = blocks.reshape(*u.shape[:-1], k * c)
+        theta[..., self.rest] = u[..., k * c :]
+        return theta
+
+    def _back(self, theta: NDArray, matrix: NDArray) -> NDArray:
+        """From the order of the model to that of the bare model."""
+        k, c = self.columns.shape
+        blocks = theta[..., self.columns.ravel()].reshape(-1, c) @ matrix
+        return np.concatenate(
+            [blocks.reshape(*theta.shape[:-1], k * c), theta[..., self.rest]], axis=-1
+        )
+
+
+Coordinates = Natural | Whitened

@@ -1,0 +1,72 @@
+"""Models whose rows depend on theta through outputs that are linear in it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.models.base import Model
+from skbayes_sg.scores import Factor, Scores
+
+
+class Predictor(Model):
+    """A row's log likelihood is a function of its outputs eta, which are linear in theta.
+
+    The outputs are the logits, or the mean and the log noise variance. So a row's score is a
+    residual in the outputs times the row's inputs. Its expansion around an anchor needs the outputs
+    at the anchor only (math.md#second-order-control-variates). The blocks "coef" and "intercept"
+    come first.
+    """
+
+    fixed_inputs = True
+
+    @abstractmethod
+    def bare(self, n_columns: int) -> Predictor:
+        """The same model on other columns, one of which may be an intercept's."""
+
+    @abstractmethod
+    def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
+        """Outputs of shared rows, (chains, outputs, n)."""
+
+    @abstractmethod
+    def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
+        """What `remainder` needs of each row at an anchor with these outputs (1, outputs, n).
+
+        Each array is (..., n).
+        """
+
+    @abstractmethod
+    def remainder(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
+        """What is not linear in the rows' residuals, (chains, outputs, n).
+
+        ``residual(eta + change) - residual(eta) - (its Jacobian at eta) change``. It overwrites
+        `change`, (chains, outputs, n).
+        """
+
+    def observed(self, information: NDArray, gradient: NDArray) -> NDArray:
+        """Minus the Hessian of the log likelihood of some rows at one theta, (D, D).
+
+        From the rows' model Fisher (D, D) and gradient (1, D) there. By default the two agree.
+        """
+        return information
+
+    def times_inputs(self, left: NDArray, X: NDArray) -> Scores:
+        """Scores of residuals in the outputs, (chains, outputs, n), of shared rows."""
+        k = self.shapes["coef"][0]
+        coef = left[:, :k] if left.shape[1] > k else left
+        factors = [Factor(coef, X)]
+        if "intercept" in self.shapes:
+            factors.append(Factor(coef, None))
+        if left.shape[1] > k:
+            factors.append(Factor(left[:, k:], None))
+        return Scores(*factors)
+
+    def columns(self) -> NDArray:
+        """Coordinates of each output's coefficients, its intercept last, (outputs, columns)."""
+        blocks = self.unpack(np.arange(self.dim))
+        coef = blocks["coef"]
+        if "intercept" not in blocks:
+            return coef
+        return np.concatenate([coef, blocks["intercept"][:, None]], axis=1)

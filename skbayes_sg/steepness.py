@@ -1,0 +1,82 @@
+"""How far a posterior is from its second-order expansion, where its chains will be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.linalg import Operator
+
+_LINES = 16  # along which the gradient is least linear
+_NOISY = 32  # along which its noise is largest
+_DISTANCES = np.array([1.0, 2.0, 3.0, 4.0])  # in standard deviations
+_UNLIKELY = -9.0  # log density relative to the anchor; that of a Gaussian at 4 is -8
+_PLACES = 4  # typical points
+
+Gradient = Callable[[NDArray], NDArray]
+
+
+def steepness(gradient: Gradient, curvature: Operator, noise: Operator, points: NDArray) -> float:
+    """The largest slope of the gradient within four standard deviations of the anchor.
+
+    It is -gradient / distance along a line, over the curvature at the anchor: 1 for a Gaussian
+    posterior. A step that suits the anchor overshoots where the slope is more than about twice as
+    large (math.md#steepness). The lines are those along which the gradient at the points is least
+    linear, and those along which its noise is largest. A place counts if the posterior density
+    there is at least e^-9 of the anchor's. The slopes around some of the points count too. The
+    result is infinite if the anchor is more than a standard deviation per parameter from the mode:
+    no place nearby says anything then.
+
+    Parameters
+    ----------
+    gradient : function
+        Gradient of the log posterior at distances (n, D) from the anchor, (n, D).
+    curvature : Operator
+        Minus the Hessian there.
+    noise : Operator
+        Covariance of gradient noise, up to a factor.
+    points : array of shape (points, D)
+        A sample of distances from the anchor, of covariance about that of the posterior.
+    """
+    root = curvature.inverse().cholesky()
+    at_anchor = gradient(np.zeros_like(points[:1]))
+    turn = root.dense()
+    if not np.mean((at_anchor @ turn) ** 2) < 1:
+        return np.inf
+    rest = gradient(points) - at_anchor + curvature.matvec(points)
+    # the remainder in units of standard deviations: R L, L L^T = curvature^-1
+    lines = np.linalg.svd(rest @ turn, full_matrices=False)[2][:_LINES]
+    noisiest = np.linalg.eigh(turn.T @ noise.dense() @ turn)[1].T[-_NOISY:]
+    directions = root.matvec(np.concatenate([lines, noisiest]))
+    from_anchor = _along(gradient, directions, at_anchor)
+    return max(from_anchor, _around(gradient, directions, points[:_PLACES]))
+
+
+def _along(gradient: Gradient, directions: NDArray, at_anchor: NDArray) -> float:
+    """The largest slope from the anchor to places on lines through it."""
+    slopes = []
+    for sign in (1.0, -1.0):
+        places = (sign * _DISTANCES)[:, None, None] * directions  # (distances, lines, D)
+        flat = gradient(places.reshape(-1, places.shape[-1])).reshape(places.shape)
+        along = sign * np.einsum("tkd,kd->tk", flat, directions)
+        start = sign * (at_anchor * directions).sum(axis=1)
+        before = np.concatenate([start[None], along[:-1]])
+        log_density = np.cumsum(0.5 * (along + before), axis=0)  # the distances are 1 apart
+        slope = -along / _DISTANCES[:, None]
+        slopes.append(slope[log_density > _UNLIKELY])
+    return float(np.concatenate(slopes).max(initial=0.0))
+
+
+def _around(gradient: Gradient, directions: NDArray, points: NDArray) -> float:
+    """The largest slope over two standard deviations around typical points.
+
+    In many dimensions no line through the anchor meets a typical point.
+    """
+    ahead, behind = (
+        gradient((points[:, None] + sign * directions).reshape(-1, points.shape[1]))
+        for sign in (1.0, -1.0)
+    )
+    slopes = -0.5 * (ahead - behind).reshape(len(points), *directions.shape) * directions
+    return float(slopes.sum(axis=2).max())
