@@ -12,9 +12,9 @@ rows       seconds of BayesianLogisticRegressionSGFS().fit at 50 features, and i
            chains and diagnostics leave of the fit, blank where that is not larger than its
            scatter.
 parameters microseconds per chain and step, sixteen chains to a group, 100,000 rows. Predicted:
-           the bare calls of the same shapes (gather of n = kappa ~ D + 1 rows, two products with
-           them, two D x D products), plus the overhead of a step, which is what is left at ten
-           features.
+           the bare calls of the same shapes (gather of the rows of a minibatch, two products with
+           them, one exponential, one block of normals), plus the overhead of a step, which is what
+           is left at ten features.
 chains     the same against the chains of a group, at 50 features. Predicted: bare calls plus the
            overhead of one step.
 """
@@ -56,7 +56,7 @@ def against_rows(n_rows: int, watch: Stopwatch) -> dict:
         judged.append(watch.seconds - before)
     posterior = logistic_posterior(X, y)
     posterior, passes = anchored(posterior, mode_of(posterior))
-    step = step_microseconds(posterior, model.sampler_, 4)
+    step = step_microseconds(posterior, model.sampler_, len(model.states_[0].theta))
     chains = median(step) * 1e-6 * len(model.states_) * model.n_iter_
     some = X[: min(n_rows, 100_000)]
     bare = median(microseconds(lambda: some.T @ (some @ np.ones((50, 2), np.float32)), 3, 5))
@@ -96,18 +96,17 @@ def step_microseconds(posterior: AnchoredPosterior, sampler: SGFS, n_chains: int
 def bare_microseconds(posterior: AnchoredPosterior, n: int, n_chains: int) -> NDArray:
     """The calls that the step cannot avoid, with nothing around them."""
     rng = np.random.default_rng(0)
-    rows = np.sort(rng.choice(posterior.n_rows, (64, n)), axis=1)
-    X, dim, turn = posterior.data.X, posterior.dim, iter(range(10**9))
-    theta = rng.standard_normal((n_chains, X.shape[1])).astype(X.dtype)
-    force, gain = rng.standard_normal((n_chains, dim)), rng.standard_normal((dim, dim))
+    dim, turn = posterior.dim, iter(range(10**9))
+    X = rng.standard_normal((min(posterior.n_rows, 5000), dim)).astype(np.float32)
+    rows = rng.choice(len(X), (64, n))
+    theta = rng.standard_normal((n_chains, dim)).astype(np.float32)
 
     def calls() -> None:
         block = X.take(rows[next(turn) % 64], axis=0)
         z = theta.dot(block.T)
         np.tanh(z, out=z)
         z.dot(block)
-        force.dot(gain)
-        force.dot(gain)
+        rng.standard_normal((n_chains, dim))
 
     return microseconds(calls, calls_for(dim), 7)
 

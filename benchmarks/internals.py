@@ -37,7 +37,7 @@ def mode_of(posterior: Posterior, rng: np.random.Generator | None = None) -> Mod
 
 def mode_at(theta: NDArray, curvature: NDArray) -> Mode:
     """A mode that is known: theta (D,) and the curvature (D, D) there."""
-    return Mode(theta[None], Dense(curvature), 0.0)
+    return Mode(theta[None], Dense(curvature), np.zeros((1, len(theta))), 0.0)
 
 
 def exact_mode(
@@ -59,6 +59,7 @@ def anchored(posterior: Posterior, mode: Mode) -> tuple[AnchoredPosterior, float
 
 def begin(sampler: Sampler, posterior: Posterior, theta: NDArray, seed: int) -> State:
     """State of chains in lock step that start at theta (chains, D)."""
+    theta = posterior.coordinates.whitened(theta)
     return sampler.init(posterior, theta, np.random.Generator(np.random.SFC64(seed)))
 
 

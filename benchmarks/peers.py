@@ -205,7 +205,7 @@ class ManyChains(Method):
         self.X, self.y = problem.features, problem.y
         self.watch = Stopwatch()
         self.model = BayesianLogisticRegressionSGFS(
-            intercept_precision=1.0, n_chains=32, n_draws=4, warm_start=True, random_state=seed
+            intercept_precision=1.0, n_chains=128, n_draws=4, warm_start=True, random_state=seed
         ).fit(self.X, self.y)
 
     @property
@@ -523,7 +523,7 @@ draws = model.draws_
 """,
     "ours": """
 from skbayes_sg import BayesianLogisticRegressionSGFS
-model = BayesianLogisticRegressionSGFS(intercept_precision=1.0, n_chains=32, n_draws=5000).fit(X, y)
+model = BayesianLogisticRegressionSGFS(intercept_precision=1.0, n_chains=128, n_draws=5000).fit(X, y)
 draws = model.draws_
 """,
     "blackjax-nuts": """

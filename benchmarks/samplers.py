@@ -108,11 +108,12 @@ def ratios(cov: NDArray, wanted: NDArray) -> NDArray:
 def predicted(sampler, state, posterior, reference) -> dict:
     """Variance ratios by theory: curvature and noise at the mode, or mean noise with an anchor."""
     Lam, mode = reference.curvature, reference.mode[None]
-    anchor = posterior.anchor
+    anchor, here = posterior.anchor, posterior.coordinates
     I1 = posterior.score_covariance(mode) if anchor is None else anchor.noise.dense()
     noise = state.rows.noise_factor * posterior.n_rows * I1
     try:
-        Sigma = sampler.law(state, posterior).covariance(Lam, noise)
+        law = sampler.law(state, posterior)
+        Sigma = here.covariance(law.covariance(here.pulled_matrix(Lam), noise))
     except ValueError:
         return {}
     along = ratios(Sigma, np.linalg.inv(Lam))

@@ -25,7 +25,7 @@ from skbayes_sg.samplers import SGFS
 CV = "control_variate"
 ON_FEW_ROWS = {
     "default": None,
-    "asked for": SGFS(1.0, batch_size=40, variance_reduction=CV),
+    "asked for": SGFS(2.0, batch_size=40, variance_reduction=CV),
     "asked for, plain": SGFS(batch_size=40),
 }
 
