@@ -523,7 +523,7 @@ draws = model.draws_
 """,
     "ours": """
 from skbayes_sg import BayesianLogisticRegressionSGFS
-model = BayesianLogisticRegressionSGFS(intercept_precision=1.0, n_chains=128, n_draws=5000).fit(X, y)
+model = BayesianLogisticRegressionSGFS(intercept_precision=1.0, n_chains=128, n_draws=500).fit(X, y)
 draws = model.draws_
 """,
     "blackjax-nuts": """
