@@ -161,7 +161,7 @@ def draw(rows: list[dict]) -> Figure:
             ax.set_xlabel(by)
             ax.xaxis.set_major_formatter("{x:g}")
             ax.xaxis.set_minor_formatter("")
-        of_error[0].set_xticks([1, 1.5, 2, 3, 5, 7])
+        of_error[0].set_xticks([1, 1.5, 2, 3, 5, 10, 20, 50])
         of_error[0].axvline(LIMIT, color="k", linewidth=1, linestyle="--")
         of_error[0].set_ylabel(label)
     axes[0, 0].legend(loc="upper left")

@@ -21,8 +21,8 @@ Gradient = Callable[[NDArray], NDArray]
 def steepness(gradient: Gradient, curvature: Operator, noise: Operator, points: NDArray) -> float:
     """The largest slope of the gradient within four standard deviations of the anchor.
 
-    It is -gradient / distance along a line, over the curvature at the anchor: 1 for a Gaussian
-    posterior. A step that suits the anchor overshoots where the slope is more than about twice as
+    It is the change of -gradient over the distance along a line, over the curvature at the anchor:
+    1 for a Gaussian posterior. A step that suits the anchor overshoots where the slope is more than about twice as
     large (math.md#steepness). The lines are those along which the gradient at the points is least
     linear, and those along which its noise is largest. A place counts if the posterior density
     there is at least e^-9 of the anchor's. The slopes around some of the points count too. The
@@ -64,7 +64,7 @@ def _along(gradient: Gradient, directions: NDArray, at_anchor: NDArray) -> float
         start = sign * (at_anchor * directions).sum(axis=1)
         before = np.concatenate([start[None], along[:-1]])
         log_density = np.cumsum(0.5 * (along + before), axis=0)  # the distances are 1 apart
-        slope = -along / _DISTANCES[:, None]
+        slope = (start - along) / _DISTANCES[:, None]
         slopes.append(slope[log_density > _UNLIKELY])
     return float(np.concatenate(slopes).max(initial=0.0))
 
