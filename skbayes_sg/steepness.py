@@ -22,12 +22,12 @@ def steepness(gradient: Gradient, curvature: Operator, noise: Operator, points: 
     """The largest slope of the gradient within four standard deviations of the anchor.
 
     It is the change of -gradient over the distance along a line, over the curvature at the anchor:
-    1 for a Gaussian posterior. A step that suits the anchor overshoots where the slope is more than about twice as
-    large (math.md#steepness). The lines are those along which the gradient at the points is least
-    linear, and those along which its noise is largest. A place counts if the posterior density
-    there is at least e^-9 of the anchor's. The slopes around some of the points count too. The
-    result is infinite if the anchor is more than a standard deviation per parameter from the mode:
-    no place nearby says anything then.
+    1 for a Gaussian posterior. A step that suits the anchor overshoots where the slope is more than
+    about twice as large (math.md#steepness). The lines are those along which the gradient at the
+    points is least linear, and those along which its noise is largest. A place counts if the
+    posterior density there is at least e^-9 of the anchor's. The slopes around some of the points
+    count too. The result is infinite if the anchor is more than a standard deviation per parameter
+    from the mode: no place nearby says anything then.
 
     Parameters
     ----------
