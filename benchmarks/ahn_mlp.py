@@ -29,8 +29,9 @@ the mean over chains of the last, the one with the least training error, and the
 which the test set itself picks), passes needed to SGLD's final error, and the largest spectral
 radius of the chains (0 where the step decreases). The figure is the right half of the paper's
 Figure 3. Most of what averages gain over single draws is the four modes: the average over four
-paths of SGD, no posterior, is as good as SGLD's. What does not come out in 600 passes: SGFS-d with
-alpha = 1 and 2 needs more than half of the passes in which SGLD comes to its final error.
+paths of SGD, no posterior, is as good as SGLD's. What does not come out in 600 passes: that SGFS
+comes to SGLD's final error in half of its passes. SGFS-d at alpha = 0 takes as many as SGLD, SGFS-f
+two thirds, and SGFS-d with alpha = 1 and 2 more.
 """
 
 from __future__ import annotations
