@@ -46,8 +46,8 @@ class OneMode(Plan):
     def forms(self, dim: int) -> dict[str, Choice]:
         """Samplers by name, for `dim` parameters; 0 if the number is not known yet.
 
-        "sgfs" has no control variates, since its parameters hold with any number of rows then.
-        With control variates alpha = 0 is refused, and so are few rows, and streams.
+        "sgfs" has no control variates, since its parameters hold for any posterior then. With
+        control variates alpha = 0, posteriors far from Gaussian and streams are refused.
         """
         if dim <= FULL_CURVATURE_DIM:
             why = "exact for any number of rows; variance_reduction is None unless you set it"

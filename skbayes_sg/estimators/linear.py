@@ -40,9 +40,9 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
     ----------
     sampler : Sampler, str or None, default=None
         A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
-        its own defaults up to 1,000 parameters, and without full matrices above. None: HMC, which
-        is exact, up to 5,000 rows. For more rows SGFS with control variates where they pay. Above
-        1,000 parameters SGFS with Kronecker-factored matrices. `sampler_reason_` says what ran.
+        its own defaults up to 1,000 parameters, and without full matrices above. None: SGFS with
+        control variates where the posterior is near Gaussian, HMC elsewhere, and SGFS with
+        Kronecker-factored matrices above 1,000 parameters. `sampler_reason_` says what ran.
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default=1.0
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
         of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em":

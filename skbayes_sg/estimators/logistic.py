@@ -24,9 +24,9 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     ----------
     sampler : Sampler, str or None, default=None
         A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
-        its own defaults up to 1,000 parameters, and without full matrices above. None: HMC, which
-        is exact, up to 5,000 rows. For more rows SGFS with control variates where they pay. Above
-        1,000 parameters SGFS with Kronecker-factored matrices. `sampler_reason_` says what ran.
+        its own defaults up to 1,000 parameters, and without full matrices above. None: SGFS with
+        control variates where the posterior is near Gaussian, HMC elsewhere, and SGFS with
+        Kronecker-factored matrices above 1,000 parameters. `sampler_reason_` says what ran.
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default=1.0
         1 / variance of the prior of each coefficient (LogisticRegression's 1/C): one number, or one
         per feature, in squared units of its column of X. "em": one for all coefficients, learned by
@@ -41,10 +41,10 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     n_draws : int or "auto", default="auto"
         Draws kept per chain by each `fit`. "auto" is 4,000 over the number of chains.
     burn_in : int or "auto", default="auto"
-        Sampler steps before the first kept draw. "auto" is 100 to 300 for HMC, 17 alpha^2 = 51 for
+        Sampler steps before the first kept draw. "auto" is 150 to 300 for HMC, 17 alpha^2 = 51 for
         SGFS with control variates, and max(1000, 10 (1 + alpha^2) rows / batch_size) without.
     thin : int or "auto", default="auto"
-        Sampler steps per kept draw. "auto" is 1 or 2 for HMC, alpha^2 = 3 for SGFS with control
+        Sampler steps per kept draw. "auto" is 1 to 3 for HMC, alpha^2 = 3 for SGFS with control
         variates, and (1 + alpha^2) rows / (5 batch_size), a fifth of the autocorrelation time,
         without.
     warm_start : bool, default=False
