@@ -115,7 +115,7 @@ def compare(columns, n: int, d: int, strength: float, offset: float) -> dict:
     values, vectors = np.linalg.eigh(np.cov(flat.T))
     axes = vectors / np.sqrt(values)
     target, _ = anchored(posterior, mode)
-    kappa = target.anchor.noise_number()
+    kappa = target.anchor.noise_number
     sampler = SGFS(
         ALPHA, batch_size=math.ceil(32 * max(1.0, kappa)), variance_reduction="control_variate"
     )

@@ -12,6 +12,7 @@ effective draw per pass (Mandt et al. 2017, section 5.2) does not hold.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +67,7 @@ class Anchor:
         """Error of the gradient by the choice of the pool, in posterior standard deviations."""
         return self.pool.error
 
+    @cached_property
     def noise_number(self) -> float:
         """kappa = n Tr(Lam^-1 M) / D for minibatches of n rows (math.md#noise-number)."""
         share = self.curvature.inverse().dense() * self.noise.dense()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,13 +82,17 @@ class Whitened:
         """The same coordinates turned by an orthogonal matrix (c, c)."""
         return Whitened(self.centre, self.columns, self.rest, self.S @ V)
 
+    @cached_property
+    def _inverse(self) -> NDArray:
+        return np.linalg.inv(self.S)
+
     def natural(self, u: NDArray) -> NDArray:
         """theta of u, (..., D)."""
         return self.centre + self._mapped(u, self.S.T)
 
     def whitened(self, theta: NDArray) -> NDArray:
         """u of theta, (..., D)."""
-        return self._back(theta - self.centre, np.linalg.inv(self.S).T)
+        return self._back(theta - self.centre, self._inverse.T)
 
     def pulled(self, gradient: NDArray) -> NDArray:
         """T^T g: a gradient in theta as one in u, (..., D)."""
@@ -95,7 +100,7 @@ class Whitened:
 
     def pushed(self, gradient: NDArray) -> NDArray:
         """The gradient in theta of a gradient in u, (..., D)."""
-        return self._mapped(gradient, np.linalg.inv(self.S))
+        return self._mapped(gradient, self._inverse)
 
     def pulled_matrix(self, A: NDArray) -> NDArray:
         """T^T A T of a symmetric matrix in theta, (D, D)."""

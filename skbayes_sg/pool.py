@@ -37,8 +37,6 @@ class Pool(NamedTuple):
     """(m,): 1 / inclusion probability"""
     probability: NDArray
     """(m,): of each draw"""
-    certain: int
-    """rows that were sure to be in the pool"""
     error: float
     """Standard deviation of the frozen error of the gradient per direction, in units of its own
     under the posterior, so that it is about the error of the mean in posterior standard deviations.
@@ -54,16 +52,15 @@ def choose_pool(posterior: Posterior, mode: Mode, rng: np.random.Generator) -> P
     most = max(_SMALLEST, _LARGEST // len(mode.theta[0]))
     m = int(np.clip(np.ceil(spread / _FROZEN**2), _SMALLEST, most))
     if n_rows <= 2 * m:
-        rows, weight, certain, error = np.arange(n_rows), np.ones(n_rows), n_rows, 0.0
+        rows, weight, error = np.arange(n_rows), np.ones(n_rows), 0.0
     else:
         inclusion = inclusion_probabilities((1 - _UNIFORM) * _share(size) + _UNIFORM / n_rows, m)
         rows = np.flatnonzero(rng.random(n_rows) < inclusion)
         weight, size, inclusion = 1 / inclusion[rows], size[rows], inclusion[rows]
-        certain = int((inclusion == 1).sum())
         frozen = np.sum((size * weight / _WIDTH**2) ** 2 * (1 - inclusion)) / posterior.dim
         error = float(np.sqrt(frozen))
     q = (1 - _UNIFORM) * _share(size * weight) + _UNIFORM * _share(weight)
-    return Pool(rows, weight, q, certain, error)
+    return Pool(rows, weight, q, error)
 
 
 def remainder_sizes(posterior: Posterior, mode: Mode) -> NDArray:

@@ -93,11 +93,6 @@ class Scores:
         """The distinct left factors; coefficients and intercept share one."""
         return list({id(f.left): f.left for f in self.factors}.values())
 
-    def minus(self, lefts: Sequence[NDArray]) -> Scores:
-        """These scores minus others with equal right factors; `lefts` are those of the others."""
-        less = {id(mine): mine - theirs for mine, theirs in zip(self.lefts(), lefts, strict=True)}
-        return Scores(*(Factor(less[id(f.left)], f.right) for f in self.factors))
-
     def pooled(self) -> Scores:
         """The chains as virtual labels of one chain; they must share their right factors.
 

@@ -42,6 +42,7 @@ class Anchored(Protocol):
     def pool_error(self) -> float:
         """Error of the gradient by the choice of the pool, in posterior standard deviations."""
 
+    @property
     def noise_number(self) -> float:
         """kappa = n Tr(Lam^-1 M) / D, the same for every batch size n (math.md#noise-number)."""
 

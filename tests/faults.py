@@ -263,8 +263,8 @@ FAULTS = [
     ),
     Fault(
         "pool.py",
-        "rows, weight, certain, error = np.arange(n_rows), np.ones(n_rows), n_rows, 0.0",
-        "rows, weight, certain, error = np.arange(n_rows), np.ones(n_rows), n_rows, 1.0",
+        "rows, weight, error = np.arange(n_rows), np.ones(n_rows), 0.0",
+        "rows, weight, error = np.arange(n_rows), np.ones(n_rows), 1.0",
         "a pool of all rows has an error",
         "test_control_variates.py -k default",
     ),

@@ -124,7 +124,7 @@ def test_mean_noise_is_that_over_the_laplace_approximation(posterior, whiten):
     # the points have the second moments of the draws; noise is of fourth order in the distance
     assert error < 5 * noise + 0.5 * np.linalg.norm(expected)
     kappa = posterior.n_total**2 * np.trace(np.linalg.solve(mine.anchor.curvature.dense(), found))
-    assert mine.anchor.noise_number() == pytest.approx(kappa / posterior.dim)
+    assert mine.anchor.noise_number == pytest.approx(kappa / posterior.dim)
 
 
 @pytest.mark.parametrize("posterior", EACH)
@@ -351,8 +351,8 @@ def test_settings_follow_from_the_noise_number(binary):
     mine = anchored(binary)
     sampler = SGFS(**CV)
     words = sampler.settle(mine)
-    assert f"noise number {mine.anchor.noise_number():.2g}" in words
-    assert sampler.batch_size == 32 * max(1, math.ceil(mine.anchor.noise_number()))
+    assert f"noise number {mine.anchor.noise_number:.2g}" in words
+    assert sampler.batch_size == 32 * max(1, math.ceil(mine.anchor.noise_number))
     assert sampler.alpha**2 == pytest.approx(3.0)
     given = SGFS(alpha=2.0, batch_size=7, **CV)
     given.settle(mine)

@@ -41,7 +41,7 @@ def chosen(alpha: float | None, batch_size: int | None, anchor: Anchored) -> tup
         If the posterior is too steep for this alpha, or the noise number above 100.
     """
     w = _INJECTED if alpha is None else alpha**2
-    limit, kappa = (1 + w) / 2, anchor.noise_number()
+    limit, kappa = (1 + w) / 2, anchor.noise_number
     if not kappa <= _LARGEST_NOISE:
         raise NoGainError(
             f"few rows carry the noise of control variates: noise number {kappa:.3g}, above "
@@ -60,13 +60,13 @@ def chosen(alpha: float | None, batch_size: int | None, anchor: Anchored) -> tup
 
 def in_words(anchor: Anchored) -> str:
     """The figures by which control variates were found to be right."""
-    return f" (noise number {anchor.noise_number():.2g}, steepness {anchor.steepness:.2g})"
+    return f" (noise number {anchor.noise_number:.2g}, steepness {anchor.steepness:.2g})"
 
 
 def figures(anchor: Anchored) -> dict[str, float]:
     """What `diagnostics_` tells of the anchor."""
     return {
-        "noise_number": anchor.noise_number(),
+        "noise_number": anchor.noise_number,
         "steepness": anchor.steepness,
         "pool_error": anchor.pool_error,
     }
