@@ -11,18 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class Clock:
-    """Seconds of a block: ``with Clock() as clock: ...``, then ``clock.seconds``."""
+    """Seconds of a block: ``with Clock() as clock: ...``, then ``clock.seconds``.
 
-    seconds = 0.0
+    now : the seconds of the wall, or `time.process_time`: of this process and all its threads
+    """
+
+    def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
+        self.now, self.seconds = now, 0.0
 
     def __enter__(self) -> Clock:
         """Start."""
-        self._begin = time.perf_counter()
+        self._begin = self.now()
         return self
 
     def __exit__(self, *error) -> None:
         """Stop."""
-        self.seconds = time.perf_counter() - self._begin
+        self.seconds = self.now() - self._begin
 
 
 def seconds(job: Callable) -> float:

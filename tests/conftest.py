@@ -126,6 +126,13 @@ def z_scores(estimates, truth):
     return (estimates.mean(axis=0) - truth) / np.where(se > 0, se, 1e-300)
 
 
+def assert_moments(samples, mean, covariance):
+    """Mean and covariance of independent samples (n, D), within five Monte-Carlo errors."""
+    assert np.abs(z_scores(samples, mean)).max() < 5
+    centred = samples - mean
+    assert np.abs(z_scores(np.einsum("ci,cj->cij", centred, centred), covariance)).max() < 5
+
+
 def second_moments(draws, mean):
     """Per chain: average of (theta - mean)(theta - mean)^T over draws (chains, draws, D)."""
     centred = draws - mean
