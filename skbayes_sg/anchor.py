@@ -17,6 +17,8 @@ from scipy.optimize import minimize
 from skbayes_sg.layouts import DIAGONAL, FULL
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.posterior import Expansion, Posterior
+from skbayes_sg.rows import fixed_rng
+from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable, many_outputs, whitening
 
 _CHORD_STEPS = 8
 
@@ -26,9 +28,6 @@ _POINT_ROWS = 50_000
 _FEWEST_POINTS = 32
 _MOST_POINTS = 128
 _POINT_CELLS = 1 << 20  # residuals held at a time
-
-FULL_CURVATURE_DIM = 1000
-"""Largest D for which a D x D curvature is worth its cost."""
 
 
 class Mode(NamedTuple):
@@ -47,8 +46,9 @@ class Mode(NamedTuple):
 def find_mode(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> Mode:
     """Mode of a posterior whose model Fisher is its curvature, from the start theta (1, D).
 
-    Accurate to a few hundredths of a posterior standard deviation. Above 1,000 parameters L-BFGS
-    stops after 50 iterations: good enough to start chains, not to report. Nothing is raised when
+    Accurate to a few hundredths of a posterior standard deviation. Where there are too many
+    parameters for a matrix, L-BFGS stops after 50 iterations: good enough to start chains, not to
+    report. Nothing is raised when
     the iterations run out (separable data under a weak prior). Burn-in covers the remaining
     distance, and the diagnostics judge the result.
 
@@ -64,11 +64,10 @@ def find_mode(posterior: Posterior, theta: NDArray, rng: np.random.Generator) ->
                 "X holds values whose squares overflow; scale its columns, for example by "
                 "StandardScaler"
             )
-        return (
-            _scaled_lbfgs(posterior, theta)
-            if posterior.dim > FULL_CURVATURE_DIM
-            else _staged(posterior, theta, rng)
-        )
+        if posterior.dim <= FULL_CURVATURE_DIM:
+            return _staged(posterior, theta, rng)
+        wide = many_outputs(posterior) or affordable(posterior)
+        return _whitened_lbfgs(posterior, theta) if wide else _scaled_lbfgs(posterior, theta)
 
 
 def _staged(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> Mode:
@@ -145,6 +144,22 @@ def _look(
     return Expansion(value, gradient, curvature)
 
 
+def _whitened_lbfgs(posterior: Posterior, theta: NDArray) -> Mode:
+    """L-BFGS in whitened coordinates, where a gradient costs far less than a curvature."""
+    coordinates = whitening(posterior, theta)
+
+    def objective(u: NDArray) -> tuple[float, NDArray]:
+        value, gradient = posterior.slope(coordinates.natural(u[None]))
+        return -value, -coordinates.pulled(gradient)[0]
+
+    start = coordinates.whitened(theta)[0]
+    bound = {"maxiter": 300, "gtol": _SMALL_SHIFT, "maxcor": 20}
+    result = minimize(objective, start, jac=True, method="L-BFGS-B", options=bound)
+    theta = coordinates.natural(result.x[None])
+    here = posterior.expand(theta, DIAGONAL if many_outputs(posterior) else FULL)
+    return Mode(theta, here.curvature, here.gradient, result.nfev + 2.0)
+
+
 def _scaled_lbfgs(posterior: Posterior, theta: NDArray) -> Mode:
     scale = 1.0 / np.sqrt(posterior.expand(theta, DIAGONAL).curvature.diagonal())
 
@@ -166,9 +181,12 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     The step leads to where the gradient vanishes in the mean over the Laplace approximation: one
     step towards the fixed point of Gaussian variational inference. On a skewed posterior the new
     point is nearer to the mean than the mode is, and its curvature is nearer to the mean curvature.
+    With many outputs the mode stays: chains then use all rows, so any anchor serves.
     A move of less than a fiftieth of a posterior standard deviation per parameter is not worth its
     cost, and the expansion says nothing about a move of more than one.
     """
+    if many_outputs(posterior):
+        return mode
     if isinstance(mode.curvature, Diag):
         mode = mode._replace(curvature=posterior.expand(mode.theta, FULL).curvature)
     theta, blocks = laplace_points(posterior, mode)
@@ -197,10 +215,13 @@ def laplace_points(posterior: Posterior, mode: Mode) -> tuple[NDArray, list[NDAr
     function that is quadratic in the distance from the centre is exact too. As many normal draws
     would leave an error of some per cent.
     """
-    rng = np.random.default_rng(0)
+    rng = fixed_rng("points")
     dim = posterior.dim
     n_frames = -(-_FEWEST_POINTS // dim)
-    frames = [np.linalg.qr(rng.standard_normal((dim, dim)))[0] for _ in range(n_frames)]
+    if dim > FULL_CURVATURE_DIM:
+        frames = [np.linalg.qr(rng.standard_normal((dim, _MOST_POINTS)))[0].T]
+    else:
+        frames = [np.linalg.qr(rng.standard_normal((dim, dim)))[0] for _ in range(n_frames)]
     points = np.sqrt(dim) * np.concatenate(frames)[: _MOST_POINTS if dim > _MOST_POINTS else None]
     points[1::2] *= -1  # a sign changes no second moment, and one dimension has but two directions
     rows = np.arange(posterior.n_rows)

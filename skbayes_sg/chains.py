@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cache, partial
+from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from skbayes_sg.target import Target
 _BLOCK = 64  # steps between two looks at the chain: a look costs a pass over a block, not a step
 _BLOCK_CELLS = 1 << 20  # 8 MB
 _WIDE = 64  # chains: beyond, a step costs as much per chain
+_FEW_STEPS = 20  # that need no estimate of their time
 _FAR = 1e100  # no posterior reaches so far, and squares are about to overflow
 
 
@@ -224,6 +226,21 @@ def in_parallel(function: Callable, each: Iterable, n_jobs: int | None) -> list:
     """
     with one_thread():  # outermost, as threads of one process share the limit
         return Parallel(n_jobs=n_jobs)(delayed(function)(one) for one in each)
+
+
+def seconds(sampler: Sampler, target: Target, states: Sequence[State], n_steps: int) -> float:
+    """An estimate of the time on one core that these groups take for so many steps.
+
+    From the second of two steps of a copy of the first group; the first fills caches.
+    """
+    if n_steps <= _FEW_STEPS:
+        return 0.0
+    state = copy.deepcopy(states[0])
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+        sampler.step(state, target)
+        start = process_time()
+        sampler.step(state, target)
+        return (process_time() - start) * n_steps * len(states)
 
 
 def rows_touched(sampler: Sampler, states: Sequence[State]) -> float:

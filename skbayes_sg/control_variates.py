@@ -11,29 +11,34 @@ effective draw per pass (Mandt et al. 2017, section 5.2) does not hold.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.anchor import Mode, laplace_points
-from skbayes_sg.coordinates import Coordinates, Natural, Whitened
-from skbayes_sg.layouts import FULL
+from skbayes_sg.coordinates import Natural, Whitened
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.pool import Pool, choose_pool
+from skbayes_sg.pool_rows import PoolRows
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
-from skbayes_sg.rows import Minibatches, Rows
+from skbayes_sg.rows import Minibatches, Rows, fixed_rng
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.scores import Scores
 from skbayes_sg.steepness import steepness
 
-_NOISE_ROWS = 4000
 _CELLS = 1 << 20  # numbers held at a time
 _DIAGONAL = 1e-6  # entries off the diagonal that are rounding, of a matrix near the identity
 _TURNED_DIM = 1000  # of the largest noise matrix whose eigenvectors are worth their cost
+_FEWEST_ROWS = 32
+_MANY = 0.1  # of the pool: to draw and gather so many rows takes as long as to take all
+_SMALL_POOL = 1000  # rows that are taken as fast as some of them are drawn
+_ROUGHEST = 32  # rows whose remainders show where a posterior is steep
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,21 +51,43 @@ class Anchor:
         The point, in the coordinates of the model.
     curvature : Operator
         Minus the Hessian of the log posterior of all rows there.
-    noise : Operator
-        Covariance of one row's contribution to the gradient, in the mean over the Laplace
-        approximation; that of n rows is n times smaller, times N^2.
     pool : Pool
     n_total : float
+    measured : function
+        Measures the noise where it is not known yet.
     steepness : float
         Of the posterior around the anchor, see `steepness`.
     """
 
     theta: NDArray
     curvature: Operator
-    noise: Operator
     pool: Pool
     n_total: float
+    measured: Callable[[], Operator]
     steepness: float = 1.0
+
+    @cached_property
+    def noise(self) -> Operator:
+        """Covariance of one row's contribution to the gradient.
+
+        It is the mean over the Laplace approximation; that of n rows is n times smaller, times N^2.
+        """
+        return self.measured()
+
+    @property
+    def pool_size(self) -> int:
+        """Rows of the pool."""
+        return len(self.pool.rows)
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of a minibatch whose noise is at most 1/32 of the curvature.
+
+        All rows of the pool where that would be many of them, or D too large for a noise matrix.
+        """
+        n = math.ceil(_FEWEST_ROWS * max(1.0, self.pool.noise_number))
+        few = self.curvature.dim <= _TURNED_DIM and n <= _MANY * self.pool_size
+        return n if few and self.pool_size > _SMALL_POOL else self.pool_size
 
     @property
     def pool_error(self) -> float:
@@ -69,104 +96,14 @@ class Anchor:
 
     @cached_property
     def noise_number(self) -> float:
-        """kappa = n Tr(Lam^-1 M) / D for minibatches of n rows (math.md#noise-number)."""
+        """kappa = n Tr(Lam^-1 M) / D for minibatches of n rows (math.md#noise-number).
+
+        An estimate where minibatches are the whole pool.
+        """
+        if self.batch_size == self.pool_size:
+            return self.pool.noise_number
         share = self.curvature.inverse().dense() * self.noise.dense()
         return float(self.n_total**2 * np.sum(share) / self.curvature.dim)
-
-
-@dataclass(frozen=True, eq=False)
-class PoolRows:
-    """The rows of a pool, ready for steps.
-
-    Attributes
-    ----------
-    model : Predictor
-        In the coordinates of the chains.
-    coordinates : Coordinates
-    centre : array of shape (1, D)
-        The anchor, in the coordinates of the model of the data.
-    X : array of shape (m, columns)
-    at_anchor : tuple of arrays (..., m)
-        What remainders need of each row.
-    weight : array of shape (m,)
-        Of a row that is drawn, so that the mean over draws is that over the population.
-    pool : Pool
-    noise : Operator
-    """
-
-    model: Predictor
-    coordinates: Coordinates
-    centre: NDArray
-    X: NDArray
-    at_anchor: tuple[NDArray, ...]
-    weight: NDArray
-    pool: Pool
-    noise: Operator
-
-    @classmethod
-    def of(
-        cls, posterior: Posterior, centre: NDArray, pool: Pool, coordinates: Coordinates
-    ) -> PoolRows:
-        """Load the rows; their noise is not known yet."""
-        model = posterior.model
-        assert isinstance(model, Predictor)
-        X, y, weight = posterior.data.load(pool.rows)
-        at_anchor = model.expand_rows(model.outputs(centre, X), y)
-        weight = pool.weight if weight is None else weight * pool.weight
-        weight = weight / (posterior.n_rows * pool.probability)
-        X = coordinates.inputs(X)
-        return cls(
-            model.bare(X.shape[1]) if isinstance(coordinates, Whitened) else model,
-            coordinates,
-            centre,
-            X,
-            tuple(kept.astype(X.dtype) for kept in at_anchor),
-            weight.astype(X.dtype),
-            pool,
-            Diag(np.zeros(model.dim)),
-        )
-
-    def scores(self, change: NDArray, rows: Rows) -> Scores:
-        """Weighted remainders of some rows of the pool, by number, at `change` from the anchor."""
-        X = self.X[rows] if isinstance(rows, slice) else self.X.take(rows, axis=0)
-        at_anchor = tuple(kept[..., rows] for kept in self.at_anchor)
-        left = self.model.remainder(self.model.outputs(change, X), at_anchor)
-        left *= self.weight[rows]
-        return self.model.times_inputs(left, X)
-
-    def with_noise_at(self, change: NDArray) -> PoolRows:
-        """The same rows with their noise in the mean over points, (points, D) from the anchor.
-
-        Up to a size the coordinates turn, so that it is diagonal.
-        """
-        noise = self.noise_at(change)
-        coordinates = self.coordinates
-        if isinstance(coordinates, Natural) or not coordinates.turns or len(noise) > _TURNED_DIM:
-            return replace(self, noise=Dense(noise))
-        values, V = np.linalg.eigh(noise)
-        X = self.X @ V.astype(self.X.dtype)
-        turned = coordinates.turned(V)
-        return replace(self, coordinates=turned, X=X, noise=Diag(np.maximum(values, 0.0)))
-
-    def noise_at(self, change: NDArray) -> NDArray:
-        """Covariance of one draw in the mean over points, (points, D) from the anchor: (D, D).
-
-        A step with the mean noise keeps the second moments of the posterior (math.md#mean-noise).
-        """
-        rng = np.random.default_rng(0)
-        q, m = self.pool.probability, len(self.weight)
-        rows = np.arange(m)
-        share = q
-        if m > _NOISE_ROWS:
-            rows = np.sort(rng.choice(m, _NOISE_ROWS, p=q))
-            share = np.full(_NOISE_ROWS, 1 / _NOISE_ROWS)
-        total = np.zeros((len(change), self.model.dim))
-        moment = Dense(np.zeros((self.model.dim,) * 2))
-        for block in np.array_split(np.arange(len(rows)), 1 + len(rows) * len(change) // _CELLS):
-            scores = self.scores(change, rows[block])
-            total += scores.scaled(share[block]).total()
-            moment = moment + scores.pooled().scaled(np.sqrt(share[block])).moment(FULL)
-        return (moment.matrix - total.T @ total) / len(change)
 
 
 class AnchoredPosterior(Posterior):
@@ -183,6 +120,8 @@ class AnchoredPosterior(Posterior):
     posterior : Posterior
         Of a `Predictor`.
     rows : PoolRows
+    measured : function
+        Measures the noise of the rows.
     information : array of shape (D, D)
         Minus the Hessian of the log likelihood of all rows at the anchor, in theta.
     gradient : array of shape (1, D)
@@ -192,11 +131,17 @@ class AnchoredPosterior(Posterior):
     anchor: Anchor
 
     def __init__(
-        self, posterior: Posterior, rows: PoolRows, information: NDArray, gradient: NDArray
+        self,
+        posterior: Posterior,
+        rows: PoolRows,
+        measured: Callable[[], Operator],
+        information: NDArray,
+        gradient: NDArray,
     ) -> None:
         super().__init__(posterior.model, posterior.data, posterior.prior)
         self.coordinates = rows.coordinates
-        self._rows, self._information, self._of_rows = rows, information, gradient
+        self._rows, self._measured = rows, measured
+        self._information, self._of_rows = information, gradient
         at, pulled = rows.centre, rows.coordinates.pulled_matrix
         slope, hessian = gradient, information
         if self.prior.quadratic:
@@ -205,8 +150,10 @@ class AnchoredPosterior(Posterior):
         self._slope_there = self.coordinates.pulled(slope)
         self._hessian = _stored(pulled(hessian))
         curvature = _stored(pulled(information + self.prior.hessian(at)))
-        self.anchor = Anchor(at, curvature, rows.noise, rows.pool, self.n_total)
+        self.anchor = Anchor(at, curvature, rows.pool, self.n_total, measured)
         self._origin = self.coordinates.whitened(at)
+        complete = len(rows.pool.rows) == self.n_rows
+        self._cancels = complete and not isinstance(self._hessian, Diag)
 
     def _steepness(self, points: NDArray) -> float:
         """`steepness` of the gradient that the pool gives, at points (points, D) in theta."""
@@ -217,7 +164,14 @@ class AnchoredPosterior(Posterior):
             parts = np.array_split(change, -(-len(change) // together))
             return np.concatenate([self.pool_gradient(self._origin + part) for part in parts])
 
-        return steepness(gradient, self.anchor.curvature, self.anchor.noise, change)
+        root = self.anchor.curvature.inverse().cholesky()
+        if self.anchor.batch_size < self.anchor.pool_size:
+            turn = root.dense()
+            rough = np.linalg.eigh(turn.T @ self.anchor.noise.dense() @ turn)[1].T[-_ROUGHEST:]
+        else:
+            rough = self._rows.roughest(change[:1]) @ root.dense()
+            rough = rough / np.maximum(np.linalg.norm(rough, axis=1, keepdims=True), 1e-300)
+        return steepness(gradient, self.anchor.curvature, rough, change)
 
     @classmethod
     def at(cls, posterior: Posterior, mode: Mode, whiten: bool = True) -> AnchoredPosterior:
@@ -248,35 +202,36 @@ class AnchoredPosterior(Posterior):
             raise NoGainError(
                 "the Hessian of the log posterior is not definite at the mode"
             ) from None
-        pool = choose_pool(posterior, mode, np.random.default_rng(0))
+        pool = choose_pool(posterior, mode, fixed_rng("pool"))
         columns = posterior.model.columns()
         coordinates = Whitened.of(columns, at, curvature) if whiten else Natural()
         rows = PoolRows.of(posterior, at, pool, coordinates)
         points = laplace_points(posterior, mode)[0]
         change = coordinates.whitened(points) - coordinates.whitened(at)
-        anchored = cls(posterior, rows.with_noise_at(change), information, gradient)
+        anchored = cls(posterior, rows, partial(rows.noise, change), information, gradient)
+        if anchored.anchor.batch_size < anchored.anchor.pool_size:
+            rows, noise = rows.turned(change)
+            anchored = cls(posterior, rows, partial(_known, noise), information, gradient)
         anchored.anchor = replace(anchored.anchor, steepness=anchored._steepness(points))
         return anchored
 
     def with_prior(self, prior: Prior) -> AnchoredPosterior:
         """The same data and anchor under another prior."""
         return AnchoredPosterior(
-            super().with_prior(prior), self._rows, self._information, self._of_rows
+            super().with_prior(prior), self._rows, self._measured, self._information, self._of_rows
         )
 
     def minibatches(
         self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int
     ) -> Minibatches:
-        """One stream of the pool's rows for all chains of the group."""
-        return Minibatches(
-            len(self._rows.weight),
-            batch_size,
-            True,
-            rng,
-            1,
-            self.n_total,
-            probability=self._rows.pool.probability,
-        )
+        """One stream of the pool's rows for all chains of the group.
+
+        A minibatch as large as the pool is the pool itself, which has no noise.
+        """
+        q, m = self._rows.pool.probability, self.anchor.pool_size
+        if batch_size >= m:
+            return Minibatches(m, m, False, rng, 1, probability=q)
+        return Minibatches(m, batch_size, True, rng, 1, self.n_total, probability=q)
 
     def scores(self, theta: NDArray, rows: Rows) -> Scores:
         """Remainders of the rows' scores, weighted so that their mean over draws is unbiased."""
@@ -285,11 +240,22 @@ class AnchoredPosterior(Posterior):
     def gradient(self, theta: NDArray, scores: Scores) -> NDArray:
         return self._from_remainders(theta, scores.total() * (self.n_total / scores.n_rows))
 
+    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+        """The estimate of the gradient from some rows of the pool, or from all.
+
+        Where all rows are there, the Hessian cancels from it.
+        """
+        if not isinstance(rows, slice) or not self._cancels:
+            return self.gradient(theta, self.scores(theta, rows))
+        gradient = self._rows.differences(theta - self._origin).total()
+        gradient *= self.n_total / self.n_rows
+        gradient += self.coordinates.pulled(self._of_rows)
+        natural = self.coordinates.natural(theta)
+        return gradient + self.coordinates.pulled(self.prior.gradient(natural))
+
     def pool_gradient(self, theta: NDArray) -> NDArray:
         """The gradient from the whole pool, (chains, D); exact if the pool has all rows."""
-        scores = self._rows.scores(theta - self._origin, slice(None))
-        remainders = scores.scaled(self._rows.pool.probability).total() * self.n_total
-        return self._from_remainders(theta, remainders)
+        return self.noisy_gradient(theta, slice(None))
 
     def _from_remainders(self, theta: NDArray, gradient: NDArray) -> NDArray:
         """Gradient of the log posterior from the sum of all remainders, which it overwrites."""
@@ -304,6 +270,10 @@ class AnchoredPosterior(Posterior):
     def score_covariance(self, theta: NDArray) -> NDArray:
         """I1, the covariance of one draw's contribution at one point of a chain (1, D): (D, D)."""
         return self._rows.noise_at(theta - self._origin)
+
+
+def _known(noise: Operator) -> Operator:
+    return noise
 
 
 def _stored(matrix: NDArray) -> Operator:

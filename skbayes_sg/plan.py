@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sg.anchor import FULL_CURVATURE_DIM, Mode, distance, posterior_mean
+from skbayes_sg.anchor import Mode, distance, posterior_mean
 from skbayes_sg.chains import Chain, one_thread, rows_touched, run_chains
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.empirical_bayes import VariationalEM, fit_prior
 from skbayes_sg.learned_prior import Learned
+from skbayes_sg.linalg import Diag
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.prior_share import DiagonalShare, MatrixShare, PriorShare
 from skbayes_sg.request import Choice, Request, Signature
@@ -28,6 +29,8 @@ from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import NoGainError, RunLength
 from skbayes_sg.target import Target
 from skbayes_sg.tuning import choose_alpha, refuse_unstable
+from skbayes_sg.whitening import FULL_CURVATURE_DIM, many_outputs
+from skbayes_sg.wide import WholePosterior
 
 _ROUNDS = 4  # of learning the prior, each from an anchor of its own
 _DIVERGED = 2.0  # Stein ratio of chains that left the region in which the anchor serves
@@ -107,9 +110,7 @@ class Run:
         """The target of the chains: the posterior under the learned prior, anchored if asked."""
         posterior = self.under(posterior)
         return (
-            posterior
-            if self.anchor is None
-            else AnchoredPosterior.at(posterior, self.anchor, self.sampler.follows_coordinates)
+            posterior if self.anchor is None else anchored_at(posterior, self.anchor, self.sampler)
         )
 
     def under(self, posterior: Posterior) -> Posterior:
@@ -121,7 +122,7 @@ class Run:
     def sample(
         self, target: Posterior, n_draws: int, n_jobs: int | None, dtype: type
     ) -> list[Chain]:
-        """Burn in, and draw."""
+        """Burn in, and draw; warn before if that takes more than a minute."""
         return run_chains(
             self.sampler,
             target,
@@ -188,6 +189,8 @@ def _begin(
     sampler, choice, anchor, target = _settle(choice, posterior, plan, start.mode)
     n_chains = request.chains(sampler)
     theta = start.theta[np.arange(n_chains) % len(start.theta)]
+    if anchor is not None and isinstance(anchor.curvature, Diag) and request.last is None:
+        theta = target.coordinates.natural(rng.standard_normal(theta.shape))
     if sampler.starts_at_mode and start.mode is not None and request.last is None:
         theta = np.repeat(start.mode.theta, n_chains, axis=0)
     sampler, states, remark, notes = choice.tune(sampler, target, theta, chain_seed, request.n_jobs)
@@ -211,13 +214,20 @@ def _settle(
         if sampler.variance_reduction is not None:
             assert mode is not None
             anchor = posterior_mean(posterior, mode)
-            target = AnchoredPosterior.at(posterior, anchor, sampler.follows_coordinates)
+            target = anchored_at(posterior, anchor, sampler)
         figures = sampler.settle(target)
     except NoGainError as refused:
         if choice.given:
             raise
         return _settle(plan.instead(posterior, refused), posterior, plan, mode)
     return sampler, replace(choice, reason=choice.reason + figures), anchor, target
+
+
+def anchored_at(posterior: Posterior, anchor: Mode, sampler: Sampler) -> Posterior:
+    """The posterior expanded around an anchor, or with all rows where there are many outputs."""
+    if many_outputs(posterior):
+        return WholePosterior.at(posterior, anchor)
+    return AnchoredPosterior.at(posterior, anchor, sampler.follows_coordinates)
 
 
 def _learn(

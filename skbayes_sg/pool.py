@@ -41,6 +41,9 @@ class Pool(NamedTuple):
     """Standard deviation of the frozen error of the gradient per direction, in units of its own
     under the posterior, so that it is about the error of the mean in posterior standard deviations.
     0 if the pool has all rows."""
+    noise_number: float
+    """kappa of draws from the pool, from the sizes of the remainders: good to some tens of per cent
+    and without a D x D matrix (math.md#noise-number)."""
 
 
 def choose_pool(posterior: Posterior, mode: Mode, rng: np.random.Generator) -> Pool:
@@ -60,7 +63,8 @@ def choose_pool(posterior: Posterior, mode: Mode, rng: np.random.Generator) -> P
         frozen = np.sum((size * weight / _WIDTH**2) ** 2 * (1 - inclusion)) / posterior.dim
         error = float(np.sqrt(frozen))
     q = (1 - _UNIFORM) * _share(size * weight) + _UNIFORM * _share(weight)
-    return Pool(rows, weight, q, error)
+    share = size * weight / _WIDTH**2
+    return Pool(rows, weight, q, error, float(np.sum(share**2 / q) / posterior.dim))
 
 
 def remainder_sizes(posterior: Posterior, mode: Mode) -> NDArray:

@@ -131,6 +131,10 @@ class Posterior:
         gradient += self.prior.gradient(theta)
         return gradient
 
+    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+        """The estimate from these rows, where nobody asks for their scores."""
+        return self.gradient(theta, self.scores(theta, rows))
+
     def fisher(self, theta: NDArray, rows: Rows, layout: Layout = FULL) -> Scores:
         """Square root of the rows' weighted model Fisher, right in the entries of this layout."""
         X, _, weight = self.data.load(rows)

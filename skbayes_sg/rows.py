@@ -18,6 +18,14 @@ _BATCHES_AHEAD = 256  # drawn in one call: a call for each would cost more than 
 _MAX_INDICES = 1 << 18  # but never hold more than 2 MB of them
 
 
+def fixed_rng(purpose: str) -> np.random.Generator:
+    """A generator that is the same in every fit, and that no user's data come from.
+
+    Data made by ``default_rng(0)`` would otherwise be correlated with the rows that a fit picks.
+    """
+    return np.random.default_rng(list(f"skbayes_sg {purpose}".encode()))
+
+
 class Minibatches:
     """An endless stream of independent minibatches for a group of chains, part of its checkpoint.
 

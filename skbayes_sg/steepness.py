@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from skbayes_sg.linalg import Operator
 
 _LINES = 16  # along which the gradient is least linear
-_NOISY = 32  # along which its noise is largest
 _DISTANCES = np.array([1.0, 2.0, 3.0, 4.0])  # in standard deviations
 _UNLIKELY = -9.0  # log density relative to the anchor; that of a Gaussian at 4 is -8
 _PLACES = 4  # typical points
@@ -18,13 +17,13 @@ _PLACES = 4  # typical points
 Gradient = Callable[[NDArray], NDArray]
 
 
-def steepness(gradient: Gradient, curvature: Operator, noise: Operator, points: NDArray) -> float:
+def steepness(gradient: Gradient, curvature: Operator, rough: NDArray, points: NDArray) -> float:
     """The largest slope of the gradient within four standard deviations of the anchor.
 
     It is the change of -gradient over the distance along a line, over the curvature at the anchor:
     1 for a Gaussian posterior. A step that suits the anchor overshoots where the slope is more than
     about twice as large (math.md#steepness). The lines are those along which the gradient at the
-    points is least linear, and those along which its noise is largest. A place counts if the
+    points is least linear, and those along which single rows count most. A place counts if the
     posterior density there is at least e^-9 of the anchor's. The slopes around some of the points
     count too. The result is infinite if the anchor is more than a standard deviation per parameter
     from the mode: no place nearby says anything then.
@@ -35,8 +34,8 @@ def steepness(gradient: Gradient, curvature: Operator, noise: Operator, points: 
         Gradient of the log posterior at distances (n, D) from the anchor, (n, D).
     curvature : Operator
         Minus the Hessian there.
-    noise : Operator
-        Covariance of gradient noise, up to a factor.
+    rough : array of shape (k, D)
+        Unit vectors in whitened coordinates, along which single rows count most.
     points : array of shape (points, D)
         A sample of distances from the anchor, of covariance about that of the posterior.
     """
@@ -48,8 +47,7 @@ def steepness(gradient: Gradient, curvature: Operator, noise: Operator, points: 
     rest = gradient(points) - at_anchor + curvature.matvec(points)
     # the remainder in units of standard deviations: R L, L L^T = curvature^-1
     lines = np.linalg.svd(rest @ turn, full_matrices=False)[2][:_LINES]
-    noisiest = np.linalg.eigh(turn.T @ noise.dense() @ turn)[1].T[-_NOISY:]
-    directions = root.matvec(np.concatenate([lines, noisiest]))
+    directions = root.matvec(np.concatenate([lines, rough]))
     from_anchor = _along(gradient, directions, at_anchor)
     return max(from_anchor, _around(gradient, directions, points[:_PLACES]))
 

@@ -39,6 +39,14 @@ class Anchored(Protocol):
         """The largest slope of the gradient around the point, over that at it."""
 
     @property
+    def pool_size(self) -> int:
+        """Rows of the pool."""
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of a minibatch whose noise is at most 1/32 of the curvature, or of the pool."""
+
+    @property
     def pool_error(self) -> float:
         """Error of the gradient by the choice of the pool, in posterior standard deviations."""
 
@@ -88,6 +96,9 @@ class Target(Protocol):
 
     def gradient(self, theta: NDArray, scores: Scores) -> NDArray:
         """Unbiased estimate of the gradient, (chains, D)."""
+
+    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+        """The same from the rows, where nobody asks for their scores."""
 
     def fisher(self, theta: NDArray, rows: Rows, layout: Layout = ...) -> Scores:
         """Square root of the rows' model Fisher, right in the entries of this layout."""

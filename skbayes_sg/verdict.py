@@ -10,6 +10,7 @@ from skbayes_sg.chains import Chain
 from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.plan import Run
 
+_WORST = 100  # parameters that are ranked, twice
 R_HAT_LIMIT = 1.05
 ESS_LIMIT = 100  # a standard deviation from 100 draws is good to 7 %
 BETWEEN_LIMIT = 0.5
@@ -57,7 +58,12 @@ def judge(
 
 
 def of_draws(draws: NDArray) -> dict[str, float]:
-    """Agreement of the chains on every parameter; draws (chains, draws, D)."""
+    """Agreement of the chains on the parameters; draws (chains, draws, D).
+
+    Of many parameters, on those on which they agree least.
+    """
+    if draws.shape[2] > 2 * _WORST:
+        draws = draws[:, :, diagnostics.least_agreed(draws, _WORST)]
     r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws)
     return {
         "r_hat_max": float(np.max(r_hat)),

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 
-from skbayes_sg import diagnostics
+from skbayes_sg import diagnostics, verdict
+from skbayes_sg.diagnostics import least_agreed, r_hat_and_ess_bulk
 
 
 def draws_of(kind, n_draws=401):
@@ -89,3 +90,19 @@ def test_r_hat_and_ess_from_one_ranking_are_those_from_two():
     r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws)
     np.testing.assert_array_equal(r_hat, diagnostics.r_hat(draws))
     np.testing.assert_array_equal(ess, diagnostics.ess_bulk(draws))
+
+
+def test_the_parameters_that_agree_least_are_those_that_are_ranked():
+    """One of 500 has a chain elsewhere, one a chain that is wider; the figures miss neither."""
+    draws = np.random.default_rng(0).standard_normal((4, 200, 500))
+    draws[0, :, 123] += 1.0
+    draws[1, :, 321] *= 3.0
+    draws[:, :, 7] = 1.0  # never moves
+    worst = least_agreed(draws, 20)
+    assert {7, 123, 321} <= set(worst)
+    assert len(worst) <= 40
+    moving = np.delete(draws, 7, axis=2)
+    r_hat, ess = r_hat_and_ess_bulk(moving)
+    found = verdict.of_draws(moving)
+    assert found["r_hat_max"] == r_hat.max()
+    assert found["ess_min"] == ess.min()

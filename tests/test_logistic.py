@@ -72,8 +72,8 @@ def test_attributes_and_shapes(binary, fitted):
 def test_three_classes_have_three_columns():
     X, y = load_iris(return_X_y=True)
     model = BLR(**SHORT).fit(X, y)
-    assert isinstance(model.sampler_, HMC)
-    assert 0.5 < model.diagnostics_["accept_rate"] <= 1
+    assert model.sampler_.batch_size == 149  # two equal rows are one
+    assert model.diagnostics_["steepness"] > 2
     assert model.coef_.shape == (3, 4)
     assert model.predict_proba(X).shape == (150, 3)
     assert model.score(X, y) > 0.9
@@ -258,7 +258,8 @@ def test_one_row_of_leverage_does_not_spoil_the_others():
 
 
 @pytest.mark.verdict
-def test_more_than_a_thousand_parameters_take_kronecker_factors():
+def test_too_many_columns_for_a_matrix_take_kronecker_factors(monkeypatch):
+    monkeypatch.setattr("skbayes_sg.whitening._WIDEST", 300)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1200, 400))
     y = rng.integers(3, size=1200)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skbayes_sg.rows import Minibatches, Partition, row_blocks
+from skbayes_sg.rows import Minibatches, Partition, fixed_rng, row_blocks
 
 
 @pytest.mark.parametrize(("n_rows", "size"), [(60, 4), (60, 30), (12, 11)])
@@ -122,3 +122,12 @@ def test_row_blocks_cover_all_rows_in_order_and_are_as_large_as_they_may(
     sizes = [block.stop - block.start for block in blocks]
     assert all(size == max(1, block_bytes // max(1, row_bytes)) for size in sizes[:-1])
     assert all(size == 1 or size * row_bytes <= block_bytes for size in sizes)
+
+
+def test_fixed_choices_have_nothing_to_do_with_the_first_numbers_of_a_users_generator():
+    """Data made by default_rng(0) were correlated with the rows of the pool."""
+    theirs = np.random.default_rng(0).random(5)
+    mine = fixed_rng("pool").random(5)
+    assert not np.isin(mine, theirs).any()
+    np.testing.assert_array_equal(mine, fixed_rng("pool").random(5))
+    assert not np.isin(mine, fixed_rng("points").random(5)).any()

@@ -1,6 +1,7 @@
 """Closed forms, against the figures of the papers as corrected."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -420,4 +421,5 @@ def test_small_rules():
     assert theory.gaussian_regime(1.015, 0.001)
     assert theory.gaussian_regime(1.05, 0.02)
     assert not theory.gaussian_regime(0.95, 0.01)
-    assert theory.cv_gain(10_000, 50, 51) == pytest.approx(10_000 / 102)
+    per_step = 4 * math.tanh(0.5) * (50 + 52)
+    assert theory.cv_gain(10_000, 50, 51) == pytest.approx(10_000 / per_step)

@@ -68,6 +68,11 @@ class InMemory(Data):
     def weighted(self) -> bool:
         return self.weight is not None
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether a block of rows needs no conversion."""
+        return isinstance(self.X, np.ndarray)
+
     def load(self, rows: Rows) -> Batch:
         if isinstance(rows, slice):
             weight = None if self.weight is None else self.weight[rows]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg import verdict
-from skbayes_sg.chains import Chain, rows_touched
+from skbayes_sg.chains import Chain, rows_touched, seconds
 from skbayes_sg.estimators.calls import warn
 from skbayes_sg.estimators.parameters import CommonParameters
 from skbayes_sg.learned_prior import Learned
@@ -24,6 +24,7 @@ from skbayes_sg.samplers import Sampler
 from skbayes_sg.stream import Stream
 
 _DRAWS = 4000
+_LONG = 60.0  # seconds of sampling that are announced
 _CHAINS_OF_STREAM = 8  # one chain keeps as many draws as each of eight of a fit
 
 
@@ -131,6 +132,8 @@ class BayesianEstimator(CommonParameters):
         run, target = self._prepared(posterior)
         n_chains = sum(len(state.theta) for state in run.states)
         n_draws = self._draws_to_keep(posterior.dim, n_chains)
+        n_steps = run.length.burn_in + n_draws * run.length.thin
+        warn(_announced(seconds(run.sampler, target, run.states, n_steps)), UserWarning)
         chains = run.sample(target, n_draws, self.n_jobs, self._draw_dtype)
         self._complaints = self._keep(run, chains, run.under(posterior), facts)
         warn(self._complaints)
@@ -276,6 +279,17 @@ class BayesianEstimator(CommonParameters):
         draws = self.draws_.reshape(-1, self.draws_.shape[-1]).astype(dtype, copy=False)
         n_chains = self.draws_.shape[0]
         return draws, np.tile(self.draw_weights_ / n_chains, n_chains)
+
+
+def _announced(seconds: float) -> list[str]:
+    """What is said before chains that take more than a minute."""
+    if seconds <= _LONG:
+        return []
+    minutes = f"{seconds / 60:.0f} minute" + ("s" if seconds >= 90 else "")
+    return [
+        f"the chains will take about {minutes} on one core; a smaller n_draws takes less, and "
+        "n_jobs uses more cores"
+    ]
 
 
 def _columns_without_numbers(X) -> list:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.anchor import FULL_CURVATURE_DIM, find_mode
+from skbayes_sg.anchor import find_mode
 from skbayes_sg.checks import real_array, require_positive
 from skbayes_sg.data import InMemory
 from skbayes_sg.empirical_bayes import VariationalEM
@@ -24,6 +24,7 @@ from skbayes_sg.request import Choice
 from skbayes_sg.samplers import HMC, IASG, SGFS, ConstantSGD, MomentumSGD, Sampler
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.tuning import raise_alpha
+from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable, many_outputs
 
 _MERGED_NUMBERS = 2e4  # to sort more rows takes as long as to sample
 _FEW_PRODUCTS = 4e6
@@ -36,7 +37,7 @@ class OneMode(Plan):
     """Chains start around the one mode; control variates can be anchored there."""
 
     def first(self, posterior: Posterior) -> Choice:
-        if posterior.dim > FULL_CURVATURE_DIM:
+        if not (affordable(posterior) or many_outputs(posterior)):
             return _careful(_too_many(posterior.dim))
         return Choice(
             SGFS(variance_reduction="control_variate"),

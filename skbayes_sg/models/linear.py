@@ -139,6 +139,17 @@ class Linear(Predictor):
             return (residual,)
         return residual, np.exp(-outputs[0, 1:])
 
+    def difference(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
+        if self.noise_variance is not None:
+            return change * (-1.0 / self.noise_variance)
+        residual, precision = at_anchor
+        dz, dg = change[:, :1], change[:, 1:]
+        ratio = np.exp(-dg)
+        now = residual - dz
+        of_mean = now * ratio - residual
+        of_noise = 0.5 * (now * now * ratio - residual * residual)
+        return precision * np.concatenate([of_mean, of_noise], axis=1)
+
     def remainder(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
         """0 where the noise variance is given: the score is then linear in theta."""
         if self.noise_variance is not None:

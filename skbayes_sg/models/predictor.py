@@ -38,6 +38,13 @@ class Predictor(Model):
         """
 
     @abstractmethod
+    def difference(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
+        """Change of the rows' residuals, ``residual(eta + change) - residual(eta)``.
+
+        (chains, outputs, n). It overwrites `change`, (chains, outputs, n).
+        """
+
+    @abstractmethod
     def remainder(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
         """What is not linear in the rows' residuals, (chains, outputs, n).
 

@@ -84,20 +84,27 @@ class Softmax(Categorical, Predictor):
         tanh = np.tanh(half)
         return half, 0.5 * tanh, 0.25 * (1 - tanh * tanh)
 
-    def remainder(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
-        """p_a - p + (diag p_a - p_a p_a^T) change, with p = 1/2 + tanh(z/2)/2 for one logit."""
+    def difference(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
+        """p_a - p, with p = 1/2 + tanh(z/2)/2 for one logit."""
         if self.n_logits == 1:
-            half, tanh, slope = at_anchor
-            linear = slope * change
-            linear += tanh
+            half, tanh, _ = at_anchor
             change *= 0.5
             change += half
             np.tanh(change, out=change)
             change *= 0.5
-            return np.subtract(linear, change, out=linear)
+            return np.subtract(tanh, change, out=change)
         z, p = at_anchor
-        linear = change - np.einsum("kn,ckn->cn", p, change)[:, None]
-        linear += 1
-        linear *= p
         change += z
-        return np.subtract(linear, softmax(change), out=linear)
+        after = softmax(change)
+        return np.subtract(p, after, out=after)
+
+    def remainder(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
+        """p_a - p + (diag p_a - p_a p_a^T) change."""
+        if self.n_logits == 1:
+            linear = at_anchor[2] * change
+        else:
+            p = at_anchor[1]
+            linear = change - np.einsum("kn,ckn->cn", p, change)[:, None]
+            linear *= p
+        linear += self.difference(change, at_anchor)
+        return linear

@@ -23,6 +23,7 @@ _MEASURE_EVERY = 5
 _LONGEST_STEP = 1.5  # in metric units; an oscillator of unit frequency is stable below 2
 _LARGEST_METRIC = 1000
 _MANY_CHAINS = 16
+_FEW_PARAMETERS = 200
 _SHORTEST_STEP = 0.02  # a hundred leapfrog steps; shorter ones mean that rounding is too large
 
 
@@ -222,12 +223,13 @@ class HMC(Sampler):
         A draw forgets its predecessor in a step or two, and the metric needs some hundred. Above
         200 parameters a draw takes two steps, because the slowest of many directions is slower. A
         group of 16 chains adapts its step in half the time. Its chains keep few draws each, so a
-        draw takes three steps: R-hat would call short chains of correlated draws apart.
+        draw takes two or three steps: R-hat would call short chains of correlated draws apart.
         """
+        dim = state.theta.shape[1]
         if len(state.theta) >= _MANY_CHAINS:
-            return RunLength(150, 3)
+            return RunLength(150, 3 if dim <= _FEW_PARAMETERS else 2)
         burn_in = 200 if isinstance(state.memory.information, Diag) else 300
-        return RunLength(burn_in, 1 if state.theta.shape[1] <= 200 else 2)
+        return RunLength(burn_in, 1 if dim <= _FEW_PARAMETERS else 2)
 
     def law(self, state: State, target: Target) -> ExactLaw:
         return ExactLaw()

@@ -92,6 +92,26 @@ class LinearLaw:
         return gain - 1.0
 
 
+@dataclass(frozen=True)
+class UnderdampedLaw(LinearLaw):
+    """``v += delta G gradient``, then BAOAB's drifts around ``v = c v + eta``; `gain` is G.
+
+    Attributes
+    ----------
+    time_step, persistence : float
+        delta and c.
+    """
+
+    time_step: float = 1.0
+    persistence: float = 0.0
+
+    def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
+        assert self.gain is not None
+        assert self.root is not None
+        G, root = self.gain.dense(), self.root.dense()
+        return theory.underdamped_cov(Lam, M, G, root @ root.T, self.time_step, self.persistence)
+
+
 class ExactLaw:
     """The posterior itself, for any shape of it; its covariance is approximated by Lam^-1."""
 

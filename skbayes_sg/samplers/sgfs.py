@@ -12,7 +12,7 @@ from skbayes_sg.checks import require_choice, require_integer
 from skbayes_sg.layouts import FULL, Layout
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.rows import Rows
-from skbayes_sg.samplers.anchored import anchored, chosen, complaints, figures, in_words
+from skbayes_sg.samplers import anchored
 from skbayes_sg.samplers.base import Report, RunLength
 from skbayes_sg.samplers.formulas import FORMULAS, FisherMemory, with_preconditioner
 from skbayes_sg.samplers.given import given_matrix
@@ -22,6 +22,7 @@ from skbayes_sg.samplers.injection import (
     require_preconditioner,
     require_shape,
 )
+from skbayes_sg.samplers.law import LinearLaw
 from skbayes_sg.samplers.preconditioned import PreconditionedSampler
 from skbayes_sg.samplers.schedules import Schedule, value_at, weight_at
 from skbayes_sg.samplers.state import State
@@ -52,9 +53,9 @@ class SGFS(PreconditionedSampler):
         ``2 / sqrt(eps)`` of the paper: injected noise W = alpha^2 B. Zero mixes fastest (one
         effective draw per pass). A larger alpha follows a non-Gaussian posterior better; the IAT is
         gamma (1 + alpha^2) - 1 steps. A callable of the step index anneals, and a draw is then
-        weighted by the step taken from it (math.md#weights-of-annealed-draws). "auto": 0, or an IAT
-        of 3 steps with control variates. In estimators the Stein ratio of short runs chooses it if
-        `structure` drops correlations.
+        weighted by the step taken from it (math.md#weights-of-annealed-draws). "auto": 0, or by the
+        steepness of the posterior with control variates. In estimators the Stein ratio of short
+        runs chooses it if `structure` drops correlations.
     structure : {"full", "kron", "block", "diag", "scalar"}, default="full"
         Which part of the matrices is kept. "full" is exact. The others give wrong variances along
         correlated directions unless alpha is large. "kron": the diagonal in the eigenvectors of the
@@ -96,14 +97,15 @@ class SGFS(PreconditionedSampler):
         "kron" and 10 for "diag" and "scalar"; 1 for single rows.
     batch_size : int or "auto", default="auto"
         Rows per minibatch, n. With no more rows than this each step uses all of them. "auto": 500.
-        With control variates 32, or 32 kappa if the noise number kappa is above 1.
+        With control variates 32, or 32 kappa if the noise number kappa is above 1, or all rows.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
     variance_reduction : {None, "control_variate"}, default=None
         "control_variate": the gradient of all rows is expanded to second order at an anchor near
         the posterior mean. A minibatch adds what is not linear, from rows drawn in proportion to
-        its size. Their noise over the curvature is the noise number kappa, below 1 on most data.
-        Refused where the gradient is more than (1 + alpha^2) / 2 times as steep as at the anchor.
+        its size. The step has momentum, delta = 2 / sqrt(1 + alpha^2), and needs no matching noise
+        (math.md#the-step-with-momentum). Refused where the gradient is more than
+        (1 + alpha^2) / 2 times as steep as at the anchor.
     C : array of shape (D,) or (D, D), optional
         The paper's preconditioner, any symmetric positive definite matrix or its diagonal: K is
         (eps/2) C with eps = 4 / alpha^2, and W = alpha^2 C^-1 - curvature - noise (Eq. 9), in place
@@ -199,25 +201,8 @@ class SGFS(PreconditionedSampler):
                 'curvature; use variant="exact" with curvature="model"'
             )
         if self.variance_reduction is not None:
-            self._validate_control_variates()
-
-    def _validate_control_variates(self) -> None:
-        asked = (self.variant, self.curvature, self.structure)
-        if asked != ("exact", "model", "full"):
-            raise ValueError(
-                'variance_reduction="control_variate" needs the curvature apart from the noise: '
-                'variant="exact", curvature="model", structure="full"'
-            )
-        if not (isinstance(self.B, str) and self.B == "fisher"):
-            raise ValueError(
-                'variance_reduction="control_variate" injects noise in proportion to the '
-                'curvature; leave B="fisher"'
-            )
-        if isinstance(self.alpha, (int, float)) and self.alpha == 0:
-            raise ValueError(
-                'variance_reduction="control_variate" leaves too little noise to sample with; '
-                "alpha must be positive"
-            )
+            asked = (self.variant, self.curvature, self.structure)
+            anchored.validate(self.alpha, self.B, asked)
 
     @property
     def needs_pilots(self) -> bool:
@@ -234,9 +219,9 @@ class SGFS(PreconditionedSampler):
         assert target.anchor is not None
         at_start = None if alpha is None else self._alpha_at(0)
         n = None if isinstance(self.batch_size, str) else self.batch_size
-        settled, self.batch_size = chosen(at_start, n, target.anchor)
+        settled, self.batch_size = anchored.chosen(at_start, n, target.anchor)
         self.alpha = settled if alpha is None else alpha
-        return in_words(target.anchor)
+        return anchored.in_words(target.anchor)
 
     def _alpha_at(self, t: int) -> float:
         if isinstance(self.alpha, str) and self.alpha != "auto":
@@ -258,9 +243,19 @@ class SGFS(PreconditionedSampler):
             super().start(state, target)
             return
         prior = target.prior.curvature(target.anchor.theta)
-        state.memory = FisherMemory(FULL, target.anchor.noise, None, prior, adapting=False)
-        state.memory.figures = figures(target.anchor)
+        still = np.zeros(state.theta.shape, np.float32)
+        state.memory = anchored.UnderdampedMemory(
+            FULL, target.anchor.noise, None, prior, adapting=False, velocity=still
+        )
+        state.memory.figures = anchored.figures(target.anchor)
         self.refresh(state, target)
+
+    def step(self, state: State, target: Target) -> None:
+        if target.anchor is None:
+            super().step(state, target)
+        else:
+            self._follow_schedule(state, target)
+            anchored.underdamped(state, target)
 
     def _follow_schedule(self, state: State, target: Target) -> None:
         """Rebuild P and W when alpha moved by 1 %: a step with the old alpha in both is exact."""
@@ -268,6 +263,13 @@ class SGFS(PreconditionedSampler):
             alpha = self._alpha_at(state.t)
             if abs(alpha - state.memory.alpha) > 0.01 * state.memory.alpha:
                 self.refresh(state, target)
+
+    def refresh(self, state: State, target: Target) -> None:
+        super().refresh(state, target)
+        if target.anchor is not None:
+            memory = state.memory
+            memory.gain = anchored.in_single(memory.gain)
+            memory.kick = anchored.in_single(memory.kick)
 
     def freeze(self, state: State, target: Target) -> None:
         if self.variance_reduction is not None:
@@ -294,13 +296,11 @@ class SGFS(PreconditionedSampler):
             raise ValueError(
                 f"alpha must lie between 0 and 1e6, alpha({state.t}) is {memory.alpha}"
             )
-        memory.Lam = None if target.anchor is None else target.anchor.curvature
         N = target.n_total
-        if target.anchor is None:
-            B = operator_of(self.B, target.dim)
-            P, W = FORMULAS[self.variant](memory, N, state.rows, B)
-        else:
-            P, W = anchored(memory, N, state.rows)
+        if target.anchor is not None:
+            memory.Lam = target.anchor.curvature
+            return anchored.operators(memory, N, state.rows)
+        P, W = FORMULAS[self.variant](memory, N, state.rows, operator_of(self.B, target.dim))
         if self.C is not None:
             C = given_matrix("C", self.C, target.dim)
             K, W = with_preconditioner(C, memory.alpha, self._kept(P))
@@ -350,16 +350,18 @@ class SGFS(PreconditionedSampler):
         With control variates it is alpha^2, and there are no averages to learn in burn-in.
         """
         if self.variance_reduction is not None:
-            time = math.ceil(max(1.0, self._alpha_at(0) ** 2))
-            return RunLength(17 * time, time)
+            return anchored.run_length(self._alpha_at(0))
         passes = (1 + self._alpha_at(0) ** 2) * (state.rows.noise_factor + 1)
         return RunLength(max(1000, math.ceil(10 * passes)), max(1, round(passes / 5)))
+
+    def law(self, state: State, target: Target) -> LinearLaw:
+        return super().law(state, target) if target.anchor is None else anchored.law(state.memory)
 
     def report(self, state: State) -> Report:
         """With control variates also the figures of the anchor."""
         report = super().report(state)
         report.figures.update(state.memory.figures)
-        report.complaints.extend(complaints(report.figures))
+        report.complaints.extend(anchored.complaints(report.figures))
         return report
 
     def _always_stable(self) -> bool:

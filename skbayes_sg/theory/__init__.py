@@ -18,6 +18,7 @@ from skbayes_sg.theory.recursions import (
     sgld_cov,
     spectral_radius,
     stationary_cov,
+    underdamped_cov,
 )
 
 __all__ = [
@@ -39,4 +40,5 @@ __all__ = [
     "sgld_cov",
     "spectral_radius",
     "stationary_cov",
+    "underdamped_cov",
 ]

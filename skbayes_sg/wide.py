@@ -1,0 +1,145 @@
+"""A posterior of many outputs in whitened coordinates, with the gradient of all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.anchor import Mode
+from skbayes_sg.coordinates import Kronecker
+from skbayes_sg.linalg import Diag, Operator
+from skbayes_sg.models import Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors import Prior
+from skbayes_sg.rows import Minibatches, Rows, fixed_rng
+from skbayes_sg.steepness import steepness
+from skbayes_sg.whitening import kronecker
+
+_POINTS = 32
+_ROUGHEST = 16
+_CELLS = 1 << 24  # numbers held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class WholeAnchor:
+    """The anchor of chains that use all rows: no noise, and no error of a pool."""
+
+    theta: NDArray
+    curvature: Operator
+    pool_size: int
+    steepness: float = 1.0
+    pool_error: float = 0.0
+    noise_number: float = 0.0
+
+    @property
+    def batch_size(self) -> int:
+        """All rows."""
+        return self.pool_size
+
+    @property
+    def noise(self) -> Operator:
+        """None."""
+        return Diag(np.zeros(self.curvature.dim))
+
+
+class WholePosterior(Posterior):
+    """The posterior of a multinomial model in Kronecker coordinates; every step takes all rows.
+
+    With about as many parameters as rows, a second-order expansion costs as much as the gradient of
+    all rows. So there is none, and the gradient is exact. The step is exact on a Gaussian posterior
+    for any mass matrix, so the coordinates need not be those of the exact curvature.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a `Softmax` with more than two classes.
+    coordinates : Kronecker
+    X : array of shape (n_rows, columns)
+        ``coordinates.inputs`` of all rows.
+    likelihood : array of shape (D,)
+        Diagonal of the information of all rows in these coordinates.
+    """
+
+    anchor: WholeAnchor
+    coordinates: Kronecker
+
+    def __init__(
+        self, posterior: Posterior, coordinates: Kronecker, X: NDArray, likelihood: NDArray
+    ) -> None:
+        super().__init__(posterior.model, posterior.data, posterior.prior)
+        self.coordinates, self._X, self._likelihood = coordinates, X, likelihood
+        model = posterior.model
+        assert isinstance(model, Softmax)
+        self._bare = model.bare(X.shape[1])
+        centre = coordinates.centre[:, coordinates.columns] @ coordinates.inverse.T
+        self._centre = centre.reshape(1, -1).astype(np.float32)
+        prior = posterior.prior.curvature(coordinates.centre).diagonal()
+        precision, U = prior[coordinates.columns], coordinates.U
+        slope = self.prior.gradient(coordinates.centre)[:, coordinates.columns] @ U
+        self._prior_slope = slope.reshape(1, -1).astype(np.float32)
+        same = precision[:1] if (precision == precision[0]).all() else precision
+        self._prior_form = np.stack([(U.T * p) @ U for p in same]).astype(np.float32)
+        curvature = Diag(likelihood + coordinates.pulled_diagonal(prior))
+        self.anchor = WholeAnchor(coordinates.centre, curvature, self.n_rows)
+
+    @classmethod
+    def at(cls, posterior: Posterior, mode: Mode) -> WholePosterior:
+        """The posterior around a mode."""
+        coordinates = kronecker(posterior, mode.theta)
+        prior = posterior.prior.curvature(mode.theta).diagonal()
+        blocks = posterior.data.blocks(posterior.model.row_size)
+        X = np.concatenate([coordinates.inputs(posterior.data.load(rows).X) for rows in blocks])
+        likelihood = 1.0 - coordinates.pulled_diagonal(prior)
+        whole = cls(posterior, coordinates, X, likelihood)
+        whole.anchor = WholeAnchor(
+            mode.theta, whole.anchor.curvature, posterior.n_rows, whole._steepness()
+        )
+        return whole
+
+    def with_prior(self, prior: Prior) -> WholePosterior:
+        """The same data and coordinates under another prior."""
+        other = super().with_prior(prior)
+        return WholePosterior(other, self.coordinates, self._X, self._likelihood)
+
+    def minibatches(
+        self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int
+    ) -> Minibatches:
+        """Every step takes all rows."""
+        each = np.full(self.n_rows, 1 / self.n_rows)
+        return Minibatches(self.n_rows, self.n_rows, False, rng, 1, probability=each)
+
+    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+        """The gradient of all rows, (chains, D)."""
+        change = self.coordinates.bare(theta).astype(np.float32)
+        scores = self._bare.scores(change + self._centre, self._X, self.data.y)
+        if self.data.weight is not None:
+            scores = scores.scaled(self.data.weight.astype(np.float32))
+        gradient = scores.total()
+        gradient *= self.n_total / self.n_rows
+        gradient += self._prior_slope
+        gradient -= self._prior_force(change)
+        return self.coordinates.pulled_bare(gradient)
+
+    def _prior_force(self, change: NDArray) -> NDArray:
+        """Precision of the prior times a change of the bare parameters, (chains, D)."""
+        k, c = self.coordinates.columns.shape
+        if len(self._prior_form) == 1:  # the same for all outputs
+            return (change.reshape(-1, c) @ self._prior_form[0]).reshape(len(change), -1)
+        blocks = np.einsum("nkc,kcd->nkd", change.reshape(-1, k, c), self._prior_form)
+        return blocks.reshape(len(change), -1)
+
+    def _steepness(self) -> float:
+        """`steepness` around the mode, along random lines where the gradient is least linear."""
+        rng = fixed_rng("steepness")
+        together = max(1, _CELLS // (self.n_rows * self.model.widest))
+
+        def gradient(u: NDArray) -> NDArray:
+            parts = np.array_split(u, -(-len(u) // together))
+            return np.concatenate([self.noisy_gradient(part, slice(None)) for part in parts])
+
+        points = rng.standard_normal((_POINTS, self.dim))
+        rough = gradient(points[:_ROUGHEST])
+        rough /= np.linalg.norm(rough, axis=1, keepdims=True)
+        return steepness(gradient, Diag(np.ones(self.dim)), rough, points)

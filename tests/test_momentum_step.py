@@ -1,0 +1,195 @@
+"""The step with momentum of control variates: its law in closed form, and the coordinates."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skbayes_sg import BayesianLogisticRegressionSGFS, theory
+from skbayes_sg.anchor import find_mode
+from skbayes_sg.control_variates import AnchoredPosterior
+from skbayes_sg.layouts import FULL
+from skbayes_sg.linalg import Dense, Diag
+from skbayes_sg.models import Linear, Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.rows import Minibatches
+from skbayes_sg.samplers import SGFS
+from skbayes_sg.samplers.anchored import UnderdampedMemory, chosen, operators
+from skbayes_sg.samplers.base import NoGainError
+from skbayes_sg.whitening import kronecker
+from skbayes_sg.wide import WholePosterior
+
+ROWS = Minibatches(100, 10, True, np.random.default_rng(0), 1)
+
+
+def spd(dim, seed):
+    A = np.random.default_rng(seed).standard_normal((dim, dim))
+    return A @ A.T + 0.1 * np.eye(dim)
+
+
+def memory_of(Lam, I1, alpha):
+    memory = UnderdampedMemory(FULL, I1, None, Diag(np.ones(I1.dim)), alpha=alpha)
+    memory.Lam = Lam
+    return memory
+
+
+@pytest.mark.parametrize("alpha", [1.0, 3**0.5, 4.0])
+@pytest.mark.parametrize("diagonal", [True, False])
+def test_the_posterior_is_stationary_under_any_gradient_noise(alpha, diagonal):
+    Lam, I1 = spd(4, 0), 1e-3 * spd(4, 1)
+    if diagonal:
+        Lam, I1 = np.diag(Lam.diagonal()), np.diag(I1.diagonal())
+    store = (lambda A: Diag(A.diagonal().copy())) if diagonal else Dense
+    memory = memory_of(store(Lam), store(I1), alpha)
+    G, W = operators(memory, 100, ROWS)
+    M = ROWS.noise_factor * 100 * I1
+    step = (memory.time_step, memory.persistence)
+    found = theory.underdamped_cov(Lam, M, G.dense(), W.dense(), *step)
+    np.testing.assert_allclose(found, np.linalg.inv(Lam), rtol=1e-9, atol=1e-12)
+    assert np.linalg.eigvalsh(W.dense()).min() > 0
+
+
+def test_without_noise_any_mass_is_exact():
+    Lam, G = spd(3, 2), 0.1 * spd(3, 3)
+    delta, c = 0.7, 0.4
+    assert delta**2 * np.abs(np.linalg.eigvals(G @ Lam)).max() < 4
+    found = theory.underdamped_cov(Lam, 0 * Lam, G, (1 - c**2) * G, delta, c)
+    np.testing.assert_allclose(found, np.linalg.inv(Lam), rtol=1e-9)
+
+
+def test_variance_and_autocorrelation_time_in_one_direction():
+    lam, m, delta, c, s = 1.7, 0.3, 0.9, 0.5, 0.8
+    one = np.eye(1)
+    found = theory.underdamped_cov(lam * one, m * one, one, (1 - c**2) * s * one, delta, c)
+    from_noise = m * delta**2 * (1 + c) / (lam * (1 - c) * (4 - delta**2 * lam))
+    assert found.item() == pytest.approx(s / lam + from_noise)
+
+    drift = 0.5 * delta * (1 + c)
+    F = np.array([[1 - drift * delta * lam, drift], [-c * delta * lam, c]])
+    noise = np.array([[delta / 2], [1.0]])
+    Sigma = np.zeros((2, 2))
+    for _ in range(500):
+        Sigma = F @ Sigma @ F.T + (1 - c**2) * noise @ noise.T
+    later = np.linalg.solve(np.eye(2) - F, F @ Sigma)[0, 0]
+    iat = 4 * (1 - c) / (delta**2 * lam * (1 + c))
+    assert 1 + 2 * later / Sigma[0, 0] == pytest.approx(iat)
+
+
+def test_an_unstable_step_has_no_law():
+    one = np.eye(1)
+    with pytest.raises(ValueError, match=r"unstable.*alpha"):
+        theory.underdamped_cov(5 * one, 0 * one, one, one, 1.0, 0.5)
+
+
+def softmax_posterior(n_rows=400, n_features=4, n_classes=3, weights=None):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows, n_features)) * np.arange(1, n_features + 1)
+    coef = rng.standard_normal((n_features, n_classes)) / 2
+    y = (X @ coef + rng.gumbel(size=(n_rows, n_classes))).argmax(axis=1)
+    model = Softmax(n_features, n_classes)
+    precision = np.full(model.dim, 2.0)
+    precision[-n_classes:] = 0.01
+    return Posterior.of(model, X, y, precision, weights)
+
+
+@pytest.mark.parametrize("weights", [None, np.random.default_rng(1).uniform(0.5, 2, 400)])
+def test_kronecker_coordinates(weights):
+    posterior = softmax_posterior(weights=weights)
+    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
+    mine = kronecker(posterior, mode.theta)
+    theta = np.random.default_rng(2).standard_normal((5, posterior.dim))
+    np.testing.assert_allclose(mine.natural(mine.whitened(theta)), theta, atol=1e-9)
+    # T from its columns: theta = centre + T u
+    T = (mine.natural(np.eye(posterior.dim)) - mine.centre).T
+    np.testing.assert_allclose(mine.pulled(theta), theta @ T, atol=1e-9)
+    curvature = T.T @ mode.curvature.dense() @ T
+    np.testing.assert_allclose(curvature.diagonal(), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(mine.pulled(mine.pushed(theta)), theta, atol=1e-9)
+    C = np.cov(theta.T)
+    np.testing.assert_allclose(mine.pulled_matrix(C), T.T @ C @ T, atol=1e-9)
+    np.testing.assert_allclose(mine.covariance(C), T @ C @ T.T, atol=1e-9)
+    prior = posterior.prior.curvature(theta).diagonal()
+    pulled = np.einsum("ij,i,ij->j", T, prior, T)
+    np.testing.assert_allclose(mine.pulled_diagonal(prior), pulled, rtol=1e-9)
+    # the eigenvectors take most of the correlation: the spread of eigenvalues is small
+    assert np.linalg.eigvalsh(curvature).max() < 3
+
+
+@pytest.mark.parametrize("weights", [None, np.random.default_rng(1).uniform(0.5, 2, 400)])
+def test_gradient_of_all_rows_in_kronecker_coordinates(weights):
+    posterior = softmax_posterior(weights=weights)
+    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
+    whole = WholePosterior.at(posterior, mode)
+    u = np.random.default_rng(3).standard_normal((6, posterior.dim))
+    expected = whole.coordinates.pulled(posterior.full_gradient(whole.coordinates.natural(u)))
+    found = whole.noisy_gradient(u, slice(None))
+    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+    np.testing.assert_allclose(whole.anchor.curvature.diagonal(), 1.0)
+    stronger = posterior.prior.with_precision(np.linspace(3, 4, posterior.dim))
+    other, anchor = whole.with_prior(stronger), posterior.with_prior(stronger)
+    expected = whole.coordinates.pulled(anchor.full_gradient(whole.coordinates.natural(u)))
+    found = other.noisy_gradient(u, slice(None))
+    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    "posterior",
+    [
+        softmax_posterior(),
+        softmax_posterior(n_classes=2),
+        Posterior.of(Linear(3), np.random.default_rng(4).standard_normal((50, 3)), np.arange(50.0)),
+    ],
+    ids=["softmax", "binary", "linear"],
+)
+def test_the_whole_pool_of_all_rows_has_no_noise(posterior):
+    mode = find_mode(
+        posterior,
+        posterior.model.guess(posterior.data.y, posterior.data.weight),
+        np.random.default_rng(0),
+    )
+    mine = AnchoredPosterior.at(posterior, mode)
+    rows = mine.minibatches(10**6, False, np.random.default_rng(0), 1)
+    assert rows.whole
+    assert rows.noise_factor == 0
+    u = mine.coordinates.whitened(mode.theta)
+    u = u + 0.5 * np.random.default_rng(5).standard_normal((3, posterior.dim))
+    expected = mine.coordinates.pulled(posterior.full_gradient(mine.coordinates.natural(u)))
+    found = mine.noisy_gradient(u, rows.draw())
+    np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max() + 1e-4)
+
+
+class Steep:
+    """An anchor with given figures."""
+
+    theta = curvature = noise = None
+    pool_size, batch_size, pool_error, noise_number = 500, 32, 0.0, 0.5
+
+    def __init__(self, steepness):
+        self.steepness = steepness
+
+
+def test_alpha_and_rows_follow_from_the_steepness():
+    assert chosen(None, None, Steep(1.2)) == (math.sqrt(3), 32)
+    assert chosen(None, None, Steep(4.0)) == (math.sqrt(11), 500)
+    assert chosen(5.0, 10_000, Steep(4.0)) == (5.0, 500)
+    with pytest.raises(NoGainError, match=r"4\.0 times as steep"):
+        chosen(2.0, None, Steep(4.0))
+    with pytest.raises(NoGainError, match="too far from Gaussian"):
+        chosen(None, None, Steep(50.0))
+
+
+def test_more_than_a_thousand_parameters_of_many_classes(monkeypatch):
+    monkeypatch.setattr("skbayes_sg.whitening.FULL_CURVATURE_DIM", 10)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
+    y = (X @ rng.standard_normal((4, 3)) + rng.gumbel(size=(300, 3))).argmax(axis=1)
+    wide = BayesianLogisticRegressionSGFS(random_state=0, n_draws=500).fit(X, y)
+    assert isinstance(wide.sampler_, SGFS)
+    assert wide.sampler_.batch_size == 300
+    monkeypatch.undo()
+    full = BayesianLogisticRegressionSGFS("hmc", random_state=0, n_draws=2000).fit(X, y)
+    sd = full.draws_.std(axis=(0, 1))
+    # some 8,000 effective draws each: 6 Monte Carlo errors of their difference
+    np.testing.assert_allclose(wide.draws_.std(axis=(0, 1)), sd, rtol=6 / math.sqrt(8000))
+    shift = (wide.draws_.mean(axis=(0, 1)) - full.draws_.mean(axis=(0, 1))) / sd
+    assert np.abs(shift).max() < 6 * math.sqrt(2 / 8000)
