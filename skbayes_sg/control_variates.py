@@ -50,7 +50,7 @@ class Anchor:
     theta : array of shape (1, D)
         The point, in the coordinates of the model.
     curvature : Operator
-        Minus the Hessian of the log posterior of all rows there.
+        Model Fisher of all rows plus the curvature of the prior there.
     pool : Pool
     n_total : float
     measured : function
@@ -122,8 +122,9 @@ class AnchoredPosterior(Posterior):
     rows : PoolRows
     measured : function
         Measures the noise of the rows.
-    information : array of shape (D, D)
-        Minus the Hessian of the log likelihood of all rows at the anchor, in theta.
+    fisher, information : arrays of shape (D, D)
+        Model Fisher, and minus the Hessian of the log likelihood, of all rows at the anchor, in
+        theta.
     gradient : array of shape (1, D)
         Gradient of that log likelihood there, in theta.
     """
@@ -135,13 +136,14 @@ class AnchoredPosterior(Posterior):
         posterior: Posterior,
         rows: PoolRows,
         measured: Callable[[], Operator],
+        fisher: NDArray,
         information: NDArray,
         gradient: NDArray,
     ) -> None:
         super().__init__(posterior.model, posterior.data, posterior.prior)
         self.coordinates = rows.coordinates
         self._rows, self._measured = rows, measured
-        self._information, self._of_rows = information, gradient
+        self._fisher, self._information, self._of_rows = fisher, information, gradient
         at, pulled = rows.centre, rows.coordinates.pulled_matrix
         slope, hessian = gradient, information
         if self.prior.quadratic:
@@ -149,7 +151,8 @@ class AnchoredPosterior(Posterior):
             hessian = hessian + self.prior.hessian(at)
         self._slope_there = self.coordinates.pulled(slope)
         self._hessian = _stored(pulled(hessian))
-        curvature = _stored(pulled(information + self.prior.hessian(at)))
+        # definite under any prior, also one under which the anchor is far from the mode
+        curvature = _stored(pulled(fisher + self.prior.curvature(at).dense()))
         self.anchor = Anchor(at, curvature, rows.pool, self.n_total, measured)
         self._origin = self.coordinates.whitened(at)
         complete = len(rows.pool.rows) == self.n_rows
@@ -192,9 +195,8 @@ class AnchoredPosterior(Posterior):
         assert isinstance(posterior.model, Predictor)
         at, prior = mode.theta, posterior.prior
         gradient = mode.gradient - prior.gradient(at)
-        information = posterior.model.observed(
-            (mode.curvature + prior.curvature(at) * -1.0).dense(), gradient
-        )
+        fisher = (mode.curvature + prior.curvature(at) * -1.0).dense()
+        information = posterior.model.observed(fisher, gradient)
         curvature = information + prior.hessian(at)
         try:
             np.linalg.cholesky(curvature)
@@ -208,17 +210,22 @@ class AnchoredPosterior(Posterior):
         rows = PoolRows.of(posterior, at, pool, coordinates)
         points = laplace_points(posterior, mode)[0]
         change = coordinates.whitened(points) - coordinates.whitened(at)
-        anchored = cls(posterior, rows, partial(rows.noise, change), information, gradient)
+        anchored = cls(posterior, rows, partial(rows.noise, change), fisher, information, gradient)
         if anchored.anchor.batch_size < anchored.anchor.pool_size:
             rows, noise = rows.turned(change)
-            anchored = cls(posterior, rows, partial(_known, noise), information, gradient)
+            anchored = cls(posterior, rows, partial(_known, noise), fisher, information, gradient)
         anchored.anchor = replace(anchored.anchor, steepness=anchored._steepness(points))
         return anchored
 
     def with_prior(self, prior: Prior) -> AnchoredPosterior:
         """The same data and anchor under another prior."""
         return AnchoredPosterior(
-            super().with_prior(prior), self._rows, self._measured, self._information, self._of_rows
+            super().with_prior(prior),
+            self._rows,
+            self._measured,
+            self._fisher,
+            self._information,
+            self._of_rows,
         )
 
     def minibatches(

@@ -28,7 +28,7 @@ class Anchored(Protocol):
 
     @property
     def curvature(self) -> Operator:
-        """Minus the Hessian of the log posterior there, in the coordinates of the chains."""
+        """Model Fisher plus the prior's curvature there, in the coordinates of the chains."""
 
     @property
     def noise(self) -> Operator:

@@ -225,7 +225,9 @@ def test_an_anchored_posterior_takes_another_prior():
     expected = posterior.with_prior(under(posterior, 30.0).prior).full_gradient(theta)
     np.testing.assert_allclose(anchored.full_gradient(theta), expected)
     np.testing.assert_allclose(
-        anchored.pool_gradient(here.whitened(theta)), here.pulled(expected), atol=1e-6
+        anchored.pool_gradient(here.whitened(theta)),
+        here.pulled(expected),
+        atol=1e-5,  # rows in single precision
     )
 
 
