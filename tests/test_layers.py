@@ -20,8 +20,8 @@ FLOORS = (  # from the ground up; a file imports from the floors below and from 
     {"request"},
     {"plan"},
     {"verdict", "stream"},
-    {"estimators"},
     {"inspection"},
+    {"estimators"},
     {"__init__"},
 )
 SAMPLERS_MAY_SEE = {

@@ -391,6 +391,7 @@ QUERIES = {
     "predict_uncertainty": lambda model, y: model.predict_uncertainty(X),
     "score": lambda model, y: model.score(X, y),
     "diagnose": lambda model, y: model.diagnose(X),
+    "summary": lambda model, y: model.summary(),
     "to_arviz": lambda model, y: model.to_arviz(),
     "predicted_covariance": lambda model, y: model.predicted_covariance(X[:200], y[:200]),
     "__repr__": lambda model, y: repr(model),

@@ -15,6 +15,7 @@ from skbayes_sg.checks import real_array, require_positive
 from skbayes_sg.data import InMemory
 from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.inspection.summary import of_coefficients
 from skbayes_sg.layouts import FULL
 from skbayes_sg.learned_prior import BOUNDS
 from skbayes_sg.linalg import Diag
@@ -233,6 +234,69 @@ class LinearPredictor(BayesianEstimator):
         each = [run.sampler.law(state, target).covariance(Lam, M) for state in run.states]
         mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
         return target.coordinates.covariance(mean)
+
+    def summary(self, level: float = 0.95, *, scaler=None, reference=None):
+        """Table of the posterior: one row per coefficient, intercept and sampled noise variance.
+
+        Parameters
+        ----------
+        level : float in (0, 1), default=0.95
+            Posterior probability of the equal-tailed intervals.
+        scaler : fitted transformer, optional
+            The step before this estimator, such as a StandardScaler: ``pipeline[-2]``. The table is
+            then in the units before it, intercept included. Only steps that shift and stretch each
+            column can be undone. Column names come from it where the estimator has none.
+        reference : label, optional
+            For more than two classes: the class that the others are compared with.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Its index are the names of the columns of X, "intercept" and "noise_variance". Without
+            pandas it is a `sklearn.utils.Bunch` of arrays that prints as a table.
+
+            - ``mean``, ``sd``: of the posterior.
+            - ``eti95_lb``, ``eti95_ub``: ends of the equal-tailed interval.
+            - ``p_positive``: posterior probability that the number is above 0.
+            - ``odds_ratio``, ``odds_ratio_eti95_lb``, ``odds_ratio_eti95_ub``: of classifiers, the
+              posterior median of exp(coefficient) and its interval: the factor of the odds per unit
+              of the column. In the row of an intercept they are the odds where all columns are 0.
+            - ``ess_bulk``, ``ess_tail``: effective number of independent draws for the centre, and
+              for the 5 % and 95 % quantiles.
+            - ``r_hat``: 1 where the chains agree; above 1.01 draw more.
+            - ``mcse_mean``: Monte Carlo error of ``mean``.
+
+        Raises
+        ------
+        ValueError
+            If `scaler` does more than shift and stretch columns, if `reference` is not one of at
+            least three classes, or if a stream has not drawn yet.
+
+        Notes
+        -----
+        With more than two classes, to add one number to the coefficients of all classes changes no
+        probability, so only differences mean something. The rows, with the class as first level of
+        the index, are differences to the mean over the classes, or to `reference`. The prior alone
+        knows that common number. It is part of `coef_std_`, which is therefore larger.
+
+        Weights of draws (`draw_weights_`) count in every column.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> model = BayesianLogisticRegressionSGFS(random_state=0)
+        >>> pipeline = make_pipeline(StandardScaler(), model).fit(X.iloc[:, :3], y)
+        >>> table = model.summary(scaler=pipeline[0])
+        >>> table.index.tolist()
+        ['mean radius', 'mean texture', 'mean perimeter', 'intercept']
+        >>> bool(table.loc["mean texture", "odds_ratio_eti95_ub"] < 1)
+        True
+        """
+        return of_coefficients(self, level, scaler, reference)
 
     def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
         """Weighted mean and standard deviation over chains and draws."""
