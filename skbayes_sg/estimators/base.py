@@ -16,6 +16,7 @@ from skbayes_sg import verdict
 from skbayes_sg.chains import Chain, rows_touched
 from skbayes_sg.estimators.calls import warn
 from skbayes_sg.estimators.parameters import CommonParameters
+from skbayes_sg.inspection import export
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.plan import Plan, Run, first_choice, prepare
 from skbayes_sg.posterior import Posterior
@@ -56,6 +57,10 @@ class BayesianEstimator(CommonParameters):
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
         """The posterior under data of the fitted shape."""
+        raise NotImplementedError
+
+    def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
+        """Validated X, y and weights (None where all are 1) of data of the fitted shape."""
         raise NotImplementedError
 
     def _stream_sampler(self) -> Sampler:
@@ -249,27 +254,69 @@ class BayesianEstimator(CommonParameters):
 
     # -- draws --------------------------------------------------------------------------------
 
-    def to_arviz(self):
-        """The draws as an ArviZ data tree (needs the extra ``arviz``).
+    def to_arviz(
+        self,
+        X=None,
+        y=None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        log_likelihood: bool = False,
+        posterior_predictive: bool = False,
+    ):
+        """The draws as ArviZ reads them, with names (needs ArviZ: the extra ``arviz``).
+
+        Parameters
+        ----------
+        X, y, sample_weight : array-like, optional
+            The data of the fit. `posterior_predictive` needs X only.
+        log_likelihood : bool, default=False
+            Add the log likelihood of each row under each draw, for ``loo`` and ``compare``. It
+            takes 8 bytes for each row and draw. The log likelihood of a row of weight w, by
+            `sample_weight` or `class_weight`, is that of w rows.
+        posterior_predictive : bool, default=False
+            Add a new label or number for each row under each draw.
 
         Returns
         -------
         xarray.DataTree
-            Group "posterior" with one variable per parameter block, dimensions (chain, draw, ...).
+            `arviz.InferenceData` if an ArviZ below 1.0 is installed.
+
+            - ``posterior``: a variable for each block of parameters, dimensions (chain, draw) and
+              "feature", "class" or hidden units, by name. Two classes have no dimension "class":
+              coefficients are those of ``classes_[1]``. A sampled noise variance is one variable.
+            - ``sample_stats``, if X and y are given after a `fit`: ``lp``, the log posterior up to
+              a constant. Steps and acceptance are not recorded draw by draw. Their figures, with
+              `diagnostics_`, the sampler and the reason for it, are attributes of the tree.
+            - ``log_likelihood``, ``posterior_predictive``: ``y``, dimensions (chain, draw, row).
+            - ``observed_data``, ``constant_data``: y and X, where given. Labels are their number in
+              `classes_`, here and in ``posterior_predictive``.
 
         Raises
         ------
         ImportError
-            If arviz-base is not installed; the message says how to install it.
+            If ArviZ is not installed; the message says how to install it.
+        ValueError
+            If X or y is missing for what was asked, or does not fit the estimator.
+
+        Notes
+        -----
+        ArviZ knows no weights of draws. Where `draw_weights_` differ, draws are repeated and left
+        out in proportion to their weights (systematic resampling), the same in every chain.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+        >>> tree = model.to_arviz(X, y, log_likelihood=True)
+        >>> tree["posterior"]["coef"].dims
+        ('chain', 'draw', 'class', 'feature')
+        >>> tree["log_likelihood"]["y"].shape
+        (32, 125, 150)
         """
         check_is_fitted(self, "draws_")
-        try:
-            from arviz_base import from_dict
-        except ImportError as error:
-            raise ImportError(
-                'to_arviz needs arviz-base: pip install "skbayes_sg[arviz]"'
-            ) from error
-        return from_dict({"posterior": self.model_.unpack(self.draws_)})
+        return export.to_arviz(self, X, y, sample_weight, log_likelihood, posterior_predictive)
 
     def _flat_draws(self, dtype: np.dtype) -> tuple[NDArray, NDArray]:
         """All draws (S, D) and their weights (S,), summing to 1."""

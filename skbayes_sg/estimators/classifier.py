@@ -90,10 +90,14 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             model, data, model.prior(self._precision(model, data, streaming=n_total is not None))
         )
 
-    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+    def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
         X, y = self._validate_data(X, y, reset=False)
         _require_known(y, self.classes_)
-        return self._bind(X, y, self.classes_, self._weights(y, self.classes_, sample_weight))
+        return X, y, self._weights(y, self.classes_, sample_weight)
+
+    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+        X, y, weight = self._checked_rows(X, y, sample_weight)
+        return self._bind(X, y, self.classes_, weight)
 
     @all_or_nothing
     def fit(self, X, y, sample_weight=None):
@@ -246,8 +250,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
 
     def predict(self, X) -> NDArray:
         """The class of largest averaged probability, shape (n_rows,)."""
-        proba = self.predict_proba(X)
-        return self.classes_[proba.argmax(axis=1)]
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def predict_proba_draws(self, X) -> NDArray:
         """Class probabilities under each draw, shape (draws, n_rows, n_classes).

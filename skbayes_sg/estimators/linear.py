@@ -187,6 +187,10 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         precision = super()._precision(model, data)
         return precision if self.noise_variance is not None else np.append(precision, 0.0)
 
+    def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
+        X, y = self._validate_pair(X, y, reset=False)
+        return X, y, checked_weights(sample_weight, len(y))
+
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
         return self._bind(*self._validate_pair(X, y, reset=False), sample_weight)
 

@@ -74,10 +74,14 @@ class MLP(Network):
         super().__init__(n_classes, 1 if n_classes == 2 else n_classes)
         self._widths = [n_features, *hidden_layer_sizes, self.n_logits]
         self._activation, self._derivative = ACTIVATIONS[activation]
-        self.shapes = {}
+        self.shapes, self.axes = {}, {}
+        hidden = [f"hidden_{layer}" for layer in range(self.n_layers - 1)]
+        units = ["feature", *hidden, "class" if self.n_logits > 1 else None]
         for layer in range(self.n_layers):
             self.shapes[f"coef_{layer}"] = (self._widths[layer + 1], self._widths[layer])
             self.shapes[f"intercept_{layer}"] = (self._widths[layer + 1],)
+            self.axes[f"coef_{layer}"] = (units[layer + 1], units[layer])
+            self.axes[f"intercept_{layer}"] = (units[layer + 1],)
 
     @property
     def n_layers(self) -> int:
