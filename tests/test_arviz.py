@@ -185,6 +185,14 @@ def test_sparse_rows_are_dense_rows(fits):
         assert dense[group].equals(thin[group])
 
 
+def test_rows_need_not_be_those_of_the_fit(fits):
+    for name in ("binary", "linear"):
+        model, y = fits[name], MODELS[name][1]
+        one = model.to_arviz(FRAME[:1], y[:1], log_likelihood=True)["log_likelihood"]["y"]
+        every = model.to_arviz(FRAME, y, log_likelihood=True)["log_likelihood"]["y"]
+        np.testing.assert_allclose(one.values[..., 0], every.values[..., 0], rtol=1e-12)
+
+
 # -- draws --------------------------------------------------------------------------------------
 
 

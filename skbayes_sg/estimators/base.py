@@ -20,6 +20,7 @@ from skbayes_sg.inspection import export
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.plan import Plan, Run, first_choice, prepare
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors import Prior
 from skbayes_sg.request import Request, Signature, run_length
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.stream import Stream
@@ -42,6 +43,7 @@ class BayesianEstimator(CommonParameters):
     diagnostics_: dict[str, float]
     n_rows_seen_: int
     _complaints: list[str]  # of the last fit
+    _fitted_prior: Prior | None = None  # with the precisions that the last fit learned
     _run: Run | None = None
     _stream: Stream | None = None
 
@@ -166,7 +168,7 @@ class BayesianEstimator(CommonParameters):
         touched = rows_touched(run.sampler, states) - rows_touched(run.sampler, run.states)
         passes = touched / posterior.n_rows
         self.__dict__.update(facts)
-        self.model_ = posterior.model
+        self.model_, self._fitted_prior = posterior.model, posterior.prior
         self.sampler_, self.sampler_reason_ = run.sampler, run.reason
         self.states_, self._run, self._stream = states, run.at(chains), None
         self.draws_ = np.concatenate([chain.draws for chain in chains])
@@ -268,7 +270,8 @@ class BayesianEstimator(CommonParameters):
         Parameters
         ----------
         X, y, sample_weight : array-like, optional
-            The data of the fit. `posterior_predictive` needs X only.
+            The data of the fit, or others: held-out rows for `log_likelihood`, or X alone for
+            `posterior_predictive`.
         log_likelihood : bool, default=False
             Add the log likelihood of each row under each draw, for ``loo`` and ``compare``. It
             takes 8 bytes for each row and draw. The log likelihood of a row of weight w, by
@@ -284,8 +287,8 @@ class BayesianEstimator(CommonParameters):
             - ``posterior``: a variable for each block of parameters, dimensions (chain, draw) and
               "feature", "class" or hidden units, by name. Two classes have no dimension "class":
               coefficients are those of ``classes_[1]``. A sampled noise variance is one variable.
-            - ``sample_stats``, if X and y are given after a `fit`: ``lp``, the log posterior up to
-              a constant. Steps and acceptance are not recorded draw by draw. Their figures, with
+            - ``sample_stats``, if X and y are given after a `fit`: ``lp``, the log posterior given
+              these rows, up to a constant. Steps and acceptance are not recorded draw by draw. Their figures, with
               `diagnostics_`, the sampler and the reason for it, are attributes of the tree.
             - ``log_likelihood``, ``posterior_predictive``: ``y``, dimensions (chain, draw, row).
             - ``observed_data``, ``constant_data``: y and X, where given. Labels are their number in

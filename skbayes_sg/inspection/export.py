@@ -67,10 +67,10 @@ def to_arviz(
         shape, flat = draws.shape[:2], draws.reshape(-1, draws.shape[2])
         if y is not None:
             groups |= _of_likelihood(estimator, flat, shape, given, log_likelihood)
-            if estimator._stream is None:  # a stream has been through more rows than these
+            if estimator._stream is None:
                 lp = groups["sample_stats"]["lp"]
-                lp += _prior(estimator, X, y, sample_weight).log_density(flat).reshape(shape)
-            else:
+                lp += estimator._fitted_prior.log_density(flat).reshape(shape)
+            else:  # it has been through more rows than these
                 del groups["sample_stats"]
             groups["observed_data"] = {"y": np.asarray(given.y)}
         if posterior_predictive:
@@ -174,14 +174,6 @@ def _equal_weights(weights: NDArray) -> NDArray:
     n = len(weights)
     ends = np.cumsum(weights) / weights.sum()
     return np.minimum(np.searchsorted(ends, (np.arange(n) + 0.5) / n), n - 1)
-
-
-def _prior(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
-    """The prior of the fit, with the precisions that it learned."""
-    prior = estimator._posterior_of(X, y, sample_weight).prior
-    precision = prior.precision.copy()
-    precision[: len(estimator.prior_precision_)] = estimator.prior_precision_
-    return prior.with_precision(precision)
 
 
 # -- ArviZ ------------------------------------------------------------------------------------
