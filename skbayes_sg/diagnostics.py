@@ -183,6 +183,23 @@ def stein_ratio_of_sums(sums: list[SteinSums]) -> tuple[float, float]:
     return float(per_chain.mean()), float(se)
 
 
+def systematic(weights: NDArray, n: int) -> NDArray:
+    """Positions of `n` draws that stand for the weighted ones, in order: systematic resampling.
+
+    A draw of weight w is there n w times, rounded up or down. Of equal weights they are evenly
+    spaced.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> systematic(np.array([0.1, 0.1, 0.8]), 5)
+    array([0, 2, 2, 2, 2])
+    """
+    ends = np.cumsum(weights)
+    points = (np.arange(n) + 0.5) * (ends[-1] / n)
+    return np.minimum(np.searchsorted(ends, points), np.flatnonzero(weights)[-1])
+
+
 def _counting(draws: NDArray, weights: NDArray | None) -> tuple[NDArray, NDArray | None]:
     """The draws whose weight is not 0, and their weights; None if these are equal."""
     if weights is None:
@@ -242,6 +259,7 @@ def _ess_of_mean(halves: NDArray, weights: NDArray | None) -> NDArray:
 
 def _ess(x: NDArray) -> NDArray:
     """Geyer's initial monotone positive sequence, for all parameters at once."""
+    x = x.astype(np.float64, copy=False)
     chains, n, dim = x.shape
     autocovariance = np.empty((n, dim))
     step = max(1, (1 << 22) // (chains * n))  # parameters per FFT: bounded memory

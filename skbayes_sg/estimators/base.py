@@ -16,6 +16,7 @@ from skbayes_sg import verdict
 from skbayes_sg.chains import Chain, rows_touched
 from skbayes_sg.estimators.calls import warn
 from skbayes_sg.estimators.parameters import CommonParameters
+from skbayes_sg.estimators.stored import Stored
 from skbayes_sg.inspection import export
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.plan import Plan, Run, first_choice, prepare
@@ -29,7 +30,7 @@ _DRAWS = 4000
 _CHAINS_OF_STREAM = 8  # one chain keeps as many draws as each of eight of a fit
 
 
-class BayesianEstimator(CommonParameters):
+class BayesianEstimator(Stored, CommonParameters):
     """An estimator that samples a posterior; a `Plan` of the family says how its chains run."""
 
     _draw_dtype: type = np.float64
@@ -288,8 +289,9 @@ class BayesianEstimator(CommonParameters):
               "feature", "class" or hidden units, by name. Two classes have no dimension "class":
               coefficients are those of ``classes_[1]``. A sampled noise variance is one variable.
             - ``sample_stats``, if X and y are given after a `fit`: ``lp``, the log posterior given
-              these rows, up to a constant. Steps and acceptance are not recorded draw by draw. Their figures, with
-              `diagnostics_`, the sampler and the reason for it, are attributes of the tree.
+              these rows, up to a constant. Steps and acceptance are not recorded draw by draw.
+              Their figures, with `diagnostics_`, the sampler and the reason for it, are attributes
+              of the tree.
             - ``log_likelihood``, ``posterior_predictive``: ``y``, dimensions (chain, draw, row).
             - ``observed_data``, ``constant_data``: y and X, where given. Labels are their number in
               `classes_`, here and in ``posterior_predictive``.

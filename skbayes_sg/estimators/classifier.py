@@ -32,8 +32,6 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     n_predict_draws: int | None
     classes_: NDArray
 
-    # -- data ---------------------------------------------------------------------------------
-
     def _validate_run_length(self) -> None:
         super()._validate_run_length()
         self._validate_predict_draws()
@@ -250,7 +248,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
 
     def predict(self, X) -> NDArray:
         """The class of largest averaged probability, shape (n_rows,)."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
 
     def predict_proba_draws(self, X) -> NDArray:
         """Class probabilities under each draw, shape (draws, n_rows, n_classes).

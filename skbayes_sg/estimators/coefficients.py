@@ -106,6 +106,8 @@ class LinearPredictor(BayesianEstimator):
 
     fit_intercept: bool
     intercept_precision: float
+    coef_: NDArray
+    intercept_: NDArray | float
 
     def _plan(self) -> Plan:
         return OneMode()
@@ -225,7 +227,7 @@ class LinearPredictor(BayesianEstimator):
             )
         run = self._run
         target = run.target(self._posterior_of(X, y, sample_weight))
-        theta = np.average(self.draws_.mean(axis=0), axis=0, weights=self.draw_weights_)[None]
+        theta = self._moments(self.draws_)[0][None]
         Lam = target.coordinates.pulled_matrix(target.expand(theta, FULL).curvature.dense())
         # at the chains' points: draws of IASG are averages of points
         points = np.concatenate([state.theta for state in run.states])[:8, None]
@@ -297,6 +299,22 @@ class LinearPredictor(BayesianEstimator):
         True
         """
         return of_coefficients(self, level, scaler, reference)
+
+    @property
+    def coef_samples_(self) -> NDArray:
+        """Draws of `coef_`, (n_chains, n_draws, ...), a view of `draws_`."""
+        return self._samples("coef", np.shape(self.coef_))
+
+    @property
+    def intercept_samples_(self) -> NDArray:
+        """Draws of `intercept_`, (n_chains, n_draws, ...), a view; zeros without one."""
+        return self._samples("intercept", np.shape(self.intercept_))
+
+    def _samples(self, name: str, shape: tuple[int, ...]) -> NDArray:
+        """Draws of a block in the shape of its mean."""
+        block = self.model_.unpack(self.draws_).get(name)
+        alike = self.draws_.shape[:2]
+        return np.zeros((*alike, *shape)) if block is None else block.reshape(*alike, *shape)
 
     def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
         """Weighted mean and standard deviation over chains and draws."""

@@ -260,23 +260,22 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
 
     def _read_off(self, posterior: Posterior) -> None:
         """Coefficients and noise variance from the draws."""
-        blocks = self.model_.unpack(self.draws_)
+        blocks, given = self.model_.unpack(self.draws_), self.noise_variance
         n_normal = self.model_.dim - ("log_noise" in blocks)
         self.prior_precision_ = posterior.prior.precision[:n_normal].copy()
-        self.coef_samples_ = blocks["coef"][..., 0, :]
-        alike = self.draws_.shape[:2]
-        self.intercept_samples_ = (
-            blocks["intercept"][..., 0] if self.fit_intercept else np.zeros(alike)
-        )
-        given = self.noise_variance
-        self.noise_variance_samples_ = (
-            np.exp(blocks["log_noise"][..., 0]) if given is None else np.full(alike, given)
-        )
-        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
-        self.intercept_ = float(self._moments(self.intercept_samples_)[0])
-        self.noise_variance_ = float(
-            self._moments(self.noise_variance_samples_)[0] if given is None else given
-        )
+        self.coef_, self.coef_std_ = self._moments(blocks["coef"][..., 0, :])
+        self.intercept_ = 0.0
+        if self.fit_intercept:
+            self.intercept_ = float(self._moments(blocks["intercept"][..., 0])[0])
+        noise = self._moments(self.noise_variance_samples_)[0] if given is None else given
+        self.noise_variance_ = float(noise)
+
+    @property
+    def noise_variance_samples_(self) -> NDArray:
+        """Draws of the noise variance, or the given value, (n_chains, n_draws)."""
+        if self.model_.noise_variance is None:
+            return np.exp(self.model_.unpack(self.draws_)["log_noise"][..., 0])
+        return np.full(self.draws_.shape[:2], self.model_.noise_variance)
 
     # -- predictions --------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skbayes_sg.diagnostics import systematic
 from skbayes_sg.inspection.names import feature_names
 from skbayes_sg.rows import row_blocks
 from skbayes_sg.version import __version__
@@ -59,7 +60,8 @@ def to_arviz(
     """What `BayesianEstimator.to_arviz` returns."""
     _require("X", X, {"y": y is not None, "posterior_predictive": posterior_predictive})
     _require("y", y, {"sample_weight": sample_weight is not None, "log_likelihood": log_likelihood})
-    kept = _equal_weights(estimator.draw_weights_)
+    weights = estimator.draw_weights_
+    kept = systematic(weights, int(np.count_nonzero(weights)))
     draws = estimator.draws_[:, kept].astype(np.float64, copy=False)
     groups, dims, coords = _posterior(estimator, draws)
     if X is not None:
@@ -164,16 +166,6 @@ def _some(flat: NDArray) -> Iterator[NDArray]:
 
 def _dense(X: Any) -> NDArray:
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
-
-
-def _equal_weights(weights: NDArray) -> NDArray:
-    """Draws, with repetitions, that stand for the weighted ones: systematic resampling."""
-    counting = np.flatnonzero(weights)
-    if np.ptp(weights[counting]) == 0:
-        return counting
-    n = len(weights)
-    ends = np.cumsum(weights) / weights.sum()
-    return np.minimum(np.searchsorted(ends, (np.arange(n) + 0.5) / n), n - 1)
 
 
 # -- ArviZ ------------------------------------------------------------------------------------
