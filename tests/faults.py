@@ -319,8 +319,8 @@ FAULTS = [
     ),
     Fault(
         "estimators/base.py",
-        "self.draws_ = np.concatenate([chain.draws for chain in chains])",
-        "self.draws_ = np.concatenate([chain.draws for chain in chains[::-1]])",
+        "draws = np.concatenate([chain.draws for chain in chains])",
+        "draws = np.concatenate([chain.draws for chain in chains[::-1]])",
         "the groups of chains are swapped: draws_ are not those of states_",
         "test_promises.py -k warm_start_goes_on",
     ),

@@ -18,7 +18,7 @@ from skbayes_sg import (
     DRBMClassifier,
 )
 from skbayes_sg.diagnostics import systematic
-from skbayes_sg.estimators import stored
+from skbayes_sg.estimators import base, stored
 from skbayes_sg.rows import Minibatches
 from skbayes_sg.samplers import SGFS, SGLD, PolynomialDecay
 
@@ -58,6 +58,33 @@ def test_a_pickle_holds_the_draws_once(model):
     grown = len(pickle.dumps(long)) - len(pickle.dumps(short))
     weights = 8 * 400
     assert grown < 1.05 * (long.draws_.nbytes - short.draws_.nbytes + weights)
+
+
+def test_the_file_of_a_default_fit_is_below_a_megabyte():
+    rows = RNG.standard_normal((2000, 50))
+    y = rows[:, 0] + RNG.logistic(size=2000) > 0
+    model = BayesianLogisticRegressionSGFS(random_state=0).fit(rows, y)
+    assert model.draws_.shape == (32, 125, 51)
+    assert len(pickle.dumps(model)) / 1e6 < 1
+
+
+def test_many_draws_are_single_and_go_on_as_those_of_one_fit(monkeypatch):
+    """The chains are in double precision."""
+    double = fitted(clone(MODELS[0]).set_params(n_draws=20))
+    monkeypatch.setattr(base, "_LARGE_DRAWS", 100)
+    long = fitted(clone(MODELS[0]).set_params(n_draws=20))
+    assert long.draws_.dtype == np.float32
+    np.testing.assert_array_equal(long.draws_, double.draws_.astype(np.float32))
+    np.testing.assert_allclose(long.coef_, double.coef_, rtol=1e-6)
+    np.testing.assert_allclose(long.coef_std_, double.coef_std_, rtol=1e-5)
+    for name, figure in double.diagnostics_.items():
+        # the two draws around a median are as far from it, and rounding ranks them
+        close = 1e-2 if name == "r_hat_max" else 1e-4
+        assert long.diagnostics_[name] == pytest.approx(figure, rel=close), name
+    half = fitted(clone(MODELS[0]).set_params(n_draws=14, warm_start=True))
+    first, half = half.draws_, pickle.loads(pickle.dumps(half))
+    half.set_params(n_draws=6).fit(X, LABELS)
+    np.testing.assert_array_equal(np.concatenate([first, half.draws_], axis=1), long.draws_)
 
 
 @pytest.mark.parametrize("replace", [True, False])

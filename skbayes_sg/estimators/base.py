@@ -16,7 +16,7 @@ from skbayes_sg import verdict
 from skbayes_sg.chains import Chain, rows_touched
 from skbayes_sg.estimators.calls import warn
 from skbayes_sg.estimators.parameters import CommonParameters
-from skbayes_sg.estimators.stored import Stored
+from skbayes_sg.estimators.stored import Stored, in_single_precision
 from skbayes_sg.inspection import export
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.plan import Plan, Run, first_choice, prepare
@@ -27,6 +27,7 @@ from skbayes_sg.samplers import Sampler
 from skbayes_sg.stream import Stream
 
 _DRAWS = 4000
+_LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
 _CHAINS_OF_STREAM = 8  # one chain keeps as many draws as each of eight of a fit
 
 
@@ -172,7 +173,8 @@ class BayesianEstimator(Stored, CommonParameters):
         self.model_, self._fitted_prior = posterior.model, posterior.prior
         self.sampler_, self.sampler_reason_ = run.sampler, run.reason
         self.states_, self._run, self._stream = states, run.at(chains), None
-        self.draws_ = np.concatenate([chain.draws for chain in chains])
+        draws = np.concatenate([chain.draws for chain in chains])
+        self.draws_ = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
         self.draw_weights_ = chains[0].weights / chains[0].weights.sum()
         self.n_iter_ = states[0].t
         self.n_passes_ = run.passes + passes

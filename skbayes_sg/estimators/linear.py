@@ -76,6 +76,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,), where X had string column names
     draws_ : array of shape (n_chains, n_draws, dim)
+        In single precision if they would take more than a megabyte in double.
         Posterior draws: coefficients, then intercept and log noise variance, if any.
     draw_weights_ : array of shape (n_draws,)
         Weights of the draws of a chain, equal unless the sampler's step size decreases.
