@@ -36,7 +36,7 @@ MODELS = [
     DRBMClassifier(3, **SHORT),
 ]
 EVERY = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
-PAGE = (Path(__file__).parents[1] / "docs" / "persistence.md").read_text()
+PAGE = Path(__file__).parents[1] / "docs" / "persistence.md"
 
 
 def fitted(model):
@@ -95,10 +95,11 @@ def test_rows_drawn_ahead_are_drawn_again_out_of_a_pickle(replace, size):
         stream.draw()
     saved = pickle.dumps(stream)
     assert len(saved) < 3000
-    for twin in (pickle.loads(saved), copy.deepcopy(stream)):
-        again = copy.deepcopy(stream)
-        for _ in range(300):
-            np.testing.assert_array_equal(twin.draw(), again.draw())
+    twins = pickle.loads(saved), copy.deepcopy(stream)
+    for _ in range(300):
+        rows = stream.draw()
+        for twin in twins:
+            np.testing.assert_array_equal(twin.draw(), rows)
 
 
 # -- format -------------------------------------------------------------------------------------
@@ -203,7 +204,8 @@ def test_systematic_resampling_keeps_each_share_to_one_draw(seed):
 def documented(model):
     """The types that docs/persistence.md lists for a compact model."""
     name = type(model).__name__
-    (row,) = [line for line in PAGE.splitlines() if line.startswith("|") and f".{name}`" in line]
+    lines = PAGE.read_text().splitlines()
+    (row,) = [line for line in lines if line.startswith("|") and f".{name}`" in line]
     return {f"skbayes_sg.{entry}" for entry in re.findall(r"`([\w.]+)`", row)}
 
 
@@ -237,7 +239,7 @@ def test_a_model_resumes_out_of_skops(model):
 def test_the_example_of_the_page_runs(tmp_path, monkeypatch):
     io = pytest.importorskip("skops.io")
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     first, safe, filtered = blocks
     names = {}
     monkeypatch.setattr(BayesianLogisticRegressionSGFS, "fit", short_fit)

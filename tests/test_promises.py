@@ -392,7 +392,10 @@ QUERIES = {
     "score": lambda model, y: model.score(X, y),
     "diagnose": lambda model, y: model.diagnose(X),
     "summary": lambda model, y: model.summary(),
-    "to_arviz": lambda model, y: model.to_arviz(),
+    "to_arviz": lambda model, y: model.to_arviz(
+        X, y, log_likelihood=True, posterior_predictive=True
+    ),
+    "compact": lambda model, y: model.compact(),
     "predicted_covariance": lambda model, y: model.predicted_covariance(X[:200], y[:200]),
     "__repr__": lambda model, y: repr(model),
     "get_params": lambda model, y: model.get_params(),

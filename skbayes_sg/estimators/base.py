@@ -307,6 +307,9 @@ class BayesianEstimator(Stored, CommonParameters):
 
         Notes
         -----
+        Hidden units of a network can change places, so R-hat of its weights says little: judge a
+        network by `diagnostics_` and `diagnose`.
+
         ArviZ knows no weights of draws. Where `draw_weights_` differ, draws are repeated and left
         out in proportion to their weights (systematic resampling), the same in every chain.
 
