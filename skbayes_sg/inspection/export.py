@@ -175,8 +175,8 @@ def _attributes(estimator: Any) -> dict[str, Any]:
     return {
         "inference_library": "skbayes_sg",
         "inference_library_version": __version__,
-        "sampler": " ".join(repr(estimator.sampler_).split()),
-        "sampler_reason": getattr(estimator, "sampler_reason_", ""),
+        "sampler": " ".join(repr(getattr(estimator, "sampler_", None)).split()),
+        "sampler_reason": getattr(estimator, "sampler_reason_", ""),  # a stream has none
         **estimator.diagnostics_,
     }
 
