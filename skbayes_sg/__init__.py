@@ -10,8 +10,7 @@ from skbayes_sg.estimators import (
     hyperparameter_path,
 )
 from skbayes_sg.inspection import PriorPrecisionDisplay
-
-__version__ = "0.1.0"
+from skbayes_sg.version import __version__
 
 __all__ = [
     "BayesianLinearRegressionSGFS",
@@ -20,6 +19,7 @@ __all__ = [
     "DRBMClassifier",
     "PriorPrecisionDisplay",
     "VariationalEM",
+    "__version__",
     "diagnostics",
     "hyperparameter_path",
     "theory",

@@ -8,6 +8,8 @@ point, so each chain has its own subsets; chains with control variates may share
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -79,6 +81,7 @@ class Minibatches:
             cumulative = np.cumsum(probability)
             self._cumulative = cumulative[:-1] / cumulative[-1]  # the last row takes what is left
         self._ahead: NDArray | None = None
+        self._before: Mapping | None = None  # state of the generator, from which they were drawn
         self._next = 0
 
     @property
@@ -94,14 +97,29 @@ class Minibatches:
         if self.whole:
             return slice(None)
         if self._ahead is None or self._next == len(self._ahead):
-            steps = max(1, min(_BATCHES_AHEAD, _MAX_INDICES // self.size) // self.n_chains)
-            count = steps * self.n_chains
-            ahead = self._with_replacement(count) if self.replace else self._subsets(count)
-            self._ahead = ahead.astype(np.intp, copy=False).reshape(steps, self.n_chains, self.size)
+            self._before = self.rng.bit_generator.state
+            self._ahead = self._many()
             self._next = 0
         self._next += 1
         rows = self._ahead[self._next - 1]
         return rows[0] if self.shared else rows
+
+    def __getstate__(self) -> dict:
+        """Without the rows drawn ahead, which take megabytes: the generator draws them again."""
+        return self.__dict__ | {"_ahead": None}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        if self._before is not None:
+            self.rng.bit_generator.state = self._before
+            self._ahead = self._many()
+
+    def _many(self) -> NDArray:
+        """Minibatches of the next steps, (steps, chains, size)."""
+        steps = max(1, min(_BATCHES_AHEAD, _MAX_INDICES // self.size) // self.n_chains)
+        count = steps * self.n_chains
+        ahead = self._with_replacement(count) if self.replace else self._subsets(count)
+        return ahead.astype(np.intp, copy=False).reshape(steps, self.n_chains, self.size)
 
     def _with_replacement(self, count: int) -> NDArray:
         if self._cumulative is not None:

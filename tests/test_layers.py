@@ -9,7 +9,7 @@ from skbayes_sg.samplers import SAMPLERS
 
 PACKAGE = Path(__file__).parents[1] / "skbayes_sg"
 FLOORS = (  # from the ground up; a file imports from the floors below and from its own folder
-    {"checks", "linalg", "rows", "theory", "diagnostics", "coordinates"},
+    {"version", "checks", "linalg", "rows", "theory", "diagnostics", "coordinates"},
     {"layouts", "priors", "steepness"},
     {"scores", "data"},
     {"models", "target"},
@@ -22,8 +22,8 @@ FLOORS = (  # from the ground up; a file imports from the floors below and from 
     {"request"},
     {"plan"},
     {"verdict", "stream"},
-    {"estimators"},
     {"inspection"},
+    {"estimators"},
     {"__init__"},
 )
 SAMPLERS_MAY_SEE = {

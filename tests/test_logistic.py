@@ -1,7 +1,6 @@
 """BayesianLogisticRegressionSGFS as a user meets it."""
 
 import re
-import sys
 import warnings
 
 import numpy as np
@@ -130,25 +129,6 @@ def test_draws_weighted_by_a_decreasing_step(binary):
     expected = np.average(model.predict_proba_draws(X[:9]), axis=0, weights=np.tile(w, 2))
     np.testing.assert_allclose(model.predict_proba(X[:9]), expected)
     assert model.predict_interval(X[:9]).shape == (9, 2, 2)
-
-
-def test_arviz(fitted):
-    posterior = fitted.to_arviz()["posterior"]
-    assert dict(posterior["coef"].sizes) == {
-        "chain": 8,
-        "draw": 500,
-        "coef_dim_0": 1,
-        "coef_dim_1": 4,
-    }
-    np.testing.assert_array_equal(
-        posterior["intercept"].values[..., 0], fitted.intercept_samples_[..., 0]
-    )
-
-
-def test_arviz_that_is_not_installed_is_named_with_the_extra(fitted, monkeypatch):
-    monkeypatch.setitem(sys.modules, "arviz_base", None)
-    with pytest.raises(ImportError, match=r"pip install .skbayes_sg\[arviz\]"):
-        fitted.to_arviz()
 
 
 @pytest.mark.parametrize(("n_draws", "known"), [(4, False), (7, False), (8, True), (20, True)])

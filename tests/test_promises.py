@@ -391,7 +391,11 @@ QUERIES = {
     "predict_uncertainty": lambda model, y: model.predict_uncertainty(X),
     "score": lambda model, y: model.score(X, y),
     "diagnose": lambda model, y: model.diagnose(X),
-    "to_arviz": lambda model, y: model.to_arviz(),
+    "summary": lambda model, y: model.summary(),
+    "to_arviz": lambda model, y: model.to_arviz(
+        X, y, log_likelihood=True, posterior_predictive=True
+    ),
+    "compact": lambda model, y: model.compact(),
     "predicted_covariance": lambda model, y: model.predicted_covariance(X[:200], y[:200]),
     "__repr__": lambda model, y: repr(model),
     "get_params": lambda model, y: model.get_params(),

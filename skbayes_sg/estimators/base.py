@@ -16,19 +16,23 @@ from skbayes_sg import verdict
 from skbayes_sg.chains import Chain, rows_touched, seconds
 from skbayes_sg.estimators.calls import warn
 from skbayes_sg.estimators.parameters import CommonParameters
+from skbayes_sg.estimators.stored import Stored, in_single_precision
+from skbayes_sg.inspection import export
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.plan import Plan, Run, first_choice, prepare
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors import Prior
 from skbayes_sg.request import Request, Signature, run_length
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.stream import Stream
 
 _DRAWS = 4000
 _LONG = 60.0  # seconds of sampling that are announced
+_LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
 _CHAINS_OF_STREAM = 8  # one chain keeps as many draws as each of eight of a fit
 
 
-class BayesianEstimator(CommonParameters):
+class BayesianEstimator(Stored, CommonParameters):
     """An estimator that samples a posterior; a `Plan` of the family says how its chains run."""
 
     _draw_dtype: type = np.float64
@@ -42,6 +46,7 @@ class BayesianEstimator(CommonParameters):
     diagnostics_: dict[str, float]
     n_rows_seen_: int
     _complaints: list[str]  # of the last fit
+    _fitted_prior: Prior | None = None  # with the precisions that the last fit learned
     _run: Run | None = None
     _stream: Stream | None = None
 
@@ -57,6 +62,10 @@ class BayesianEstimator(CommonParameters):
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
         """The posterior under data of the fitted shape."""
+        raise NotImplementedError
+
+    def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
+        """Validated X, y and weights (None where all are 1) of data of the fitted shape."""
         raise NotImplementedError
 
     def _stream_sampler(self) -> Sampler:
@@ -164,10 +173,11 @@ class BayesianEstimator(CommonParameters):
         touched = rows_touched(run.sampler, states) - rows_touched(run.sampler, run.states)
         passes = touched / posterior.n_rows
         self.__dict__.update(facts)
-        self.model_ = posterior.model
+        self.model_, self._fitted_prior = posterior.model, posterior.prior
         self.sampler_, self.sampler_reason_ = run.sampler, run.reason
         self.states_, self._run, self._stream = states, run.at(chains), None
-        self.draws_ = np.concatenate([chain.draws for chain in chains])
+        draws = np.concatenate([chain.draws for chain in chains])
+        self.draws_ = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
         self.draw_weights_ = chains[0].weights / chains[0].weights.sum()
         self.n_iter_ = states[0].t
         self.n_passes_ = run.passes + passes
@@ -252,27 +262,74 @@ class BayesianEstimator(CommonParameters):
 
     # -- draws --------------------------------------------------------------------------------
 
-    def to_arviz(self):
-        """The draws as an ArviZ data tree (needs the extra ``arviz``).
+    def to_arviz(
+        self,
+        X=None,
+        y=None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        log_likelihood: bool = False,
+        posterior_predictive: bool = False,
+    ):
+        """The draws as ArviZ reads them, with names (needs ArviZ: the extra ``arviz``).
+
+        Parameters
+        ----------
+        X, y, sample_weight : array-like, optional
+            The data of the fit, or others: held-out rows for `log_likelihood`, or X alone for
+            `posterior_predictive`.
+        log_likelihood : bool, default=False
+            Add the log likelihood of each row under each draw, for ``loo`` and ``compare``. It
+            takes 8 bytes for each row and draw. The log likelihood of a row of weight w, by
+            `sample_weight` or `class_weight`, is that of w rows.
+        posterior_predictive : bool, default=False
+            Add a new label or number for each row under each draw.
 
         Returns
         -------
         xarray.DataTree
-            Group "posterior" with one variable per parameter block, dimensions (chain, draw, ...).
+            `arviz.InferenceData` if an ArviZ below 1.0 is installed.
+
+            - ``posterior``: a variable for each block of parameters, dimensions (chain, draw) and
+              "feature", "class" or hidden units, by name. Two classes have no dimension "class":
+              coefficients are those of ``classes_[1]``. A sampled noise variance is one variable.
+            - ``sample_stats``, if X and y are given after a `fit`: ``lp``, the log posterior given
+              these rows, up to a constant. Steps and acceptance are not recorded draw by draw.
+              Their figures, with `diagnostics_`, the sampler and the reason for it, are attributes
+              of the tree.
+            - ``log_likelihood``, ``posterior_predictive``: ``y``, dimensions (chain, draw, row).
+            - ``observed_data``, ``constant_data``: y and X, where given. Labels are their number in
+              `classes_`, here and in ``posterior_predictive``.
 
         Raises
         ------
         ImportError
-            If arviz-base is not installed; the message says how to install it.
+            If ArviZ is not installed; the message says how to install it.
+        ValueError
+            If X or y is missing for what was asked, or does not fit the estimator.
+
+        Notes
+        -----
+        Hidden units of a network can change places, so R-hat of its weights says little: judge a
+        network by `diagnostics_` and `diagnose`.
+
+        ArviZ knows no weights of draws. Where `draw_weights_` differ, draws are repeated and left
+        out in proportion to their weights (systematic resampling), the same in every chain.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+        >>> tree = model.to_arviz(X, y, log_likelihood=True)
+        >>> tree["posterior"]["coef"].dims
+        ('chain', 'draw', 'class', 'feature')
+        >>> tree["log_likelihood"]["y"].shape
+        (32, 125, 150)
         """
         check_is_fitted(self, "draws_")
-        try:
-            from arviz_base import from_dict
-        except ImportError as error:
-            raise ImportError(
-                'to_arviz needs arviz-base: pip install "skbayes_sg[arviz]"'
-            ) from error
-        return from_dict({"posterior": self.model_.unpack(self.draws_)})
+        return export.to_arviz(self, X, y, sample_weight, log_likelihood, posterior_predictive)
 
     def _flat_draws(self, dtype: np.dtype) -> tuple[NDArray, NDArray]:
         """All draws (S, D) and their weights (S,), summing to 1."""

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 from sklearn.exceptions import ConvergenceWarning
 
-_LIBRARIES = ("skbayes_sg", "sklearn", "joblib")
+_LIBRARIES = ("skbayes_sg", "sklearn", "joblib", "pickle", "copy", "skops")
 
 
 def warn(messages: Iterable[str], category: type[Warning] = ConvergenceWarning) -> None:
-    """Warn at the user's line: the first one outside this package, scikit-learn and joblib."""
+    """Warn at the user's line: the first one outside this package and those that call it."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and _of_a_library(frame.f_globals.get("__name__", "")):
         frame, level = frame.f_back, level + 1

@@ -32,8 +32,6 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     n_predict_draws: int | None
     classes_: NDArray
 
-    # -- data ---------------------------------------------------------------------------------
-
     def _validate_run_length(self) -> None:
         super()._validate_run_length()
         self._validate_predict_draws()
@@ -90,10 +88,14 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             model, data, model.prior(self._precision(model, data, streaming=n_total is not None))
         )
 
-    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+    def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
         X, y = self._validate_data(X, y, reset=False)
         _require_known(y, self.classes_)
-        return self._bind(X, y, self.classes_, self._weights(y, self.classes_, sample_weight))
+        return X, y, self._weights(y, self.classes_, sample_weight)
+
+    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+        X, y, weight = self._checked_rows(X, y, sample_weight)
+        return self._bind(X, y, self.classes_, weight)
 
     @all_or_nothing
     def fit(self, X, y, sample_weight=None):

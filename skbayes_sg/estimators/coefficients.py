@@ -9,11 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from skbayes_sg import diagnostics
 from skbayes_sg.anchor import find_mode
 from skbayes_sg.checks import real_array, require_positive
 from skbayes_sg.data import InMemory
 from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.inspection.summary import of_coefficients
 from skbayes_sg.layouts import FULL
 from skbayes_sg.learned_prior import BOUNDS
 from skbayes_sg.linalg import Diag
@@ -105,6 +107,8 @@ class LinearPredictor(BayesianEstimator):
 
     fit_intercept: bool
     intercept_precision: float
+    coef_: NDArray
+    intercept_: NDArray | float
 
     def _plan(self) -> Plan:
         return OneMode()
@@ -224,7 +228,7 @@ class LinearPredictor(BayesianEstimator):
             )
         run = self._run
         target = run.target(self._posterior_of(X, y, sample_weight))
-        theta = np.average(self.draws_.mean(axis=0), axis=0, weights=self.draw_weights_)[None]
+        theta = self._moments(self.draws_)[0][None]
         Lam = target.coordinates.pulled_matrix(target.expand(theta, FULL).curvature.dense())
         # at the chains' points: draws of IASG are averages of points
         points = np.concatenate([state.theta for state in run.states])[:8, None]
@@ -234,8 +238,85 @@ class LinearPredictor(BayesianEstimator):
         mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
         return target.coordinates.covariance(mean)
 
+    def summary(self, level: float = 0.95, *, scaler=None, reference=None):
+        """Table of the posterior: one row per coefficient, intercept and sampled noise variance.
+
+        Parameters
+        ----------
+        level : float in (0, 1), default=0.95
+            Posterior probability of the equal-tailed intervals.
+        scaler : fitted transformer, optional
+            The step before this estimator, such as a StandardScaler: ``pipeline[-2]``. The table is
+            then in the units before it, intercept included. Only steps that shift and stretch each
+            column can be undone. Column names come from it where the estimator has none.
+        reference : label, optional
+            For more than two classes: the class that the others are compared with.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Its index are the names of the columns of X, "intercept" and "noise_variance". Without
+            pandas it is a `sklearn.utils.Bunch` of arrays that prints as a table.
+
+            - ``mean``, ``sd``: of the posterior.
+            - ``eti95_lb``, ``eti95_ub``: ends of the equal-tailed interval.
+            - ``p_positive``: posterior probability that the number is above 0.
+            - ``odds_ratio``, ``odds_ratio_eti95_lb``, ``odds_ratio_eti95_ub``: of classifiers, the
+              posterior median of exp(coefficient) and its interval: the factor of the odds per unit
+              of the column. In the row of an intercept they are the odds where all columns are 0.
+            - ``ess_bulk``, ``ess_tail``: effective number of independent draws for the centre, and
+              for the 5 % and 95 % quantiles.
+            - ``r_hat``: 1 where the chains agree; above 1.01 draw more.
+            - ``mcse_mean``: Monte Carlo error of ``mean``.
+
+        Raises
+        ------
+        ValueError
+            If `scaler` does more than shift and stretch columns, if `reference` is not one of at
+            least three classes, or if a stream has not drawn yet.
+
+        Notes
+        -----
+        With more than two classes, to add one number to the coefficients of all classes changes no
+        probability, so only differences mean something. The rows, with the class as first level of
+        the index, are differences to the mean over the classes, or to `reference`. The prior alone
+        knows that common number. It is part of `coef_std_`, which is therefore larger.
+
+        Weights of draws (`draw_weights_`) count in every column.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> model = BayesianLogisticRegressionSGFS(random_state=0)
+        >>> pipeline = make_pipeline(StandardScaler(), model).fit(X.iloc[:, :3], y)
+        >>> table = model.summary(scaler=pipeline[0])
+        >>> table.index.tolist()
+        ['mean radius', 'mean texture', 'mean perimeter', 'intercept']
+        >>> bool(table.loc["mean texture", "odds_ratio_eti95_ub"] < 1)
+        True
+        """
+        return of_coefficients(self, level, scaler, reference)
+
+    @property
+    def coef_samples_(self) -> NDArray:
+        """Draws of `coef_`, (n_chains, n_draws, ...), a view of `draws_`."""
+        return self._samples("coef", np.shape(self.coef_))
+
+    @property
+    def intercept_samples_(self) -> NDArray:
+        """Draws of `intercept_`, (n_chains, n_draws, ...), a view; zeros without one."""
+        return self._samples("intercept", np.shape(self.intercept_))
+
+    def _samples(self, name: str, shape: tuple[int, ...]) -> NDArray:
+        """Draws of a block in the shape of its mean."""
+        block = self.model_.unpack(self.draws_).get(name)
+        alike = self.draws_.shape[:2]
+        return np.zeros((*alike, *shape)) if block is None else block.reshape(*alike, *shape)
+
     def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
         """Weighted mean and standard deviation over chains and draws."""
-        mean = np.tensordot(self.draw_weights_, samples, axes=(0, 1)).mean(axis=0)
-        square = np.tensordot(self.draw_weights_, (samples - mean) ** 2, axes=(0, 1)).mean(axis=0)
-        return mean, np.sqrt(square)
+        return diagnostics.moments(samples, self.draw_weights_)

@@ -76,6 +76,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,), where X had string column names
     draws_ : array of shape (n_chains, n_draws, dim)
+        In single precision if they would take more than a megabyte in double.
         Posterior draws: coefficients, then intercept and log noise variance, if any.
     draw_weights_ : array of shape (n_draws,)
         Weights of the draws of a chain, equal unless the sampler's step size decreases.
@@ -187,6 +188,10 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         precision = super()._precision(model, data)
         return precision if self.noise_variance is not None else np.append(precision, 0.0)
 
+    def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
+        X, y = self._validate_pair(X, y, reset=False)
+        return X, y, checked_weights(sample_weight, len(y))
+
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
         return self._bind(*self._validate_pair(X, y, reset=False), sample_weight)
 
@@ -256,23 +261,22 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
 
     def _read_off(self, posterior: Posterior) -> None:
         """Coefficients and noise variance from the draws."""
-        blocks = self.model_.unpack(self.draws_)
+        blocks, given = self.model_.unpack(self.draws_), self.noise_variance
         n_normal = self.model_.dim - ("log_noise" in blocks)
         self.prior_precision_ = posterior.prior.precision[:n_normal].copy()
-        self.coef_samples_ = blocks["coef"][..., 0, :]
-        alike = self.draws_.shape[:2]
-        self.intercept_samples_ = (
-            blocks["intercept"][..., 0] if self.fit_intercept else np.zeros(alike)
-        )
-        given = self.noise_variance
-        self.noise_variance_samples_ = (
-            np.exp(blocks["log_noise"][..., 0]) if given is None else np.full(alike, given)
-        )
-        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
-        self.intercept_ = float(self._moments(self.intercept_samples_)[0])
-        self.noise_variance_ = float(
-            self._moments(self.noise_variance_samples_)[0] if given is None else given
-        )
+        self.coef_, self.coef_std_ = self._moments(blocks["coef"][..., 0, :])
+        self.intercept_ = 0.0
+        if self.fit_intercept:
+            self.intercept_ = float(self._moments(blocks["intercept"][..., 0])[0])
+        noise = self._moments(self.noise_variance_samples_)[0] if given is None else given
+        self.noise_variance_ = float(noise)
+
+    @property
+    def noise_variance_samples_(self) -> NDArray:
+        """Draws of the noise variance, or the given value, (n_chains, n_draws)."""
+        if self.model_.noise_variance is None:
+            return np.exp(self.model_.unpack(self.draws_)["log_noise"][..., 0])
+        return np.full(self.draws_.shape[:2], self.model_.noise_variance)
 
     # -- predictions --------------------------------------------------------------------------
 

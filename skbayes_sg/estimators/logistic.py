@@ -67,6 +67,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,), where X had string column names
     draws_ : array of shape (n_chains, n_draws, dim)
+        In single precision if they would take more than a megabyte in double.
         Posterior draws: coefficients class by class, then intercepts.
     draw_weights_ : array of shape (n_draws,)
         Weights of the draws of a chain, equal unless the sampler's step size decreases.
@@ -162,8 +163,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         """Coefficients from the draws."""
         blocks = self.model_.unpack(self.draws_)
         self.prior_precision_ = posterior.prior.precision.copy()
-        self.coef_samples_ = blocks["coef"]
-        empty = np.zeros((*self.draws_.shape[:2], self.model_.n_logits))
-        self.intercept_samples_ = blocks.get("intercept", empty)
-        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
-        self.intercept_, _ = self._moments(self.intercept_samples_)
+        self.coef_, self.coef_std_ = self._moments(blocks["coef"])
+        self.intercept_ = np.zeros(self.model_.n_logits)
+        if self.fit_intercept:
+            self.intercept_, _ = self._moments(blocks["intercept"])

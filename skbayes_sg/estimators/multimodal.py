@@ -13,6 +13,7 @@ from skbayes_sg.checks import real_array
 from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.calls import warn
 from skbayes_sg.estimators.classifier import BayesianClassifier
+from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.models import Model
 from skbayes_sg.models.network import Network
 from skbayes_sg.plan import Plan, Start
@@ -262,6 +263,32 @@ class MultimodalClassifier(BayesianClassifier):
         """
         X = self._check_predict(X)
         return verdict.of_predictions(self._judged(X), None)
+
+    def summary(self, level: float = 0.95):
+        """Table of the posterior: one row per block of weights or biases.
+
+        A single weight has no meaning of its own, because hidden units can change places. The root
+        mean square of a block is the same then, and it is what the prior is about.
+
+        Parameters
+        ----------
+        level : float in (0, 1), default=0.95
+            Posterior probability of the equal-tailed intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Its index are the blocks of `model_`. ``n_parameters``; ``prior_scale``, the root mean
+            square that the prior expects; ``mean``, ``sd``, ``eti95_lb`` and ``eti95_ub`` of the
+            root mean square; ``ess_bulk``, ``ess_tail``, ``r_hat`` and ``mcse_mean`` of it. Without
+            pandas it is a `sklearn.utils.Bunch` of arrays that prints as a table.
+
+        Raises
+        ------
+        ValueError
+            If a stream has not drawn yet.
+        """
+        return of_blocks(self, level)
 
     def _judged(self, X) -> NDArray:
         """Probabilities whose standard deviation is above 0.01, (chains, draws, .)."""

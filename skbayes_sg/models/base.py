@@ -33,9 +33,13 @@ class Model(ABC):
     ----------
     shapes : dict of str to tuple of int
         Parameter blocks by name, also the prior's groups.
+    axes : dict of str to tuple of str or None
+        Name of each axis of each block, for labels: "feature", "class", or one of the model's own.
+        None: an axis of length 1 that has no meaning.
     """
 
     shapes: dict[str, tuple[int, ...]]
+    axes: dict[str, tuple[str | None, ...]]
 
     fixed_inputs = False
     """Whether the right factors of scores are independent of theta; control variates need it."""

@@ -39,6 +39,12 @@ class DRBM(Network):
             "c": (n_hidden,),
             "d": (n_classes,),
         }
+        self.axes = {
+            "W": ("hidden", "feature"),
+            "U": ("hidden", "class"),
+            "c": ("hidden",),
+            "d": ("class",),
+        }
 
     @property
     def row_size(self) -> int:

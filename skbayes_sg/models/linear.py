@@ -40,6 +40,7 @@ class Linear(Predictor):
             self.shapes["intercept"] = (1,)
         if noise_variance is None:
             self.shapes["log_noise"] = (1,)
+        self.axes = {"coef": (None, "feature"), "intercept": (None,), "log_noise": (None,)}
         self.fit_intercept = fit_intercept
         self.noise_variance = noise_variance
         self.noise_prior = noise_prior

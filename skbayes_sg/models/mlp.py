@@ -73,11 +73,15 @@ class MLP(Network):
     ) -> None:
         super().__init__(n_classes, 1 if n_classes == 2 else n_classes)
         self._widths = [n_features, *hidden_layer_sizes, self.n_logits]
-        self._activation, self._derivative = ACTIVATIONS[activation]
-        self.shapes = {}
+        self._activation = activation  # by name: files then hold no functions
+        self.shapes, self.axes = {}, {}
+        hidden = [f"hidden_{layer}" for layer in range(self.n_layers - 1)]
+        units = ["feature", *hidden, "class" if self.n_logits > 1 else None]
         for layer in range(self.n_layers):
             self.shapes[f"coef_{layer}"] = (self._widths[layer + 1], self._widths[layer])
             self.shapes[f"intercept_{layer}"] = (self._widths[layer + 1],)
+            self.axes[f"coef_{layer}"] = (units[layer + 1], units[layer])
+            self.axes[f"intercept_{layer}"] = (units[layer + 1],)
 
     @property
     def n_layers(self) -> int:
@@ -156,7 +160,7 @@ class MLP(Network):
         """Logits (chains, logits, n), activations (chains, units, n) and weights of the layers."""
         blocks = list(self.unpack(theta.astype(X.dtype, copy=False)).values())
         coefs, intercepts = blocks[::2], blocks[1::2]
-        hidden: list[NDArray] = []
+        activation, hidden = ACTIVATIONS[self._activation][0], list[NDArray]()
         for coef, intercept in zip(coefs, intercepts, strict=True):
             if hidden:
                 z = coef @ hidden[-1]
@@ -166,7 +170,7 @@ class MLP(Network):
                 z = coef.reshape(-1, X.shape[1]).dot(X.T).reshape(*coef.shape[:2], -1)
             z += intercept[..., None]
             if len(hidden) < self.n_layers - 1:
-                hidden.append(self._activation(z))
+                hidden.append(activation(z))
         return z, hidden, coefs
 
     def _backward(
@@ -176,12 +180,12 @@ class MLP(Network):
 
         The error has shape (chains, logits, n) or (chains, labels, logits, n).
         """
-        factors: list[Factor] = []
+        derivative, factors = ACTIVATIONS[self._activation][1], list[Factor]()
         for layer in reversed(range(self.n_layers)):
             right = hidden[layer - 1].swapaxes(1, 2) if layer else X
             factors = [Factor(error, right), Factor(error, None), *factors]
             if layer:
-                back, slope = coefs[layer].swapaxes(1, 2), self._derivative(hidden[layer - 1])
+                back, slope = coefs[layer].swapaxes(1, 2), derivative(hidden[layer - 1])
                 if error.ndim == 4:
                     back, slope = back[:, None], slope[:, None]
                 error = back @ error

@@ -29,6 +29,8 @@ class Softmax(Categorical, Predictor):
         self.shapes = {"coef": (self.n_logits, n_features)}
         if fit_intercept:
             self.shapes["intercept"] = (self.n_logits,)
+        of_class = "class" if self.n_logits > 1 else None
+        self.axes = {"coef": (of_class, "feature"), "intercept": (of_class,)}
         self._n_features = n_features
         self._n_coef = self.n_logits * n_features
         self._dim = self._n_coef + (self.n_logits if fit_intercept else 0)

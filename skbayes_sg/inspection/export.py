@@ -1,0 +1,206 @@
+"""Draws, log likelihoods and predictions of a fitted estimator, as ArviZ reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skbayes_sg.diagnostics import systematic
+from skbayes_sg.inspection.names import feature_names
+from skbayes_sg.rows import row_blocks
+from skbayes_sg.version import __version__
+
+_DRAWS_AT_ONCE = 64  # beyond, a product costs as much per draw
+_BLOCK_BYTES = 1 << 22
+
+Group = dict[str, NDArray]
+
+
+class _Given(NamedTuple):
+    """The data that were given, as the model takes them."""
+
+    X: Any
+    """(rows, features), dense or sparse"""
+    y: NDArray | None
+    """(rows,): numbers, or numbers of classes"""
+    targets: NDArray | None
+    """(rows,): in the model's own coding"""
+    weight: NDArray | None
+
+    @classmethod
+    def to(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> _Given:
+        """Validate X and y for an estimator."""
+        if y is None:
+            return cls(estimator._check_predict(X), None, None, None)
+        X, y, weight = estimator._checked_rows(X, y, sample_weight)
+        if not hasattr(estimator, "classes_"):
+            return cls(X, y, y, weight)
+        codes = np.searchsorted(estimator.classes_, y)
+        return cls(X, codes, estimator.model_.encode(codes, X.dtype), weight)
+
+    def blocks(self, row_bytes: int) -> Iterator[tuple[NDArray, slice]]:
+        """Blocks of dense rows, and their numbers."""
+        for rows in row_blocks(self.X.shape[0], row_bytes, _BLOCK_BYTES):
+            yield _dense(self.X[rows]), rows
+
+
+def to_arviz(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    log_likelihood: bool,
+    posterior_predictive: bool,
+) -> Any:
+    """What `BayesianEstimator.to_arviz` returns."""
+    _require("X", X, {"y": y is not None, "posterior_predictive": posterior_predictive})
+    _require("y", y, {"sample_weight": sample_weight is not None, "log_likelihood": log_likelihood})
+    weights = estimator.draw_weights_
+    kept = systematic(weights, int(np.count_nonzero(weights)))
+    draws = estimator.draws_[:, kept].astype(np.float64, copy=False)
+    groups, dims, coords = _posterior(estimator, draws)
+    if X is not None:
+        given = _Given.to(estimator, X, y, sample_weight)
+        shape, flat = draws.shape[:2], draws.reshape(-1, draws.shape[2])
+        if y is not None:
+            groups |= _of_likelihood(estimator, flat, shape, given, log_likelihood)
+            if estimator._stream is None:
+                lp = groups["sample_stats"]["lp"]
+                lp += estimator._fitted_prior.log_density(flat).reshape(shape)
+            else:  # it has been through more rows than these
+                del groups["sample_stats"]
+            groups["observed_data"] = {"y": np.asarray(given.y)}
+        if posterior_predictive:
+            new = np.concatenate(list(_new_rows(estimator, flat, given)))
+            groups["posterior_predictive"] = {"y": new.reshape(*shape, -1)}
+        groups["constant_data"] = {"X": _dense(given.X)}
+        dims |= {"X": ["row", "feature"], "y": ["row"]}
+        coords["row"] = np.arange(given.X.shape[0])
+    return _assembled(groups, dims, coords, _attributes(estimator))
+
+
+def _require(name: str, value: Any, needed_by: dict[str, bool]) -> None:
+    """Raise ValueError if data are missing for something that was asked."""
+    asking = [asked for asked, needs in needed_by.items() if needs]
+    if value is None and asking:
+        raise ValueError(f"to_arviz: {asking[0]} needs {name}, the data of the fit")
+
+
+# -- groups -----------------------------------------------------------------------------------
+
+
+def _posterior(
+    estimator: Any, draws: NDArray
+) -> tuple[dict[str, Group], dict[str, list[str]], dict[str, Any]]:
+    """Blocks of parameters as variables, names of their axes, and labels along these."""
+    variables, dims = {}, {}
+    for name, block in estimator.model_.unpack(draws).items():
+        axes = estimator.model_.axes[name]
+        sizes = [n for n, axis in zip(block.shape[2:], axes, strict=True) if axis is not None]
+        if name == "log_noise":
+            name, block = "noise_variance", np.exp(block)
+        variables[name] = block.reshape(*block.shape[:2], *sizes)
+        dims[name] = [axis for axis in axes if axis is not None]
+    coords: dict[str, Any] = {"feature": feature_names(estimator)}
+    if any("class" in axes for axes in dims.values()):
+        coords["class"] = estimator.classes_.tolist()
+    return {"posterior": variables}, dims, coords
+
+
+def _of_likelihood(
+    estimator: Any, flat: NDArray, shape: tuple[int, ...], given: _Given, each: bool
+) -> dict[str, Group]:
+    """Log likelihood of all rows as ``lp``, and of each row if asked."""
+    totals, parts = [], []
+    for part in _log_likelihoods(estimator.model_, flat, given):
+        totals.append(part.sum(axis=1))
+        if each:
+            parts.append(part)
+    groups = {"sample_stats": {"lp": np.concatenate(totals).reshape(shape)}}
+    if each:
+        groups["log_likelihood"] = {"y": np.concatenate(parts).reshape(*shape, -1)}
+    return groups
+
+
+def _log_likelihoods(model: Any, flat: NDArray, given: _Given) -> Iterator[NDArray]:
+    """Log likelihood of each row, times its weight: (draws, rows), some draws at a time."""
+    assert given.targets is not None
+    for draws in _some(flat):
+        parts = [
+            model.log_likelihood(draws, X, given.targets[rows])
+            for X, rows in given.blocks(8 * len(draws) * model.widest)
+        ]
+        each = np.concatenate(parts, axis=1).astype(np.float64, copy=False)
+        yield each if given.weight is None else each * given.weight
+
+
+def _new_rows(estimator: Any, flat: NDArray, given: _Given) -> Iterator[NDArray]:
+    """A draw of y for each row and draw, (draws, rows), the same in every call."""
+    model, rng = estimator.model_, np.random.default_rng(0)
+    for draws in _some(flat):
+        blocks = given.blocks(8 * len(draws) * model.widest)
+        mean = np.concatenate([model.predict(draws, X) for X, _ in blocks], axis=2)
+        if not hasattr(estimator, "classes_"):
+            given_variance = model.noise_variance
+            variance = np.exp(draws[:, -1:]) if given_variance is None else given_variance
+            noise = rng.standard_normal((len(draws), mean.shape[2]))
+            yield mean[:, 0] + np.sqrt(variance) * noise
+            continue
+        u = rng.random((len(draws), 1, mean.shape[2]))
+        # one output is the probability of the second class; of more, the last takes what is left
+        if mean.shape[1] == 1:
+            yield (u < mean).sum(axis=1)
+        else:
+            yield (u > np.cumsum(mean[:, :-1], axis=1)).sum(axis=1)
+
+
+def _some(flat: NDArray) -> Iterator[NDArray]:
+    for start in range(0, len(flat), _DRAWS_AT_ONCE):
+        yield flat[start : start + _DRAWS_AT_ONCE]
+
+
+def _dense(X: Any) -> NDArray:
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+# -- ArviZ ------------------------------------------------------------------------------------
+
+
+def _attributes(estimator: Any) -> dict[str, Any]:
+    return {
+        "inference_library": "skbayes_sg",
+        "inference_library_version": __version__,
+        "sampler": " ".join(repr(getattr(estimator, "sampler_", None)).split()),
+        "sampler_reason": getattr(estimator, "sampler_reason_", ""),  # a stream has none
+        **estimator.diagnostics_,
+    }
+
+
+def _assembled(
+    groups: dict[str, Group],
+    dims: dict[str, list[str]],
+    coords: dict[str, Any],
+    attributes: dict[str, Any],
+) -> Any:
+    """A data tree; an InferenceData for an ArviZ below 1.0, which cannot read data trees."""
+    if _old_arviz():
+        import arviz
+
+        return arviz.from_dict(**groups, dims=dims, coords=coords, attrs=attributes)
+    try:
+        from arviz_base import from_dict
+    except ImportError as error:
+        raise ImportError('to_arviz needs arviz-base: pip install "skbayes_sg[arviz]"') from error
+    return from_dict(groups, dims=dims, coords=coords, attrs={"/": attributes})
+
+
+def _old_arviz() -> bool:
+    try:
+        return int(metadata.version("arviz").split(".")[0]) < 1
+    except metadata.PackageNotFoundError:
+        return False

@@ -1,0 +1,186 @@
+"""Tables of posterior draws: coefficients by name, and blocks of the weights of networks."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from skbayes_sg import diagnostics
+from skbayes_sg.checks import require_level
+from skbayes_sg.inspection.names import feature_names, logit_names
+from skbayes_sg.inspection.table import table
+
+_FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
+_FAR_PROBE = 2.0**30  # so far that the origin takes no digits of the unit
+
+
+class _Coefficients(NamedTuple):
+    """Draws of coefficients and intercepts, for one logit or one per class."""
+
+    coef: NDArray
+    """(chains, draws, logits, features)"""
+    intercept: NDArray | None
+    """(chains, draws, logits)"""
+
+    def unscaled(self, origin: NDArray, unit: NDArray) -> _Coefficients:
+        """Of columns x in place of (x - origin) / unit; a shift makes an intercept."""
+        coef = self.coef / unit
+        shift = coef @ origin
+        if self.intercept is None and not origin.any():
+            return _Coefficients(coef, None)
+        return _Coefficients(coef, (0.0 if self.intercept is None else self.intercept) - shift)
+
+    def against(self, reference: int | None) -> _Coefficients:
+        """Minus those of one logit, which is left out, or minus the mean over all logits."""
+
+        def contrast(draws: NDArray) -> NDArray:
+            if reference is None:
+                return draws - draws.mean(axis=2, keepdims=True)
+            return np.delete(draws - draws[:, :, [reference]], reference, axis=2)
+
+        return _Coefficients(
+            contrast(self.coef), None if self.intercept is None else contrast(self.intercept)
+        )
+
+    def stacked(self) -> NDArray:
+        """All as (chains, draws, quantities): logit by logit, with the intercept last."""
+        parts = [self.coef] if self.intercept is None else [self.coef, self.intercept[..., None]]
+        each = np.concatenate(parts, axis=3)
+        return each.reshape(*each.shape[:2], -1)
+
+
+def of_coefficients(estimator: Any, level: float, scaler: Any, reference: Any):
+    """The table of `LinearPredictor.summary`."""
+    _require_draws(estimator)
+    blocks = estimator.model_.unpack(estimator.draws_)
+    found = _Coefficients(blocks["coef"], blocks.get("intercept"))
+    features, logits = feature_names(estimator), logit_names(estimator)
+    if scaler is not None:
+        found = found.unscaled(*_units_before(scaler, len(features)))
+        if not hasattr(estimator, "feature_names_in_"):
+            features = feature_names(scaler)
+    if logits or reference is not None:
+        position = _position(reference, estimator)
+        found = found.against(position)
+        logits = [name for k, name in enumerate(logits) if k != position]
+    draws, terms = found.stacked(), [*features]
+    if found.intercept is not None:
+        terms.append(_own("intercept", features))
+    if "log_noise" in blocks:
+        draws = np.concatenate([draws, np.exp(blocks["log_noise"])], axis=2)
+        terms.append(_own("noise_variance", features))
+    columns = _columns(draws, estimator.draw_weights_, level, hasattr(estimator, "classes_"))
+    if not logits:
+        return table(terms, ["term"], columns)
+    pairs = [(label, term) for label in logits for term in terms]
+    return table(pairs, ["class", "term"], columns)
+
+
+def of_blocks(estimator: Any, level: float):
+    """The table of `MultimodalClassifier.summary`."""
+    _require_draws(estimator)
+    blocks = estimator.model_.unpack(estimator.draws_)
+    sizes = {name: block[0, 0].size for name, block in blocks.items()}
+    variances = estimator.model_.unpack(1 / estimator.prior_precision_)
+    scales = [
+        # chain by chain: squares of all draws in double would take twice the memory of the draws
+        [np.square(chain.reshape(len(chain), -1), dtype=np.float64).mean(axis=1) for chain in block]
+        for block in blocks.values()
+    ]
+    draws = np.sqrt(np.moveaxis(np.array(scales), 0, 2))
+    columns = {
+        "n_parameters": np.array(list(sizes.values())),
+        "prior_scale": np.sqrt([variance.mean() for variance in variances.values()]),
+    }
+    columns |= _columns(draws, estimator.draw_weights_, level, odds=False)
+    del columns["p_positive"]  # a scale is never negative
+    return table(list(blocks), ["block"], columns)
+
+
+def _columns(draws: NDArray, weights: NDArray, level: float, odds: bool) -> dict[str, NDArray]:
+    """Figures of each quantity, from draws (chains, draws, quantities)."""
+    require_level(level)
+    mean, sd = diagnostics.moments(draws, weights)
+    r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws, weights)
+    ends = f"eti{100 * level:g}_lb", f"eti{100 * level:g}_ub"
+    low, middle, high = (
+        diagnostics.quantile(draws, q, weights) for q in ((1 - level) / 2, 0.5, (1 + level) / 2)
+    )
+    columns = {"mean": mean, "sd": sd, ends[0]: low, ends[1]: high}
+    columns["p_positive"] = diagnostics.moments((draws > 0).astype(float), weights)[0]
+    if odds:  # exp is monotone: its quantiles are those of the coefficients
+        names = "odds_ratio", *(f"odds_ratio_{end}" for end in ends)
+        with np.errstate(over="ignore"):
+            columns |= dict(zip(names, np.exp([middle, low, high]), strict=True))
+    return columns | {
+        "ess_bulk": ess,
+        "ess_tail": diagnostics.ess_tail(draws, weights),
+        "r_hat": r_hat,
+        "mcse_mean": diagnostics.mcse_mean(draws, weights),
+    }
+
+
+def _require_draws(estimator: Any) -> None:
+    """Raise unless there are draws enough."""
+    check_is_fitted(estimator, "draws_")
+    counting = int(np.count_nonzero(estimator.draw_weights_))
+    if counting < _FEWEST_DRAWS:
+        raise ValueError(
+            f"summary needs at least {_FEWEST_DRAWS} draws of each chain, and there are "
+            f"{counting}: the burn-in of partial_fit is not over, or n_draws is too small"
+        )
+
+
+def _units_before(scaler: Any, n_features: int) -> tuple[NDArray, NDArray]:
+    """Origin and unit of each column before a scaler: x = origin + unit * scaled.
+
+    Raises
+    ------
+    ValueError
+        If the scaler does more than shift and stretch each column, or has other columns.
+    """
+    remedy = "scaler must be fitted and shift and stretch each column, as StandardScaler does"
+    if not hasattr(scaler, "inverse_transform"):
+        raise ValueError(f"{remedy}; got {scaler!r}")
+    check_is_fitted(scaler)
+    if scaler.n_features_in_ != n_features:
+        raise ValueError(
+            f"scaler was fitted on {scaler.n_features_in_} columns, the estimator on {n_features}; "
+            "give the step that comes right before the estimator"
+        )
+    ramp = np.arange(1.0, n_features + 1) / n_features
+    probes = np.stack([np.zeros(n_features), np.full(n_features, _FAR_PROBE), ramp])
+    try:
+        with np.errstate(all="ignore"):
+            origin, far, found = np.asarray(scaler.inverse_transform(probes), dtype=np.float64)
+            unit = (far - origin) / _FAR_PROBE
+            expected = origin + unit * ramp
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{remedy}; {scaler!r} cannot undo any numbers") from error
+    if not np.allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(unit).min()):
+        raise ValueError(f"{remedy}; {scaler!r} does something else")
+    return origin, unit
+
+
+def _position(reference: Any, estimator: Any) -> int | None:
+    """Number of the class that is the reference."""
+    if reference is None:
+        return None
+    classes = getattr(estimator, "classes_", np.empty(0))
+    if len(classes) < 3:
+        raise ValueError(
+            "reference is for more than two classes; with two, coefficients are those of "
+            "classes_[1] against classes_[0]"
+        )
+    (found,) = np.nonzero(classes == reference)
+    if len(found) != 1:
+        raise ValueError(f"reference must be one of the classes {classes!r}, got {reference!r}")
+    return int(found[0])
+
+
+def _own(name: str, features: list[str]) -> str:
+    """Name of a row that is no feature, in parentheses if a feature has that name."""
+    return f"({name})" if name in features else name

@@ -1,0 +1,51 @@
+"""A table for readers: a data frame where pandas is installed, else arrays that print as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from numpy.typing import NDArray
+from sklearn.utils import Bunch
+
+
+class Table(Bunch):
+    """Columns of equal length by name, and ``index``, a label for each row; it prints as a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg.inspection.table import Table
+    >>> Table(index=["age", "intercept"], mean=np.array([1.0, -20.0]), sd=np.array([0.1, 2 / 3]))
+               mean      sd
+    age           1     0.1
+    intercept   -20  0.6667
+    """
+
+    def __repr__(self) -> str:
+        columns = [name for name in self if name != "index"]
+        labels = [_joined(label) for label in self["index"]]
+        cells = [["", *labels]]
+        cells += [[name, *(f"{value:.4g}" for value in self[name])] for name in columns]
+        widths = [max(map(len, column)) for column in cells]
+        rows = []
+        for row in zip(*cells, strict=True):
+            first, *others = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            rows.append("  ".join([first.strip().ljust(widths[0]), *others]).rstrip())
+        return "\n".join(rows)
+
+
+def table(
+    index: Sequence[str] | Sequence[tuple[str, ...]], names: list[str], columns: dict[str, NDArray]
+):
+    """The columns as a DataFrame whose index levels have these names, else as a `Table`."""
+    try:
+        import pandas as pd
+    except ImportError:
+        return Table(index=list(index), **columns)
+    if len(names) > 1:
+        return pd.DataFrame(columns, index=pd.MultiIndex.from_tuples(index, names=names))
+    return pd.DataFrame(columns, index=pd.Index(index, name=names[0]))
+
+
+def _joined(label: str | tuple[str, ...]) -> str:
+    return label if isinstance(label, str) else " ".join(label)

@@ -1,0 +1,257 @@
+"""Files of fitted models: their size, their format, and what is in them."""
+
+import copy
+import pickle
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    DRBMClassifier,
+)
+from skbayes_sg.diagnostics import systematic
+from skbayes_sg.estimators import base, stored
+from skbayes_sg.rows import Minibatches
+from skbayes_sg.samplers import SGFS, SGLD, PolynomialDecay
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+SHORT = {"n_chains": 3, "n_draws": 8, "burn_in": 8, "thin": 2, "random_state": 0}
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((200, 4))
+LABELS = np.where(X[:, 0] + RNG.logistic(size=200) > 0, "yes", "no")
+NUMBERS = X[:, 0] + RNG.standard_normal(200)
+MODELS = [
+    BayesianLogisticRegressionSGFS(**SHORT),
+    BayesianLinearRegressionSGFS(**SHORT),
+    BayesianLinearRegressionSGFS(noise_variance=1.0, **SHORT),
+    BayesianMLPClassifier((3,), **SHORT),
+    DRBMClassifier(3, **SHORT),
+]
+EVERY = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+PAGE = Path(__file__).parents[1] / "docs" / "persistence.md"
+
+
+def fitted(model):
+    return clone(model).fit(X, LABELS if is_classifier(model) else NUMBERS)
+
+
+def predicted(model):
+    return model.predict_proba(X) if is_classifier(model) else model.predict(X)
+
+
+# -- size ---------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_a_pickle_holds_the_draws_once(model):
+    """Draws alone are all that grows with their number."""
+    short = fitted(model)
+    long = fitted(clone(model).set_params(n_draws=408))
+    grown = len(pickle.dumps(long)) - len(pickle.dumps(short))
+    weights = 8 * 400
+    assert grown < 1.05 * (long.draws_.nbytes - short.draws_.nbytes + weights)
+
+
+def test_the_file_of_a_default_fit_is_below_a_megabyte():
+    rows = RNG.standard_normal((2000, 50))
+    y = rows[:, 0] + RNG.logistic(size=2000) > 0
+    model = BayesianLogisticRegressionSGFS(random_state=0).fit(rows, y)
+    assert model.draws_.shape == (32, 125, 51)
+    assert len(pickle.dumps(model)) / 1e6 < 1
+
+
+def test_many_draws_are_single_and_go_on_as_those_of_one_fit(monkeypatch):
+    """The chains are in double precision."""
+    double = fitted(clone(MODELS[0]).set_params(n_draws=20))
+    monkeypatch.setattr(base, "_LARGE_DRAWS", 100)
+    long = fitted(clone(MODELS[0]).set_params(n_draws=20))
+    assert long.draws_.dtype == np.float32
+    np.testing.assert_array_equal(long.draws_, double.draws_.astype(np.float32))
+    np.testing.assert_allclose(long.coef_, double.coef_, rtol=1e-6)
+    np.testing.assert_allclose(long.coef_std_, double.coef_std_, rtol=1e-5)
+    for name, figure in double.diagnostics_.items():
+        # the two draws around a median are as far from it, and rounding ranks them
+        close = 1e-2 if name == "r_hat_max" else 1e-4
+        assert long.diagnostics_[name] == pytest.approx(figure, rel=close), name
+    half = fitted(clone(MODELS[0]).set_params(n_draws=14, warm_start=True))
+    first, half = half.draws_, pickle.loads(pickle.dumps(half))
+    half.set_params(n_draws=6).fit(X, LABELS)
+    np.testing.assert_array_equal(np.concatenate([first, half.draws_], axis=1), long.draws_)
+
+
+@pytest.mark.parametrize("replace", [True, False])
+@pytest.mark.parametrize("size", [20, 300])
+def test_rows_drawn_ahead_are_drawn_again_out_of_a_pickle(replace, size):
+    stream = Minibatches(1000, size, replace, np.random.Generator(np.random.SFC64(0)), 2)
+    for _ in range(3):
+        stream.draw()
+    saved = pickle.dumps(stream)
+    assert len(saved) < 3000
+    twins = pickle.loads(saved), copy.deepcopy(stream)
+    for _ in range(300):
+        rows = stream.draw()
+        for twin in twins:
+            np.testing.assert_array_equal(twin.draw(), rows)
+
+
+# -- format -------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_a_file_of_another_format_says_so_at_the_users_line(model, monkeypatch):
+    for one in (clone(model), fitted(model)):
+        saved = pickle.dumps(one)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            twin = pickle.loads(saved)
+        assert vars(twin).keys() == vars(one).keys()
+    monkeypatch.setattr(stored, "FORMAT", 7)
+    monkeypatch.setattr(stored, "__version__", "1.2.3")
+    said = f"this {type(model).__name__} was written by skbayes_sg 0.1.0 in format 1, and "
+    with pytest.warns(UserWarning, match=re.escape(f"{said}skbayes_sg 1.2.3 reads format 7")) as w:
+        pickle.loads(saved)
+    assert w[0].filename == __file__
+
+
+def test_a_file_without_a_format_says_so_too():
+    model = BayesianLogisticRegressionSGFS()
+    with pytest.warns(UserWarning, match=r"written by skbayes_sg before 0\.1\.0 in format 0"):
+        model.__setstate__(dict(vars(model)))
+
+
+# -- compact ------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_a_compact_model_predicts_the_same_in_single_precision(model):
+    one = fitted(model)
+    small = one.compact()
+    assert small.draws_.dtype == np.float32
+    np.testing.assert_array_equal(small.draws_, one.draws_.astype(np.float32))
+    np.testing.assert_allclose(predicted(small), predicted(one), atol=1e-5)
+    assert small.diagnostics_ == one.diagnostics_
+    assert one._run is not None
+    assert one.states_
+    assert len(pickle.dumps(small)) < len(pickle.dumps(one))
+    twin = pickle.loads(pickle.dumps(small))
+    np.testing.assert_array_equal(predicted(twin), predicted(small))
+    y = LABELS if is_classifier(model) else NUMBERS
+    small.set_params(warm_start=True).fit(X, y)  # which starts anew
+    np.testing.assert_array_equal(small.draws_, one.draws_)
+
+
+def test_fewer_draws_are_evenly_spaced():
+    one = fitted(MODELS[0])
+    small = one.compact(n_draws=13)
+    assert small.draws_.shape == (3, 4, 5)
+    np.testing.assert_array_equal(small.draws_, one.draws_[:, ::2].astype(np.float32))
+    np.testing.assert_array_equal(small.coef_, one.coef_)
+    assert one.compact(n_draws=10**6).draws_.shape == one.draws_.shape
+    with pytest.raises(NotFittedError, match="predicted_covariance needs a `fit`"):
+        small.predicted_covariance(X, LABELS)
+
+
+def test_weighted_draws_are_thinned_by_their_weights():
+    sampler = SGLD(PolynomialDecay(0.05, 3.0, 0.6), batch_size=50)
+    model = clone(MODELS[0]).set_params(sampler=sampler, n_draws=100).fit(X, LABELS)
+    small = model.compact(n_draws=60)
+    kept = systematic(model.draw_weights_, 20)
+    np.testing.assert_array_equal(small.draws_, model.draws_[:, kept].astype(np.float32))
+    np.testing.assert_allclose(small.draw_weights_, 1 / 20)
+    np.testing.assert_allclose(model.compact().draw_weights_, model.draw_weights_)
+
+
+def test_draws_that_single_precision_would_blur_stay_double():
+    draws = 1.0 + 1e-6 * RNG.standard_normal((2, 50, 3))
+    assert stored.in_single_precision(draws) is draws
+    assert stored.in_single_precision(draws - 1.0).dtype == np.float32
+    assert stored.in_single_precision(1e300 * (draws - 1.0)).dtype == np.float64
+
+
+def test_compact_refuses_what_it_cannot_do():
+    with pytest.raises(NotFittedError):
+        MODELS[0].compact()
+    one = fitted(MODELS[0])
+    with pytest.raises(ValueError, match="n_draws must be at least 3"):
+        one.compact(n_draws=2)
+    with pytest.raises(TypeError, match="n_draws must be an integer"):
+        one.compact(n_draws=3.0)
+
+
+def test_systematic_resampling_keeps_each_share_to_one_draw(seed):
+    rng = np.random.default_rng(seed)
+    weights = rng.exponential(size=40) * (rng.random(40) < 0.7)
+    for n in (1, 7, 40, 333):
+        found = systematic(weights, n)
+        assert (np.diff(found) >= 0).all()
+        counts = np.bincount(found, minlength=40)
+        assert (np.abs(counts - n * weights / weights.sum()) < 1 + 1e-9).all()
+        assert (counts[weights == 0] == 0).all()
+    np.testing.assert_array_equal(systematic(np.full(40, 0.3), 40), np.arange(40))
+
+
+# -- skops --------------------------------------------------------------------------------------
+
+
+def documented(model):
+    """The types that docs/persistence.md lists for a compact model."""
+    name = type(model).__name__
+    lines = PAGE.read_text().splitlines()
+    (row,) = [line for line in lines if line.startswith("|") and f".{name}`" in line]
+    return {f"skbayes_sg.{entry}" for entry in re.findall(r"`([\w.]+)`", row)}
+
+
+@EVERY
+def test_skops_loads_a_compact_model_by_the_documented_types(model):
+    io = pytest.importorskip("skops.io")
+    small = fitted(model).compact()
+    saved, sampler = io.dumps(small), type(small.sampler_)
+    types = documented(model) | {f"{sampler.__module__}.{sampler.__name__}"}
+    found = io.get_untrusted_types(data=saved)
+    assert set(found) <= types
+    assert len(found) == 4
+    twin = io.loads(saved, trusted=sorted(types & set(found)))
+    np.testing.assert_array_equal(predicted(twin), predicted(small))
+
+
+@EVERY
+def test_a_model_resumes_out_of_skops(model):
+    io = pytest.importorskip("skops.io")
+    one = fitted(clone(model).set_params(warm_start=True, sampler=SGFS(batch_size=20)))
+    saved = io.dumps(one)
+    types = io.get_untrusted_types(data=saved)
+    assert all(name.startswith("skbayes_sg.") for name in types)
+    twin = io.loads(saved, trusted=types)
+    y = LABELS if is_classifier(model) else NUMBERS
+    for each in (one, twin):
+        each.fit(X, y)
+    np.testing.assert_array_equal(twin.draws_, one.draws_)
+
+
+def test_the_example_of_the_page_runs(tmp_path, monkeypatch):
+    io = pytest.importorskip("skops.io")
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    first, safe, filtered = blocks
+    names = {}
+    monkeypatch.setattr(BayesianLogisticRegressionSGFS, "fit", short_fit)
+    for block in (first, safe, filtered):
+        exec(compile(block, "persistence.md", "exec"), names)
+    assert names["types"] == io.get_untrusted_types(file="model.skops")
+    assert names["model"].draws_.dtype == np.float32
+
+
+FIT = BayesianLogisticRegressionSGFS.fit
+
+
+def short_fit(model, *data):
+    """The sampler is the one that the page's list names."""
+    return FIT(model.set_params(n_draws=10, burn_in=20, sampler=SGFS()), *data)

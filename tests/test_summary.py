@@ -1,0 +1,269 @@
+"""`summary()`: every column against its definition, and the units before a scaler."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from arviz_stats.base import array_stats
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    DRBMClassifier,
+)
+from skbayes_sg.inspection.table import Table
+from skbayes_sg.samplers import SGLD, CosineCycle, PolynomialDecay
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+SHORT = {"n_chains": 4, "n_draws": 50, "burn_in": 20, "random_state": 0}
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((300, 3)) * [1e-3, 1, 50] + [0, 3, 1e4]
+FRAME = pd.DataFrame(X, columns=["age", "income", "debt"])
+Z = StandardScaler().fit_transform(X)
+PAIR = np.where(Z @ [1, -1, 0.5] + RNG.logistic(size=300) > 0, "yes", "no")
+TRIPLE = np.array(["cold", "mild", "hot"])[
+    (Z @ RNG.standard_normal((3, 3)) + RNG.gumbel(size=(300, 3))).argmax(axis=1)
+]
+NUMBERS = Z @ [1, -1, 0.5] + RNG.standard_normal(300)
+
+
+def logistic(data=Z, y=PAIR, **changes):
+    return BayesianLogisticRegressionSGFS(**SHORT | changes).fit(data, y)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return logistic()
+
+
+@pytest.fixture(scope="module")
+def triple():
+    return logistic(y=TRIPLE)
+
+
+def test_columns_are_what_they_are_called(pair):
+    table, draws = pair.summary(level=0.8), pair.draws_
+    assert table.index.tolist() == ["x0", "x1", "x2", "intercept"]
+    ends = np.quantile(draws, [0.1, 0.9], axis=(0, 1))
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    expected = {
+        "mean": np.append(pair.coef_, pair.intercept_),
+        "sd": draws.std(axis=(0, 1)),
+        "eti80_lb": ends[0],
+        "eti80_ub": ends[1],
+        "p_positive": (draws > 0).mean(axis=(0, 1)),
+        "odds_ratio": np.exp(np.median(draws, axis=(0, 1))),
+        "odds_ratio_eti80_lb": np.exp(ends[0]),
+        "odds_ratio_eti80_ub": np.exp(ends[1]),
+        "ess_bulk": array_stats.ess(draws, method="bulk", **axes),
+        "ess_tail": array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes),
+        "r_hat": array_stats.rhat(draws, method="rank", **axes),
+        "mcse_mean": array_stats.mcse(draws, method="mean", **axes),
+    }
+    assert table.columns.tolist() == list(expected)
+    for name, column in expected.items():
+        np.testing.assert_allclose(table[name], column, rtol=1e-10, err_msg=name)
+    np.testing.assert_allclose(table["sd"].to_numpy()[:3], pair.coef_std_[0])
+
+
+def test_levels_name_the_columns(pair):
+    assert {"eti95_lb", "odds_ratio_eti95_ub"} < set(pair.summary().columns)
+    assert "eti99.5_ub" in pair.summary(0.995).columns
+    for level, kind in ((0, ValueError), (95, ValueError), ("high", TypeError)):
+        with pytest.raises(kind, match="level"):
+            pair.summary(level)
+
+
+def test_the_noise_variance_of_a_regression_has_a_row_and_no_odds():
+    table = BayesianLinearRegressionSGFS(**SHORT).fit(FRAME, NUMBERS).summary()
+    assert table.index.tolist() == ["age", "income", "debt", "intercept", "noise_variance"]
+    assert not [name for name in table.columns if "odds" in name]
+    given = {"noise_variance": 1.0, "fit_intercept": False}
+    model = BayesianLinearRegressionSGFS(**SHORT, **given).fit(FRAME, NUMBERS)
+    assert model.summary().index.tolist() == ["age", "income", "debt"]
+
+
+def test_the_noise_variance_is_that_of_its_draws():
+    model = BayesianLinearRegressionSGFS(**SHORT).fit(Z, NUMBERS)
+    row = model.summary().loc["noise_variance"]
+    assert row["mean"] == pytest.approx(model.noise_variance_)
+    assert row["sd"] == pytest.approx(model.noise_variance_samples_.std())
+    assert row["p_positive"] == pytest.approx(1, rel=1e-12)
+
+
+# -- units --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "scaler",
+    [
+        StandardScaler(),
+        StandardScaler(with_mean=False),
+        StandardScaler(with_std=False),
+        MinMaxScaler((-1, 1)),
+        RobustScaler(),
+        MaxAbsScaler(),
+        make_pipeline(MinMaxScaler(), StandardScaler()),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_before_a_scaler_the_line_is_the_same(scaler, fit_intercept):
+    scaler = clone(scaler).fit(FRAME)
+    scaled = scaler.transform(FRAME)
+    model = logistic(scaled, n_draws=8, fit_intercept=fit_intercept)
+    table = model.summary(scaler=scaler)
+    mean = table["mean"]
+    assert table.index.tolist()[:3] == ["age", "income", "debt"]
+    line = X @ mean.to_numpy()[:3] + mean.get("intercept", 0.0)
+    np.testing.assert_allclose(line, scaled @ model.coef_[0] + model.intercept_, rtol=1e-6)
+    unit = X.std(axis=0) / scaled.std(axis=0)
+    np.testing.assert_allclose(table["sd"].to_numpy()[:3] * unit, model.coef_std_[0], rtol=1e-9)
+
+
+def test_of_three_classes_too(triple):
+    scaler = StandardScaler().fit(X)
+    table = triple.summary(scaler=scaler, reference="cold")["mean"]
+    line = X @ table["hot"].to_numpy()[:3] + table["hot", "intercept"]
+    coef, intercept = triple.coef_[1] - triple.coef_[0], np.diff(triple.intercept_)[0]
+    np.testing.assert_allclose(line, Z @ coef + intercept, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "scaler",
+    [PowerTransformer(), QuantileTransformer(n_quantiles=9), PCA(3), OneHotEncoder(), "standard"],
+    ids=str,
+)
+def test_what_is_no_scaler_is_refused(pair, scaler):
+    scaler = scaler if isinstance(scaler, str) else scaler.fit(X)
+    with pytest.raises(ValueError, match="shift and stretch each column"):
+        pair.summary(scaler=scaler)
+
+
+def test_a_scaler_of_other_columns_or_without_a_fit_is_refused(pair):
+    with pytest.raises(ValueError, match="fitted on 2 columns, the estimator on 3"):
+        pair.summary(scaler=StandardScaler().fit(X[:, :2]))
+    with pytest.raises(NotFittedError):
+        pair.summary(scaler=StandardScaler())
+
+
+# -- classes ------------------------------------------------------------------------------------
+
+
+def test_rows_of_three_classes_are_contrasts(triple):
+    table, coef = triple.summary(), triple.coef_samples_
+    assert table.index.names == ["class", "term"]
+    assert table.loc["hot"].index.tolist() == ["x0", "x1", "x2", "intercept"]
+    np.testing.assert_allclose(table["mean"].to_numpy().reshape(3, 4).sum(axis=0), 0, atol=1e-12)
+    centred = coef - coef.mean(axis=2, keepdims=True)
+    np.testing.assert_allclose(
+        table["sd"].to_numpy().reshape(3, 4)[:, :3], centred.std(axis=(0, 1))
+    )
+    against = triple.summary(reference="hot")
+    assert against.index.unique("class").tolist() == ["cold", "mild"]
+    np.testing.assert_allclose(
+        against.loc["mild", "sd"].to_numpy()[:3], (coef[:, :, 2] - coef[:, :, 1]).std(axis=(0, 1))
+    )
+
+
+def test_a_reference_that_is_none_is_refused(pair, triple):
+    with pytest.raises(ValueError, match="reference must be one of the classes"):
+        triple.summary(reference="tepid")
+    with pytest.raises(ValueError, match="reference is for more than two classes"):
+        pair.summary(reference="yes")
+    linear = BayesianLinearRegressionSGFS(**SHORT).fit(Z, NUMBERS)
+    with pytest.raises(ValueError, match="reference is for more than two classes"):
+        linear.summary(reference=0)
+
+
+# -- draws --------------------------------------------------------------------------------------
+
+
+def test_weights_of_the_draws_count():
+    model = logistic(sampler=SGLD(PolynomialDecay(0.05, 3.0, 0.6), batch_size=50))
+    table, weights = model.summary(), model.draw_weights_
+    assert np.ptp(weights) > 0
+    flat = model.draws_.reshape(-1, 4)
+    each = np.tile(weights, 4) / 4
+    np.testing.assert_allclose(table["mean"], each @ flat)
+    np.testing.assert_allclose(table["p_positive"], each @ (flat > 0))
+    low = np.quantile(flat, 0.025, axis=0, weights=each, method="inverted_cdf")
+    np.testing.assert_allclose(table["eti95_lb"], low)
+    assert (table["ess_bulk"] < 200).all()
+
+
+def test_draws_of_weight_zero_are_left_out():
+    model = logistic(sampler=SGLD(CosineCycle(0.01, 0.001, 20), batch_size=50), thin=1)
+    counting = model.draw_weights_ > 0
+    assert counting.sum() < 50
+    table = model.summary()
+    model.draws_, model.draw_weights_ = model.draws_[:, counting], model.draw_weights_[counting]
+    pd.testing.assert_frame_equal(model.summary(), table)
+
+
+def test_a_stream_without_draws_is_refused():
+    model = BayesianLogisticRegressionSGFS(**SHORT | {"burn_in": 1000})
+    with pytest.raises(NotFittedError):
+        model.summary()
+    model.partial_fit(Z, PAIR, classes=["no", "yes"])
+    with pytest.raises(ValueError, match="summary needs at least 4 draws of each chain"):
+        model.summary()
+
+
+@pytest.mark.parametrize(
+    "model", [BayesianMLPClassifier((2,), **SHORT), DRBMClassifier(2, **SHORT)]
+)
+def test_networks_have_a_row_for_each_block(model):
+    table = clone(model).fit(Z, PAIR).summary()
+    fitted = clone(model).fit(Z, PAIR)
+    blocks = fitted.model_.unpack(fitted.draws_)
+    assert table.index.tolist() == list(blocks)
+    assert table["n_parameters"].sum() == fitted.draws_.shape[2]
+    for name, block in blocks.items():
+        axes = tuple(range(2, block.ndim))
+        scale = np.sqrt(np.square(block, dtype=float).mean(axis=axes))
+        assert table.loc[name, "mean"] == pytest.approx(scale.mean())
+        assert table.loc[name, "eti95_ub"] == pytest.approx(np.quantile(scale, 0.975))
+    precision = fitted.model_.unpack(fitted.prior_precision_)
+    prior = {name: np.mean(1 / block) ** 0.5 for name, block in precision.items()}
+    np.testing.assert_allclose(table["prior_scale"], list(prior.values()))
+
+
+# -- tables -------------------------------------------------------------------------------------
+
+
+def test_a_feature_may_have_the_name_of_a_row_of_ours():
+    frame = FRAME.set_axis(["intercept", "income", "noise_variance"], axis=1)
+    table = BayesianLinearRegressionSGFS(**SHORT).fit(frame, NUMBERS).summary()
+    assert table.index.tolist() == [*frame.columns, "(intercept)", "(noise_variance)"]
+
+
+def test_without_pandas_there_are_arrays_that_print_as_a_table(pair, triple, monkeypatch):
+    frames = pair.summary(), triple.summary()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    tables = pair.summary(), triple.summary()
+    for table, frame in zip(tables, frames, strict=True):
+        assert isinstance(table, Table)
+        assert table["index"] == frame.index.tolist()
+        for name in frame.columns:
+            np.testing.assert_array_equal(table[name], frame[name].to_numpy())
+    lines = repr(tables[0]).splitlines()
+    assert lines[0].split() == frames[0].columns.tolist()
+    assert lines[4].split()[:2] == ["intercept", f"{pair.intercept_[0]:.4g}"]
+    assert len({len(line) for line in lines}) == 1
+    assert repr(tables[1]).splitlines()[1].startswith("cold x0")
