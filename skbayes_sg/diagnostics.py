@@ -2,6 +2,9 @@
 
 Draws have shape (chains, draws, D) unless said otherwise. R-hat and effective sample sizes are
 those of Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), as ArviZ computes them.
+
+`weights`, (draws,), are those of the draws of a chain, the same for every chain. Effective sizes
+then are those of weighted means (math.md#weighted-draws). Draws of weight 0 do not count.
 """
 
 from __future__ import annotations
@@ -16,11 +19,12 @@ STEIN_LIMIT = 0.1
 """Distance of a Stein ratio from 1 that matters."""
 
 
-def r_hat(draws: NDArray) -> NDArray:
+def r_hat(draws: NDArray, weights: NDArray | None = None) -> NDArray:
     """Rank-normalised split R-hat, the larger of bulk and folded (tail); shape (D,).
 
     R-hat is 1 for chains that agree. Above 1.01 the run should be longer; above 1.05 the means of
-    the chains differ visibly. It is NaN where a parameter never moves.
+    the chains differ visibly. It is NaN where a parameter never moves. It compares chains, which
+    all have the same weights: of these it only uses which are 0.
 
     Examples
     --------
@@ -29,31 +33,73 @@ def r_hat(draws: NDArray) -> NDArray:
     >>> bool((r_hat(draws) < 1.01).all())
     True
     """
-    return r_hat_and_ess_bulk(draws)[0]
+    return r_hat_and_ess_bulk(draws, weights)[0]
 
 
-def ess_bulk(draws: NDArray) -> NDArray:
+def ess_bulk(draws: NDArray, weights: NDArray | None = None) -> NDArray:
     """Effective number of independent draws for the centre of each marginal; shape (D,)."""
-    return _ess(_rank_normalise(_split(draws)))
+    draws, weights = _counting(draws, weights)
+    return _ess_of_mean(_rank_normalise(_split(draws)), weights)
 
 
-def r_hat_and_ess_bulk(draws: NDArray) -> tuple[NDArray, NDArray]:
+def r_hat_and_ess_bulk(draws: NDArray, weights: NDArray | None = None) -> tuple[NDArray, NDArray]:
     """`r_hat` and `ess_bulk` from one ranking of the draws, which is most of their cost."""
+    draws, weights = _counting(draws, weights)
     halves = _split(draws)
     ranked = _rank_normalise(halves)
     folded = _rank_normalise(np.abs(halves - np.median(halves, axis=(0, 1))))
-    return np.maximum(_r_hat(ranked), _r_hat(folded)), _ess(ranked)
+    return np.maximum(_r_hat(ranked), _r_hat(folded)), _ess_of_mean(ranked, weights)
 
 
-def ess_tail(draws: NDArray) -> NDArray:
+def ess_tail(draws: NDArray, weights: NDArray | None = None) -> NDArray:
     """The smaller of the effective sizes for the 5 % and the 95 % quantile; shape (D,)."""
-    ends = np.quantile(draws, (0.05, 0.95), axis=(0, 1))
-    return np.minimum(*(_ess(_split((draws <= end).astype(float))) for end in ends))
+    draws, weights = _counting(draws, weights)
+    each = [_split((draws <= quantile(draws, q, weights)).astype(float)) for q in (0.05, 0.95)]
+    return np.minimum(*(_ess_of_mean(below, weights) for below in each))
 
 
-def ess_mean(draws: NDArray) -> NDArray:
+def ess_mean(draws: NDArray, weights: NDArray | None = None) -> NDArray:
     """Effective number of independent draws for the mean of each parameter; shape (D,)."""
-    return _ess(_split(draws))
+    draws, weights = _counting(draws, weights)
+    return _ess_of_mean(_split(draws), weights)
+
+
+def mcse_mean(draws: NDArray, weights: NDArray | None = None) -> NDArray:
+    """Monte Carlo error of the mean of each parameter, in its units; shape (D,).
+
+    The posterior standard deviation over the square root of `ess_mean`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).standard_normal((4, 1000, 1))
+    >>> bool(abs(mcse_mean(draws)[0] * 4000**0.5 - 1) < 0.1)
+    True
+    """
+    draws, weights = _counting(draws, weights)
+    if weights is None:
+        sd = draws.std(axis=(0, 1), ddof=1, dtype=np.float64)
+    else:
+        sd = moments(draws, weights)[1]
+    return sd / np.sqrt(ess_mean(draws, weights))
+
+
+def moments(draws: NDArray, weights: NDArray | None = None) -> tuple[NDArray, NDArray]:
+    """Mean and standard deviation over chains and draws, with divisor n; shapes (D,)."""
+    each = np.full(draws.shape[1], 1.0) if weights is None else weights
+    each = each / each.sum()
+    mean = np.tensordot(each, draws, axes=(0, 1)).mean(axis=0)
+    square = np.tensordot(each, (draws - mean) ** 2, axes=(0, 1)).mean(axis=0)
+    return mean, np.sqrt(square)
+
+
+def quantile(draws: NDArray, q: float, weights: NDArray | None = None) -> NDArray:
+    """Quantile over chains and draws: interpolated, or that of the weighted sample; shape (D,)."""
+    if weights is None or np.ptp(weights) == 0:
+        return np.quantile(draws, q, axis=(0, 1))
+    flat = draws.reshape(-1, draws.shape[-1])
+    each = np.tile(weights, len(draws))
+    return np.quantile(flat, q, axis=0, weights=each, method="inverted_cdf")
 
 
 def autocorrelation_time(draws: NDArray) -> NDArray:
@@ -137,6 +183,15 @@ def stein_ratio_of_sums(sums: list[SteinSums]) -> tuple[float, float]:
     return float(per_chain.mean()), float(se)
 
 
+def _counting(draws: NDArray, weights: NDArray | None) -> tuple[NDArray, NDArray | None]:
+    """The draws whose weight is not 0, and their weights; None if these are equal."""
+    if weights is None:
+        return draws, None
+    if not weights.all():
+        draws, weights = draws[:, weights > 0], weights[weights > 0]
+    return draws, None if np.ptp(weights) == 0 else weights
+
+
 def _split(draws: NDArray) -> NDArray:
     """Halves of each chain as chains of their own; the middle draw of an odd number is left out."""
     half = draws.shape[1] // 2
@@ -165,6 +220,24 @@ def _r_hat(x: NDArray) -> NDArray:
     within = x.var(axis=1, ddof=1).mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.sqrt((between / within + n - 1) / n)
+
+
+def _ess_of_mean(halves: NDArray, weights: NDArray | None) -> NDArray:
+    """Effective size for the weighted mean of split chains; shape (D,).
+
+    The weighted mean has the error of the plain mean of n w (x - mean), its influence function.
+    The effective size is the variance of x over the square of that error.
+    """
+    if weights is None:
+        return _ess(halves)
+    each = np.broadcast_to(weights[:, None], (len(halves) // 2, len(weights), 1))
+    each = _split(each) / _split(each).sum()
+    mean = (each * halves).sum(axis=(0, 1))
+    variance = (each * (halves - mean) ** 2).sum(axis=(0, 1))
+    influence = each.size * each * (halves - mean)
+    moving = variance > 0
+    ratio = np.divide(variance, influence.var(axis=(0, 1)), out=np.ones(len(mean)), where=moving)
+    return ratio * _ess(influence)
 
 
 def _ess(x: NDArray) -> NDArray:

@@ -311,9 +311,9 @@ FAULTS = [
         "test_linear.py -k predictive",
     ),
     Fault(
-        "estimators/coefficients.py",
-        "mean = np.tensordot(self.draw_weights_, samples, axes=(0, 1)).mean(axis=0)",
-        "mean = samples.mean(axis=(0, 1))",
+        "diagnostics.py",
+        "mean = np.tensordot(each, draws, axes=(0, 1)).mean(axis=0)",
+        "mean = draws.mean(axis=(0, 1))",
         "the weights of the draws are ignored in coef_",
         "test_logistic.py -k weighted",
     ),

@@ -28,6 +28,7 @@ def test_equal_to_arviz(kind, n_draws):
         (diagnostics.ess_bulk(x), array_stats.ess(x, method="bulk", **axes)),
         (diagnostics.ess_tail(x), array_stats.ess(x, method="tail", prob=(0.05, 0.95), **axes)),
         (diagnostics.ess_mean(x), array_stats.ess(x, method="mean", **axes)),
+        (diagnostics.mcse_mean(x), array_stats.mcse(x, method="mean", **axes)),
     ]
     for ours, theirs in pairs:
         np.testing.assert_allclose(ours, theirs, rtol=1e-10)
@@ -89,3 +90,44 @@ def test_r_hat_and_ess_from_one_ranking_are_those_from_two():
     r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws)
     np.testing.assert_array_equal(r_hat, diagnostics.r_hat(draws))
     np.testing.assert_array_equal(ess, diagnostics.ess_bulk(draws))
+
+
+FIGURES = ["r_hat", "ess_bulk", "ess_tail", "ess_mean", "mcse_mean"]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_draws_of_weight_zero_do_not_count_and_equal_weights_are_none(name):
+    x, figure = draws_of("apart", 60), getattr(diagnostics, name)
+    some = np.arange(60) % 3 > 0
+    np.testing.assert_array_equal(figure(x, np.full(60, 0.1)), figure(x))
+    np.testing.assert_array_equal(figure(x, some / some.sum()), figure(x[:, some]))
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.8])
+def test_error_of_a_weighted_mean_is_the_spread_of_repetitions(rho, seed):
+    """200 runs of AR(1) chains under weights that fall as those of a decreasing step."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((4, 500, 200))
+    for t in range(1, 500):
+        x[:, t] = rho * x[:, t - 1] + np.sqrt(1 - rho * rho) * x[:, t]
+    weights = np.arange(1, 501) ** -0.5
+    means, sd = diagnostics.moments(x, weights)
+    spread, error = means.std(ddof=1), diagnostics.mcse_mean(x, weights)
+    relative = 1 / np.sqrt(2 * 199)  # of the spread of 200 means
+    assert abs(np.sqrt(np.mean(error**2)) / spread - 1) < 5 * relative
+    np.testing.assert_allclose(error, sd / np.sqrt(diagnostics.ess_mean(x, weights)))
+    # to the mean's error belongs a size that weights of 1 / sqrt(t) lower by a fifth or more
+    assert diagnostics.ess_bulk(x, weights).mean() < 0.8 * diagnostics.ess_bulk(x).mean()
+
+
+def test_quantiles_of_equal_weights_interpolate_and_of_others_are_draws():
+    x = np.arange(12.0).reshape(2, 6, 1)
+    assert diagnostics.quantile(x, 0.5) == 5.5
+    assert diagnostics.quantile(x, 0.5, np.full(6, 0.2)) == 5.5
+    assert diagnostics.quantile(x, 0.5, np.array([0, 0, 0, 0, 1.0, 3.0])) == 5.0
+
+
+def test_a_parameter_that_never_moves_keeps_its_size_under_weights():
+    x = np.zeros((2, 10, 1))
+    assert diagnostics.ess_mean(x, np.arange(1.0, 11)) == 20
+    assert diagnostics.mcse_mean(x, np.arange(1.0, 11)) == 0

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from skbayes_sg import diagnostics
 from skbayes_sg.anchor import FULL_CURVATURE_DIM, find_mode
 from skbayes_sg.checks import real_array, require_positive
 from skbayes_sg.data import InMemory
@@ -235,6 +236,4 @@ class LinearPredictor(BayesianEstimator):
 
     def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
         """Weighted mean and standard deviation over chains and draws."""
-        mean = np.tensordot(self.draw_weights_, samples, axes=(0, 1)).mean(axis=0)
-        square = np.tensordot(self.draw_weights_, (samples - mean) ** 2, axes=(0, 1)).mean(axis=0)
-        return mean, np.sqrt(square)
+        return diagnostics.moments(samples, self.draw_weights_)
