@@ -9,16 +9,30 @@ from skbayes_sg.estimators import (
     DRBMClassifier,
     hyperparameter_path,
 )
-from skbayes_sg.inspection import PriorPrecisionDisplay
+from skbayes_sg.inspection import (
+    AbstentionDisplay,
+    CoefficientsDisplay,
+    CovarianceDisplay,
+    PriorPrecisionDisplay,
+    ReliabilityDisplay,
+    TraceDisplay,
+    UncertaintyDisplay,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AbstentionDisplay",
     "BayesianLinearRegressionSGFS",
     "BayesianLogisticRegressionSGFS",
     "BayesianMLPClassifier",
+    "CoefficientsDisplay",
+    "CovarianceDisplay",
     "DRBMClassifier",
     "PriorPrecisionDisplay",
+    "ReliabilityDisplay",
+    "TraceDisplay",
+    "UncertaintyDisplay",
     "VariationalEM",
     "diagnostics",
     "hyperparameter_path",
