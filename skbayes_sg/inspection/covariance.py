@@ -195,6 +195,7 @@ class CovarianceDisplay:
             patch.set(fill=False, linewidth=2, edgecolor=colour, linestyle=line)
             self.ellipses_.append(ax.add_patch(patch))
         ax.autoscale_view()
+        ax.locator_params(nbins=6)
         ax.set(xlabel=self.names[i], ylabel=self.names[j])
         ax.set_title(f"ellipses that hold {_LEVEL:.0%}", fontsize="medium")
         ax.legend(loc="best", fontsize="small", framealpha=0.9)
