@@ -37,7 +37,8 @@ def test_html_shows_what_was_fitted_and_links_to_no_page_of_scikit_learn():
     pipeline = make_pipeline(StandardScaler(), model).fit(X, X[:, 0] > 0)
     alone, within = model._repr_html_(), pipeline._repr_html_()
     assert "random_state" in alone
-    assert "scikit-learn.org" not in alone
+    assert 'href="https://scikit-learn.org' not in alone
+    assert "StandardScaler.html" in within
     assert "BayesianLogisticRegressionSGFS.html" not in within
     if parse_version(sklearn.__version__) >= parse_version("1.9"):
         for name in ("coef_std_", "sampler_reason_", "diagnostics_"):
