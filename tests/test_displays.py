@@ -228,6 +228,23 @@ def test_series_differ_in_colour_style_and_marker():
     assert len(ax.child_axes) == 1  # one histogram for all
 
 
+def test_names_are_written_as_they_are():
+    """Neither as formulas, nor left out of a legend."""
+    names = ["$pri$ce", "_private", "age"]
+    ends = np.array([[[0.0, 1.0]] * 3])
+    display = CoefficientsDisplay(ends[..., 0], ends, ends, names).plot(sort=False)
+    display.figure_.canvas.draw()
+    ticks = [tick.get_text() for tick in display.ax_.get_yticklabels()]
+    assert ticks == [r"\$pri\$ce", " _private", "age"]
+    y, p = [0, 1, 1, 0], [0.1, 0.9, 0.4, 0.2]
+    for cls in (ReliabilityDisplay, AbstentionDisplay):
+        legend = cls.from_predictions(y, p, name="_model").ax_.get_legend()
+        assert "_model" in legend.get_texts()[-1].get_text()
+    path = np.ones((3, 3))
+    legend = PriorPrecisionDisplay(path, path[-1], names).plot().ax_.get_legend()
+    assert len(legend.get_texts()) == 3
+
+
 def test_regressions_have_coefficients_and_no_odds():
     X, y = load_breast_cancer(return_X_y=True)
     linear = BayesianLinearRegressionSGFS(**SHORT).fit(X[:, :3], y)

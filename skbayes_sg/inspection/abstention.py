@@ -10,7 +10,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length
 
 from skbayes_sg.checks import real_array, require_choice
-from skbayes_sg.inspection.drawing import axes_for, last_step, require_method
+from skbayes_sg.inspection.drawing import axes_for, last_step, literal, require_method
 from skbayes_sg.inspection.predictions import Predictions
 
 _CAUSES = ("total", "epistemic", "aleatoric")
@@ -187,7 +187,7 @@ class AbstentionDisplay:
         """
         (self.ax_,) = axes_for(self, ax)
         self.figure_ = self.ax_.figure
-        named = "" if self.name is None else f"{self.name}: "
+        named = "" if self.name is None else f"{literal(self.name)}: "
         style: dict[str, Any] = {"label": f"{named}area {self.area:.3g}"}
         style |= {"marker": "", "linewidth": 1.5, "drawstyle": "steps-post"}
         (self.line_,) = self.ax_.plot(self.coverage, self.risk, **(style | kwargs))

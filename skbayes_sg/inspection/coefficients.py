@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.checks import require_choice, require_integer, require_level
 from skbayes_sg.diagnostics import moments, quantile
-from skbayes_sg.inspection.drawing import COLOURS, axes_for, last_step, require_method
+from skbayes_sg.inspection.drawing import COLOURS, axes_for, last_step, literal, require_method
 from skbayes_sg.inspection.names import logit_names
 from skbayes_sg.inspection.parameters import names_of_inputs
 
@@ -217,12 +217,12 @@ class CoefficientsDisplay:
         self.bars_.append((thick, thin))
         if self.odds_ratio:
             _logarithmic(ax, np.ptp(self.outer[:, self.shown_]) / np.log(10))
-        ax.set_yticks(rows, [str(self.feature_names[j]) for j in self.shown_], fontsize="small")
+        ax.set_yticks(rows, [literal(self.feature_names[j]) for j in self.shown_], fontsize="small")
         ax.set_ylim(len(rows) - 0.4, -0.6)
         ax.grid(axis="y", color="0.92", linewidth=0.8)
         ax.set_axisbelow(True)
         if self.class_names:
-            ax.set_title(self.class_names[k], fontsize="medium")
+            ax.set_title(literal(self.class_names[k]), fontsize="medium")
         if k == 0 and len(self.shown_) < len(self.feature_names):
             ax.set_ylabel(f"largest {len(rows)} of {len(self.feature_names)}", fontsize="small")
 
@@ -269,5 +269,5 @@ def _label(model: Any, odds_ratio: bool) -> str:
     what = "odds ratio" if odds_ratio else "coefficient"
     classes = list(getattr(model, "classes_", ()))
     if len(classes) == 2:
-        return f"{what} of class {classes[1]}"
+        return f"{what} of class {literal(classes[1])}"
     return f"{what}, against the mean class" if len(classes) else what

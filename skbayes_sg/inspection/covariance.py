@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2, t
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.inspection.drawing import COLOURS, axes_for, last_step, require_method
+from skbayes_sg.inspection.drawing import COLOURS, axes_for, last_step, literal, require_method
 from skbayes_sg.inspection.parameters import parameter_names, positions
 
 _LEVEL = 0.9  # of the ellipses
@@ -196,7 +196,7 @@ class CovarianceDisplay:
             self.ellipses_.append(ax.add_patch(patch))
         ax.autoscale_view()
         ax.locator_params(nbins=6)
-        ax.set(xlabel=self.names[i], ylabel=self.names[j])
+        ax.set(xlabel=literal(self.names[i]), ylabel=literal(self.names[j]))
         ax.set_title(f"ellipses that hold {_LEVEL:.0%}", fontsize="medium")
         ax.legend(loc="best", fontsize="small", framealpha=0.9)
 

@@ -52,6 +52,15 @@ def axes_for(display: Any, ax: Any, n_axes: int = 1, n_columns: int = 1, **figur
     return axes
 
 
+def literal(label: Any) -> str:
+    """A label that is written as it is.
+
+    In matplotlib legends hide what begins with an underscore, and dollars enclose a formula.
+    """
+    text = str(label).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
 def last_step(estimator: Any) -> tuple[Any, Pipeline | None]:
     """The last step of a Pipeline and the steps before it, if any; else the estimator itself."""
     if not isinstance(estimator, Pipeline):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.inspection.drawing import axes_for, last_step
+from skbayes_sg.inspection.drawing import axes_for, last_step, literal
 from skbayes_sg.inspection.parameters import names_of_inputs
 
 _MOST_NAMED = 10
@@ -162,8 +162,8 @@ class PriorPrecisionDisplay:
             (lines[j],) = self.ax_.plot(steps, self.path[:, j], **style)
             label = "_"  # one entry of the legend for all
         for j in named:
-            style = {"linewidth": 1.5, "markevery": 0.2, "markersize": 4}
-            style["label"] = f"{self.labels[j]}: {self.values[j]:.3g}"
+            style = {"linewidth": 1.5, "markevery": (0.1, 0.2), "markersize": 4}
+            style["label"] = f"{literal(self.labels[j])}: {self.values[j]:.3g}"
             (lines[j],) = self.ax_.plot(steps, self.path[:, j], **(style | kwargs))
         self.lines_ = [lines[j] for j in range(len(lines))]
         self.ax_.set(yscale="log", xlabel="update", ylabel="prior precision")

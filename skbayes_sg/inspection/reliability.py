@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binomtest
 
 from skbayes_sg.checks import require_choice, require_integer, require_level
-from skbayes_sg.inspection.drawing import axes_for, require_method
+from skbayes_sg.inspection.drawing import axes_for, literal, require_method
 from skbayes_sg.inspection.predictions import Predictions
 
 _REFERENCE = "perfectly calibrated"
@@ -231,7 +231,7 @@ class ReliabilityDisplay:
         if _REFERENCE not in self.ax_.get_legend_handles_labels()[1]:
             reference = {"color": "0.6", "linestyle": "-", "marker": "", "linewidth": 1}
             self.ax_.plot([0, 1], [0, 1], label=_REFERENCE, zorder=1, **reference)
-        named = "" if self.name is None else f"{self.name}: "
+        named = "" if self.name is None else f"{literal(self.name)}: "
         style: dict[str, Any] = {"capsize": 2, "markersize": 5, "linewidth": 1.5, "elinewidth": 1}
         style["label"] = f"{named}calibration error {self.calibration_error:.3f}"
         away = np.abs(self.interval - self.prob_true[:, None]).T
@@ -247,8 +247,10 @@ class ReliabilityDisplay:
         return self
 
     def _label(self) -> None:
-        what, share = self.event_name or "the predicted class", f"share of {self.event_name}"
-        share = "share where it is right" if self.event_name is None else share
+        what, share = "the predicted class", "share where it is right"
+        if self.event_name is not None:
+            what = literal(self.event_name)
+            share = f"share of {what}"
         self.ax_.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel=share)
         self.ax_.tick_params(labelbottom=False)
         self.ax_.legend(loc="best", fontsize="small", framealpha=0.9)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.checks import require_integer
 from skbayes_sg.diagnostics import ess_bulk, r_hat_and_ess_bulk
-from skbayes_sg.inspection.drawing import COLOURS, axes_for, last_step, require_method
+from skbayes_sg.inspection.drawing import COLOURS, axes_for, last_step, literal, require_method
 from skbayes_sg.inspection.parameters import parameter_names, positions
 from skbayes_sg.verdict import R_HAT_LIMIT
 
@@ -78,11 +78,7 @@ class TraceDisplay:
     ) -> None:
         if weights is not None:
             draws, weights = draws[:, weights > 0], weights[weights > 0]
-        if draws.shape[1] < _FEWEST_DRAWS:
-            raise ValueError(
-                f"a trace needs {_FEWEST_DRAWS} draws per chain, got {draws.shape[1]}; raise "
-                "n_draws, or feed more rows to partial_fit"
-            )
+        _require_draws(draws)
         self.draws, self.names = draws, names
         self.r_hat, self.ess = r_hat_and_ess_bulk(draws, weights)
         chains = draws
@@ -152,6 +148,7 @@ class TraceDisplay:
             require_method(cls, model, "predict_proba_draws", "leave X out")
             rows = X if before is None else before.transform(X)
             draws, names = _probabilities(model, rows)
+        _require_draws(draws)
         if parameters is not None:
             chosen = positions(parameters, names)
         else:
@@ -193,7 +190,7 @@ class TraceDisplay:
         for chain, style in zip(self.draws[..., j], self._styles(j), strict=False):
             common = {"marker": "", "linestyle": "-"}
             lines += ax.plot(np.arange(1, len(chain) + 1), chain, **(common | style | kwargs))
-        title = f"{self.names[j]}: R-hat {self.r_hat[j]:.3f}, ESS {self.ess[j]:,.0f}"
+        title = f"{literal(self.names[j])}: R-hat {self.r_hat[j]:.3f}, ESS {self.ess[j]:,.0f}"
         poor = {"color": COLOURS[1], "fontweight": "bold"} if self.r_hat[j] > R_HAT_LIMIT else {}
         ax.set_title(title, fontsize="medium", loc="left", **poor)
         ax.margins(x=0)
@@ -215,6 +212,14 @@ class TraceDisplay:
         inside = {"color": COLOURS[0], "linewidth": 0.8, "alpha": faint, "zorder": 2}
         outside = {"color": COLOURS[1], "linewidth": 1.6, "zorder": 3}
         return [outside if out else inside for out in self.outside[j]]
+
+
+def _require_draws(draws: NDArray) -> None:
+    if draws.shape[1] < _FEWEST_DRAWS:
+        raise ValueError(
+            f"a trace needs {_FEWEST_DRAWS} draws per chain, got {draws.shape[1]}; raise n_draws, "
+            "or feed more rows to partial_fit"
+        )
 
 
 def _ecdf_of_ranks(draws: NDArray, grid: NDArray) -> NDArray:

@@ -11,7 +11,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skbayes_sg.checks import require_choice, require_integer, require_positive
-from skbayes_sg.inspection.drawing import MARKERS, axes_for, last_step, require_method
+from skbayes_sg.inspection.drawing import MARKERS, axes_for, last_step, literal, require_method
 from skbayes_sg.inspection.parameters import positions
 
 _KINDS = ("total", "epistemic", "aleatoric")
@@ -181,9 +181,9 @@ class UncertaintyDisplay:
             self.surfaces_.append(surface)
             self.figure_.colorbar(surface, ax=each, format="{x:.2g}", ticks=surface.levels[::3])
             self._scatter(each)
-            each.set(title=f"{kind} uncertainty (nats)", xlabel=self.feature_names[0])
+            each.set(title=f"{kind} uncertainty (nats)", xlabel=literal(self.feature_names[0]))
             each.title.set_fontsize("medium")
-        self.ax_.set_ylabel(self.feature_names[1])
+        self.ax_.set_ylabel(literal(self.feature_names[1]))
         self._legend(own=ax is None)
         return self
 
@@ -198,7 +198,7 @@ class UncertaintyDisplay:
         for k, label in enumerate(np.unique(self.labels)):
             these = self.points[self.labels == label]
             look = {"color": _FACES[k % 3], "edgecolor": _EDGES[k % 3], "marker": MARKERS[k]}
-            self.points_.append(ax.scatter(*these.T, label=str(label), **look, **size))
+            self.points_.append(ax.scatter(*these.T, label=literal(label), **look, **size))
 
     @property
     def _told_apart(self) -> bool:
