@@ -119,3 +119,5 @@ def test_what_is_not_there_is_refused(linear, three):
         CoefficientsDisplay.from_estimator(linear, max_features=0)
     with pytest.raises(ValueError, match="level must be below 1"):
         CoefficientsDisplay.from_estimator(linear, levels=(0.5, 95))
+    with pytest.raises(ValueError, match="levels must be two"):
+        CoefficientsDisplay.from_estimator(linear, levels=(0.5, 0.8, 0.95))

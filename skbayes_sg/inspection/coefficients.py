@@ -128,6 +128,8 @@ class CoefficientsDisplay:
         check_is_fitted(model)
         require_method(cls, model, "coef_", "give one of the regressions of this package")
         require_method(cls, model, "draws_", "give one of the regressions of this package")
+        if len(levels) != 2:
+            raise ValueError(f"levels must be two, of the inner and the outer bar, got {levels!r}")
         for level in levels:
             require_level(level)
         if odds_ratio and not hasattr(model, "classes_"):
@@ -270,4 +272,4 @@ def _label(model: Any, odds_ratio: bool) -> str:
     classes = list(getattr(model, "classes_", ()))
     if len(classes) == 2:
         return f"{what} of class {literal(classes[1])}"
-    return f"{what}, against the mean class" if len(classes) else what
+    return f"{what}, against the mean over classes" if len(classes) else what
