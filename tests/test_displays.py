@@ -106,7 +106,11 @@ def seen(axis):
     [(CoefficientsDisplay, 3, 2)] + [(getattr(inspection, n), 60, 10) for n in inspection.__all__],
 )
 def test_nothing_is_clipped_and_no_labels_overlap(cls, n_features, n_classes):
-    figure = random_display(cls, n_features, n_classes).figure_
+    display = random_display(cls, n_features, n_classes)
+    figure = display.figure_
+    assert getattr(skbayes_sg, cls.__name__) is cls
+    axes = display.axes_ if hasattr(display, "axes_") else display.ax_
+    assert {ax.figure for ax in np.ravel(axes)} == {figure}
     figure.canvas.draw()
     drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
     assert drawn.x0 >= -0.02
@@ -117,15 +121,6 @@ def test_nothing_is_clipped_and_no_labels_overlap(cls, n_features, n_classes):
         for axis in (ax.xaxis, ax.yaxis):
             labels = [label for label in seen(axis) if label.get_visible()]
             assert not overlapping(labels), (ax.get_title(), [label.get_text() for label in labels])
-
-
-@EVERY
-def test_every_display_is_exported_and_draws_on_its_figure(cls):
-    assert getattr(skbayes_sg, cls.__name__) is cls
-    display = random_display(cls, 3, 2)
-    axes = getattr(display, "axes_", None)
-    axes = [display.ax_] if axes is None else axes.ravel().tolist()
-    assert {ax.figure for ax in axes} == {display.figure_}
 
 
 @EVERY
