@@ -48,10 +48,8 @@ def main():
 
     ard = fitted["one for each feature, learned"]
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    display = PriorPrecisionDisplay.from_estimator(ard, ax=left)
-    for j, line in enumerate(display.lines_):
-        line.set_color("C0" if j < RELEVANT else "0.75")
-    left.set_title(f"{RELEVANT} features that matter (blue), {len(coef) - RELEVANT} that do not")
+    PriorPrecisionDisplay.from_estimator(ard, ax=left)
+    left.set_title(f"of {len(coef)} features x0 to x{RELEVANT - 1} matter")
     each = np.arange(len(coef))
     for shift, (name, model), colour in zip(
         (-0.2, 0.2), list(fitted.items())[1:], ("C1", "C0"), strict=True

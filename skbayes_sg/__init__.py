@@ -9,15 +9,29 @@ from skbayes_sg.estimators import (
     DRBMClassifier,
     hyperparameter_path,
 )
-from skbayes_sg.inspection import PriorPrecisionDisplay
+from skbayes_sg.inspection import (
+    AbstentionDisplay,
+    CoefficientsDisplay,
+    CovarianceDisplay,
+    PriorPrecisionDisplay,
+    ReliabilityDisplay,
+    TraceDisplay,
+    UncertaintyDisplay,
+)
 from skbayes_sg.version import __version__
 
 __all__ = [
+    "AbstentionDisplay",
     "BayesianLinearRegressionSGFS",
     "BayesianLogisticRegressionSGFS",
     "BayesianMLPClassifier",
+    "CoefficientsDisplay",
+    "CovarianceDisplay",
     "DRBMClassifier",
     "PriorPrecisionDisplay",
+    "ReliabilityDisplay",
+    "TraceDisplay",
+    "UncertaintyDisplay",
     "VariationalEM",
     "__version__",
     "diagnostics",

@@ -30,6 +30,41 @@ class Fault(NamedTuple):
 
 FAULTS = [
     Fault(
+        "inspection/drawing.py",
+        'layout="constrained"',
+        "layout=None",
+        "labels of pictures are clipped",
+        "test_displays.py",
+    ),
+    Fault(
+        "inspection/trace.py",
+        "np.sqrt(1 - 1 / n_chains)",
+        "0.5",
+        "the band of ranks is half as wide",
+        "test_trace.py",
+    ),
+    Fault(
+        "inspection/coefficients.py",
+        "draws = draws - draws.mean(axis=2, keepdims=True)",
+        "pass",
+        "coefficients of several classes are drawn with what only the prior knows",
+        "test_coefficients_display.py",
+    ),
+    Fault(
+        "inspection/covariance.py",
+        "np.sqrt(spread / np.float64(n - 1))",
+        "np.sqrt(spread)",
+        "the error of a drawn covariance is that of one chain",
+        "test_covariance_display.py",
+    ),
+    Fault(
+        "inspection/abstention.py",
+        "np.repeat(shared, size)",
+        "np.repeat(shared, size)[::-1]",
+        "a classifier abstains on the rows that it is sure of",
+        "test_abstention.py",
+    ),
+    Fault(
         "samplers/formulas.py",
         "P = F + I_N * c + memory.prior",
         "P = F + I_N * c",

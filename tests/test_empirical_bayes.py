@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import GridSearchCV
@@ -412,8 +412,42 @@ def test_the_display_draws_every_block():
     assert len(display.lines_) == 10
     assert display.ax_.get_yscale() == "log"
     np.testing.assert_array_equal(display.lines_[3].get_ydata(), model.prior_precision_path_[:, 3])
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    order = np.argsort(-display.values)  # as the lines end, from the top
+    assert legend == [f"x{j}: {display.values[j]:.3g}" for j in order]
+    styles = {(one.get_color(), one.get_linestyle(), one.get_marker()) for one in display.lines_}
+    assert len(styles) == 7  # of ten lines; the names stand in their order
     with pytest.raises(ValueError, match="was not learned"):
         PriorPrecisionDisplay.from_estimator(
             BayesianLinearRegressionSGFS(n_draws=100, random_state=0).fit(X, y)
         )
+    matplotlib.pyplot.close("all")
+
+
+def test_blocks_are_named_after_features_and_classes():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    short = {"n_chains": 2, "n_draws": 8, "random_state": 0}
+    for per, names in (
+        ("feature", X.columns.tolist()),
+        ("class", ["class 0", "class 1", "class 2"]),
+        ("block", ["coef"]),
+    ):
+        em = VariationalEM(per, n_updates=8)
+        model = BayesianLogisticRegressionSGFS(prior_precision=em, **short)
+        display = PriorPrecisionDisplay.from_estimator(model.fit(X, [f"class {k}" for k in y]))
+        assert display.labels == names
+    matplotlib.pyplot.close("all")
+
+
+def test_of_many_blocks_the_ten_smallest_precisions_are_named():
+    path = np.exp(np.random.default_rng(0).standard_normal((5, 30)))
+    labels = [f"feature {j}" for j in range(30)]
+    display = PriorPrecisionDisplay(path, path[-1], labels).plot()
+    smallest = np.argsort(path[-1])[:10]
+    shown = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert shown == ["20 larger ones", *(f"feature {j}: {path[-1, j]:.3g}" for j in smallest[::-1])]
+    grey = [j for j, line in enumerate(display.lines_) if line.get_color() == "0.8"]
+    assert set(grey) == set(range(30)) - set(smallest)
+    for j, line in enumerate(display.lines_):
+        np.testing.assert_array_equal(line.get_ydata(), path[:, j])
     matplotlib.pyplot.close("all")

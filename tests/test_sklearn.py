@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from conftest import differences, leaves
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -16,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.fixes import parse_version
 
 from skbayes_sg import (
     BayesianLinearRegressionSGFS,
@@ -26,6 +28,21 @@ from skbayes_sg import (
 from skbayes_sg.samplers import SGFS, SGLD
 
 SHORT = {"n_chains": 2, "n_draws": 50, "burn_in": 50, "random_state": 0}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_html_shows_what_was_fitted_and_links_to_no_page_of_scikit_learn():
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    model = BayesianLogisticRegressionSGFS(**SHORT)
+    pipeline = make_pipeline(StandardScaler(), model).fit(X, X[:, 0] > 0)
+    alone, within = model._repr_html_(), pipeline._repr_html_()
+    assert "random_state" in alone
+    assert 'href="https://scikit-learn.org' not in alone
+    assert "StandardScaler.html" in within
+    assert "BayesianLogisticRegressionSGFS.html" not in within
+    if parse_version(sklearn.__version__) >= parse_version("1.9"):
+        for name in ("coef_std_", "sampler_reason_", "diagnostics_"):
+            assert name in alone
 
 
 TINY = {"n_chains": 2, "n_draws": 10, "burn_in": 30, "thin": 1}

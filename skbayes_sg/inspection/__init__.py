@@ -1,5 +1,19 @@
 """Pictures of fitted estimators, in the manner of scikit-learn's displays."""
 
+from skbayes_sg.inspection.abstention import AbstentionDisplay
+from skbayes_sg.inspection.coefficients import CoefficientsDisplay
+from skbayes_sg.inspection.covariance import CovarianceDisplay
 from skbayes_sg.inspection.prior_precision import PriorPrecisionDisplay
+from skbayes_sg.inspection.reliability import ReliabilityDisplay
+from skbayes_sg.inspection.trace import TraceDisplay
+from skbayes_sg.inspection.uncertainty import UncertaintyDisplay
 
-__all__ = ["PriorPrecisionDisplay"]
+__all__ = [
+    "AbstentionDisplay",
+    "CoefficientsDisplay",
+    "CovarianceDisplay",
+    "PriorPrecisionDisplay",
+    "ReliabilityDisplay",
+    "TraceDisplay",
+    "UncertaintyDisplay",
+]

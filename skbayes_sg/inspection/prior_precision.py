@@ -1,13 +1,18 @@
-"""Pictures of fitted estimators, in the manner of scikit-learn's displays."""
+"""Learned prior precisions: their way, and the loss beside that of given ones."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
+
+from skbayes_sg.inspection.drawing import axes_for, last_step, literal
+from skbayes_sg.inspection.parameters import names_of_inputs
 
 _MOST_NAMED = 10
 
@@ -17,6 +22,10 @@ class PriorPrecisionDisplay:
 
     `from_estimator` draws the way to them over the updates of one fit. `from_hyperparameter_path`
     draws the validation loss over given precisions, and the points that variational EM finds.
+
+    Up to ten precisions have a name, in the order in which their lines end. Of more, the ten
+    smallest have one, those of the largest coefficients, and the others are grey. The names stand
+    beside the lines, unless the figure of a given `ax` has no layout engine to make room for them.
 
     Parameters
     ----------
@@ -28,6 +37,7 @@ class PriorPrecisionDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
     lines_ : list of matplotlib Artist
         One for each block.
 
@@ -48,13 +58,16 @@ class PriorPrecisionDisplay:
         self.labels = labels
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None) -> PriorPrecisionDisplay:
+    def from_estimator(cls, estimator, *, ax=None, **kwargs: Any) -> PriorPrecisionDisplay:
         """Draw the path of a fitted estimator.
 
         Parameters
         ----------
         estimator : fitted estimator with ``prior_precision="em"`` or a VariationalEM
+            Or a Pipeline that ends in one.
         ax : matplotlib Axes, optional
+        **kwargs
+            For ``Axes.plot``.
 
         Returns
         -------
@@ -68,14 +81,16 @@ class PriorPrecisionDisplay:
             If matplotlib is not installed.
         """
         check_is_fitted(estimator)
-        if not hasattr(estimator, "prior_precision_path_"):
+        model, before = last_step(estimator)
+        if not hasattr(model, "prior_precision_path_"):
             raise ValueError(
                 "the prior precision of this estimator was not learned; fit with "
                 'prior_precision="em"'
             )
-        blocks = estimator.prior_precision_blocks_
-        values = np.array(list(blocks.values()))
-        return cls(estimator.prior_precision_path_, values, list(blocks)).plot(ax=ax)
+        blocks, features = model.prior_precision_blocks_, names_of_inputs(model, before)
+        labels = [_named(label, features, getattr(model, "classes_", ())) for label in blocks]
+        display = cls(model.prior_precision_path_, np.array(list(blocks.values())), labels)
+        return display.plot(ax=ax, **kwargs)
 
     @classmethod
     def from_hyperparameter_path(cls, result: Bunch, *, ax=None) -> PriorPrecisionDisplay:
@@ -118,12 +133,14 @@ class PriorPrecisionDisplay:
         """
         return _OverPrecisions(result).plot(ax=ax)
 
-    def plot(self, *, ax=None) -> PriorPrecisionDisplay:
+    def plot(self, *, ax=None, **kwargs: Any) -> PriorPrecisionDisplay:
         """Draw, on new axes if none are given.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
+        **kwargs
+            For ``Axes.plot``.
 
         Returns
         -------
@@ -134,16 +151,26 @@ class PriorPrecisionDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        self.ax_ = _axes(ax)
-        few = len(self.labels) <= _MOST_NAMED
-        self.lines_ = self.ax_.plot(np.arange(1, len(self.path) + 1), self.path, linewidth=1)
-        for line, value, label in zip(self.lines_, self.values, self.labels, strict=True):
-            line.set_label(f"{label}: {value:.3g}")
-            if few:
-                self.ax_.axhline(value, color=line.get_color(), linestyle=":", linewidth=0.8)
+        (self.ax_,) = axes_for(self, ax)
+        self.figure_ = self.ax_.figure
+        named = np.argsort(self.values, kind="stable")[:_MOST_NAMED][::-1]
+        steps, lines = np.arange(1, len(self.path) + 1), {}
+        others: dict[str, Any] = {"color": "0.8", "linestyle": "-", "marker": "", "zorder": 1.5}
+        label = f"{len(self.values) - len(named)} larger ones"
+        for j in np.setdiff1d(np.arange(len(self.values)), named):
+            style = {"linewidth": 0.8, "label": label} | others | kwargs
+            (lines[j],) = self.ax_.plot(steps, self.path[:, j], **style)
+            label = "_"  # one entry of the legend for all
+        for j in named:
+            style = {"linewidth": 1.5, "markevery": (0.1, 0.2), "markersize": 4}
+            style["label"] = f"{literal(self.labels[j])}: {self.values[j]:.3g}"
+            (lines[j],) = self.ax_.plot(steps, self.path[:, j], **(style | kwargs))
+        self.lines_ = [lines[j] for j in range(len(lines))]
         self.ax_.set(yscale="log", xlabel="update", ylabel="prior precision")
-        if few:
-            self.ax_.legend(frameon=False)
+        # beside the lines, where the figure makes room for it
+        beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False}
+        within = {"fontsize": "small", "framealpha": 0.7}
+        self.ax_.legend(**(beside if self.figure_.get_layout_engine() else within))
         return self
 
 
@@ -153,9 +180,11 @@ class _OverPrecisions(PriorPrecisionDisplay):
     def __init__(self, result: Bunch) -> None:
         self.result = result
 
-    def plot(self, *, ax=None) -> PriorPrecisionDisplay:
-        self.ax_, result = _axes(ax), self.result
-        curve = self.ax_.plot(result.prior_precisions, result.loss, ".-", color="grey")
+    def plot(self, *, ax=None, **kwargs: Any) -> PriorPrecisionDisplay:
+        (self.ax_,), result = axes_for(self, ax), self.result
+        self.figure_ = self.ax_.figure
+        style: dict[str, Any] = {"linestyle": "-", "marker": ".", "color": "0.4"} | kwargs
+        curve = self.ax_.plot(result.prior_precisions, result.loss, **style)
         curve[0].set_label("given precisions")
         # open marks of two shapes: neither hides the other, nor the curve
         circle = self._points("em_", type(result.em_sampler).__name__, marker="o", color="C0")
@@ -177,12 +206,10 @@ class _OverPrecisions(PriorPrecisionDisplay):
         return self.ax_.plot(values, heights, label=f"EM in {name}: {label}", **shape, **style)
 
 
-def _axes(ax):
-    """The given axes, or new ones."""
-    try:
-        from matplotlib import pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            'PriorPrecisionDisplay needs matplotlib: pip install "skbayes_sg[plot]"'
-        ) from error
-    return plt.subplots()[1] if ax is None else ax
+def _named(label: str, features: Sequence[str], classes: Sequence) -> str:
+    """A block's label, with the name of its feature or class in place of its number."""
+    column = re.fullmatch(r"\w+\[:, (\d+)\]", label)
+    if column:
+        return features[int(column[1])]
+    row = re.fullmatch(r"\w+\[(\d+)\]", label)
+    return str(classes[int(row[1])]) if row and len(classes) > 2 else label

@@ -1,0 +1,197 @@
+"""Risk against coverage of a classifier that may abstain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_consistent_length
+
+from skbayes_sg.checks import real_array, require_choice
+from skbayes_sg.inspection.drawing import axes_for, last_step, literal, require_method
+from skbayes_sg.inspection.predictions import Predictions
+
+_CAUSES = ("total", "epistemic", "aleatoric")
+
+
+class AbstentionDisplay:
+    """Error rate of the answers that a classifier gives, against the share of rows it answers.
+
+    The classifier abstains on the rows that it is least certain of. At coverage 1 it answers every
+    row, and the risk is its error rate. The lower the curve and its area, the better the
+    uncertainty tells wrong answers from right ones. Rows of equal uncertainty share their errors.
+
+    Use `from_estimator` or `from_predictions`. To compare several models, give ``ax=display.ax_``
+    to the later ones.
+
+    Parameters
+    ----------
+    wrong : bool array of shape (n_rows,)
+        Whether the predicted class of each row is wrong.
+    uncertainty : array of shape (n_rows,)
+        On rows with larger values the classifier abstains first.
+    name : str, optional
+        Stands in the legend.
+
+    Attributes
+    ----------
+    coverage, risk : arrays of shape (n_rows,)
+        Share of rows answered, ascending, and the share of wrong answers among them.
+    area : float
+        Area under the curve: the mean of `risk` (Geifman & El-Yaniv 2017).
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    line_ : matplotlib Line2D
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from skbayes_sg import AbstentionDisplay
+    >>> display = AbstentionDisplay.from_predictions([0, 1, 1, 0], [0.1, 0.9, 0.4, 0.2])
+    >>> display.risk
+    array([0.  , 0.  , 0.  , 0.25])
+    >>> display.area
+    0.0625
+    """
+
+    def __init__(self, wrong: NDArray, uncertainty: NDArray, *, name: str | None = None) -> None:
+        self.wrong, self.uncertainty, self.name = wrong, uncertainty, name
+        _, tied, size = np.unique(uncertainty, return_inverse=True, return_counts=True)
+        shared = np.bincount(tied, weights=wrong) / size
+        answered = np.arange(1, len(wrong) + 1)
+        self.coverage = answered / len(wrong)
+        self.risk = np.repeat(shared, size).cumsum() / answered
+        self.area = float(self.risk.mean())
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        by: str = "probability",
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> AbstentionDisplay:
+        """Draw the curve of a fitted classifier on rows it has not seen.
+
+        Parameters
+        ----------
+        estimator : fitted classifier with ``predict_proba``, or a Pipeline that ends in one
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        by : {"probability", "total", "epistemic", "aleatoric"}, default="probability"
+            What decides which rows are left out: the probability of the predicted class, or a part
+            of ``predict_uncertainty``, which only the classifiers of this package have.
+        name : str, optional
+            By default the name of the estimator's class.
+        ax : matplotlib Axes, optional
+        **kwargs
+            For ``Axes.plot``.
+
+        Returns
+        -------
+        AbstentionDisplay
+
+        Raises
+        ------
+        ValueError
+            If the estimator cannot say what is asked for.
+        ImportError
+            If matplotlib is not installed.
+        """
+        require_choice("by", by, ("probability", *_CAUSES))
+        require_method(cls, estimator, "predict_proba", "give a classifier")
+        uncertainty = None
+        if by != "probability":
+            model, before = last_step(estimator)
+            require_method(cls, model, "predict_uncertainty", 'use by="probability"')
+            rows = X if before is None else before.transform(X)
+            uncertainty = model.predict_uncertainty(rows)[by]
+        name, proba = type(estimator).__name__ if name is None else name, estimator.predict_proba(X)
+        given = {"classes": estimator.classes_, "uncertainty": uncertainty}
+        return cls.from_predictions(y, proba, **given, name=name, ax=ax, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        classes: ArrayLike | None = None,
+        uncertainty: ArrayLike | None = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> AbstentionDisplay:
+        """Draw the curve of given probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_rows,)
+        y_prob : array-like of shape (n_rows, n_classes) or (n_rows,)
+            A vector is the probability of the second of two classes.
+        classes : array-like of shape (n_classes,), optional
+            The label of each column. By default the labels in `y_true`, sorted.
+        uncertainty : array-like of shape (n_rows,), optional
+            On rows with larger values the classifier abstains first. By default it is 1 minus the
+            probability of the predicted class.
+        name : str, optional
+            Stands in the legend.
+        ax : matplotlib Axes, optional
+        **kwargs
+            For ``Axes.plot``.
+
+        Returns
+        -------
+        AbstentionDisplay
+
+        Raises
+        ------
+        ValueError
+            If labels, probabilities and uncertainty do not fit each other.
+        ImportError
+            If matplotlib is not installed.
+        """
+        given = Predictions.of(y_true, y_prob, classes)
+        if uncertainty is None:
+            values = 1 - given.proba.max(axis=1)
+        else:
+            values = column_or_1d(real_array("uncertainty", uncertainty))
+            check_consistent_length(given.codes, values)
+            if np.isnan(values).any():
+                raise ValueError("uncertainty holds NaN; give a number for each row")
+        return cls(given.wrong, values, name=name).plot(ax=ax, **kwargs)
+
+    def plot(self, *, ax: Any = None, **kwargs: Any) -> AbstentionDisplay:
+        """Draw, on new axes if none are given.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        **kwargs
+            For ``Axes.plot``.
+
+        Returns
+        -------
+        AbstentionDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        (self.ax_,) = axes_for(self, ax)
+        self.figure_ = self.ax_.figure
+        named = "" if self.name is None else f"{literal(self.name)}: "
+        style: dict[str, Any] = {"label": f"{named}area {self.area:.3g}"}
+        style |= {"marker": "", "linewidth": 1.5, "drawstyle": "steps-post"}
+        (self.line_,) = self.ax_.plot(self.coverage, self.risk, **(style | kwargs))
+        self.ax_.set(xlim=(0, 1), xlabel="coverage (share answered)", ylabel="risk (error rate)")
+        self.ax_.set_ylim(bottom=0, auto=True)
+        self.ax_.legend(loc="best", fontsize="small", framealpha=0.9)
+        return self

@@ -1,0 +1,275 @@
+"""Coefficients with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from skbayes_sg.checks import require_choice, require_integer, require_level
+from skbayes_sg.diagnostics import moments, quantile
+from skbayes_sg.inspection.drawing import COLOURS, axes_for, last_step, literal, require_method
+from skbayes_sg.inspection.names import logit_names
+from skbayes_sg.inspection.parameters import names_of_inputs
+
+_PANELS = 5  # side by side
+
+
+class CoefficientsDisplay:
+    """Posterior mean and two central intervals of each coefficient: a forest plot.
+
+    The thick bar is the inner interval, the thin one the outer. A line marks no effect. More than
+    two classes have a panel each. Their coefficients are drawn as differences to the mean over all
+    classes, because to add one number to all changes no probability.
+
+    Use `from_estimator`.
+
+    Parameters
+    ----------
+    mean : array of shape (n_logits, n_features)
+    inner, outer : arrays of shape (n_logits, n_features, 2)
+        Ends of the two intervals.
+    feature_names : sequence of str
+    class_names : sequence of str, default=()
+        Titles of the panels.
+    label : str, default="coefficient"
+        Of the horizontal axis.
+    odds_ratio : bool, default=False
+        Write odds ratios, the exponentials of the coefficients, on a logarithmic axis.
+
+    Attributes
+    ----------
+    shown_ : int array of shape (drawn features,)
+        Their columns, from the top.
+    ax_ : matplotlib Axes
+        The first panel.
+    axes_ : array of matplotlib Axes, one for each panel
+    figure_ : matplotlib Figure
+    points_ : list of matplotlib Line2D
+        The means, panel by panel.
+    bars_ : list of tuples (inner, outer) of matplotlib LineCollection
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sg import BayesianLinearRegressionSGFS, CoefficientsDisplay
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = BayesianLinearRegressionSGFS(prior_precision=1e-3, random_state=0).fit(X, y)
+    >>> display = CoefficientsDisplay.from_estimator(model, max_features=3)
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['s5', 's1', 'bmi']
+    """
+
+    def __init__(
+        self,
+        mean: NDArray,
+        inner: NDArray,
+        outer: NDArray,
+        feature_names: Sequence[str],
+        class_names: Sequence[str] = (),
+        *,
+        label: str = "coefficient",
+        odds_ratio: bool = False,
+    ) -> None:
+        self.mean, self.inner, self.outer = mean, inner, outer
+        self.feature_names, self.class_names = feature_names, class_names
+        self.label, self.odds_ratio = label, odds_ratio
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        classes: ArrayLike | None = None,
+        max_features: int | None = 30,
+        sort: bool = True,
+        levels: tuple[float, float] = (0.5, 0.95),
+        odds_ratio: bool = False,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> CoefficientsDisplay:
+        """Draw the coefficients of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted estimator with ``coef_``, or a Pipeline that ends in one
+            In a Pipeline the features are those that its last step sees, in their units.
+        classes : array-like of labels, optional
+            Which classes have a panel, of more than two. By default all.
+        max_features : int or None, default=30
+            With more features, only those of the largest means in absolute value are drawn.
+        sort : bool, default=True
+            By absolute value of the mean (its largest over the classes), from the top. If False, in
+            the order of the columns.
+        levels : tuple of two floats in (0, 1), default=(0.5, 0.95)
+            Levels of the inner and outer interval.
+        odds_ratio : bool, default=False
+            Write odds ratios, on a logarithmic axis. The points are exponentials of the means.
+        ax : matplotlib Axes, or array of them for several classes, optional
+        **kwargs
+            For ``Axes.plot`` of the means; the bars have their colour.
+
+        Returns
+        -------
+        CoefficientsDisplay
+
+        Raises
+        ------
+        ValueError
+            If the estimator has no coefficients or no odds, or a class is unknown.
+        ImportError
+            If matplotlib is not installed.
+        """
+        model, before = last_step(estimator)
+        check_is_fitted(model)
+        require_method(cls, model, "coef_", "give one of the regressions of this package")
+        require_method(cls, model, "draws_", "give one of the regressions of this package")
+        if len(levels) != 2:
+            raise ValueError(f"levels must be two, of the inner and the outer bar, got {levels!r}")
+        for level in levels:
+            require_level(level)
+        if odds_ratio and not hasattr(model, "classes_"):
+            raise ValueError("odds_ratio: a regression has no odds; leave it out")
+        names, panels = names_of_inputs(model, before), logit_names(model)
+        chosen = _chosen(model, panels, classes)
+        mean, inner, outer = (each[chosen] for each in _moments(model, levels))
+        panels = [panels[k] for k in chosen] if panels else []
+        label = _label(model, odds_ratio)
+        display = cls(mean, inner, outer, names, panels, label=label, odds_ratio=odds_ratio)
+        return display.plot(max_features=max_features, sort=sort, ax=ax, **kwargs)
+
+    def plot(
+        self,
+        *,
+        max_features: int | None = 30,
+        sort: bool = True,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> CoefficientsDisplay:
+        """Draw, on new axes if none are given.
+
+        Parameters
+        ----------
+        max_features : int or None, default=30
+        sort : bool, default=True
+        ax : matplotlib Axes, or array of them for several classes, optional
+        **kwargs
+            For ``Axes.plot`` of the means.
+
+        Returns
+        -------
+        CoefficientsDisplay
+
+        Raises
+        ------
+        ValueError
+            If `max_features` is below 1, or the number of given Axes is not that of the classes.
+        ImportError
+            If matplotlib is not installed.
+        """
+        self.shown_ = self._shown(max_features, sort)
+        n_panels = len(self.mean)
+        n_columns = -(-n_panels // -(-n_panels // _PANELS))
+        self.axes_ = axes_for(self, ax, n_panels, n_columns, **self._figure(n_panels, n_columns))
+        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
+        self.points_: list[Any] = []
+        self.bars_: list[tuple[Any, Any]] = []
+        for k, each in enumerate(self.axes_):
+            self._draw(k, each, kwargs)
+            below = k + n_columns >= n_panels
+            each.set_xlabel(self.label if below and n_panels == 1 else "")
+            if ax is None:
+                each.tick_params(labelleft=k % n_columns == 0, labelbottom=below)
+        if n_panels > 1:
+            self.axes_[(n_panels - 1) // n_columns * n_columns].set_xlabel(self.label, loc="left")
+        return self
+
+    def _shown(self, max_features: int | None, sort: bool) -> NDArray:
+        size = np.abs(self.mean).max(axis=0)
+        if max_features is not None:
+            require_integer("max_features", max_features, 1, " or None")
+        largest = np.argsort(-size, kind="stable")[:max_features]
+        return largest if sort else np.sort(largest)
+
+    def _figure(self, n_panels: int, n_columns: int) -> dict[str, Any]:
+        """Size of a figure of its own, in inches, by the labels that it must hold."""
+        longest = max(len(str(self.feature_names[j])) for j in self.shown_)
+        n_rows = -(-n_panels // n_columns)
+        width = 0.09 * longest + (4.5 if n_panels == 1 else 1.0 + 1.9 * n_columns)
+        height = 0.6 + n_rows * (0.5 + 0.21 * len(self.shown_))
+        return {"figsize": (max(width, 5.0), max(height, 2.2)), "sharex": True, "sharey": True}
+
+    def _draw(self, k: int, ax: Any, kwargs: dict[str, Any]) -> None:
+        rows = np.arange(len(self.shown_))
+        scaled = np.exp if self.odds_ratio else np.asarray
+        style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5, "zorder": 3}
+        style |= {"color": COLOURS[0], "markerfacecolor": "white", "markeredgewidth": 1.2}
+        ax.axvline(1.0 if self.odds_ratio else 0.0, color="0.5", linewidth=1, zorder=1)
+        (points,) = ax.plot(scaled(self.mean[k, self.shown_]), rows, **(style | kwargs))
+        colour = points.get_color()
+        thick, thin = (
+            ax.hlines(rows, *scaled(ends[k, self.shown_].T), color=colour, linewidth=width)
+            for ends, width in ((self.inner, 3.5), (self.outer, 1.2))
+        )
+        self.points_.append(points)
+        self.bars_.append((thick, thin))
+        if self.odds_ratio:
+            _logarithmic(ax, np.ptp(self.outer[:, self.shown_]) / np.log(10))
+        ax.set_yticks(rows, [literal(self.feature_names[j]) for j in self.shown_], fontsize="small")
+        ax.set_ylim(len(rows) - 0.4, -0.6)
+        ax.grid(axis="y", color="0.92", linewidth=0.8)
+        ax.set_axisbelow(True)
+        if self.class_names:
+            ax.set_title(literal(self.class_names[k]), fontsize="medium")
+        if k == 0 and len(self.shown_) < len(self.feature_names):
+            ax.set_ylabel(f"largest {len(rows)} of {len(self.feature_names)}", fontsize="small")
+
+
+def _chosen(model: Any, panels: Sequence[str], classes: ArrayLike | None) -> list[int]:
+    """Rows of the coefficients of some classes."""
+    if classes is None:
+        return list(range(len(panels) or 1))
+    if not panels:
+        raise ValueError("classes: there is one row of coefficients; leave it out")
+    known = model.classes_.tolist()
+    for label in np.atleast_1d(classes).tolist():
+        require_choice("classes", label, known)
+    return [known.index(label) for label in np.atleast_1d(classes).tolist()]
+
+
+def _moments(model: Any, levels: Sequence[float]) -> tuple[NDArray, NDArray, NDArray]:
+    """Means (logits, features), and ends of the inner and of the outer interval."""
+    draws = model.model_.unpack(model.draws_)["coef"]
+    shape, weights = draws.shape[2:], model.draw_weights_
+    if shape[0] > 1:
+        draws = draws - draws.mean(axis=2, keepdims=True)
+    draws = draws.reshape(*draws.shape[:2], -1)
+    mean, _ = moments(draws, weights)
+    inner, outer = (
+        np.stack([quantile(draws, (1 + side * level) / 2, weights) for side in (-1, 1)], axis=-1)
+        for level in sorted(levels)
+    )
+    return mean.reshape(shape), inner.reshape(*shape, 2), outer.reshape(*shape, 2)
+
+
+def _logarithmic(ax: Any, decades: float) -> None:
+    """A logarithmic axis with plain numbers, as many as there is room for."""
+    from matplotlib.ticker import AutoLocator, LogLocator, NullLocator
+
+    ax.set_xscale("log")
+    subs = (1, 2, 5) if decades < 1.6 else (1, 3) if decades < 3 else (1,)
+    ax.xaxis.set_major_locator(AutoLocator() if decades < 0.8 else LogLocator(subs=subs))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter("{x:g}")
+
+
+def _label(model: Any, odds_ratio: bool) -> str:
+    what = "odds ratio" if odds_ratio else "coefficient"
+    classes = list(getattr(model, "classes_", ()))
+    if len(classes) == 2:
+        return f"{what} of class {literal(classes[1])}"
+    return f"{what}, against the mean over classes" if len(classes) else what

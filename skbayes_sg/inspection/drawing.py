@@ -1,0 +1,77 @@
+"""What all displays share: axes, colours, and the last step of a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
+"""Those of Okabe and Ito (2008), which the colour-blind tell apart."""
+STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
+MARKERS = "os^DvPX"
+"""Styles and markers tell series apart in grey too."""
+
+
+def axes_for(display: Any, ax: Any, n_axes: int = 1, n_columns: int = 1, **figure: Any) -> NDArray:
+    """The given Axes, or those of a new figure, as an array in the order of reading.
+
+    Empty Axes get colours, styles and markers of their own, so that later series differ.
+
+    Raises
+    ------
+    ValueError
+        If the number of given Axes is not the one needed.
+    ImportError
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            f'{type(display).__name__} needs matplotlib: pip install "skbayes_sg[plot]"'
+        ) from error
+    if ax is None:
+        n_rows = -(-n_axes // n_columns)
+        # labels outside the axes are not clipped in a constrained layout
+        drawn = plt.subplots(n_rows, n_columns, squeeze=False, layout="constrained", **figure)[1]
+        for surplus in drawn.ravel()[n_axes:]:
+            surplus.remove()
+        ax = drawn.ravel()[:n_axes]
+    axes = np.asarray(ax, dtype=object).ravel()
+    if len(axes) != n_axes:
+        raise ValueError(
+            f"ax: this picture needs {n_axes} Axes, got {len(axes)}; leave ax out for a figure of "
+            "its own"
+        )
+    for each in axes:
+        if not each.has_data():
+            each.set_prop_cycle(color=COLOURS, linestyle=STYLES, marker=list(MARKERS))
+    return axes
+
+
+def literal(label: Any) -> str:
+    """A label that is written as it is.
+
+    In matplotlib legends hide what begins with an underscore, and dollars enclose a formula.
+    """
+    text = str(label).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
+def last_step(estimator: Any) -> tuple[Any, Pipeline | None]:
+    """The last step of a Pipeline and the steps before it, if any; else the estimator itself."""
+    if not isinstance(estimator, Pipeline):
+        return estimator, None
+    return estimator[-1], estimator[:-1] if len(estimator) > 1 else None
+
+
+def require_method(display: type, estimator: Any, method: str, remedy: str) -> None:
+    """Raise ValueError unless the estimator has the method that the picture is drawn from."""
+    if not hasattr(estimator, method):
+        raise ValueError(
+            f"{display.__name__} needs an estimator with {method}, which "
+            f"{type(estimator).__name__} has not; {remedy}"
+        )

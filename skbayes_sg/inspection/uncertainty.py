@@ -1,0 +1,265 @@
+"""Predictive uncertainty over a slice of two features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from skbayes_sg.checks import require_choice, require_integer, require_positive
+from skbayes_sg.inspection.drawing import MARKERS, axes_for, last_step, literal, require_method
+from skbayes_sg.inspection.parameters import positions
+
+_KINDS = ("total", "epistemic", "aleatoric")
+_FEW_POINTS = 300
+_FACES, _EDGES = ("white", "black", "0.6"), ("black", "white", "black")
+
+
+class UncertaintyDisplay:
+    """Uncertainty of predictions by cause, over two features, with the data on top.
+
+    All other features stand still. Aleatoric uncertainty remains with any number of rows. Epistemic
+    uncertainty comes from the parameters, and grows away from the data. The total is their sum, in
+    nats. Each panel has its own scale of colours.
+
+    Use `from_estimator`.
+
+    Parameters
+    ----------
+    xx0, xx1 : arrays of shape (grid_resolution, grid_resolution)
+        Values of the two features.
+    values : dict of str to array of that shape
+        One panel each.
+    feature_names : tuple of two str
+    points : array of shape (n_rows, 2), optional
+        The data.
+    labels : array of shape (n_rows,), optional
+        Up to seven different labels have markers of their own.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The first panel.
+    axes_ : array of matplotlib Axes, one for each panel
+    figure_ : matplotlib Figure
+    surfaces_ : list of matplotlib QuadContourSet
+    points_ : list of matplotlib PathCollection
+        One for each panel and label.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from skbayes_sg import BayesianLogisticRegressionSGFS, UncertaintyDisplay
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = BayesianLogisticRegressionSGFS(n_predict_draws=200, random_state=0).fit(X, y)
+    >>> columns = ["petal length (cm)", "petal width (cm)"]
+    >>> display = UncertaintyDisplay.from_estimator(
+    ...     model, X, features=columns, y=y, grid_resolution=20
+    ... )
+    >>> display.values["epistemic"].shape
+    (20, 20)
+    """
+
+    def __init__(
+        self,
+        xx0: NDArray,
+        xx1: NDArray,
+        values: dict[str, NDArray],
+        feature_names: Sequence[str],
+        *,
+        points: NDArray | None = None,
+        labels: NDArray | None = None,
+    ) -> None:
+        self.xx0, self.xx1, self.values = xx0, xx1, values
+        self.feature_names, self.points, self.labels = feature_names, points, labels
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        features: Sequence[str | int] = (0, 1),
+        y: ArrayLike | None = None,
+        at: Mapping[str | int, Any] | None = None,
+        kinds: Sequence[str] | str = _KINDS,
+        grid_resolution: int = 50,
+        margin: float = 0.5,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> UncertaintyDisplay:
+        """Draw the uncertainty of a fitted classifier around some rows.
+
+        Parameters
+        ----------
+        estimator : fitted classifier of this package, or a Pipeline that ends in one
+        X : array-like of shape (n_rows, n_features), at least two features
+            The data that are drawn on top. They also give the slice: its range, and the values of
+            the other features.
+        features : two names or positions of columns of X, default=(0, 1)
+        y : array-like of shape (n_rows,), optional
+            Labels of X, for the markers.
+        at : dict of name or position to value, optional
+            Values of other features. By default they are at their mean over X, and columns that are
+            no numbers at their most frequent value.
+        kinds : one or several of "total", "epistemic", "aleatoric", default=all
+        grid_resolution : int, default=50
+            Points of the grid in each direction.
+        margin : float, default=0.5
+            How far the slice goes beyond the data, as a share of their range.
+        ax : matplotlib Axes, or array of one for each of `kinds`, optional
+        **kwargs
+            For ``Axes.contourf``.
+
+        Returns
+        -------
+        UncertaintyDisplay
+
+        Raises
+        ------
+        ValueError
+            If the estimator has no ``predict_uncertainty``, or a feature is unknown.
+        ImportError
+            If matplotlib is not installed.
+        """
+        model, before = last_step(estimator)
+        check_is_fitted(model)
+        require_method(cls, model, "predict_uncertainty", "give a classifier of this package")
+        kinds = [kinds] if isinstance(kinds, str) else list(kinds)
+        for kind in kinds:
+            require_choice("kinds", kind, _KINDS)
+        require_integer("grid_resolution", grid_resolution, 2)
+        require_positive("margin", margin, "0.5 is half of the range of the data")
+        X = X if hasattr(X, "iloc") else check_array(X)
+        names = _columns(X)
+        pair = _pair(features, names)
+        points = np.column_stack([_column(X, j) for j in pair]).astype(np.float64)
+        labels = None if y is None else column_or_1d(y)
+        check_consistent_length(points, labels)
+        xx0, xx1 = _grid(points, grid_resolution, margin)
+        held = dict(zip(positions(at or (), names, "at"), (at or {}).values(), strict=True))
+        rows = _rows(X, held | {pair[0]: xx0.ravel(), pair[1]: xx1.ravel()}, xx0.size)
+        found = model.predict_uncertainty(rows if before is None else before.transform(rows))
+        values = {kind: found[kind].reshape(xx0.shape) for kind in kinds}
+        display = cls(xx0, xx1, values, [names[j] for j in pair], points=points, labels=labels)
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, *, ax: Any = None, **kwargs: Any) -> UncertaintyDisplay:
+        """Draw, on new axes if none are given.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or array of one for each panel, optional
+        **kwargs
+            For ``Axes.contourf``.
+
+        Returns
+        -------
+        UncertaintyDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        n = len(self.values)
+        size = {"figsize": (0.8 + 3.6 * n, 3.6), "sharex": True, "sharey": True}
+        self.axes_ = axes_for(self, ax, n, n, **size)
+        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
+        self.surfaces_: list[Any] = []
+        self.points_: list[Any] = []
+        for each, (kind, values) in zip(self.axes_, self.values.items(), strict=True):
+            # differences of equal entropies are below zero by rounding
+            values = np.maximum(values, 0.0)
+            style = {"levels": np.linspace(0, values.max() or 1.0, 13), "cmap": "viridis"}
+            surface = each.contourf(self.xx0, self.xx1, values, **(style | kwargs))
+            self.surfaces_.append(surface)
+            self.figure_.colorbar(surface, ax=each, format="{x:.2g}", ticks=surface.levels[::3])
+            self._scatter(each)
+            each.set(title=f"{kind} uncertainty (nats)", xlabel=literal(self.feature_names[0]))
+            each.title.set_fontsize("medium")
+        self.ax_.set_ylabel(literal(self.feature_names[1]))
+        self._legend(own=ax is None)
+        return self
+
+    def _scatter(self, ax: Any) -> None:
+        if self.points is None:
+            return
+        size = {"s": 22 if len(self.points) <= _FEW_POINTS else 10, "linewidth": 0.6}
+        if self.labels is None or not self._told_apart:
+            look = {"color": "white", "edgecolor": "black"}
+            self.points_.append(ax.scatter(*self.points.T, **look, **size))
+            return
+        for k, label in enumerate(np.unique(self.labels)):
+            these = self.points[self.labels == label]
+            look = {"color": _FACES[k % 3], "edgecolor": _EDGES[k % 3], "marker": MARKERS[k]}
+            self.points_.append(ax.scatter(*these.T, label=literal(label), **look, **size))
+
+    @property
+    def _told_apart(self) -> bool:
+        return self.labels is not None and len(np.unique(self.labels)) <= len(MARKERS)
+
+    def _legend(self, own: bool) -> None:
+        if self.points is None or not self._told_apart:
+            return
+        if own:
+            handles = self.ax_.get_legend_handles_labels()
+            self.figure_.legend(
+                *handles, loc="outside lower center", ncols=len(handles[0]), fontsize="small"
+            ).get_frame().set_facecolor("0.85")
+        else:
+            self.ax_.legend(fontsize="small").get_frame().set_facecolor("0.85")
+
+
+def _columns(X: Any) -> list[str]:
+    return [str(n) for n in X.columns] if hasattr(X, "columns") else _numbered(X.shape[1])
+
+
+def _numbered(n: int) -> list[str]:
+    return [f"x{j}" for j in range(n)]
+
+
+def _column(X: Any, j: int) -> Any:
+    return X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
+
+
+def _pair(features: Sequence[str | int], names: Sequence[str]) -> list[int]:
+    if len(names) < 2:
+        raise ValueError(f"X has {len(names)} feature; a slice needs two")
+    pair = positions(features, names, "features")
+    if len(pair) != 2 or pair[0] == pair[1]:
+        raise ValueError(f"features must be two different columns of X, got {features!r}")
+    return pair
+
+
+def _grid(points: NDArray, resolution: int, margin: float) -> Sequence[NDArray]:
+    """Both coordinates of a grid around the points."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    away = margin * np.where(high > low, high - low, 1.0)
+    sides = np.linspace(low - away, high + away, resolution)
+    return np.meshgrid(sides[:, 0], sides[:, 1])
+
+
+def _rows(X: Any, held: dict[int, Any], n: int) -> Any:
+    """Rows like those of X, at the given values, and otherwise where X is on average."""
+    if not hasattr(X, "iloc"):
+        rows = np.tile(X.mean(axis=0), (n, 1))
+        for j, value in held.items():
+            rows[:, j] = value
+        return rows.astype(X.dtype if X.dtype.kind == "f" else np.float64)
+    rows = X.iloc[np.zeros(n, dtype=int)].reset_index(drop=True)
+    for j in range(X.shape[1]):
+        column = X.iloc[:, j]
+        if j in held:
+            rows.isetitem(j, np.broadcast_to(held[j], n))
+        elif column.dtype.kind in "iuf":
+            rows.isetitem(j, np.full(n, column.mean()))
+        else:  # a row that has the most frequent value
+            at = int((column == column.mode().iloc[0]).to_numpy().argmax())
+            rows.isetitem(j, column.iloc[np.full(n, at)].reset_index(drop=True))
+    return rows

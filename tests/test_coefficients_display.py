@@ -1,0 +1,123 @@
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from sklearn.datasets import load_diabetes, load_iris
+
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    CoefficientsDisplay,
+)
+from skbayes_sg.samplers import SGLD, PolynomialDecay
+
+matplotlib.use("Agg")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+SHORT = {"n_chains": 3, "n_draws": 20, "burn_in": 8, "thin": 1, "random_state": 0}
+X, NUMBERS = load_diabetes(return_X_y=True, as_frame=True)
+IRIS, LABELS = load_iris(return_X_y=True, as_frame=True)
+LABELS = load_iris().target_names[LABELS]
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def linear():
+    return BayesianLinearRegressionSGFS(**SHORT).fit(X, NUMBERS)
+
+
+@pytest.fixture(scope="module")
+def three():
+    return BayesianLogisticRegressionSGFS(**SHORT).fit(IRIS, LABELS)
+
+
+def bars(lines):
+    """Ends of horizontal lines, (lines, 2), from the top."""
+    return np.array([segment[:, 0] for segment in lines.get_segments()])
+
+
+def ticks(ax):
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def test_points_and_bars_are_means_and_quantiles(linear):
+    display = CoefficientsDisplay.from_estimator(linear, sort=False, levels=(0.9, 0.4))
+    draws = linear.coef_samples_.reshape(-1, 10)
+    np.testing.assert_allclose(display.points_[0].get_xdata(), linear.coef_)
+    for lines, level in zip(display.bars_[0], (0.4, 0.9), strict=True):
+        ends = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+        np.testing.assert_allclose(bars(lines), ends)
+    assert ticks(display.ax_) == X.columns.tolist()
+    assert display.ax_.lines[0].get_xdata() == [0, 0]
+
+
+def test_the_largest_come_first_and_the_picture_says_how_many_are_left_out(linear):
+    order = np.argsort(-np.abs(linear.coef_))
+    display = CoefficientsDisplay.from_estimator(linear, max_features=4)
+    assert ticks(display.ax_) == X.columns[order[:4]].tolist()
+    assert display.ax_.get_ylabel() == "largest 4 of 10"
+    assert display.ax_.yaxis_inverted()
+    np.testing.assert_allclose(display.points_[0].get_xdata(), linear.coef_[order[:4]])
+    in_order = CoefficientsDisplay.from_estimator(linear, max_features=4, sort=False)
+    np.testing.assert_array_equal(in_order.shown_, np.sort(order[:4]))
+    assert CoefficientsDisplay.from_estimator(linear, max_features=None).ax_.get_ylabel() == ""
+
+
+def test_several_classes_have_a_panel_each_and_are_compared_with_their_mean(three):
+    display = CoefficientsDisplay.from_estimator(three, sort=False)
+    assert [ax.get_title() for ax in display.axes_] == three.classes_.tolist()
+    draws = three.coef_samples_.reshape(-1, 3, 4)
+    draws = draws - draws.mean(axis=1, keepdims=True)
+    for k, (points, (_, outer)) in enumerate(zip(display.points_, display.bars_, strict=True)):
+        np.testing.assert_allclose(points.get_xdata(), draws[:, k].mean(axis=0))
+        np.testing.assert_allclose(bars(outer), np.quantile(draws[:, k], [0.025, 0.975], axis=0).T)
+    some = CoefficientsDisplay.from_estimator(three, classes=["virginica", "setosa"], sort=False)
+    assert [ax.get_title() for ax in some.axes_] == ["virginica", "setosa"]
+    assert np.array_equal(some.points_[1].get_xdata(), display.points_[0].get_xdata())
+
+
+def test_odds_ratios_are_exponentials_on_a_logarithmic_axis():
+    two = BayesianLogisticRegressionSGFS(**SHORT).fit(IRIS, LABELS == "setosa")
+    logs = CoefficientsDisplay.from_estimator(two)
+    odds = CoefficientsDisplay.from_estimator(two, odds_ratio=True)
+    assert odds.ax_.get_xscale() == "log"
+    assert odds.ax_.lines[0].get_xdata() == [1, 1]
+    assert odds.ax_.get_xlabel() == "odds ratio of class True"
+    np.testing.assert_allclose(odds.points_[0].get_xdata(), np.exp(logs.points_[0].get_xdata()))
+    np.testing.assert_allclose(bars(odds.bars_[0][1]), np.exp(bars(logs.bars_[0][1])))
+
+
+@pytest.mark.parametrize("width", [0.01, 1.0, 20.0])
+def test_odds_ratios_have_a_few_plain_ticks(width):
+    mean = np.linspace(-width, width, 4)[None]
+    ends = mean[..., None] + [-0.01, 0.01]
+    display = CoefficientsDisplay(mean, ends, ends, list("abcd"), odds_ratio=True).plot()
+    low, high = display.ax_.get_xlim()
+    seen = [tick for tick in display.ax_.get_xticks() if low <= tick <= high]
+    assert 3 <= len(seen) <= 12
+    assert display.ax_.xaxis.get_major_formatter()(1000.0, 0) == "1000"
+
+
+def test_weights_of_draws_count():
+    decaying = SGLD(PolynomialDecay(1e-3, 10.0, 0.55), batch_size=50)
+    model = BayesianLogisticRegressionSGFS(decaying, **SHORT).fit(IRIS, LABELS == "setosa")
+    assert np.ptp(model.draw_weights_) > 0
+    display = CoefficientsDisplay.from_estimator(model, sort=False)
+    np.testing.assert_allclose(display.points_[0].get_xdata(), model.coef_[0])
+
+
+def test_what_is_not_there_is_refused(linear, three):
+    with pytest.raises(ValueError, match="classes must be one of"):
+        CoefficientsDisplay.from_estimator(three, classes=["rose"])
+    with pytest.raises(ValueError, match="there is one row of coefficients"):
+        CoefficientsDisplay.from_estimator(linear, classes=["rose"])
+    with pytest.raises(ValueError, match="max_features must be at least 1 or None"):
+        CoefficientsDisplay.from_estimator(linear, max_features=0)
+    with pytest.raises(ValueError, match="level must be below 1"):
+        CoefficientsDisplay.from_estimator(linear, levels=(0.5, 95))
+    with pytest.raises(ValueError, match="levels must be two"):
+        CoefficientsDisplay.from_estimator(linear, levels=(0.5, 0.8, 0.95))
