@@ -19,7 +19,7 @@ FLOORS = (  # from the ground up; a file imports from the floors below and from 
     {"control_variates", "empirical_bayes"},
     {"request"},
     {"plan"},
-    {"verdict", "stream"},
+    {"verdict", "stream", "chain_stream"},
     {"estimators"},
     {"inspection"},
     {"__init__"},

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import roots_genlaguerre
 
 from skbayes_sg.models.base import NullDirections
 from skbayes_sg.models.categorical import Categorical, softmax
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.scores import Scores
+
+_RADII = 5
+_FEWEST_DIRECTIONS = 12
 
 
 class Softmax(Categorical, Predictor):
@@ -68,6 +74,28 @@ class Softmax(Categorical, Predictor):
         """sqrt(p (1 - p)) x; for K classes the scores of K virtual labels times sqrt(p_label)."""
         return self.times_inputs(self.residual_root(self.logits(theta, X)), X)
 
+    def smoothed(
+        self, theta: NDArray, root: NDArray, X: NDArray, y: NDArray
+    ) -> tuple[Scores, Scores]:
+        """Means over the logits of each row, which are normal, at the nodes of a rule for them."""
+        deviation = self.logits(root.T, X)  # of the logits along each column, (D, logits, n)
+        if self.n_logits == 1:
+            spread = np.sqrt(np.einsum("dkn,dkn->nk", deviation, deviation))[:, :, None]
+        else:
+            spread = _symmetric_root(np.einsum("dkn,dln->nkl", deviation, deviation))
+        nodes, weights = _normal_nodes(self.n_logits)
+        z = self.logits(theta, X) + np.einsum("nkl,pl->pkn", spread, nodes.astype(X.dtype))
+        weights = weights.astype(X.dtype)
+        left = np.tensordot(weights, self.residual(z.copy(), y), axes=1)[None]
+        if self.n_logits == 1:
+            square = np.tensordot(weights, self.residual_root(z) ** 2, axes=1)
+            return self.times_inputs(left, X), self.times_inputs(np.sqrt(square)[None], X)
+        p = softmax(z)
+        fisher = -np.einsum("p,pkn,pln->nkl", weights, p, p)
+        fisher[:, range(self.n_logits), range(self.n_logits)] += np.tensordot(weights, p, axes=1).T
+        labels = _symmetric_root(fisher).transpose(1, 2, 0)[None]
+        return self.times_inputs(left, X), self.times_inputs(np.ascontiguousarray(labels), X)
+
     # -- expansion around an anchor -----------------------------------------------------------
 
     def bare(self, n_columns: int) -> Softmax:
@@ -101,3 +129,26 @@ class Softmax(Categorical, Predictor):
         linear *= p
         change += z
         return np.subtract(linear, softmax(change), out=linear)
+
+
+@cache
+def _normal_nodes(dim: int) -> tuple[NDArray, NDArray]:
+    """Nodes (nodes, dim) and weights (nodes,) of a rule for the mean over N(0, I).
+
+    Radii are those of a Gauss-Laguerre rule, directions random orthogonal frames in pairs +-. In
+    one dimension it is a Gauss-Hermite rule.
+    """
+    half, share = roots_genlaguerre(_RADII, dim / 2 - 1)
+    n_frames = 1 if dim == 1 else -(-_FEWEST_DIRECTIONS // (2 * dim))
+    rng = np.random.default_rng(0)
+    frames = [np.linalg.qr(rng.standard_normal((dim, dim)))[0] for _ in range(n_frames)]
+    directions = np.concatenate(frames + [-frame for frame in frames])
+    nodes = np.concatenate([radius * directions for radius in np.sqrt(2 * half)])
+    return nodes, np.repeat(share / share.sum(), len(directions)) / len(directions)
+
+
+def _symmetric_root(matrices: NDArray) -> NDArray:
+    """R with R R = A of each positive semi-definite matrix, (n, k, k)."""
+    values, vectors = np.linalg.eigh(matrices)
+    scaled = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    return scaled @ vectors.transpose(0, 2, 1)
