@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from abc import abstractmethod
 from collections.abc import Callable
@@ -151,7 +150,7 @@ class PreconditionedSampler(Sampler):
         prior = state.memory.layout.keep(target.prior.curvature(theta))
         old, new = state.memory.prior.diagonal(), prior.diagonal()
         if (np.abs(new - old) > _SMALL_CHANGE * old).any():
-            state.memory.prior = copy.deepcopy(prior)
+            state.memory.prior = prior * 1.0
             self.refresh(state, target)
 
     def refresh(self, state: State, target: Target) -> None:
@@ -252,7 +251,7 @@ class PreconditionedSampler(Sampler):
         """
         chain = turn % len(state.theta)
         I1 = self._noise(state, scores.of_chain(chain), layout, over_steps)
-        prior = copy.deepcopy(layout.keep(target.prior.curvature(state.theta)))  # averaged in place
+        prior = layout.keep(target.prior.curvature(state.theta)) * 1.0  # averaged in place
         theta = state.theta[chain : chain + 1]
         return I1, self._fisher(target, theta, rows_of(rows, chain), layout), prior
 
