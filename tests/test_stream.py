@@ -9,6 +9,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, VariationalEM
+from skbayes_sg.layouts import FULL
+from skbayes_sg.models import Softmax
+from skbayes_sg.posterior import Posterior
 
 ROWS, FEATURES = 600, 4
 RNG = np.random.default_rng(0)
@@ -138,6 +141,26 @@ def test_the_posterior_of_one_chunk_is_that_of_a_fit(labels, seed):
         0.02 + error
     )
     np.testing.assert_allclose(own / variance, 1.0, atol=0.03 + np.sqrt(2) * error)
+
+
+@pytest.mark.parametrize(("n_classes", "scale"), [(2, 0.8), (3, 0.3), (6, 0.2)])
+def test_gradient_and_curvature_are_means_over_normal_draws(n_classes, scale, seed):
+    rng = np.random.default_rng(seed)
+    model, y = Softmax(2, n_classes), rng.integers(n_classes, size=30)
+    posterior = Posterior.of(model, rng.standard_normal((30, 2)), model.encode(y, X.dtype))
+    theta, normals = rng.standard_normal((1, model.dim)), rng.standard_normal((4000, model.dim))
+    root = scale * np.tril(rng.standard_normal((model.dim, model.dim))) / np.sqrt(model.dim)
+    gradient, curvature = posterior.smoothed(theta, root)
+    each = posterior.full_gradient(theta + normals @ root.T)
+    error = np.abs(gradient - each.mean(axis=0)) / each.std(axis=0)
+    assert error.max() < 5 / np.sqrt(4000) + 0.01  # of the rule for many classes
+    ours, there = (
+        np.trace(C.dense()) for C in (curvature, posterior.expand(theta, FULL).curvature)
+    )
+    found = [
+        posterior.expand(theta + z @ root.T, FULL).curvature.diagonal().sum() for z in normals[:400]
+    ]
+    assert abs(ours - np.mean(found)) < 5 * np.std(found) / 20 + 0.01 * abs(there - ours)
 
 
 @pytest.mark.parametrize("size", [7, 300])

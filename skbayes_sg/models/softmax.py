@@ -13,8 +13,7 @@ from skbayes_sg.models.categorical import Categorical, softmax
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.scores import Scores
 
-_RADII = 5
-_FEWEST_DIRECTIONS = 12
+_ONE_LOGIT, _MORE_LOGITS = (5, 1), (2, 4)  # radii and frames of the rule for means
 
 
 class Softmax(Categorical, Predictor):
@@ -138,8 +137,8 @@ def _normal_nodes(dim: int) -> tuple[NDArray, NDArray]:
     Radii are those of a Gauss-Laguerre rule, directions random orthogonal frames in pairs +-. In
     one dimension it is a Gauss-Hermite rule.
     """
-    half, share = roots_genlaguerre(_RADII, dim / 2 - 1)
-    n_frames = 1 if dim == 1 else -(-_FEWEST_DIRECTIONS // (2 * dim))
+    n_radii, n_frames = _ONE_LOGIT if dim == 1 else _MORE_LOGITS
+    half, share = roots_genlaguerre(n_radii, dim / 2 - 1)
     rng = np.random.default_rng(0)
     frames = [np.linalg.qr(rng.standard_normal((dim, dim)))[0] for _ in range(n_frames)]
     directions = np.concatenate(frames + [-frame for frame in frames])
