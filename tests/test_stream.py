@@ -163,6 +163,19 @@ def test_gradient_and_curvature_are_means_over_normal_draws(n_classes, scale, se
     assert abs(ours - np.mean(found)) < 5 * np.std(found) / 20 + 0.01 * abs(there - ours)
 
 
+@pytest.mark.usefixtures("_short_runs_may_complain")
+def test_separable_labels_leave_a_wide_posterior(seed):
+    """Its skewness is out of reach of a normal distribution, its place and its width are not."""
+    data = np.random.default_rng(seed).standard_normal((60, 3))
+    labels = np.where(data[:, 0] > 0, "yes", "no")
+    model = clone(LOGISTIC).set_params(prior_precision=0.01)
+    drawn = clone(model).set_params(sampler="hmc", n_draws=80).fit(data, labels)
+    found = model.partial_fit(data, labels, classes=["no", "yes"])
+    assert abs(found.coef_[0, 0] - drawn.coef_[0, 0]) < 0.4 * drawn.coef_std_[0, 0]
+    assert 0.6 < found.coef_std_[0, 0] / drawn.coef_std_[0, 0] < 1.1
+    assert np.isfinite(after(model, *chunks_of(10, 60), data=data, y=labels).coef_).all()
+
+
 @pytest.mark.parametrize("size", [7, 300])
 def test_chunks_of_less_than_a_thousand_rows_lose_nothing(size):
     found, exact = after(LOGISTIC, *chunks_of(size)), after(LOGISTIC, np.arange(ROWS))
