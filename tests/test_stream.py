@@ -74,7 +74,7 @@ def closed_form(model, X, y, weight):
 
 
 @EXACT
-@pytest.mark.parametrize("size", [1, 7, 250, ROWS])
+@pytest.mark.parametrize("size", [1, 250])
 def test_linear_regression_is_that_of_all_rows_for_any_chunks_in_any_order(model, size):
     weight = np.random.default_rng(1).integers(0, 3, ROWS).astype(float)
     chunks = [rows for rows in chunks_of(size)[::-1] if weight[rows].any()]
@@ -131,7 +131,7 @@ def test_before_the_noise_variance_has_a_mean_nothing_is_made_up():
 @pytest.mark.parametrize("labels", [LABELS, SPECIES], ids=["two", "three"])
 def test_the_posterior_of_one_chunk_is_that_of_a_fit(labels, seed):
     model = after(LOGISTIC, np.arange(ROWS), y=labels)
-    drawn = BayesianLogisticRegressionSGFS("hmc", n_draws=80, random_state=seed).fit(X, labels)
+    drawn = BayesianLogisticRegressionSGFS("hmc", n_draws=50, random_state=seed).fit(X, labels)
     draws = drawn.draws_.reshape(-1, model.model_.dim)
     variance = draws.var(axis=0)
     own = model.posterior_.covariance.diagonal()
@@ -340,11 +340,11 @@ def test_a_stream_goes_on_from_a_fit(model):
 
 @EACH
 def test_a_learned_prior_is_that_of_the_first_chunk(model):
-    model = clone(model).set_params(prior_precision=VariationalEM(n_updates=100))
+    model = clone(model).set_params(prior_precision=VariationalEM(n_updates=40))
     chunks = chunks_of(300)
     streamed = after(model, *chunks)
     fitted = clone(model).fit(X[chunks[0]], y_of(model)[chunks[0]])
-    np.testing.assert_allclose(streamed.prior_precision_, fitted.prior_precision_, rtol=0.15)
+    np.testing.assert_allclose(streamed.prior_precision_, fitted.prior_precision_, rtol=0.3)
     assert streamed.prior_precision_blocks_.keys() == {"coef"}
     given = clone(model).set_params(prior_precision=streamed.prior_precision_[0])
     np.testing.assert_allclose(streamed.coef_, after(given, *chunks).coef_, rtol=1e-6)
