@@ -117,6 +117,12 @@ class RotatedDiagonal(Layout):
     def __init__(self, rotation: Rotation) -> None:
         self.rotation = rotation
 
+    def keep(self, matrix: Operator) -> Operator:
+        if not isinstance(matrix, Dense):
+            return matrix
+        rotate = self.rotation.rotate
+        return Rotated(rotate(rotate(matrix.matrix).T).diagonal().copy(), self.rotation)
+
     def moment(self, scores: Factored) -> Rotated:
         return Rotated(scores.rotated(self.rotation).squares(), self.rotation)
 

@@ -13,6 +13,7 @@ from skbayes_sg.data import Batch, InMemory
 from skbayes_sg.layouts import DIAGONAL, FULL, Diagonal, Layout, Partitioned
 from skbayes_sg.linalg import Operator
 from skbayes_sg.models import Model
+from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import Prior
 from skbayes_sg.rows import Minibatches, Rows
 from skbayes_sg.scores import Scores
@@ -149,7 +150,7 @@ class Posterior:
 
     def curvature(self, theta: NDArray, rows: Rows, layout: Layout) -> Operator:
         """Estimate of minus the expected Hessian of the log posterior: model Fisher and prior."""
-        return self.information(theta, rows, layout) + self.prior.curvature(theta)
+        return self.information(theta, rows, layout) + layout.keep(self.prior.curvature(theta))
 
     # -- passes over all rows -----------------------------------------------------------------
 
@@ -198,8 +199,26 @@ class Posterior:
 
         value, gradient, information = self.data.reduce(total, self._row_size, rows)
         scale = self.n_total / (self.n_rows if rows is None else len(rows))
-        curvature = information * scale + self.prior.curvature(theta)
+        curvature = information * scale + layout.keep(self.prior.curvature(theta))
         return Expansion(*self._with_prior_slope(theta, scale * value, scale * gradient), curvature)
+
+    def smoothed(self, theta: NDArray, root: NDArray) -> tuple[NDArray, Operator]:
+        """Gradient and curvature in the mean over N(theta, root root^T), in one pass.
+
+        The posterior is that of a `Predictor`, and the prior quadratic.
+        """
+        assert isinstance(self.model, Predictor)
+        model = self.model
+
+        def total(batch: Batch) -> tuple:
+            scores, fisher = model.smoothed(theta, root, batch.X, batch.y)
+            weight = None if batch.weight is None else np.sqrt(batch.weight)
+            moment = _weighted(fisher, weight).moment(FULL)
+            return _weighted(scores, batch.weight).total(), moment
+
+        row_size = self.dim * model.widest
+        gradient, information = self.data.reduce(total, row_size)
+        return gradient + self.prior.gradient(theta), information + self.prior.curvature(theta)
 
     def slope(self, theta: NDArray, rows: NDArray | None = None) -> tuple[float, NDArray]:
         """Value and gradient at one theta (1, D), in one pass over all rows or some, scaled up."""

@@ -1,11 +1,11 @@
 """The control variate of variational EM: what only the prior knows takes no noise from the chains.
 
 Integration by parts makes ``E[theta_k (A dU/dtheta)_k] = A_kk`` under any posterior exp(-U), for
-any matrix A (math.md#stein-ratio). So ``theta_k (A dU/dtheta)_k - A_kk`` has mean zero. It may be
-subtracted from the square of a weight. A is the prior's share of what is known,
-``Lam_0 (Lam_0 + F)^-1``, with the prior's curvature Lam_0 and the information F of the data. What
-the data do not determine of the square is then replaced by its mean under the Gaussian
-approximation. A sampler that draws too little or too much there biases nothing
+any matrix A (math.md#stein-ratio). So ``theta_k (A dU/dtheta)_k - A_kk`` has mean zero, also with
+theta_k counted from the prior mean. It may be subtracted from the square of a weight. A is the
+prior's share of what is known, ``Lam_0 (Lam_0 + F)^-1``, with the prior's curvature Lam_0 and the
+information F of the data. What the data do not determine of the square is then replaced by its mean
+under the Gaussian approximation. A sampler that draws too little or too much there biases nothing
 (math.md#learning-the-prior).
 """
 
@@ -49,11 +49,11 @@ class MatrixShare:
         rows = some_rows(target.n_rows, max(_JUDGED_ROWS, _ROWS_PER_PARAMETER * target.dim))
         prior = target.prior.curvature(theta)
         curvature = target.information(theta, rows, FULL) + prior
-        self._prior, self._covariance = prior.values, curvature.inverse().dense()
+        self._prior, self._covariance = prior.diagonal(), curvature.inverse().dense()
         self._A = self._prior[:, None] * self._covariance
 
     def term(self, target: Target, theta: NDArray, gradient: NDArray) -> NDArray:
-        return theta * gradient.dot(self._A.T) + self._A.diagonal()
+        return (theta - target.prior.mean) * gradient.dot(self._A.T) + self._A.diagonal()
 
     def of_data(self, block: NDArray) -> NDArray:
         root = np.sqrt(self._prior[block])
@@ -79,11 +79,12 @@ class DiagonalShare:
     def __init__(self, target: Target, theta: NDArray, null: Sequence[NullDirections]) -> None:
         rows = some_rows(target.n_rows, _JUDGED_ROWS)
         self._information = target.information(theta, rows, DIAGONAL).diagonal()
-        self._prior = target.prior.curvature(theta).values
+        self._prior = target.prior.curvature(theta).diagonal()
         self._null = null
 
     def term(self, target: Target, theta: NDArray, gradient: NDArray) -> NDArray:
-        prior = target.prior.curvature(theta).values
+        prior = target.prior.curvature(theta).diagonal()
+        theta = theta - target.prior.mean
         beta = prior / (self._information + prior)
         term = beta * (theta * gradient + 1)
         for coordinates, signs in self._null:

@@ -429,6 +429,41 @@ FAULTS = [
         "the Stein ratio is not about the mean",
         "test_diagnostics.py",
     ),
+    Fault(
+        "stream.py",
+        "[share * ours, theirs]",
+        "[ours, theirs]",
+        "rows of a stream that wait are not forgotten",
+        "test_stream.py",
+    ),
+    Fault(
+        "priors.py",
+        "theirs.operator * (1 - share)",
+        "theirs.operator * 0.0",
+        "a stream forgets its prior too",
+        "test_priors.py",
+    ),
+    Fault(
+        "priors.py",
+        "- 0.5 * np.sum(step * pull)",
+        "- np.sum(step * pull)",
+        "the rate of the noise after an update is too small",
+        "test_priors.py",
+    ),
+    Fault(
+        "models/softmax.py",
+        "spread, nodes.astype(X.dtype))",
+        "spread, 0 * nodes.astype(X.dtype))",
+        "a stream takes gradient and curvature at the mode, not in the mean",
+        "test_stream.py",
+    ),
+    Fault(
+        "prior_share.py",
+        "return (theta - target.prior.mean) *",
+        "return theta *",
+        "the control variate of EM is not around the prior mean",
+        "test_prior_mean.py",
+    ),
 ]
 
 

@@ -354,12 +354,6 @@ def test_bad_parameters_are_named(em, error, message):
         BayesianLinearRegressionSGFS(prior_precision=em).fit(X, y)
 
 
-def test_a_stream_does_not_learn_its_prior():
-    X, y = load_diabetes(return_X_y=True)
-    with pytest.raises(ValueError, match="prior_precision: partial_fit does not learn it"):
-        BayesianLinearRegressionSGFS(prior_precision="em").partial_fit(X, y)
-
-
 # -- where precisions cannot be learned -------------------------------------------------------
 
 

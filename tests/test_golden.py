@@ -90,8 +90,10 @@ def warm_em():
 def streamed(model, data, **more):
     """Three chunks."""
     X, y = data
+    if hasattr(model, "diagnose"):  # a network
+        more["n_total"] = 3000
     for part in np.array_split(np.arange(len(y)), 3):
-        model.partial_fit(X[part], y[part], n_total=3000, **more)
+        model.partial_fit(X[part], y[part], **more)
         more.pop("classes", None)
     return model
 
@@ -219,12 +221,20 @@ FITS = {
     ),
     "drbm": lambda: drbm(burn_in=100),
     "drbm, pilots": lambda: drbm(SGFS(structure="diag", B="bounded", batch_size=50), burn_in=200),
-    "stream": lambda: stream_of_classes(
-        BayesianLogisticRegressionSGFS(SGFS(batch_size=10), **SHORT | {"burn_in": 10, "thin": 1})
+    "stream": lambda: stream_of_classes(BayesianLogisticRegressionSGFS(**SHORT)),
+    "stream, em": lambda: stream_of_classes(
+        BayesianLogisticRegressionSGFS(prior_precision=SOON, forgetting=0.9, **SHORT)
+    ),
+    "stream, SGFS": lambda: stream_of_classes(
+        BayesianMLPClassifier(
+            (3,),
+            sampler=SGFS(structure="diag", alpha=2.0, batch_size=10),
+            **SHORT | {"burn_in": 10, "thin": 1},
+        )
     ),
     "stream, SGLD": lambda: stream_of_classes(
-        BayesianLogisticRegressionSGFS(
-            SGLD(1e-4, batch_size=10), **SHORT | {"burn_in": 4, "thin": 3}
+        BayesianMLPClassifier(
+            (3,), sampler=SGLD(1e-4, batch_size=10), **SHORT | {"burn_in": 4, "thin": 3}
         )
     ),
     "stream, default after fit": stream_after_fit,
@@ -248,9 +258,9 @@ def run(fit):
         "mean": np.average(draws.mean(axis=0), axis=0, weights=model.draw_weights_)[:5].tolist(),
         "sd": draws.std(axis=(0, 1))[:5].tolist(),
         "reason": getattr(model, "sampler_reason_", ""),
-        "sampler": repr(model.sampler_),
-        "n_iter": model.n_iter_,
-        "n_passes": model.n_passes_,
+        "sampler": repr(getattr(model, "sampler_", None)),
+        "n_iter": getattr(model, "n_iter_", 0),
+        "n_passes": getattr(model, "n_passes_", 0.0),
         "diagnostics": model.diagnostics_,
         "prior": np.unique(model.prior_precision_)[:5].tolist(),
         "warnings": [str(w.message) for w in caught],

@@ -21,7 +21,7 @@ FLOORS = (  # from the ground up; a file imports from the floors below and from 
     {"control_variates"},
     {"request"},
     {"plan"},
-    {"verdict", "stream"},
+    {"verdict", "stream", "chain_stream"},
     {"inspection"},
     {"estimators"},
     {"__init__"},

@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 from scipy.special import digamma, polygamma
 from sklearn.datasets import load_diabetes
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import BayesianRidge, Ridge
 
 from skbayes_sg import BayesianLinearRegressionSGFS
@@ -232,21 +231,6 @@ def test_units_of_y_do_not_matter(many):
         assert model.noise_variance_ / scale**2 == pytest.approx(4.0, rel=0.1)
 
 
-def test_partial_fit_follows_a_stream():
-    X, y = generated(20_000)
-    model = BLR(burn_in=200, thin=1, n_draws=2000, random_state=0)
-    order = np.random.default_rng(0).permutation(20_000)
-    for _ in range(30):  # each pass a new random order, which a stream would have by itself
-        for chunk in np.array_split(np.random.default_rng(_).permutation(order), 4):
-            model.partial_fit(X[chunk], y[chunk], n_total=20_000)
-    mean, cov = conjugate(X, y, None)
-    assert np.all(np.abs(model.draws_.mean(axis=(0, 1)) - mean) < 2 * np.sqrt(cov.diagonal()))
-    with pytest.raises(NotFittedError, match="needs a `fit`"):
-        model.predicted_covariance(X, y)
-    with pytest.raises(ValueError, match="ConstantSGD needs rows that it can draw again"):
-        BLR("constant_sgd").partial_fit(X, y)
-
-
 # -- bad input --------------------------------------------------------------------------------
 
 
@@ -277,5 +261,3 @@ def test_impossible_data_are_named(many):
         BLR().fit(X.astype(np.float32), np.where(np.arange(8000) == 3, 1e39, y))
     with pytest.raises(ValueError, match="level must be below 1"):
         BLR(**SHORT).fit(X, y).predict_interval(X, level=90)
-    with pytest.raises(ValueError, match="n_total must lie between"):
-        BLR(**SHORT).partial_fit(X, y, n_total=10)

@@ -39,10 +39,11 @@ ORDER = (
     *("hidden_layer_sizes", "activation", "n_hidden"),  # of the model, as in MLPClassifier
     *("sampler", "prior_precision"),
     *("noise_variance", "noise_prior", "fit_intercept", "intercept_precision"),  # of the model
+    *("prior_mean", "prior", "forgetting"),
     *("n_chains", "n_draws", "burn_in", "thin", "warm_start", "n_jobs", "random_state"),
     *("class_weight", "n_predict_draws"),
 )
-SHARED = {"sampler", "prior_precision", *ORDER[ORDER.index("n_chains") :][:7]}
+SHARED = {"sampler", "prior_precision", "prior_mean", *ORDER[ORDER.index("n_chains") :][:7]}
 
 
 @EACH
@@ -96,14 +97,13 @@ def test_sgfs_by_name_is_that_of_many_rows_and_hmc_that_of_few(cls, iris, monkey
 
 
 def test_sgfs_by_name_is_exact_on_few_rows_and_never_refused():
-    """Control variates would be, below some hundred rows, and by a stream."""
+    """Control variates would be, below some hundred rows."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
     model = BayesianLinearRegressionSGFS("sgfs", burn_in=5, thin=1, **SHORT).fit(X, y)
     assert model.sampler_.variance_reduction is None
     assert model.sampler_.structure == "full"
     assert "exact for any number of rows" in model.sampler_reason_
-    model.partial_fit(X, y, n_total=600)
 
 
 def test_names_have_no_full_matrices_above_a_thousand_parameters():

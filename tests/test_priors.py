@@ -1,10 +1,19 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from skbayes_sg.data import InMemory
+from skbayes_sg.layouts import FULL
+from skbayes_sg.linalg import Dense
+from skbayes_sg.models import Linear
+from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 
+SPREAD = np.random.default_rng(5).standard_normal((3, 3))
+MATRIX = Dense(SPREAD @ SPREAD.T + np.eye(3))
+MEAN = np.array([0.3, -1.0, 2.0])
 THETA = np.random.default_rng(0).standard_normal((3, 4))
 PRIORS = [
     GaussianPrior(np.array([0.5, 1.0, 2.0, 4.0])),
@@ -54,13 +63,17 @@ def test_scaled_squares_have_mean_one_under_the_prior():
 
 @st.composite
 def cases(draw):
-    """A prior of one to five parameters, and theta of one to three chains."""
+    """A prior of one to five parameters, with a mean, and theta of one to three chains."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     dim, n_chains = draw(st.integers(1, 5)), draw(st.integers(1, 3))
     precision, theta = rng.uniform(0.1, 10.0, dim), rng.standard_normal((n_chains, dim))
+    mean = draw(st.sampled_from([0.0, 1.0])) * rng.standard_normal(dim)
     if draw(st.booleans()):
-        return GaussianPrior(precision), theta
-    scaled = NormalInverseGammaPrior(precision, *rng.uniform(0.1, 3.0, 2))
+        spread = rng.standard_normal((dim, dim))
+        precision = Dense(spread @ spread.T + np.diag(precision))
+    if draw(st.booleans()):
+        return GaussianPrior(precision, mean), theta
+    scaled = NormalInverseGammaPrior(precision, *rng.uniform(0.1, 3.0, 2), mean)
     return scaled, np.column_stack([theta, rng.standard_normal(n_chains)])
 
 
@@ -88,14 +101,79 @@ def test_curvature_is_minus_the_second_derivative_averaged_over_chains(case):
     if isinstance(prior, NormalInverseGammaPrior):
         minus = np.column_stack([minus[:, :-1], minus[:, -1] - prior.gradient(theta)[:, -1]])
     np.testing.assert_allclose(
-        prior.curvature(theta).values, minus.mean(axis=0), rtol=1e-6, atol=1e-6
+        prior.curvature(theta).diagonal(), minus.mean(axis=0), rtol=1e-6, atol=1e-6
     )
+
+
+@given(cases())
+def test_hessian_is_minus_all_second_derivatives(case):
+    prior, theta = case[0], case[1][:1]
+    minus = -slopes(prior.gradient, theta)[0]
+    np.testing.assert_allclose(prior.hessian(theta), minus, rtol=1e-6, atol=1e-6)
+    ours = prior.curvature(theta).dense()[: prior.operator.dim, : prior.operator.dim]
+    np.testing.assert_allclose(ours, minus[: len(ours), : len(ours)], rtol=1e-6, atol=1e-6)
 
 
 @given(cases())
 def test_scaled_squares_are_what_the_density_is_made_of(case):
     prior, theta = case
     rest = prior.log_density(theta) + 0.5 * prior.scaled_squares(theta).sum(axis=1)
-    at_zero = theta.copy()
-    at_zero[:, : np.count_nonzero(prior.precision)] = 0.0
-    np.testing.assert_allclose(rest, prior.log_density(at_zero), atol=1e-9)
+    at_mean = np.where(prior.precision > 0, prior.mean, theta)
+    np.testing.assert_allclose(rest, prior.log_density(at_mean), atol=1e-9)
+
+
+# -- posteriors as priors ---------------------------------------------------------------------
+
+
+def same_up_to_a_constant(one, other):
+    np.testing.assert_allclose(one - one[0], other - other[0], rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("given_noise", [True, False])
+def test_the_updated_prior_is_the_posterior(given_noise):
+    """Its density is that of rows and prior, wherever the expansion is made."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 2)), rng.standard_normal(20) + 3
+    model = Linear(2, True, 0.5 if given_noise else None, (1.5, 0.7))
+    prior = GaussianPrior(MATRIX, MEAN)
+    if not given_noise:
+        prior = NormalInverseGammaPrior(MATRIX, 1.5, 0.7, MEAN)
+    posterior = Posterior(model, InMemory.of(X, y), prior)
+    theta = rng.standard_normal((5, model.dim))
+    here = posterior.expand(theta[:1], FULL)
+    updated = prior.updated(theta[:1], here.gradient, here.curvature)
+    same_up_to_a_constant(updated.log_density(theta), posterior.log_prob(theta))
+    assert np.abs(updated.gradient(updated.mode)).max() < 1e-9
+
+
+@given(cases(), st.floats(0.01, 1.0))
+def test_a_mixture_has_the_weighted_geometric_mean_of_the_densities(case, share):
+    prior, theta = case
+    rng = np.random.default_rng(0)
+    precision, mean = (
+        rng.uniform(0.5, 2.0, prior.operator.dim),
+        prior.mean[: prior.operator.dim] + 1,
+    )
+    noise = () if prior.quadratic else (2.0, 0.3)
+    other = type(prior)(precision, *noise, mean)
+    theta = np.concatenate([theta, theta + rng.standard_normal(theta.shape)])
+    expected = share * prior.log_density(theta) + (1 - share) * other.log_density(theta)
+    same_up_to_a_constant(prior.mixed(other, share).log_density(theta), expected)
+
+
+@pytest.mark.parametrize(
+    "prior", [GaussianPrior(MATRIX, MEAN), NormalInverseGammaPrior(MATRIX, 5.0, 2.0, MEAN)]
+)
+def test_draws_have_the_moments_of_the_distribution(prior, seed):
+    draws = prior.draw(np.random.default_rng(seed), 40_000)
+    coef, error = draws[:, :3], 5 / np.sqrt(40_000)
+    sd = np.sqrt(prior.variance)
+    assert np.abs((coef.mean(axis=0) - MEAN) / sd).max() < error
+    np.testing.assert_allclose(coef.var(axis=0) / sd**2, 1.0, atol=2 * error)
+    again = type(prior).of_draws(draws, np.full(len(draws), 1 / len(draws)))
+    np.testing.assert_allclose(again.variance, prior.variance, rtol=2 * error)
+    if not prior.quadratic:
+        s2 = np.exp(draws[:, 3])
+        assert abs(s2.mean() / prior.noise_variance - 1) < error
+        assert again.shape == pytest.approx(5.0, rel=3 * error)
+        assert again.noise_variance == pytest.approx(prior.noise_variance, rel=2 * error)

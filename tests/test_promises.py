@@ -52,7 +52,8 @@ def such(*words):
 
 EVERY = such(*MODELS)
 ONE_EACH = such("logistic", "linear", "network", "machine")
-STREAMS = such("minibatches")
+MINIBATCH = such("minibatches")
+CHAIN_STREAMS = such("network, minibatches", "machine, minibatches")
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 RNG = np.random.default_rng(0)
@@ -78,8 +79,13 @@ def classes_of(model):
     return {"classes": ["cold", "hot", "mild"]} if is_classifier(model) else {}
 
 
+def of_stream(model, n_total=300):
+    """What partial_fit takes beside the rows."""
+    return classes_of(model) | ({} if isinstance(model, LINEAR) else {"n_total": n_total})
+
+
 def streamed(model, rows=slice(None)):
-    return model.partial_fit(X[rows], y_of(model)[rows], n_total=300, **classes_of(model))
+    return model.partial_fit(X[rows], y_of(model)[rows], **of_stream(model))
 
 
 def predicted(model, data=X):
@@ -192,7 +198,7 @@ def test_float32_stays_float32(model):
     np.testing.assert_allclose(predicted(narrow, X.astype(np.float32)), predicted(wide), atol=0.01)
 
 
-@STREAMS
+@MINIBATCH
 def test_rows_on_disk_are_not_copied(model, tmp_path):
     """What a fit needs grows by less than a row for each row."""
     np.save(
@@ -212,7 +218,7 @@ def test_rows_on_disk_are_not_copied(model, tmp_path):
 # -- streams ----------------------------------------------------------------------------------
 
 
-@STREAMS
+@CHAIN_STREAMS
 def test_a_stream_goes_on_out_of_a_pickle(model):
     first, second = slice(0, 150), slice(150, 300)
     one = streamed(clone(model).set_params(burn_in=2), first)
@@ -229,10 +235,8 @@ def test_a_stream_goes_on_out_of_a_pickle(model):
 @EVERY
 def test_a_stream_in_between_does_not_disturb_a_warm_start(model):
     long, halves = fitted(model, n_draws=14), fitted(model, warm_start=True)
-    if isinstance(model.prior_precision, VariationalEM) or model.sampler is CONTROLLED:
-        with pytest.raises(
-            ValueError, match=r"partial_fit does not learn|needs rows that it can draw again"
-        ):
+    if isinstance(model, LINEAR) and model.sampler is not None:
+        with pytest.raises(ValueError, match="updates the posterior without a sampler"):
             streamed(halves)
     else:
         streamed(halves)
@@ -301,35 +305,53 @@ def test_a_refused_fit_leaves_the_model_as_it_was(model, case):
         np.testing.assert_array_equal(predicted(old, data), prediction)
 
 
-REFUSED_CHUNKS = {  # parameters, X, y or None, n_total, what is said
-    "NaN": ({}, with_entry(np.nan), None, 300, "contains NaN"),
-    "other columns": ({}, X[:, :2], None, 300, "2 features, but .* expecting 4"),
+REFUSED_CHUNKS = {  # parameters, X, y or None, what is said
+    "NaN": ({}, with_entry(np.nan), None, "contains NaN"),
+    "other columns": ({}, X[:, :2], None, "2 features, but .* expecting 4"),
     "unknown label, or text": (
         {},
         X,
         np.full(300, "freezing"),
-        300,
         "not among the classes|must hold real numbers",
     ),
+    "no rows": ({}, X[:0], None, "0 sample"),
+    "one draw": ({"n_draws": 1}, X, None, "n_draws must be at least 4"),
+    "another sampler": (
+        {"sampler": "hmc"},
+        X,
+        None,
+        "needs rows that it can draw again|without a sampler",
+    ),
+}
+OF_CHAINS = {
     "one row": ({}, X[:1], None, 300, "at least 2 rows|minimum of 2"),
     "population smaller than the chunk": ({}, X, None, 10, "n_total must lie between"),
-    "one draw": ({"n_draws": 1}, X, None, 300, "n_draws must be at least 4"),
-    "rows drawn again": ({"sampler": "hmc"}, X, None, 300, "needs rows that it can draw again"),
     "diverging": ({"sampler": SGLD(lambda t: 1e6, batch_size=2)}, X, None, 300, "diverged"),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED_CHUNKS.values(), ids=REFUSED_CHUNKS)
-@ONE_EACH
-def test_a_refused_chunk_leaves_the_model_as_it_was(model, case):
-    parameters, data, y, n_total, message = case
+def refuse_chunk(model, parameters, data, y, message, n_total=300):
+    """After a stream, a fit and nothing."""
     y = y_of(model)[: len(data)] if y is None else y
     models = [streamed(clone(model)), fitted(model), clone(model)]
     for old in models[:2] if "expecting 4" in message else models:
         before, given = leaves(old), old.get_params(deep=False)
         with pytest.raises((ValueError, TypeError, FloatingPointError), match=message):
-            old.set_params(**parameters).partial_fit(data, y, n_total=n_total, **classes_of(model))
+            old.set_params(**parameters).partial_fit(data, y, **of_stream(model, n_total))
         assert not differences(before, leaves(old.set_params(**given)))
+
+
+@pytest.mark.parametrize("case", REFUSED_CHUNKS.values(), ids=REFUSED_CHUNKS)
+@ONE_EACH
+def test_a_refused_chunk_leaves_the_model_as_it_was(model, case):
+    refuse_chunk(model, *case)
+
+
+@pytest.mark.parametrize("case", OF_CHAINS.values(), ids=OF_CHAINS)
+@such("network", "machine")
+def test_a_chunk_that_a_chain_refuses_leaves_the_model_as_it_was(model, case):
+    parameters, data, y, n_total, message = case
+    refuse_chunk(model, parameters, data, y, message, n_total)
 
 
 @such("logistic", "network", "machine")
@@ -352,6 +374,8 @@ def small_step(t):
 @ONE_EACH
 def test_an_interrupted_fit_or_chunk_leaves_the_model_as_it_was(model, before, monkeypatch):
     again = {"fit": lambda one: one.fit(X, y_of(model)), "partial_fit": streamed}
+    if isinstance(model, LINEAR):  # their stream takes no steps
+        again["partial_fit"] = again["fit"]
     one = clone(model).set_params(
         sampler=SGLD(step_size=small_step, batch_size=10), warm_start=True
     )
@@ -449,7 +473,7 @@ def test_warnings_of_fit_name_the_users_line(model):
         assert warned_at(fit, one, far, y_of(model)) == line_of(fit)
 
 
-@STREAMS
+@CHAIN_STREAMS
 def test_warnings_of_partial_fit_name_the_users_line(model):
     warned = warned_at(partial_fit, clone(model), X, y_of(model), **classes_of(model))
     assert warned == line_of(partial_fit)

@@ -1,7 +1,7 @@
 """The base of all estimators: from constructor parameters to fitted attributes.
 
-`fit` and `partial_fit` of the subclasses validate the data and make a posterior. `_run_chains` and
-`_follow_stream` prepare, sample, write the fitted attributes and warn.
+`fit` of the subclasses validates the data and makes a posterior. `_run_chains` prepares, samples,
+writes the fitted attributes and warns.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ from skbayes_sg.learned_prior import Learned
 from skbayes_sg.plan import Plan, Run, first_choice, prepare
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
-from skbayes_sg.request import Request, Signature, run_length
+from skbayes_sg.request import Request, Signature
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.stream import Stream
 
 _DRAWS = 4000
 _LONG = 60.0  # seconds of sampling that are announced
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
-_CHAINS_OF_STREAM = 8  # one chain keeps as many draws as each of eight of a fit
 
 
 class BayesianEstimator(Stored, CommonParameters):
@@ -37,7 +35,7 @@ class BayesianEstimator(Stored, CommonParameters):
 
     _draw_dtype: type = np.float64
 
-    # set by `_keep` and `_follow_stream`
+    # set by `_keep`
     model_: Any
     sampler_: Sampler
     sampler_reason_: str
@@ -48,7 +46,7 @@ class BayesianEstimator(Stored, CommonParameters):
     _complaints: list[str]  # of the last fit
     _fitted_prior: Prior | None = None  # with the precisions that the last fit learned
     _run: Run | None = None
-    _stream: Stream | None = None
+    _stream: Any = None  # of partial_fit
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -66,10 +64,6 @@ class BayesianEstimator(Stored, CommonParameters):
 
     def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
         """Validated X, y and weights (None where all are 1) of data of the fitted shape."""
-        raise NotImplementedError
-
-    def _stream_sampler(self) -> Sampler:
-        """The sampler of a stream if the default one needs rows that it can draw again."""
         raise NotImplementedError
 
     def _agreement(self, posterior: Posterior) -> dict[str, float]:
@@ -108,7 +102,7 @@ class BayesianEstimator(Stored, CommonParameters):
             raise
 
     def _check_predict(self, X):
-        check_is_fitted(self, "draws_")
+        check_is_fitted(self, "model_")
         return self._validate_data(X, reset=False)
 
     # -- parameters ---------------------------------------------------------------------------
@@ -198,68 +192,6 @@ class BayesianEstimator(Stored, CommonParameters):
             values = zip(learned.labels, learned.values.tolist(), strict=True)
             self.prior_precision_blocks_ = dict(values)
 
-    # -- partial_fit --------------------------------------------------------------------------
-
-    def _follow_stream(self, posterior: Posterior, **facts: Any) -> None:
-        """Take the steps of a chunk; `facts` are fitted attributes of the subclass."""
-        if self._em() is not None:
-            raise ValueError(
-                "prior_precision: partial_fit does not learn it, as a stream passes once; learn it "
-                "with fit on a part of the data, and give the numbers"
-            )
-        sampler, stream = self._sampler_of_stream(posterior), self._stream
-        fresh = stream is None or not stream.goes_on_with(sampler, posterior)
-        if fresh:
-            stream = self._new_stream(sampler, posterior)
-        assert stream is not None
-        stream = stream.chunk(posterior)
-        burn_in, thin = run_length(self.burn_in, self.thin, stream.run_length())
-        if fresh:
-            warn(
-                [
-                    f"partial_fit: the first {burn_in} steps of {stream.sampler.rows_per_step} "
-                    "rows are burn-in (set burn_in); until then predictions use one point, not a "
-                    "posterior"
-                ]
-            )
-        most = self._draws_to_keep(posterior.dim, _CHAINS_OF_STREAM)
-        stream = stream.follow(posterior, burn_in, thin, most, self._draw_dtype)
-        self._keep_stream(stream, posterior, facts)
-
-    def _sampler_of_stream(self, posterior: Posterior) -> Sampler:
-        asked = self._asked(self.sampler, posterior.dim)
-        sampler = (asked or self._plan().first(posterior)).sampler
-        if sampler.refuses_streams:
-            if asked is not None:
-                name = type(sampler).__name__
-                raise ValueError(f"sampler: {name} {sampler.refuses_streams}")
-            return self._stream_sampler()
-        return sampler
-
-    def _new_stream(self, sampler: Sampler, posterior: Posterior) -> Stream:
-        """A chain at the mean of an earlier fit, or where a fit of the first chunk would start."""
-        sampler.validate(posterior)
-        start_seed, chain_seed = self._seed().spawn(2)
-        if getattr(self, "draws_", np.empty(0)).shape[-1] == posterior.dim:
-            theta = self.draws_.mean(axis=(0, 1), dtype=np.float64)[None]
-        else:
-            start = self._plan().start(posterior, np.random.default_rng(start_seed), 1, None)
-            theta = start.theta if start.mode is None else start.mode.theta
-        return Stream.begin(sampler, posterior, theta, np.random.default_rng(chain_seed))
-
-    def _keep_stream(self, stream: Stream, posterior: Posterior, facts: dict[str, Any]) -> None:
-        """Write all fitted attributes."""
-        self.__dict__.update(facts)
-        self.model_, self.sampler_, self._stream = posterior.model, stream.sampler, stream
-        self.draws_ = np.stack(stream.kept or [stream.state.theta.copy()], axis=1)
-        self.draw_weights_ = np.full(self.draws_.shape[1], 1 / self.draws_.shape[1])
-        self.n_iter_ = stream.state.t
-        touched = rows_touched(stream.sampler, [stream.state])
-        self.n_passes_ = touched / posterior.n_total
-        self._keep_learned(None)
-        self._read_off(posterior)
-        self.diagnostics_ = self._agreement(posterior) if len(stream.kept) >= 8 else {}
-
     # -- draws --------------------------------------------------------------------------------
 
     def to_arviz(
@@ -328,7 +260,7 @@ class BayesianEstimator(Stored, CommonParameters):
         >>> tree["log_likelihood"]["y"].shape
         (32, 125, 150)
         """
-        check_is_fitted(self, "draws_")
+        check_is_fitted(self, "model_")
         return export.to_arviz(self, X, y, sample_weight, log_likelihood, posterior_predictive)
 
     def _flat_draws(self, dtype: np.dtype) -> tuple[NDArray, NDArray]:

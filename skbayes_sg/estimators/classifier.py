@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +19,8 @@ from skbayes_sg.estimators.calls import all_or_nothing
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Categorical
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors import Prior
 from skbayes_sg.rows import row_blocks
-from skbayes_sg.stream import population
 
 _BLOCK_ROWS = 256  # rows of a prediction block
 _BLOCK_BYTES = 1 << 20  # of a prediction block, which decides how many draws: it stays in cache
@@ -84,9 +85,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         if weight is not None:
             weight = in_dtype("sample_weight or class_weight", weight, X.dtype)
         data = InMemory.of(X, model.encode(codes, X.dtype), weight, n_total)
-        return Posterior(
-            model, data, model.prior(self._precision(model, data, streaming=n_total is not None))
-        )
+        return Posterior(model, data, self._prior(model, data, classes, n_total is not None))
 
     def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
         X, y = self._validate_data(X, y, reset=False)
@@ -128,57 +127,19 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         self._run_chains(posterior, classes_=classes, n_rows_seen_=X.shape[0])
         return self
 
-    @all_or_nothing
-    def partial_fit(self, X, y, classes=None, n_total: float | None = None):
-        """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
-
-        The chunks of all calls must be independent random samples of one population. A file read in
-        order, or epoch after epoch, makes the variances too small. There is one chain, because
-        chains fed the same rows would coalesce. The last `n_draws` points after burn-in are kept,
-        `thin` steps apart. Until burn-in is over (ten passes over `n_total` rows by default) the
-        present point alone predicts. One pass gives about one effective draw, so prefer `fit` on a
-        memory-mapped X.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            At least two rows.
-        y : array-like of shape (n_rows,)
-        classes : array-like, required in the first call
-            All labels that may occur.
-        n_total : float, optional
-            Rows of the population: the scale of the likelihood, the same in every call. By default
-            the rows seen so far, this chunk included. Then the posterior narrows with the stream,
-            the automatic burn-in never ends, and one point that follows the mode predicts.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If data or parameters are impossible; raised before any step.
-        FloatingPointError
-            If the chain diverges.
-        """
+    def _validate_chunk(self, X, y, classes: ArrayLike | None) -> tuple[Any, NDArray, NDArray]:
+        """X, y and all labels that may occur in a stream."""
         self._validate_run_length()
         if isinstance(self.class_weight, str):
             raise ValueError(
                 "class_weight: the shares of the classes in a stream are not known; give a dict"
             )
-        first = not hasattr(self, "draws_")
-        X, y = self._validate_data(X, y, reset=first)
-        known = self._known_classes(y, None if classes is None else np.asarray(classes))
-        seen = (0 if first else self.n_rows_seen_) + X.shape[0]
-        total = population(n_total, X.shape[0], seen)
-        posterior = self._bind(X, y, known, self._weights(y, known, None), total)
-        self._follow_stream(posterior, classes_=known, n_rows_seen_=seen)
-        return self
+        X, y = self._validate_data(X, y, reset=not hasattr(self, "model_"))
+        return X, y, self._known_classes(y, None if classes is None else np.asarray(classes))
 
     def _known_classes(self, y: NDArray, classes: NDArray | None) -> NDArray:
         """All labels that may occur in a stream."""
-        first = not hasattr(self, "draws_")
+        first = not hasattr(self, "model_")
         if first and classes is None:
             raise ValueError(
                 "classes must be given in the first call of partial_fit: all labels that may occur"
@@ -192,8 +153,10 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     def _make_model(self, n_features: int, n_classes: int) -> Categorical:
         raise NotImplementedError
 
-    def _precision(self, model: Model, data: InMemory, streaming: bool = False) -> NDArray:
-        """Prior precision of every parameter."""
+    def _prior(
+        self, model: Model, data: InMemory, classes: NDArray | None = None, streaming: bool = False
+    ) -> Prior:
+        """Prior of the parameters."""
         raise NotImplementedError
 
     # -- predictions --------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from skbayes_sg.anchor import find_mode
 from skbayes_sg.checks import real_array, require_positive
 from skbayes_sg.data import InMemory
 from skbayes_sg.empirical_bayes import VariationalEM
-from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.updating import UpdatingEstimator
 from skbayes_sg.inspection.summary import of_coefficients
 from skbayes_sg.layouts import FULL
 from skbayes_sg.learned_prior import BOUNDS
@@ -22,8 +22,9 @@ from skbayes_sg.linalg import Diag
 from skbayes_sg.models import Model
 from skbayes_sg.plan import Plan, Start
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors import Prior
 from skbayes_sg.request import Choice
-from skbayes_sg.samplers import HMC, IASG, SGFS, ConstantSGD, MomentumSGD, Sampler
+from skbayes_sg.samplers import HMC, IASG, SGFS, ConstantSGD, MomentumSGD
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.tuning import raise_alpha
 from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable, many_outputs
@@ -102,7 +103,7 @@ def _careful(reason: str) -> Choice:
     return Choice(sampler, reason, raise_alpha)
 
 
-class LinearPredictor(BayesianEstimator):
+class LinearPredictor(UpdatingEstimator):
     """An estimator whose response depends on coefficients times features plus intercept."""
 
     fit_intercept: bool
@@ -116,10 +117,9 @@ class LinearPredictor(BayesianEstimator):
     def _forms(self, dim: int) -> dict[str, Choice]:
         return OneMode().forms(dim)
 
-    def _stream_sampler(self) -> Sampler:
-        return SGFS()
-
-    def _few_merged(self, posterior: Posterior, n_total: float | None) -> Posterior:
+    def _few_merged(
+        self, posterior: Posterior, n_total: float | None, classes: NDArray | None = None
+    ) -> Posterior:
         """Merge equal rows when the data are few.
 
         After merging, a weight of 2 and two copies of a row give bitwise the same draws.
@@ -128,9 +128,14 @@ class LinearPredictor(BayesianEstimator):
         if n_total is not None or self.sampler is not None or not few:
             return posterior
         model, data = posterior.model, posterior.data.merged()
-        return Posterior(model, data, model.prior(self._precision(model, data)))
+        return Posterior(model, data, self._prior(model, data, classes))
 
-    def _precision(self, model: Model, data: InMemory, streaming: bool = False) -> NDArray:
+    def _prior(
+        self, model: Model, data: InMemory, classes: NDArray | None = None, streaming: bool = False
+    ) -> Prior:
+        return self._prior_from(model, lambda: self._precision(model, data), classes)
+
+    def _precision(self, model: Model, data: InMemory) -> NDArray:
         """Prior precision of every parameter, from the two constructor parameters."""
         n_features = model.shapes["coef"][1]
         em = self._em()
@@ -221,7 +226,7 @@ class LinearPredictor(BayesianEstimator):
         >>> bool((abs(drawn / model.predicted_covariance(X, y).diagonal() - 1) < 0.3).all())
         True
         """
-        check_is_fitted(self, "draws_")
+        check_is_fitted(self, "model_")
         if self._run is None or self._stream is not None:
             raise NotFittedError(
                 "predicted_covariance needs a `fit`: a stream has no stationary law"
@@ -300,22 +305,6 @@ class LinearPredictor(BayesianEstimator):
         True
         """
         return of_coefficients(self, level, scaler, reference)
-
-    @property
-    def coef_samples_(self) -> NDArray:
-        """Draws of `coef_`, (n_chains, n_draws, ...), a view of `draws_`."""
-        return self._samples("coef", np.shape(self.coef_))
-
-    @property
-    def intercept_samples_(self) -> NDArray:
-        """Draws of `intercept_`, (n_chains, n_draws, ...), a view; zeros without one."""
-        return self._samples("intercept", np.shape(self.intercept_))
-
-    def _samples(self, name: str, shape: tuple[int, ...]) -> NDArray:
-        """Draws of a block in the shape of its mean."""
-        block = self.model_.unpack(self.draws_).get(name)
-        alike = self.draws_.shape[:2]
-        return np.zeros((*alike, *shape)) if block is None else block.reshape(*alike, *shape)
 
     def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
         """Weighted mean and standard deviation over chains and draws."""

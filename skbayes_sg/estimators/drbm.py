@@ -35,6 +35,9 @@ class DRBMClassifier(MultimodalClassifier):
         unit has standard deviation 3, and the biases of the classes have precision 0.01. "em"
         starts from "scale" and learns the precisions of W and U by variational EM in the sampler;
         biases keep theirs. A `VariationalEM` sets its options.
+    prior_mean : float or array, default=0.0
+        Mean of the normal prior: one number, or one for each entry of `prior_precision`. Units of a
+        hidden layer can change places, so a mean other than 0 is of use where they are told apart.
     n_chains : int, default=4
         Independent chains, each from a random point of its own. They find at most as many modes.
     n_draws : int or "auto", default="auto"
@@ -121,6 +124,7 @@ class DRBMClassifier(MultimodalClassifier):
         *,
         sampler: Sampler | str | None = None,
         prior_precision: ArrayLike | str = "scale",
+        prior_mean: ArrayLike = 0.0,
         n_chains: int = 4,
         n_draws: int | str = "auto",
         burn_in: int | str = "auto",
@@ -134,6 +138,7 @@ class DRBMClassifier(MultimodalClassifier):
         self.n_hidden = n_hidden
         self.sampler = sampler
         self.prior_precision = prior_precision
+        self.prior_mean = prior_mean
         self.n_chains = n_chains
         self.n_draws = n_draws
         self.burn_in = burn_in

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
@@ -21,11 +19,14 @@ from skbayes_sg.checks import (
 from skbayes_sg.data import InMemory, dense
 from skbayes_sg.estimators.calls import all_or_nothing
 from skbayes_sg.estimators.coefficients import LinearPredictor
+from skbayes_sg.estimators.fitted_posterior import FittedPosterior
+from skbayes_sg.estimators.mixture import mixture_quantile
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.rows import row_blocks
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.stream import population
+from skbayes_sg.stream import Law
 
 _BLOCK_BYTES = 1 << 24
 
@@ -33,8 +34,8 @@ _BLOCK_BYTES = 1 << 24
 class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
     """Linear regression with a posterior instead of a point, sampled from minibatches.
 
-    ``y = coef . x + intercept + noise`` with normal noise and independent normal priors of mean
-    zero. The noise variance is given, or sampled on the log scale under an inverse-gamma prior.
+    ``y = coef . x + intercept + noise`` with normal noise and normal priors. The noise variance is
+    given, or sampled on the log scale under an inverse-gamma prior.
 
     Parameters
     ----------
@@ -56,6 +57,14 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
     intercept_precision : float, default=1e-6
         As `prior_precision`, for the intercept. Where the noise variance is sampled, the default is
         a standard deviation of 1,000 noise standard deviations.
+    prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
+        Mean of the prior of each coefficient; a learned precision is learned around it. That of
+        intercepts is 0.
+    prior : FittedPosterior, optional
+        The `posterior_` of another fit, with the same features, as the prior: in place of
+        `prior_precision`, `prior_mean`, `intercept_precision` and `noise_prior`.
+    forgetting : float in (0, 1], default=1.0
+        `partial_fit` multiplies the information of earlier rows by it before each chunk.
     n_chains : int or "auto", default="auto"
         Independent chains: 32 for HMC and with control variates, 8 otherwise.
     n_draws : int or "auto", default="auto"
@@ -87,7 +96,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         Posterior mean, or the given value.
     coef_samples_ : array of shape (n_chains, n_draws, n_features)
     intercept_samples_, noise_variance_samples_ : arrays of shape (n_chains, n_draws)
-    sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, diagnostics_ :
+    sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, diagnostics_, posterior_ :
         As in `BayesianLogisticRegressionSGFS`.
     prior_precision_, prior_precision_path_, prior_precision_blocks_ :
         As there; the last two only if the prior was learned.
@@ -119,6 +128,9 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         noise_prior: tuple[float, float] = (1e-6, 1e-6),
         fit_intercept: bool = True,
         intercept_precision: float = 1e-6,
+        prior_mean: ArrayLike = 0.0,
+        prior: FittedPosterior | None = None,
+        forgetting: float = 1.0,
         n_chains: int | str = "auto",
         n_draws: int | str = "auto",
         burn_in: int | str = "auto",
@@ -133,6 +145,9 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         self.noise_prior = noise_prior
         self.fit_intercept = fit_intercept
         self.intercept_precision = intercept_precision
+        self.prior_mean = prior_mean
+        self.prior = prior
+        self.forgetting = forgetting
         self.n_chains = n_chains
         self.n_draws = n_draws
         self.burn_in = burn_in
@@ -160,7 +175,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         if n_total is None and not weight.all():
             kept = np.flatnonzero(weight)
             X, y, weight = X[kept], y[kept], weight[kept]
-        if len(y) < 2:
+        if n_total is None and len(y) < 2:
             raise ValueError(
                 f"X must have at least 2 rows of positive weight, got n_samples = {len(y)}"
             )
@@ -171,7 +186,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         model = Linear(X.shape[1], self.fit_intercept, given, self._noise())
         weights = None if (weight == 1).all() else in_dtype("sample_weight", weight, X.dtype)
         data = InMemory.of(X, in_dtype("y", y, X.dtype), weights, n_total)
-        posterior = Posterior(model, data, model.prior(self._precision(model, data)))
+        posterior = Posterior(model, data, self._prior(model, data))
         return self._few_merged(posterior, n_total)
 
     def _noise(self) -> tuple[float, float]:
@@ -183,7 +198,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
             require_positive(f"noise_prior: the {name}", value, remedy)
         return float(pair[0]), float(pair[1])
 
-    def _precision(self, model: Model, data: InMemory, streaming: bool = False) -> NDArray:
+    def _precision(self, model: Model, data: InMemory) -> NDArray:
         """Prior precision of every parameter; 0 for the log noise variance, with its own prior."""
         precision = super()._precision(model, data)
         return precision if self.noise_variance is not None else np.append(precision, 0.0)
@@ -226,19 +241,20 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         return self
 
     @all_or_nothing
-    def partial_fit(self, X, y, n_total: float | None = None):
-        """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
+    def partial_fit(self, X, y, sample_weight=None):
+        """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
 
-        The chunks of all calls must be independent random samples of one population.
-        `BayesianLogisticRegressionSGFS.partial_fit` describes the limits of the method.
+        The update is exact up to 1,000 parameters: any chunks in any order lead to the posterior of
+        all rows (math.md#streams-as-bayesian-updating). `coef_std_` and `noise_variance_` are
+        infinite until the noise variance has a mean, at three rows or so. For the rest see
+        `BayesianLogisticRegressionSGFS.partial_fit`.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            At least two rows.
         y : array-like of shape (n_rows,)
-        n_total : float, optional
-            Rows of the population, the same in every call. By default the rows seen so far.
+        sample_weight : array-like of shape (n_rows,), optional
+            Factor of each row's log likelihood; an integer weight is a repetition.
 
         Returns
         -------
@@ -247,36 +263,45 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are impossible; raised before any step.
-        FloatingPointError
-            If the chain diverges.
+            If data or parameters are impossible; raised before any update.
         """
         self._validate_run_length()
-        first = not hasattr(self, "draws_")
-        X, y = self._validate_pair(X, y, reset=first)
-        seen = (0 if first else self.n_rows_seen_) + X.shape[0]
-        posterior = self._bind(X, y, None, population(n_total, X.shape[0], seen))
-        self._follow_stream(posterior, n_rows_seen_=seen)
+        X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
+        seen = getattr(self, "n_rows_seen_", 0) + X.shape[0]
+        self._update(self._bind(X, y, sample_weight, n_total=X.shape[0]), n_rows_seen_=seen)
         return self
+
+    def _read_law(self, law: Law) -> None:
+        super()._read_law(law)
+        self.intercept_ = float(self.intercept_)
+        known = law.noise_variance if isinstance(law, NormalInverseGammaPrior) else 0.0
+        self.noise_variance_ = float(self.noise_variance or known)
+
+    def _precision_of(self, posterior: Posterior) -> NDArray:
+        n_normal = posterior.dim - ("log_noise" in posterior.model.shapes)
+        return posterior.prior.precision[:n_normal].copy()
+
+    def _coefs(self, draws: NDArray) -> NDArray:
+        return self.model_.unpack(draws)["coef"][..., 0, :]
+
+    def _intercepts(self, draws: NDArray) -> NDArray:
+        blocks = self.model_.unpack(draws)
+        return blocks["intercept"][..., 0] if self.fit_intercept else np.zeros(draws.shape[:2])
 
     def _read_off(self, posterior: Posterior) -> None:
         """Coefficients and noise variance from the draws."""
-        blocks, given = self.model_.unpack(self.draws_), self.noise_variance
-        n_normal = self.model_.dim - ("log_noise" in blocks)
-        self.prior_precision_ = posterior.prior.precision[:n_normal].copy()
-        self.coef_, self.coef_std_ = self._moments(blocks["coef"][..., 0, :])
-        self.intercept_ = 0.0
-        if self.fit_intercept:
-            self.intercept_ = float(self._moments(blocks["intercept"][..., 0])[0])
+        self.prior_precision_ = self._precision_of(posterior)
+        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
+        self.intercept_ = float(self._moments(self.intercept_samples_)[0])
+        given = self.noise_variance
         noise = self._moments(self.noise_variance_samples_)[0] if given is None else given
         self.noise_variance_ = float(noise)
 
     @property
     def noise_variance_samples_(self) -> NDArray:
         """Draws of the noise variance, or the given value, (n_chains, n_draws)."""
-        if self.model_.noise_variance is None:
-            return np.exp(self.model_.unpack(self.draws_)["log_noise"][..., 0])
-        return np.full(self.draws_.shape[:2], self.model_.noise_variance)
+        given, draws = self.model_.noise_variance, self.draws_
+        return np.exp(draws[..., -1]) if given is None else np.full(draws.shape[:2], given)
 
     # -- predictions --------------------------------------------------------------------------
 
@@ -332,7 +357,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         ends = np.empty((X.shape[0], 2))
         for rows, centre in self._centres(X):
             for side, q in enumerate(((1 - level) / 2, (1 + level) / 2)):
-                ends[rows, side] = _mixture_quantile(q, weights, centre, scale)
+                ends[rows, side] = mixture_quantile(q, weights, centre, scale)
         return ends
 
     def _centres(self, X):
@@ -343,27 +368,3 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
                 rows,
                 self.model_.predict(draws, dense(X[rows]).astype(np.float64, copy=False))[:, 0],
             )
-
-
-def _mixture_quantile(q: float, weights: NDArray, centre: NDArray, scale: NDArray) -> NDArray:
-    """Quantile of each column's mixture of N(centre[s], scale[s]^2), to 1e-6 of the scale.
-
-    Newton steps start from the quantile of a normal distribution with the mixture's moments. A step
-    that leaves the bracket is replaced by bisection.
-    """
-    own = centre + ndtri(q) * scale  # the quantiles of the components enclose that of the mixture
-    low, high = own.min(axis=0), own.max(axis=0)
-    mean = weights @ centre
-    x = mean + ndtri(q) * np.sqrt(weights @ ((centre - mean) ** 2 + scale * scale))
-    for _ in range(60):
-        z = (x - centre) / scale
-        excess = weights @ ndtr(z) - q
-        density = weights @ (np.exp(-0.5 * z * z) / scale) / math.sqrt(2 * math.pi)
-        low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
-        with np.errstate(divide="ignore", over="ignore"):
-            ahead = x - excess / density
-        ahead = np.where((ahead >= low) & (ahead <= high), ahead, 0.5 * (low + high))
-        moved, x = np.abs(ahead - x).max(), ahead
-        if moved <= 1e-6 * scale.min():
-            break
-    return x

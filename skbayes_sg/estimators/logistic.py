@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skbayes_sg.estimators.calls import all_or_nothing
 from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.estimators.coefficients import LinearPredictor
+from skbayes_sg.estimators.fitted_posterior import FittedPosterior
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler
@@ -17,8 +19,8 @@ from skbayes_sg.samplers import Sampler
 class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     """Logistic regression with a posterior instead of a point, sampled from minibatches.
 
-    ``p(y = k | x) = softmax(coef x + intercept)_k`` with independent normal priors of mean zero.
-    Two classes have one logit; K > 2 have K.
+    ``p(y = k | x) = softmax(coef x + intercept)_k`` with normal priors. Two classes have one logit;
+    K > 2 have K.
 
     Parameters
     ----------
@@ -34,6 +36,15 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
         Prior precision of the intercepts: a standard deviation of 10 logits.
+    prior_mean : float or array of shape (n_features,) or (n_logits, n_features), default=0.0
+        Mean of the prior of each coefficient; a learned precision is learned around it. That of
+        intercepts is 0.
+    prior : FittedPosterior, optional
+        The `posterior_` of another fit, with the same features and classes, as the prior: in place
+        of `prior_precision`, `prior_mean` and `intercept_precision`.
+    forgetting : float in (0, 1], default=1.0
+        For streams that drift: `partial_fit` multiplies the information of all earlier rows by it
+        before each chunk. The prior is not forgotten. 1 forgets nothing.
     n_chains : int or "auto", default="auto"
         Independent chains. "auto" is 32 where one product of matrices serves all chains of a group
         (HMC, control variates), and 8 otherwise. Such groups have up to 64 chains, others
@@ -74,6 +85,10 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     coef_, coef_std_ : arrays of shape (n_logits, n_features)
         Posterior means and standard deviations.
     intercept_ : array of shape (n_logits,)
+    posterior_ : FittedPosterior
+        Normal approximation of the posterior: `mean`, `covariance`, `precision`. It may be the
+        `prior` of another fit, and `partial_fit` goes on from it. It does not depend on the draws;
+        above 1,000 parameters it has their means and variances.
     coef_samples_ : array of shape (n_chains, n_draws, n_logits, n_features)
     intercept_samples_ : array of shape (n_chains, n_draws, n_logits)
     sampler_ : Sampler
@@ -127,6 +142,9 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         *,
         fit_intercept: bool = True,
         intercept_precision: float = 0.01,
+        prior_mean: ArrayLike = 0.0,
+        prior: FittedPosterior | None = None,
+        forgetting: float = 1.0,
         n_chains: int | str = "auto",
         n_draws: int | str = "auto",
         burn_in: int | str = "auto",
@@ -141,6 +159,9 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         self.prior_precision = prior_precision
         self.fit_intercept = fit_intercept
         self.intercept_precision = intercept_precision
+        self.prior_mean = prior_mean
+        self.prior = prior
+        self.forgetting = forgetting
         self.n_chains = n_chains
         self.n_draws = n_draws
         self.burn_in = burn_in
@@ -157,13 +178,68 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     def _bind(
         self, X, y: NDArray, classes: NDArray, weight: NDArray | None, n_total: float | None = None
     ) -> Posterior:
-        return self._few_merged(super()._bind(X, y, classes, weight, n_total), n_total)
+        return self._few_merged(super()._bind(X, y, classes, weight, n_total), n_total, classes)
+
+    @all_or_nothing
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
+
+        The posterior is kept as a normal distribution (math.md#streams-as-bayesian-updating). Rows
+        are read once, in any order, in chunks of any size from one row; less than a thousand rows
+        are kept until there are a thousand, so that what is known of them stays exact for longer.
+        Nothing is sampled: `sampler` must be None, and `draws_` are independent draws of the
+        present posterior, made whenever they are asked for. After `fit` it goes on from
+        `posterior_`. A prior precision that is to be learned is learned from the first chunk, by
+        short chains, with a warning if its rows hardly determine it. Above 1,000 parameters the
+        precision is a diagonal.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            A chunk may lack classes.
+        classes : array-like, required in the first call
+            All labels that may occur.
+        sample_weight : array-like of shape (n_rows,), optional
+            Factor of each row's log likelihood; an integer weight is a repetition.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If data or parameters are impossible; raised before any update.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import make_classification
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> X, y = make_classification(5000, random_state=0)
+        >>> model = BayesianLogisticRegressionSGFS(random_state=0)
+        >>> for rows in np.array_split(np.arange(5000), 100):
+        ...     model = model.partial_fit(X[rows], y[rows], classes=[0, 1])
+        >>> model.n_rows_seen_, model.draws_.shape
+        (5000, (8, 500, 21))
+        """
+        X, y, known = self._validate_chunk(X, y, classes)
+        weight = self._weights(y, known, sample_weight)
+        seen = getattr(self, "n_rows_seen_", 0) + X.shape[0]
+        posterior = self._bind(X, y, known, weight, n_total=X.shape[0])
+        self._update(posterior, classes_=known, n_rows_seen_=seen)
+        return self
+
+    def _coefs(self, draws: NDArray) -> NDArray:
+        return self.model_.unpack(draws)["coef"]
+
+    def _intercepts(self, draws: NDArray) -> NDArray:
+        blocks = self.model_.unpack(draws)
+        return blocks.get("intercept", np.zeros((*draws.shape[:2], self.model_.n_logits)))
 
     def _read_off(self, posterior: Posterior) -> None:
         """Coefficients from the draws."""
-        blocks = self.model_.unpack(self.draws_)
-        self.prior_precision_ = posterior.prior.precision.copy()
-        self.coef_, self.coef_std_ = self._moments(blocks["coef"])
-        self.intercept_ = np.zeros(self.model_.n_logits)
-        if self.fit_intercept:
-            self.intercept_, _ = self._moments(blocks["intercept"])
+        self.prior_precision_ = self._precision_of(posterior)
+        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
+        self.intercept_, _ = self._moments(self.intercept_samples_)

@@ -12,12 +12,13 @@ from skbayes_sg import verdict
 from skbayes_sg.checks import real_array
 from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.calls import warn
-from skbayes_sg.estimators.classifier import BayesianClassifier
+from skbayes_sg.estimators.chain_streams import ChainStreamClassifier
 from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.models import Model
 from skbayes_sg.models.network import Network
 from skbayes_sg.plan import Plan, Start
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors import Prior
 from skbayes_sg.request import Choice
 from skbayes_sg.rows import row_blocks
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, Sampler
@@ -117,7 +118,7 @@ def few_products(posterior: Posterior) -> bool:
     return gradient_products(posterior) <= _FEW_PRODUCTS
 
 
-class MultimodalClassifier(BayesianClassifier):
+class MultimodalClassifier(ChainStreamClassifier):
     """Chains start from independent random points, and are compared by their predictions.
 
     Weights of hidden units have no meaning of their own: units can change places, and modes differ
@@ -126,6 +127,7 @@ class MultimodalClassifier(BayesianClassifier):
     """
 
     prior_precision: ArrayLike | str
+    prior_mean: ArrayLike
     prior_precision_: NDArray
     _input_square: float
     _may_be_auto = ("n_draws", "burn_in", "thin")
@@ -160,7 +162,15 @@ class MultimodalClassifier(BayesianClassifier):
             )
         return n_draws
 
-    def _precision(self, model: Model, data: InMemory, streaming: bool = False) -> NDArray:
+    def _prior(
+        self, model: Model, data: InMemory, classes: NDArray | None = None, streaming: bool = False
+    ) -> Prior:
+        mean = self._of_groups(model, "prior_mean", self.prior_mean)
+        if not np.isfinite(mean).all():
+            raise ValueError(f"prior_mean must be finite, got {self.prior_mean!r}")
+        return model.prior(self._precision(model, data, streaming), mean)
+
+    def _precision(self, model: Model, data: InMemory, streaming: bool) -> NDArray:
         """Prior precision of every parameter.
 
         It follows the scale of the inputs, or is one number, or one per group of blocks. Learning
@@ -175,20 +185,24 @@ class MultimodalClassifier(BayesianClassifier):
                 )
             assert isinstance(model, Network)
             return model.reference_precision(self._input_square_of(data, streaming))
-        groups = model.groups
-        precision = real_array("prior_precision", self.prior_precision)
-        if precision.shape not in ((), (len(groups),)):
-            named = ", ".join("+".join(group) for group in groups)
-            raise ValueError(
-                f"prior_precision must be one number or {len(groups)}, for {named}; "
-                f"got {self.prior_precision!r}"
-            )
+        precision = self._of_groups(model, "prior_precision", self.prior_precision)
         if not (np.isfinite(precision).all() and precision.min() > 0):
             raise ValueError(
                 f"prior_precision must be positive and finite, got {self.prior_precision!r}"
             )
-        of_group = zip(groups, np.broadcast_to(precision, len(groups)), strict=True)
-        return model.spread({name: value for group, value in of_group for name in group})
+        return precision
+
+    @staticmethod
+    def _of_groups(model: Model, name: str, given: ArrayLike) -> NDArray:
+        """A parameter of the prior, one number or one per group of blocks, for each weight."""
+        groups, values = model.groups, real_array(name, given)
+        if values.shape not in ((), (len(groups),)):
+            named = ", ".join("+".join(group) for group in groups)
+            raise ValueError(
+                f"{name} must be one number or {len(groups)}, for {named}; got {given!r}"
+            )
+        of_group = zip(groups, np.broadcast_to(values, len(groups)), strict=True)
+        return model.spread({block: value for group, value in of_group for block in group})
 
     def _input_square_of(self, data: InMemory, streaming: bool) -> float:
         """Mean over rows of the sum of squares; a stream keeps that of its first chunk."""
@@ -212,7 +226,7 @@ class MultimodalClassifier(BayesianClassifier):
         if n_total is not None or not few_products(posterior) or self.sampler is not None:
             return posterior
         model, data = posterior.model, posterior.data.merged()
-        return Posterior(model, data, model.prior(self._precision(model, data)))
+        return Posterior(model, data, self._prior(model, data, classes))
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """A warning about a column whose values saturate the hidden units."""

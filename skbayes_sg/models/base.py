@@ -119,9 +119,9 @@ class Model(ABC):
         """Directions, of coordinates that no two of them share, in which no probability changes."""
         return []
 
-    def prior(self, precision: NDArray) -> Prior:
-        """Prior of the parameters, from one precision for each, (dim,)."""
-        return GaussianPrior(precision)
+    def prior(self, precision: NDArray, mean: NDArray | float = 0.0) -> Prior:
+        """Prior of the parameters, from one precision and one mean for each, (dim,)."""
+        return GaussianPrior(precision, mean)
 
     @abstractmethod
     def init(self, rng: np.random.Generator) -> NDArray:

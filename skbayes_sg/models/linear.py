@@ -28,6 +28,8 @@ class Linear(Predictor):
         Of the inverse-gamma prior of a sampled noise variance.
     """
 
+    conjugate = True
+
     def __init__(
         self,
         n_features: int,
@@ -46,14 +48,15 @@ class Linear(Predictor):
         self.noise_prior = noise_prior
         self._n_features = n_features
 
-    def prior(self, precision: NDArray) -> Prior:
+    def prior(self, precision: NDArray, mean: NDArray | float = 0.0) -> Prior:
         """Gaussian prior, scaled by the noise variance where that is sampled.
 
-        The last entry of `precision` is then not used.
+        The last entries of `precision` and `mean` are then not used.
         """
         if self.noise_variance is not None:
-            return super().prior(precision)
-        return NormalInverseGammaPrior(precision[:-1], *self.noise_prior)
+            return super().prior(precision, mean)
+        mean = np.broadcast_to(mean, precision.shape)[:-1]
+        return NormalInverseGammaPrior(precision[:-1], *self.noise_prior, mean)
 
     def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
         raise ValueError('VariationalEM: per="class" needs classes; use "block" or "feature"')

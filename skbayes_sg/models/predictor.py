@@ -21,6 +21,8 @@ class Predictor(Model):
     """
 
     fixed_inputs = True
+    conjugate = False
+    """Whether the posterior is of the prior's family, so that one expansion gives it exactly."""
 
     @abstractmethod
     def bare(self, n_columns: int) -> Predictor:
@@ -58,6 +60,15 @@ class Predictor(Model):
         From the rows' model Fisher (D, D) and gradient (1, D) there. By default the two agree.
         """
         return information
+
+    def smoothed(
+        self, theta: NDArray, root: NDArray, X: NDArray, y: NDArray
+    ) -> tuple[Scores, Scores]:
+        """Scores and root of the model Fisher in the mean over N(theta, root root^T).
+
+        theta is (1, D), root (D, D). Models that are conjugate need no such mean.
+        """
+        raise NotImplementedError
 
     def times_inputs(self, left: NDArray, X: NDArray) -> Scores:
         """Scores of residuals in the outputs, (chains, outputs, n), of shared rows."""

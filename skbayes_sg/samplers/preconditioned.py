@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.checks import require_choice
 from skbayes_sg.layouts import Layout, RotatedDiagonal
-from skbayes_sg.linalg import Diag, Operator, Rotation
+from skbayes_sg.linalg import Operator, Rotation
 from skbayes_sg.rows import Rows, rows_of
 from skbayes_sg.samplers.base import Report, Sampler
 from skbayes_sg.samplers.law import LinearLaw
@@ -35,7 +35,7 @@ class Memory:
     layout: Layout
     I1: Operator  # running average of the score covariance of one row
     fisher: Operator | None  # running average of the model Fisher of one row
-    prior: Diag  # running average of the prior's curvature
+    prior: Operator  # running average of the prior's curvature
     count: float = 1.0  # minibatches in the averages
     turn: int = 0  # measurements so far
     learnt: int = 0  # those after the start
@@ -147,9 +147,10 @@ class PreconditionedSampler(Sampler):
     def change_prior(self, state: State, target: Target) -> None:
         """Make new operators, unless all precisions moved by less than 1 %."""
         theta = target.coordinates.natural(state.theta)
-        old, new = state.memory.prior.values, target.prior.curvature(theta).values
+        prior = state.memory.layout.keep(target.prior.curvature(theta))
+        old, new = state.memory.prior.diagonal(), prior.diagonal()
         if (np.abs(new - old) > _SMALL_CHANGE * old).any():
-            state.memory.prior = Diag(new.copy())
+            state.memory.prior = prior * 1.0
             self.refresh(state, target)
 
     def refresh(self, state: State, target: Target) -> None:
@@ -242,7 +243,7 @@ class PreconditionedSampler(Sampler):
         layout: Layout,
         turn: int,
         over_steps: OverSteps | None,
-    ) -> tuple[Operator, Operator | None, Diag]:
+    ) -> tuple[Operator, Operator | None, Operator]:
         """Score covariance and model Fisher of one row, and the prior's curvature.
 
         The first two come from the minibatch of one chain. The chains of a group take turns: their
@@ -250,7 +251,7 @@ class PreconditionedSampler(Sampler):
         """
         chain = turn % len(state.theta)
         I1 = self._noise(state, scores.of_chain(chain), layout, over_steps)
-        prior = Diag(target.prior.curvature(state.theta).values.copy())  # averaged in place
+        prior = layout.keep(target.prior.curvature(state.theta)) * 1.0  # averaged in place
         theta = state.theta[chain : chain + 1]
         return I1, self._fisher(target, theta, rows_of(rows, chain), layout), prior
 

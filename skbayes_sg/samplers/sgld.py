@@ -211,7 +211,7 @@ class SGLD(Sampler):
         """Update the automatic step, by an upper bound of the new largest eigenvalue."""
         memory = state.memory
         if self.step_size == "auto":
-            gain = target.prior.curvature(state.theta).values - memory.prior
+            gain = target.prior.curvature(state.theta).diagonal() - memory.prior
             if memory.preconditioner is not None:
                 gain = memory.preconditioner.matvec(gain[None])[0]
             memory.step_size = 0.2 / (memory.stiffness + max(0.0, gain.max()))
@@ -263,7 +263,7 @@ class SGLD(Sampler):
     def _choose_step(self, state: State, target: Target) -> None:
         memory = state.memory
         memory.stiffness = self._stiffness(state, target)
-        memory.prior = target.prior.curvature(state.theta).values
+        memory.prior = target.prior.curvature(state.theta).diagonal()
         memory.step_size = 0.2 / memory.stiffness
 
     def _stiffness(self, state: State, target: Target) -> float:

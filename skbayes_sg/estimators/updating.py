@@ -1,0 +1,256 @@
+"""Estimators whose posterior a normal distribution can stand for: its value, and its updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skbayes_sg.anchor import Mode
+from skbayes_sg.chains import Chain
+from skbayes_sg.checks import real_array
+from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.calls import warn
+from skbayes_sg.estimators.fitted_posterior import FittedPosterior
+from skbayes_sg.learned_prior import Learned
+from skbayes_sg.models import Model
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.plan import Run, first_choice, prepare
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+from skbayes_sg.stream import Law, Stream, updated
+from skbayes_sg.whitening import FULL_CURVATURE_DIM
+
+_MANY_ROWS = 50_000
+_CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
+_OF_A_FIT = (
+    *("draws_", "draw_weights_"),
+    *("sampler_", "sampler_reason_", "states_", "n_iter_", "n_passes_"),
+)
+
+
+class OfStream:
+    """An attribute that `fit` writes, and that a stream computes whenever it is asked for.
+
+    To draw takes longer than to update, and most chunks are followed by another one. An attribute
+    that `fit` wrote is found before this descriptor.
+    """
+
+    def __init__(self, value: Callable[[Any], NDArray]) -> None:
+        self._value = value
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, estimator: Any, owner: type) -> Any:
+        if estimator is None:
+            return self
+        if estimator._stream is None:
+            raise AttributeError(f"{owner.__name__} has no {self._name} before fit")
+        return self._value(estimator)
+
+
+class UpdatingEstimator(BayesianEstimator):
+    """An estimator with one mode: `posterior_`, and `partial_fit` as Bayesian updating."""
+
+    prior: FittedPosterior | None
+    prior_mean: ArrayLike
+    forgetting: float
+    posterior_: FittedPosterior
+    coef_: NDArray
+    coef_std_: NDArray
+    intercept_: Any
+    _stream: Stream | None = None
+
+    draws_ = OfStream(lambda self: self._draws_of_stream())
+    draw_weights_ = OfStream(lambda self: np.full((n := self._shape_of_draws()[1]), 1 / n))
+
+    @property
+    def coef_samples_(self) -> NDArray:
+        """Draws of `coef_`, (n_chains, n_draws, ...), a view of `draws_`."""
+        return self._coefs(self.draws_)
+
+    @property
+    def intercept_samples_(self) -> NDArray:
+        """Draws of `intercept_`, (n_chains, n_draws, ...); zeros without one."""
+        return self._intercepts(self.draws_)
+
+    def _coefs(self, draws: NDArray) -> NDArray:
+        """Coefficients of draws (n_chains, n_draws, D), as in `coef_samples_`."""
+        raise NotImplementedError
+
+    def _intercepts(self, draws: NDArray) -> NDArray:
+        """Intercepts of draws, as in `intercept_samples_`."""
+        raise NotImplementedError
+
+    def _precision_of(self, posterior: Posterior) -> NDArray:
+        """Prior precision of every parameter that is normal."""
+        return posterior.prior.precision.copy()
+
+    # -- the prior ----------------------------------------------------------------------------
+
+    def _prior_from(
+        self, model: Model, precision: Callable[[], NDArray], classes: NDArray | None
+    ) -> Prior:
+        """The posterior of another fit, or independent normal priors."""
+        if self.prior is None:
+            return model.prior(precision(), self._mean(model))
+        if not isinstance(self.prior, FittedPosterior):
+            raise TypeError(
+                f"prior must be the posterior_ of another fit, or None, got {self.prior!r}"
+            )
+        if self._em() is not None or np.any(real_array("prior_mean", self.prior_mean)):
+            raise ValueError(
+                "prior stands in place of prior_precision and prior_mean; leave both at numbers "
+                "and 0, or prior=None"
+            )
+        return self.prior.prior_of(model, self, classes)
+
+    def _mean(self, model: Model) -> NDArray:
+        """Prior mean of every parameter; 0 for intercepts and the log noise variance."""
+        mean, shape = real_array("prior_mean", self.prior_mean), model.shapes["coef"]
+        if mean.shape not in ((), shape[1:], shape):
+            raise ValueError(
+                f"prior_mean must be one number, one per feature, shape {shape[1:]}, or one per "
+                f"class and feature, shape {shape}; got {mean.shape}"
+            )
+        if not np.isfinite(mean).all():
+            raise ValueError("prior_mean must be finite for every feature")
+        of_coef = np.broadcast_to(mean, shape).ravel()
+        return np.append(of_coef, np.zeros(model.dim - len(of_coef)))
+
+    # -- the posterior of a fit ---------------------------------------------------------------
+
+    def _keep(
+        self, run: Run, chains: list[Chain], posterior: Posterior, facts: dict[str, Any]
+    ) -> list[str]:
+        complaints = super()._keep(run, chains, posterior, facts)
+        self.posterior_ = self._value_of(self._law_of(run, posterior), posterior.model)
+        return complaints
+
+    def _law_of(self, run: Run, posterior: Posterior) -> Law:
+        """As if all rows were one chunk of a stream.
+
+        Many rows are not read again: there the curvature at the anchor is that law. Above 1,000
+        parameters it has the moments of the draws.
+        """
+        draws, weights = BayesianEstimator._flat_draws(self, np.dtype(np.float64))
+        if posterior.dim > FULL_CURVATURE_DIM:
+            family = GaussianPrior if posterior.prior.quadratic else NormalInverseGammaPrior
+            return family.of_draws(draws, weights)
+        if run.anchor is not None and posterior.n_rows > _MANY_ROWS:
+            return _law_at(run.anchor, posterior)
+        return updated(posterior, (weights @ draws)[None])
+
+    def _value_of(self, law: Law, model: Model) -> FittedPosterior:
+        names = getattr(self, "feature_names_in_", None)
+        named = None if names is None else tuple(names)
+        return FittedPosterior(law, model.shapes, named, getattr(self, "classes_", None))
+
+    # -- streams ------------------------------------------------------------------------------
+
+    def _update(self, posterior: Posterior, **facts: Any) -> None:
+        """Update by the rows of a chunk; `facts` are fitted attributes of the subclass."""
+        forgetting = self._forgetting()
+        if self.sampler is not None:
+            raise ValueError(
+                "sampler: partial_fit updates the posterior without a sampler; set sampler=None"
+            )
+        stream, learned = self._stream, None
+        if stream is None:
+            stream, posterior, learned = self._new_stream(posterior)
+            guess = posterior.model.guess(posterior.data.y, posterior.data.weight)
+            if hasattr(self, "posterior_") or _better(posterior, stream.posterior.mode, guess):
+                guess = stream.posterior.mode
+        else:
+            guess = stream.posterior.mode
+            if self.posterior_.shapes != posterior.model.shapes:
+                raise ValueError(
+                    "fit_intercept and noise_variance must stay as they were in the first chunk; "
+                    "take a new estimator, or call fit"
+                )
+        stream = stream.after(posterior, guess, forgetting)
+        self._keep_stream(stream, posterior, learned, facts)
+
+    def _forgetting(self) -> float:
+        value = self.forgetting
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise TypeError(f"forgetting must be a number in (0, 1], got {value!r}")
+        if not 0 < float(value) <= 1:
+            raise ValueError(f"forgetting must lie in (0, 1], got {value}; 1 forgets nothing")
+        return float(value)
+
+    def _new_stream(self, posterior: Posterior) -> tuple[Stream, Posterior, Learned | None]:
+        """A stream after the last fit, or before any row; then the prior may have to be learned."""
+        seed, learned = self._seed(), None
+        prior: Any = posterior.prior
+        law = prior
+        if hasattr(self, "posterior_"):
+            prior, law = self._fitted_prior, self.posterior_.law
+        elif self._em() is not None:
+            if posterior.n_rows < 2:
+                raise ValueError(
+                    "prior_precision is learned from the first chunk, which needs at least 2 rows; "
+                    "give a larger first chunk, or numbers"
+                )
+            seed, other = seed.spawn(2)
+            learned = self._learned_from(posterior, other)
+            prior = law = prior.with_precision(learned.precision)
+            posterior = posterior.with_prior(prior)
+        return Stream(prior, law, law, seed), posterior, learned
+
+    def _learned_from(self, posterior: Posterior, seed: np.random.SeedSequence) -> Learned:
+        """The prior that short chains learn from the first chunk, as in `fit`."""
+        request, plan = self._request(posterior.dim)._replace(seed=seed, last=None), self._plan()
+        run, _ = prepare(request, first_choice(request, posterior, plan), posterior, plan)
+        assert run.learned is not None
+        warn(run.learned.complaints())
+        return run.learned
+
+    def _keep_stream(
+        self, stream: Stream, posterior: Posterior, learned: Learned | None, facts: dict[str, Any]
+    ) -> None:
+        """Write all fitted attributes, and remove those of chains."""
+        if self._stream is None and not hasattr(self, "posterior_"):
+            self.prior_precision_ = self._precision_of(posterior)
+            self._keep_learned(learned)
+        for name in _OF_A_FIT:
+            self.__dict__.pop(name, None)
+        self.__dict__.update(facts)
+        self.model_, self._stream = posterior.model, stream
+        self.posterior_ = self._value_of(stream.posterior, posterior.model)
+        self.diagnostics_ = {}
+        self._read_law(stream.posterior)
+
+    def _read_law(self, law: Law) -> None:
+        """Set the attributes that the parameters of the posterior give."""
+        mean, variance = law.mean[None, None], np.zeros((1, 1, self.model_.dim))
+        variance[..., : law.operator.dim] = law.variance
+        self.coef_, self.intercept_ = self._coefs(mean)[0, 0].copy(), self._intercepts(mean)[0, 0]
+        self.coef_std_ = np.sqrt(self._coefs(variance)[0, 0])
+
+    def _shape_of_draws(self) -> tuple[int, int]:
+        n_chains = _CHAINS if isinstance(self.n_chains, str) else int(self.n_chains)
+        return n_chains, self._draws_to_keep(self.model_.dim, n_chains)
+
+    def _draws_of_stream(self) -> NDArray:
+        """Independent draws of the present posterior, (n_chains, n_draws, D)."""
+        assert self._stream is not None
+        shape = self._shape_of_draws()
+        return self._stream.draws(shape[0] * shape[1]).reshape(*shape, -1)
+
+
+def _better(posterior: Posterior, one: NDArray, other: NDArray) -> bool:
+    """Whether the first point (1, D) is at least as probable."""
+    return bool(posterior.log_prob(one)[0] >= posterior.log_prob(other)[0])
+
+
+def _law_at(anchor: Mode, posterior: Posterior) -> Law:
+    """The posterior from its expansion: exact if conjugate, else normal around the anchor."""
+    prior: Any = posterior.prior
+    assert isinstance(posterior.model, Predictor)
+    gradient = anchor.gradient if posterior.model.conjugate else np.zeros_like(anchor.gradient)
+    return prior.updated(anchor.theta, gradient, anchor.curvature)

@@ -1,0 +1,199 @@
+"""Priors with a mean, and the posterior of one fit as the prior of another."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    DRBMClassifier,
+    VariationalEM,
+)
+from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
+
+pytestmark = pytest.mark.usefixtures("_short_runs_may_complain")
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((600, 3)) @ [[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, -0.5, 2.0]]
+Y = X @ [1.0, -2.0, 0.5] + 3 + RNG.standard_normal(600)
+LABELS = (Y + RNG.logistic(size=600) > 3).astype(int)
+FRAME = pd.DataFrame(X, columns=["age", "income", "debt"])
+SHORT = {"n_chains": 4, "n_draws": 50, "random_state": 0}
+LINEAR = BayesianLinearRegressionSGFS(random_state=0)
+LOGISTIC = BayesianLogisticRegressionSGFS(random_state=0)
+MEAN = np.array([2.0, -1.0, 0.0])
+
+
+# -- a mean -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"sampler": "hmc"},
+        {"sampler": SGFS(variance_reduction="control_variate")},
+        {"sampler": SGFS(batch_size=100)},
+        {"sampler": "constant_sgd", "noise_variance": 1.0},
+        {"prior_precision": VariationalEM(n_updates=16)},
+        {"prior_precision": VariationalEM("feature", n_updates=16), "sampler": "sgfs"},
+    ],
+    ids=str,
+)
+def test_a_mean_is_subtracted_from_coefficients_and_their_part_from_y(parameters):
+    """The same numbers but for rounding; what is learned of the precision is the same too."""
+    model = BayesianLinearRegressionSGFS(**SHORT).set_params(**parameters, burn_in=60, thin=1)
+    if "prior_precision" not in parameters:
+        model.set_params(prior_precision=20.0)
+    at_zero = clone(model).fit(X, Y - X @ MEAN)
+    moved = clone(model).set_params(prior_mean=MEAN).fit(X, Y)
+    sd = np.append(at_zero.coef_std_, at_zero.intercept_samples_.std())
+    ours, theirs = moved.draws_[..., :4] - [*MEAN, 0.0], at_zero.draws_[..., :4]
+    # a chain that learns its prior feels rounding in the choice of rows for the pool
+    assert np.abs((ours - theirs) / sd).max() < 1e-3
+    np.testing.assert_allclose(moved.prior_precision_, at_zero.prior_precision_, rtol=1e-4)
+
+
+def test_a_mean_of_each_class_and_feature():
+    labels = LABELS + (X[:, 0] > 1)
+    mean = np.arange(9.0).reshape(3, 3)
+    model = clone(LOGISTIC).set_params(prior_precision=1e6, prior_mean=mean, **SHORT)
+    np.testing.assert_allclose(model.fit(X, labels).coef_, mean, atol=0.01)
+    model.set_params(prior_mean=mean[1]).fit(X, labels)
+    np.testing.assert_allclose(model.coef_, np.tile(mean[1], (3, 1)), atol=0.01)
+    assert np.abs(model.intercept_).max() > 0.1
+
+
+@pytest.mark.parametrize("cls", [BayesianMLPClassifier, DRBMClassifier])
+def test_a_mean_of_each_block_of_a_network(cls):
+    n_groups = 2
+    model = cls(3, prior_precision=1e5, prior_mean=0.7, **SHORT | {"n_draws": 20}).fit(X, LABELS)
+    np.testing.assert_allclose(model.draws_.mean(axis=(0, 1)), 0.7, atol=0.05)
+    with pytest.raises(ValueError, match="prior_mean must be one number or"):
+        clone(model).set_params(prior_mean=np.zeros(n_groups + 9)).fit(X, LABELS)
+    with pytest.raises(ValueError, match="prior_mean must be finite"):
+        clone(model).set_params(prior_mean=np.nan).fit(X, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("mean", "message"),
+    [
+        ([1.0, 2.0], r"prior_mean must be one number, one per feature, shape \(3,\)"),
+        (np.zeros((2, 3)), r"one per class and feature, shape \(1, 3\)"),
+        ([0.0, np.inf, 0.0], "prior_mean must be finite"),
+        ("zero", "prior_mean must hold real numbers"),
+    ],
+)
+@pytest.mark.parametrize("model", [LINEAR, LOGISTIC], ids=["linear", "logistic"])
+def test_impossible_means_are_named(model, mean, message):
+    with pytest.raises(ValueError, match=message):
+        clone(model).set_params(prior_mean=mean).fit(X, LABELS)
+
+
+# -- a matrix ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        None,
+        HMC(),
+        HMC(structure="diag"),
+        SGFS(batch_size=100),
+        SGFS(alpha=2.0, structure="kron", batch_size=100),
+        SGLD(preconditioner="diag", variance_reduction="control_variate"),
+        ConstantSGD(batch_size=100),
+    ],
+    ids=str,
+)
+def test_every_sampler_samples_under_a_prior_with_a_matrix(sampler, seed):
+    """Given the noise variance, the posterior of two halves is known."""
+    first = BayesianLinearRegressionSGFS(noise_variance=1.0).partial_fit(X[:20], Y[:20])
+    model = BayesianLinearRegressionSGFS(sampler, noise_variance=1.0, prior=first.posterior_)
+    model.set_params(n_chains=8, n_draws=120, random_state=seed).fit(X[20:], Y[20:])
+    exact = first.partial_fit(X[20:], Y[20:]).posterior_
+    root = np.linalg.cholesky(exact.precision)
+    z = (model.draws_.reshape(-1, 4) - exact.mean) @ root
+    error = 5 / np.sqrt(model.diagnostics_["ess_min"])
+    assert np.abs(z.mean(axis=0)).max() < error
+    np.testing.assert_allclose(np.cov(z.T), np.eye(4), atol=0.05 + np.sqrt(2) * error)
+
+
+@pytest.mark.parametrize("model", [LINEAR, LOGISTIC], ids=["linear", "logistic"])
+def test_the_posterior_of_one_fit_is_the_prior_of_another(model):
+    y = LABELS if model is LOGISTIC else Y
+    january = clone(model).fit(FRAME[:300], y[:300])
+    february = clone(model).set_params(prior=january.posterior_).fit(FRAME[300:], y[300:])
+    both = clone(model).fit(FRAME, y)
+    np.testing.assert_allclose(
+        february.posterior_.mean,
+        both.posterior_.mean,
+        atol=0.2 * both.coef_std_.min() if model is LOGISTIC else 1e-6,
+    )
+    ratio = february.posterior_.covariance.diagonal() / both.posterior_.covariance.diagonal()
+    np.testing.assert_allclose(ratio, 1.0, atol=0.05 if model is LOGISTIC else 1e-6)
+    assert np.abs(february.coef_ - both.coef_).max() < 0.3 * both.coef_std_.min()
+    streamed = clone(february).partial_fit(
+        FRAME[300:], y[300:], **({"classes": [0, 1]} if model is LOGISTIC else {})
+    )
+    np.testing.assert_allclose(streamed.posterior_.mean, february.posterior_.mean, atol=1e-3)
+
+
+def test_the_posterior_is_a_value():
+    fitted = clone(LINEAR).fit(FRAME, Y)
+    posterior = fitted.posterior_
+    assert repr(posterior) == "FittedPosterior(coef: 1 x 3, intercept: 1, log_noise: 1)"
+    assert posterior.feature_names == ("age", "income", "debt")
+    np.testing.assert_allclose(posterior.mean, [*fitted.coef_, fitted.intercept_], atol=0.02)
+    own = np.sqrt(posterior.covariance.diagonal())[:3]
+    np.testing.assert_allclose(own, fitted.coef_std_, rtol=0.1)
+    shape, rate = posterior.noise
+    assert rate / (shape - 1) == pytest.approx(fitted.noise_variance_, rel=0.02)
+    with pytest.raises(AttributeError):
+        posterior.law = None
+    model = clone(clone(LINEAR).set_params(prior=posterior))
+    twin = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(model.prior.precision, posterior.precision)
+    np.testing.assert_array_equal(twin.fit(FRAME, Y).draws_, model.fit(FRAME, Y).draws_)
+    assert "FittedPosterior(" in repr(model)
+    logistic = clone(LOGISTIC).fit(X, LABELS).posterior_
+    assert logistic.noise is None
+    np.testing.assert_allclose(logistic.covariance @ logistic.precision, np.eye(4), atol=1e-9)
+
+
+POSTERIOR = clone(LOGISTIC).partial_fit(FRAME, LABELS, classes=[0, 1]).posterior_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "data", "y", "error", "message"),
+    [
+        ({}, FRAME[["income", "age", "debt"]], LABELS, ValueError, "or in another order"),
+        (
+            {},
+            FRAME.rename(columns={"debt": "rent"}),
+            LABELS,
+            ValueError,
+            "missing in X are debt; new are rent",
+        ),
+        ({}, X[:, :2], LABELS, ValueError, "features, number of classes, fit_intercept"),
+        ({"fit_intercept": False}, X, LABELS, ValueError, "features, number of classes"),
+        ({}, X, LABELS + (X[:, 0] > 1), ValueError, "features, number of classes"),
+        ({}, X, LABELS + 1, ValueError, r"prior has the classes array\(\[0, 1\]\)"),
+        ({"prior_precision": "em"}, X, LABELS, ValueError, "stands in place of prior_precision"),
+        ({"prior_mean": 1.0}, X, LABELS, ValueError, "stands in place of prior_precision"),
+        ({"prior": LOGISTIC}, X, LABELS, TypeError, "prior must be the posterior_ of another fit"),
+    ],
+)
+def test_posteriors_that_are_no_prior_of_this_fit_are_named(parameters, data, y, error, message):
+    model = clone(LOGISTIC).set_params(**{"prior": POSTERIOR} | parameters)
+    with pytest.raises(error, match=message):
+        model.fit(data, y)
+
+
+def test_a_prior_of_given_noise_is_none_of_sampled_noise():
+    given = BayesianLinearRegressionSGFS(noise_variance=1.0).partial_fit(X, Y).posterior_
+    with pytest.raises(ValueError, match="whether the noise variance is given"):
+        BayesianLinearRegressionSGFS(prior=given).fit(X, Y)
