@@ -255,6 +255,20 @@ REFUSED = {  # parameters, X, y of classifiers and of regressions, weight, what 
     "infinity": ({}, with_entry(np.inf).astype(np.float32), None, None, "contains infinity"),
     "text": ({}, FRAME.assign(job="clerk"), None, None, "'job'; encode"),
     "one class, or NaN": ({}, X, ["hot", np.nan], None, "one class only|contains NaN"),
+    "labels of several types, or text": (
+        {},
+        X,
+        [np.resize(np.array([1, "b", 2.5], dtype=object), 300), "hot"],
+        None,
+        "several types, float, int, str|must hold real numbers",
+    ),
+    "no label, or none": (
+        {},
+        X,
+        [np.resize(np.array(["a", None], dtype=object), 300), None],
+        None,
+        "several types, NoneType, str|y contains NaN",
+    ),
     "negative weights of other classes and columns": (
         {},
         X[:, :2],
@@ -304,6 +318,13 @@ def test_a_refused_fit_leaves_the_model_as_it_was(model, case):
 REFUSED_CHUNKS = {  # parameters, X, y or None, n_total, what is said
     "NaN": ({}, with_entry(np.nan), None, 300, "contains NaN"),
     "other columns": ({}, X[:, :2], None, 300, "2 features, but .* expecting 4"),
+    "labels of several types, or text": (
+        {},
+        X,
+        np.resize(np.array([1, "b"], dtype=object), 300),
+        300,
+        "several types, int, str|must hold real numbers",
+    ),
     "unknown label, or text": (
         {},
         X,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
@@ -21,6 +19,7 @@ from skbayes_sg.checks import (
 from skbayes_sg.data import InMemory, dense
 from skbayes_sg.estimators.calls import all_or_nothing
 from skbayes_sg.estimators.coefficients import LinearPredictor
+from skbayes_sg.estimators.predictive import mixture_quantile
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.rows import row_blocks
@@ -144,8 +143,11 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
 
     def _validate_pair(self, X, y, reset: bool) -> tuple[Any, NDArray]:
         """X, and y as a vector in float64."""
-        X, y = self._validate_data(X, y, reset=reset, y_numeric=True)
-        return X, real_array("y", column_or_1d(y, warn=True))
+        X, y = self._validate_data(X, y, reset=reset)
+        y = real_array("y", column_or_1d(y, warn=True))
+        if np.isnan(y).any():  # None of an object array
+            raise ValueError("y contains NaN; leave out the rows without a target")
+        return X, y
 
     def _bind(
         self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None
@@ -328,7 +330,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         ends = np.empty((X.shape[0], 2))
         for rows, centre in self._centres(X):
             for side, q in enumerate(((1 - level) / 2, (1 + level) / 2)):
-                ends[rows, side] = _mixture_quantile(q, weights, centre, scale)
+                ends[rows, side] = mixture_quantile(q, weights, centre, scale)
         return ends
 
     def _centres(self, X):
@@ -339,27 +341,3 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
                 rows,
                 self.model_.predict(draws, dense(X[rows]).astype(np.float64, copy=False))[:, 0],
             )
-
-
-def _mixture_quantile(q: float, weights: NDArray, centre: NDArray, scale: NDArray) -> NDArray:
-    """Quantile of each column's mixture of N(centre[s], scale[s]^2), to 1e-6 of the scale.
-
-    Newton steps start from the quantile of a normal distribution with the mixture's moments. A step
-    that leaves the bracket is replaced by bisection.
-    """
-    own = centre + ndtri(q) * scale  # the quantiles of the components enclose that of the mixture
-    low, high = own.min(axis=0), own.max(axis=0)
-    mean = weights @ centre
-    x = mean + ndtri(q) * np.sqrt(weights @ ((centre - mean) ** 2 + scale * scale))
-    for _ in range(60):
-        z = (x - centre) / scale
-        excess = weights @ ndtr(z) - q
-        density = weights @ (np.exp(-0.5 * z * z) / scale) / math.sqrt(2 * math.pi)
-        low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
-        with np.errstate(divide="ignore", over="ignore"):
-            ahead = x - excess / density
-        ahead = np.where((ahead >= low) & (ahead <= high), ahead, 0.5 * (low + high))
-        moved, x = np.abs(ahead - x).max(), ahead
-        if moved <= 1e-6 * scale.min():
-            break
-    return x
