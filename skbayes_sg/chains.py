@@ -158,7 +158,7 @@ def _move(sampler: Sampler, target: Target, state: State, n_steps: int) -> None:
 
 def _check_divergence(sampler: Sampler, state: State, thetas: NDArray) -> None:
     """Raise FloatingPointError if a point is out of all bounds or NaN."""
-    if not np.abs(thetas).max() < _FAR:
+    if not np.abs(thetas).max(initial=0.0) < _FAR:
         raise FloatingPointError(f"{sampler} diverged by step {state.t}; {sampler.remedy}")
 
 
@@ -194,6 +194,7 @@ def run_chain(
             here = slice(kept, kept + len(stretch.draws))
             draws[:, here] = target.coordinates.natural(stretch.draws).swapaxes(0, 1)
             weights[here] = stretch.weights
+            _check_divergence(sampler, state, draws[:, here])  # now in `dtype`
             stein.add(stretch.thetas, stretch.gradients)
             kept = here.stop
     return Chain(draws, weights, target.coordinates.natural(state.theta), state, stein)

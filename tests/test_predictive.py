@@ -35,3 +35,10 @@ def test_the_quantile_of_a_mixture_of_one_is_that_of_a_normal_distribution():
     centre, scale = np.array([[1.0, -2.0]]), np.array([[3.0]])
     upper = mixture_quantile(0.975, np.ones(1), centre, scale)
     np.testing.assert_allclose(upper, [1 + 3 * 1.9599640, -2 + 3 * 1.9599640], rtol=1e-6)
+
+
+def test_the_quantile_between_far_components_is_bracketed():
+    """Newton's step is 0 / 0 there."""
+    centre, scale = np.array([[-1e9], [1e9]]), np.full((2, 1), 1e-6)
+    middle = mixture_quantile(0.5, np.full(2, 0.5), centre, scale)
+    assert -1e9 < middle[0] < 1e9

@@ -276,6 +276,20 @@ REFUSED = {  # parameters, X, y of classifiers and of regressions, weight, what 
         -1.0,
         "sample_weight must be finite and not negative",
     ),
+    "numbers whose squares overflow": (
+        {},
+        X * 1e300,
+        None,
+        None,
+        "squares overflow|is singular in double precision|too large|not finite|diverged",
+    ),
+    "targets whose squares overflow": (
+        {},
+        X * [1e300, 1, 1, 1],
+        [LABELS, NUMBERS * 1e300],
+        None,
+        "squares overflow|is singular in double precision|too large|not finite|diverged",
+    ),
     "no weight at all": ({}, X, None, 0.0, "sample_weight is zero for all rows"),
     "one draw": ({"n_draws": 1}, X, None, None, "n_draws must be at least 4"),
     "no prior": (

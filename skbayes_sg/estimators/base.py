@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg import verdict
 from skbayes_sg.chains import Chain, rows_touched, seconds
-from skbayes_sg.estimators.calls import warn
+from skbayes_sg.estimators.calls import require_finite, warn
 from skbayes_sg.estimators.parameters import CommonParameters
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.plan import Plan, Run, first_choice, prepare
@@ -173,6 +173,7 @@ class BayesianEstimator(CommonParameters):
         self.n_passes_ = run.passes + passes
         self._keep_learned(run.learned)
         self._read_off(posterior)
+        self._require_finite()
         drawn = self.draws_.shape[1] * run.length.thin
         kept = drawn / (drawn + run.length.burn_in)
         agreement = self._agreement(posterior)
@@ -187,6 +188,11 @@ class BayesianEstimator(CommonParameters):
             self.prior_precision_path_ = learned.path
             values = zip(learned.labels, learned.values.tolist(), strict=True)
             self.prior_precision_blocks_ = dict(values)
+
+    def _require_finite(self) -> None:
+        """Raise FloatingPointError if a fitted attribute overflowed."""
+        names = ("prior_precision_", "coef_", "coef_std_", "intercept_", "noise_variance_")
+        require_finite(**{name: vars(self)[name] for name in names if name in vars(self)})
 
     # -- partial_fit --------------------------------------------------------------------------
 
@@ -248,6 +254,7 @@ class BayesianEstimator(CommonParameters):
         self.n_passes_ = touched / posterior.n_total
         self._keep_learned(None)
         self._read_off(posterior)
+        self._require_finite()
         self.diagnostics_ = self._agreement(posterior) if len(stream.kept) >= 8 else {}
 
     # -- draws --------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def mixture_quantile(q: float, weights: NDArray, centre: NDArray, scale: NDArray
         excess = weights @ ndtr(z) - q
         density = weights @ (np.exp(-0.5 * z * z) / scale) / math.sqrt(2 * math.pi)
         low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
-        with np.errstate(divide="ignore", over="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             ahead = x - excess / density
         ahead = np.where((ahead >= low) & (ahead <= high), ahead, 0.5 * (low + high))
         moved, x = np.abs(ahead - x).max(), ahead
