@@ -71,6 +71,10 @@ class BayesianEstimator(CommonParameters):
         """Warnings about the data, before the chains run."""
         return []
 
+    def _causes(self, posterior: Posterior) -> list[str]:
+        """What in the data may explain the warnings of a fit that has some."""
+        return []
+
     def _read_off(self, posterior: Posterior) -> None:
         """Set the attributes that are computed from the draws."""
         raise NotImplementedError
@@ -135,7 +139,9 @@ class BayesianEstimator(CommonParameters):
         n_steps = run.length.burn_in + n_draws * run.length.thin
         warn(_announced(seconds(run.sampler, target, run.states, n_steps)), UserWarning)
         chains = run.sample(target, n_draws, self.n_jobs, self._draw_dtype)
-        self._complaints = self._keep(run, chains, run.under(posterior), facts)
+        posterior = run.under(posterior)
+        complaints = self._keep(run, chains, posterior, facts)
+        self._complaints = complaints + (self._causes(posterior) if complaints else [])
         warn(self._complaints)
 
     def _prepared(self, posterior: Posterior) -> tuple[Run, Posterior]:
