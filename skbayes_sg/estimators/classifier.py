@@ -263,6 +263,20 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         -------
         array of shape (n_rows, n_classes, 2)
             Lower and upper end.
+
+        Examples
+        --------
+        A Pipeline forwards `predict` and `predict_proba` alone. Its other steps transform the rows:
+
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = BayesianLogisticRegressionSGFS(random_state=0)
+        >>> pipeline = make_pipeline(StandardScaler(), model).fit(X, y)
+        >>> pipeline[-1].predict_interval(pipeline[:-1].transform(X[:3])).shape
+        (3, 2, 2)
         """
         require_level(level)
         X = self._check_predict(X)

@@ -306,7 +306,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         """Central interval that holds a new observation with probability `level`.
 
         Its ends are quantiles of the predictive distribution, which is the mixture of the normal
-        distributions of all draws.
+        distributions of all draws. Of a Pipeline it is
+        ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
 
         Parameters
         ----------
