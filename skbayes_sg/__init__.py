@@ -1,6 +1,6 @@
 """Bayesian posteriors from minibatches, behind the scikit-learn API."""
 
-from skbayes_sg import diagnostics, theory
+from skbayes_sg import callbacks, diagnostics, theory
 from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators import (
     BayesianLinearRegressionSGFS,
@@ -20,6 +20,7 @@ __all__ = [
     "DRBMClassifier",
     "PriorPrecisionDisplay",
     "VariationalEM",
+    "callbacks",
     "diagnostics",
     "hyperparameter_path",
     "theory",

@@ -22,6 +22,7 @@ FLOORS = (  # from the ground up; a file imports from the floors below and from 
     {"request"},
     {"plan"},
     {"verdict", "stream"},
+    {"callbacks"},
     {"estimators"},
     {"inspection"},
     {"__init__"},

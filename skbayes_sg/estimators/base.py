@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+import copy
+from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg import verdict
-from skbayes_sg.chains import Chain, rows_touched, seconds
+from skbayes_sg.callbacks import (
+    CallbackSupportMixin,
+    Checkpoint,
+    Fingerprint,
+    Watch,
+    with_callbacks,
+)
+from skbayes_sg.chains import Chain, Round, joined, rows_touched, seconds
 from skbayes_sg.estimators.calls import require_finite, warn
 from skbayes_sg.estimators.parameters import CommonParameters
 from skbayes_sg.learned_prior import Learned
@@ -25,10 +35,14 @@ from skbayes_sg.stream import Stream
 
 _DRAWS = 4000
 _LONG = 60.0  # seconds of sampling that are announced
+_INTERRUPTED = (
+    "interrupted: each chain has {} of {} draws, which are kept; with warm_start=True the next fit "
+    "goes on from there"
+)
 _CHAINS_OF_STREAM = 8  # one chain keeps as many draws as each of eight of a fit
 
 
-class BayesianEstimator(CommonParameters):
+class BayesianEstimator(CallbackSupportMixin, CommonParameters):
     """An estimator that samples a posterior; a `Plan` of the family says how its chains run."""
 
     _draw_dtype: type = np.float64
@@ -131,32 +145,64 @@ class BayesianEstimator(CommonParameters):
 
     # -- fit ----------------------------------------------------------------------------------
 
-    def _run_chains(self, posterior: Posterior, **facts: Any) -> None:
+    @with_callbacks
+    def _run_chains(self, posterior: Posterior, X, y, **facts: Any) -> None:
         """Prepare, sample, keep, judge and warn; `facts` are fitted attributes of the subclass."""
-        run, target = self._prepared(posterior)
+        watch = Watch(self, X=X, y=y)
+        run, target, mark, before = self._prepared(posterior, watch.checkpoint)
+        posterior = run.under(posterior)
         n_chains = sum(len(state.theta) for state in run.states)
         n_draws = self._draws_to_keep(posterior.dim, n_chains)
         n_steps = run.length.burn_in + n_draws * run.length.thin
         warn(_announced(seconds(run.sampler, target, run.states, n_steps)), UserWarning)
-        chains = run.sample(target, n_draws, self.n_jobs, self._draw_dtype)
-        posterior = run.under(posterior)
+        fitted = partial(self._so_far, run, posterior, facts)
+        look = watch.over(run, n_draws, run.n_blocks(target, n_draws), fitted, mark)
+        chains = run.sample(target, n_draws, self.n_jobs, self._draw_dtype, look, before)
         complaints = self._keep(run, chains, posterior, facts)
-        self._complaints = complaints + (self._causes(posterior) if complaints else [])
+        complaints += self._causes(posterior) if complaints else []
+        n_drawn = self.draws_.shape[1]
+        interrupted = n_drawn < n_draws and not watch.stopped
+        watch.close(not interrupted)
+        self._complaints = [_INTERRUPTED.format(n_drawn, n_draws)] * interrupted + complaints
         warn(self._complaints)
 
-    def _prepared(self, posterior: Posterior) -> tuple[Run, Posterior]:
-        """The last run if a warm start can go on as if it had never stopped; else a new run."""
+    def _prepared(
+        self, posterior: Posterior, checkpoint: Checkpoint | None
+    ) -> tuple[Run, Posterior, Fingerprint, list[Round]]:
+        """A run and its target, and what a checkpoint holds of it.
+
+        It is the last run if a warm start can go on as if it had never stopped, or that of the
+        checkpoint; else a new one.
+        """
         request, plan = self._request(posterior.dim), self._plan()
         choice = first_choice(request, posterior, plan)
         signature, last = None, self._run
-        if self.warm_start:
+        if self.warm_start or checkpoint is not None:
             signature = Signature.of(request, choice, posterior)
-            if last is not None and signature.matches(last.signature):
-                return last.resumed(request), last.target(posterior)
+        mark = self._fingerprint(signature)
+        saved = None if checkpoint is None else checkpoint.load(mark)
+        if saved is not None:
+            run, rounds = saved
+            return run, run.target(posterior), mark, rounds
+        same = signature is not None and last is not None and signature.matches(last.signature)
+        if self.warm_start and last is not None and same:
+            return last.resumed(request), last.target(posterior), mark, []
         warn(self._notices(posterior))
         request = request._replace(seed=self._seed())
         run, target = prepare(request, choice, posterior, plan)
-        return run.signed(signature), target
+        return run.signed(signature), target, mark, []
+
+    def _fingerprint(self, signature: Signature | None) -> Fingerprint:
+        seed = self.random_state if isinstance(self.random_state, Integral) else None
+        return Fingerprint(signature, (self.n_draws, self.burn_in, self.thin, seed))
+
+    def _so_far(
+        self, run: Run, posterior: Posterior, facts: dict[str, Any], rounds: list[Round]
+    ) -> BayesianEstimator:
+        """A copy of the estimator, fitted with the draws of these rounds."""
+        twin = copy.copy(self)
+        twin._keep(run, joined(rounds), posterior, facts)
+        return twin
 
     def _keep(
         self, run: Run, chains: list[Chain], posterior: Posterior, facts: dict[str, Any]

@@ -124,7 +124,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         X, y = self._validate_data(X, y)
         classes = classes_of(y)
         posterior = self._bind(X, y, classes, self._weights(y, classes, sample_weight))
-        self._run_chains(posterior, classes_=classes, n_rows_seen_=X.shape[0])
+        self._run_chains(posterior, X, y, classes_=classes, n_rows_seen_=X.shape[0])
         return self
 
     @all_or_nothing

@@ -219,7 +219,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         """
         self._validate_run_length()
         X, y = self._validate_pair(X, y, reset=True)
-        self._run_chains(self._bind(X, y, sample_weight), n_rows_seen_=X.shape[0])
+        self._run_chains(self._bind(X, y, sample_weight), X, y, n_rows_seen_=X.shape[0])
         return self
 
     @all_or_nothing

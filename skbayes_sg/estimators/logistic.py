@@ -163,8 +163,8 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     def _causes(self, posterior: Posterior) -> list[str]:
         """A column whose coefficient may make a row certain many times over, by its prior alone.
 
-        Its posterior has a width of its own, or none but the prior's where it separates the classes.
-        No number of draws helps then.
+        Where it separates the classes, its posterior is as wide as the prior, and no number of
+        draws helps.
         """
         precision = self.model_.unpack(posterior.prior.precision)["coef"].max(axis=0)
         logits = np.sqrt(posterior.data.column_squares() / precision)
