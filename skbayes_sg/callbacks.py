@@ -8,7 +8,8 @@ With scikit-learn 1.9 a fit calls scikit-learn's own too, such as ``sklearn.call
 also through pipelines and searches. With 1.7 and 1.8 only the callbacks of this module exist, and
 `clone` forgets them.
 
-An interrupt (Ctrl-C) needs no callback: it ends the sampling, and the fit keeps what was drawn.
+An interrupt (Ctrl-C) needs no callback: it ends the sampling, and the fit keeps what was drawn. It
+ends a search or an ensemble as a whole.
 """
 
 from __future__ import annotations

@@ -240,11 +240,11 @@ def run_chains(
     dtype: type = np.float64,
     watch: Callable[[list[Round]], bool] | None = None,
     before: Sequence[Round] = (),
+    keep: bool = False,
 ) -> list[Chain]:
     """`run_chain` for every group, as joblib tasks, in rounds of some draws of all groups.
 
-    The draws are bitwise the same for every `n_jobs` and for any rounds. After an interrupt
-    (Ctrl-C) the draws of all complete rounds are returned, if each chain has four.
+    The draws are bitwise the same for every `n_jobs` and for any rounds.
 
     Parameters
     ----------
@@ -253,6 +253,8 @@ def run_chains(
         it a round takes about a second.
     before : sequence of rounds
         The rounds of a run that was stopped, to go on with.
+    keep : bool, default=False
+        After an interrupt (Ctrl-C) return the draws of all complete rounds, if each chain has four.
     """
     rounds, unit = list(before), _whole_stretches(states, thin)
     share = block_draws(target, states, n_draws, thin)
@@ -272,7 +274,7 @@ def run_chains(
                 if watch is not None and watch(rounds):
                     break
         except KeyboardInterrupt:
-            if drawn(rounds) < _FEWEST_DRAWS:
+            if not keep or drawn(rounds) < _FEWEST_DRAWS:
                 raise
     return joined(rounds)
 

@@ -127,6 +127,7 @@ class Run:
         dtype: type,
         watch: Callable[[list[Round]], bool] | None = None,
         before: Sequence[Round] = (),
+        keep: bool = False,
     ) -> list[Chain]:
         """Burn in, and draw; see `run_chains`."""
         return run_chains(
@@ -139,6 +140,7 @@ class Run:
             dtype=dtype,
             watch=watch,
             before=before,
+            keep=keep,
         )
 
     def n_blocks(self, target: Posterior, n_draws: int) -> int:

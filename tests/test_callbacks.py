@@ -134,6 +134,16 @@ def test_an_interrupt_before_the_fourth_draw_is_one(model, monkeypatch):
     assert not differences(before, leaves(new))
 
 
+def test_an_interrupt_keeps_the_draws_in_a_pipeline_and_ends_a_search():
+    model = clone(MODELS["minibatches"]).set_callbacks(At(9, interrupt))
+    pipeline = make_pipeline(StandardScaler(), model).fit(X, y_of(model))
+    assert pipeline[-1].draws_.shape[1] == 9
+    pytest.importorskip("sklearn.callback")  # where a clone has the callbacks
+    search = GridSearchCV(pipeline, {}, cv=2)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, y_of(model))
+
+
 # -- early ends -------------------------------------------------------------------------------
 
 

@@ -24,7 +24,7 @@ from skbayes_sg.callbacks import (
     with_callbacks,
 )
 from skbayes_sg.chains import Chain, Round, joined, rows_touched, seconds
-from skbayes_sg.estimators.calls import require_finite, warn
+from skbayes_sg.estimators.calls import is_all_of_the_call, require_finite, warn
 from skbayes_sg.estimators.parameters import CommonParameters
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.plan import Plan, Run, first_choice, prepare
@@ -157,7 +157,8 @@ class BayesianEstimator(CallbackSupportMixin, CommonParameters):
         warn(_announced(seconds(run.sampler, target, run.states, n_steps)), UserWarning)
         fitted = partial(self._so_far, run, posterior, facts)
         look = watch.over(run, n_draws, run.n_blocks(target, n_draws), fitted, mark)
-        chains = run.sample(target, n_draws, self.n_jobs, self._draw_dtype, look, before)
+        how = self.n_jobs, self._draw_dtype, look, before, is_all_of_the_call()
+        chains = run.sample(target, n_draws, *how)
         complaints = self._keep(run, chains, posterior, facts)
         complaints += self._causes(posterior) if complaints else []
         n_drawn = self.draws_.shape[1]

@@ -7,12 +7,22 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 _LIBRARIES = ("skbayes_sg", "sklearn", "joblib")
+_OF_ONE_FIT = (
+    "skbayes_sg.estimators.base",
+    "skbayes_sg.estimators.calls",
+    "skbayes_sg.estimators.classifier",
+    "skbayes_sg.estimators.linear",
+    "sklearn.base",
+    "sklearn.callback",
+    "sklearn.pipeline",
+)
 _RESCALE = (
     "scale the columns of X, for example by StandardScaler, and numbers in y; or bring weights and "
     "precisions of the prior nearer to 1"
@@ -35,6 +45,19 @@ def quietly() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
+
+
+def is_all_of_the_call() -> bool:
+    """Whether the user's line fits this estimator alone, or in a pipeline.
+
+    A search or an ensemble would go on with its next fit.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _of_a_library(module := frame.f_globals.get("__name__", "")):
+        if not module.startswith(_OF_ONE_FIT):
+            return False
+        frame = frame.f_back
+    return True
 
 
 def _of_a_library(module: str) -> bool:
