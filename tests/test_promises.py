@@ -448,6 +448,18 @@ def test_a_question_changes_nothing(model):
     assert changed == {}
 
 
+@ONE_EACH
+def test_rows_whose_squares_overflow_are_refused_by_every_prediction(model):
+    one = fitted(model)
+    for dtype in (np.float64, np.float32):
+        far = X.astype(dtype) * dtype(2.0 * np.sqrt(np.finfo(dtype).max))
+        for rows in (far, sparse.csr_matrix(far)):
+            for name in ("predict", "predict_interval", "score"):
+                y = [y_of(model)] if name == "score" else []
+                with pytest.raises(ValueError, match="X holds values whose squares overflow"):
+                    getattr(one, name)(rows, *y)
+
+
 # -- warnings ---------------------------------------------------------------------------------
 
 

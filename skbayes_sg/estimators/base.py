@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg import verdict
@@ -118,7 +119,14 @@ class BayesianEstimator(CallbackSupportMixin, CommonParameters):
 
     def _check_predict(self, X):
         check_is_fitted(self, "draws_")
-        return self._validate_data(X, reset=False)
+        X = self._validate_data(X, reset=False)
+        values = X.data if sparse.issparse(X) else X
+        if values.size and max(values.max(), -values.min()) > np.sqrt(np.finfo(X.dtype).max):
+            raise ValueError(
+                "X holds values whose squares overflow; scale its columns, for example by "
+                "StandardScaler"
+            )
+        return X
 
     # -- parameters ---------------------------------------------------------------------------
 
