@@ -347,6 +347,7 @@ REFUSED_CHUNKS = {  # parameters, X, y or None, n_total, what is said
         "not among the classes|must hold real numbers",
     ),
     "one row": ({}, X[:1], None, 300, "at least 2 rows|minimum of 2"),
+    "numbers whose squares overflow": ({}, X * 1e155, None, 300, "squares overflow"),
     "population smaller than the chunk": ({}, X, None, 10, "n_total must lie between"),
     "one draw": ({"n_draws": 1}, X, None, 300, "n_draws must be at least 4"),
     "rows drawn again": ({"sampler": "hmc"}, X, None, 300, "needs rows that it can draw again"),

@@ -107,7 +107,7 @@ class BayesianEstimator(CallbackSupportMixin, CommonParameters):
         """
         kinds = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
         try:
-            return validate_data(self, X, y, reset=reset, **kinds, **more)
+            checked = validate_data(self, X, y, reset=reset, **kinds, **more)
         except (ValueError, TypeError) as error:
             columns = _columns_without_numbers(X)
             if columns:
@@ -116,17 +116,12 @@ class BayesianEstimator(CallbackSupportMixin, CommonParameters):
                     "them first, for example with OneHotEncoder in a ColumnTransformer"
                 ) from error
             raise
+        _require_squares(checked[0] if isinstance(checked, tuple) else checked)
+        return checked
 
     def _check_predict(self, X):
         check_is_fitted(self, "draws_")
-        X = self._validate_data(X, reset=False)
-        values = X.data if sparse.issparse(X) else X
-        if values.size and max(values.max(), -values.min()) > np.sqrt(np.finfo(X.dtype).max):
-            raise ValueError(
-                "X holds values whose squares overflow; scale its columns, for example by "
-                "StandardScaler"
-            )
-        return X
+        return self._validate_data(X, reset=False)
 
     # -- parameters ---------------------------------------------------------------------------
 
@@ -358,6 +353,16 @@ def _announced(seconds: float) -> list[str]:
         f"the chains will take about {minutes} on one core; a smaller n_draws takes less, and "
         "n_jobs uses more cores"
     ]
+
+
+def _require_squares(X) -> None:
+    """Raise ValueError if the square of a value of X overflows in its precision."""
+    values = X.data if sparse.issparse(X) else X
+    if values.size and max(values.max(), -values.min()) > np.sqrt(np.finfo(X.dtype).max):
+        raise ValueError(
+            "X holds values whose squares overflow; scale its columns, for example by "
+            "StandardScaler"
+        )
 
 
 def _columns_without_numbers(X) -> list:
