@@ -165,6 +165,7 @@ class Kronecker:
     U: NDArray
     inverse: NDArray
     scale: NDArray
+    row_by_row: ClassVar[bool] = False
 
     def bare(self, u: NDArray) -> NDArray:
         """Parameters of the bare model on the columns ``[X, 1] U``, (..., D)."""

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg import verdict
@@ -26,6 +25,7 @@ from skbayes_sg.callbacks import (
 )
 from skbayes_sg.chains import Chain, Round, joined, rows_touched, seconds
 from skbayes_sg.estimators.calls import is_all_of_the_call, require_finite, warn
+from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares
 from skbayes_sg.estimators.parameters import CommonParameters
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.plan import Plan, Run, first_choice, prepare
@@ -109,14 +109,14 @@ class BayesianEstimator(CallbackSupportMixin, CommonParameters):
         try:
             checked = validate_data(self, X, y, reset=reset, **kinds, **more)
         except (ValueError, TypeError) as error:
-            columns = _columns_without_numbers(X)
+            columns = columns_without_numbers(X)
             if columns:
                 raise ValueError(
                     f"X holds text or dates in column(s) {', '.join(map(repr, columns))}; encode "
                     "them first, for example with OneHotEncoder in a ColumnTransformer"
                 ) from error
             raise
-        _require_squares(checked[0] if isinstance(checked, tuple) else checked)
+        require_squares(checked[0] if isinstance(checked, tuple) else checked)
         return checked
 
     def _check_predict(self, X):
@@ -353,26 +353,3 @@ def _announced(seconds: float) -> list[str]:
         f"the chains will take about {minutes} on one core; a smaller n_draws takes less, and "
         "n_jobs uses more cores"
     ]
-
-
-def _require_squares(X) -> None:
-    """Raise ValueError if the square of a value of X overflows in its precision."""
-    values = X.data if sparse.issparse(X) else X
-    if values.size and max(values.max(), -values.min()) > np.sqrt(np.finfo(X.dtype).max):
-        raise ValueError(
-            "X holds values whose squares overflow; scale its columns, for example by "
-            "StandardScaler"
-        )
-
-
-def _columns_without_numbers(X) -> list:
-    """Names of the data frame columns that are not numbers."""
-    if not hasattr(X, "columns"):
-        return []
-    text = []
-    for position, name in enumerate(X.columns):
-        try:
-            np.asarray(X.iloc[:, position], dtype=np.float64)
-        except (ValueError, TypeError):
-            text.append(name)
-    return text
