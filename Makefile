@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test slow lint bench clean
+.PHONY: demo test slow fuzz lint bench clean
 
 demo: $(VENV)/plot
 	$(BIN)/python examples/plot_demo.py
@@ -14,6 +14,11 @@ test: $(VENV)/test
 
 slow: $(VENV)/test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m slow
+
+# the first number is how many random cases, the second the first seed
+CASES ?= 3000 0
+fuzz: $(VENV)/test
+	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz.py $(CASES)
 
 lint: $(VENV)/lint
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """Bayesian posteriors from minibatches, behind the scikit-learn API."""
 
-from skbayes_sg import diagnostics, theory
+from skbayes_sg import callbacks, diagnostics, theory
 from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators import (
     BayesianLinearRegressionSGFS,
@@ -34,6 +34,7 @@ __all__ = [
     "UncertaintyDisplay",
     "VariationalEM",
     "__version__",
+    "callbacks",
     "diagnostics",
     "hyperparameter_path",
     "theory",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cache, partial
-from time import process_time
-from typing import Any, NamedTuple
+from time import perf_counter, process_time
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ _BLOCK = 64  # steps between two looks at the chain: a look costs a pass over a 
 _BLOCK_CELLS = 1 << 20  # 8 MB
 _WIDE = 64  # chains: beyond, a step costs as much per chain
 _FEW_STEPS = 20  # that need no estimate of their time
+_SECONDS = 1.0  # of a round: an interrupt loses no more
+_ROUNDS = 100  # where a callback looks on
+_FEWEST_DRAWS = 4  # that R-hat can be computed of
 _FAR = 1e100  # no posterior reaches so far, and squares are about to overflow
 
 
@@ -53,6 +57,10 @@ class Chain(NamedTuple):
     state: State
     """the checkpoint from which the group goes on"""
     stein: SteinSums
+
+
+Round = list[Chain]
+"""The next draws of all groups."""
 
 
 @cache
@@ -117,7 +125,7 @@ def walk(
     FloatingPointError
         If a chain diverges; the message names sampler, step and remedy.
     """
-    block = max(1, min(_BLOCK, _BLOCK_CELLS // state.theta.size, n_steps))
+    block = max(1, min(_block_of(state), n_steps))
     thetas = np.empty((block, *state.theta.shape))
     gradients = np.empty_like(thetas)
     draws = np.empty_like(thetas) if thin else thetas[:0]
@@ -134,6 +142,11 @@ def walk(
         _check_divergence(sampler, state, thetas[:size])
         _check_divergence(sampler, state, state.theta)
         yield Stretch(thetas[:size], gradients[:size], draws[:kept], weights[:kept])
+
+
+def _block_of(state: State) -> int:
+    """Steps between two looks, a power of two."""
+    return min(_BLOCK, 1 << max(0, (_BLOCK_CELLS // state.theta.size).bit_length() - 1))
 
 
 def restarts(n_steps: int) -> tuple[int, ...]:
@@ -158,7 +171,7 @@ def _move(sampler: Sampler, target: Target, state: State, n_steps: int) -> None:
 
 def _check_divergence(sampler: Sampler, state: State, thetas: NDArray) -> None:
     """Raise FloatingPointError if a point is out of all bounds or NaN."""
-    if not np.abs(thetas).max() < _FAR:
+    if not np.abs(thetas).max(initial=0.0) < _FAR:
         raise FloatingPointError(f"{sampler} diverged by step {state.t}; {sampler.remedy}")
 
 
@@ -181,19 +194,35 @@ def run_chain(
     FloatingPointError
         If the chain diverges; the message names sampler, step and remedy.
     """
+    begun = begin_chain(sampler, target, burn_in, dtype, state)
+    return go_on(sampler, target, n_draws, thin, begun)
+
+
+def begin_chain(sampler: Sampler, target: Target, burn_in: int, dtype: type, state: State) -> Chain:
+    """A group after burn-in, without draws. `state` is copied."""
     state = copy.deepcopy(state)
-    n_chains, dim = state.theta.shape
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         if burn_in or state.t == 0:
             burn(sampler, target, state, burn_in)
             sampler.freeze(state, target)
-        stein = SteinSums(state.theta)
-        draws: NDArray = np.empty((n_chains, n_draws, dim), dtype)
-        weights, kept = np.empty(n_draws), 0
+    n_chains, dim = state.theta.shape
+    none: NDArray = np.empty((n_chains, 0, dim), dtype)
+    last = target.coordinates.natural(state.theta)
+    return Chain(none, np.empty(0), last, state, SteinSums(state.theta))
+
+
+def go_on(sampler: Sampler, target: Target, n_draws: int, thin: int, before: Chain) -> Chain:
+    """The next draws of a group. What was before is copied; its draws are not repeated."""
+    state, stein = copy.deepcopy(before.state), copy.deepcopy(before.stein)
+    n_chains, dim = state.theta.shape
+    draws: NDArray = np.empty((n_chains, n_draws, dim), before.draws.dtype)
+    weights, kept = np.empty(n_draws), 0
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         for stretch in walk(sampler, target, state, n_draws * thin, thin):
             here = slice(kept, kept + len(stretch.draws))
             draws[:, here] = target.coordinates.natural(stretch.draws).swapaxes(0, 1)
             weights[here] = stretch.weights
+            _check_divergence(sampler, state, draws[:, here])  # now in `dtype`
             stein.add(stretch.thetas, stretch.gradients)
             kept = here.stop
     return Chain(draws, weights, target.coordinates.natural(state.theta), state, stein)
@@ -209,13 +238,92 @@ def run_chains(
     thin: int = 1,
     n_jobs: int | None = None,
     dtype: type = np.float64,
+    watch: Callable[[list[Round]], bool] | None = None,
+    before: Sequence[Round] = (),
+    keep: bool = False,
 ) -> list[Chain]:
-    """`run_chain` for every group, as joblib tasks.
+    """`run_chain` for every group, as joblib tasks, in rounds of some draws of all groups.
 
-    The draws are bitwise the same for every `n_jobs`.
+    The draws are bitwise the same for every `n_jobs` and for any rounds.
+
+    Parameters
+    ----------
+    watch : function, optional
+        Called after each round of `block_draws` with all rounds so far; True ends the run. Without
+        it a round takes about a second.
+    before : sequence of rounds
+        The rounds of a run that was stopped, to go on with.
+    keep : bool, default=False
+        After an interrupt (Ctrl-C) return the draws of all complete rounds, if each chain has four.
     """
-    length: dict[str, Any] = {"n_draws": n_draws, "burn_in": burn_in, "thin": thin, "dtype": dtype}
-    return in_parallel(partial(run_chain, sampler, target, **length), states, n_jobs)
+    rounds, unit = list(before), _whole_stretches(states, thin)
+    share = block_draws(target, states, n_draws, thin)
+    with one_thread(), Parallel(n_jobs=n_jobs) as parallel:
+        pace, started = None, perf_counter()
+        try:
+            if not rounds:
+                begin = delayed(partial(begin_chain, sampler, target, burn_in, dtype))
+                rounds.append(parallel(begin(state) for state in states))
+                pace = (perf_counter() - started) / burn_in * thin if burn_in else None
+            while (left := n_draws - drawn(rounds)) > 0:
+                size = min(left, share) if watch else _next_size(left, unit, pace)
+                started = perf_counter()
+                more = delayed(partial(go_on, sampler, target, size, thin))
+                rounds.append(parallel(more(chain) for chain in rounds[-1]))
+                pace = (perf_counter() - started) / size
+                if watch is not None and watch(rounds):
+                    break
+        except KeyboardInterrupt:
+            if not keep or drawn(rounds) < _FEWEST_DRAWS:
+                raise
+    return joined(rounds)
+
+
+def drawn(rounds: Sequence[Round]) -> int:
+    """Draws of each chain so far."""
+    return sum(groups[0].draws.shape[1] for groups in rounds)
+
+
+def block_draws(target: Target, states: Sequence[State], n_draws: int, thin: int) -> int:
+    """Draws of each chain in a round that is watched: a hundredth of all.
+
+    They are whole stretches where the bits of a draw depend on those that are mapped with it.
+    """
+    unit = 1 if target.coordinates.row_by_row else _whole_stretches(states, thin)
+    return -(-n_draws // (_ROUNDS * unit)) * unit
+
+
+def joined(rounds: Sequence[Round]) -> list[Chain]:
+    """All draws of each group, and its last state."""
+    chains = []
+    for group in zip(*rounds, strict=True):
+        parts = [part for part in group if len(part.weights)]
+        chains.append(parts[-1])
+        if len(parts) > 1:
+            draws = np.concatenate([part.draws for part in parts], axis=1)
+            weights = np.concatenate([part.weights for part in parts])
+            chains[-1] = parts[-1]._replace(draws=draws, weights=weights)
+    return chains
+
+
+def _next_size(left: int, unit: int, pace: float | None) -> int:
+    """Draws of about a second, in whole units; all that are left if they take no more than two.
+
+    `pace` is in seconds per draw, None if it is not known yet.
+    """
+    if pace is None:
+        return min(left, unit)
+    ahead = max(unit, int(_SECONDS / max(pace, 1e-9)) // unit * unit)
+    return left if left <= 2 * ahead else ahead
+
+
+def _whole_stretches(states: Sequence[State], thin: int) -> int:
+    """The fewest draws whose steps are whole blocks of `walk`.
+
+    Sums over steps then do not depend on the rounds, to the last bit.
+    """
+    block = max(_block_of(state) for state in states)
+    return block // math.gcd(block, thin)
 
 
 def in_parallel(function: Callable, each: Iterable, n_jobs: int | None) -> list:

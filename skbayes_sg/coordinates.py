@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,12 @@ from scipy.linalg import solve_triangular
 
 
 class Natural:
-    """The coordinates of the model: every method returns its argument."""
+    """The coordinates of the model: every method returns its argument.
+
+    `row_by_row` says whether a point is mapped to the same bits whatever is mapped with it.
+    """
+
+    row_by_row = True
 
     def natural(self, u: NDArray) -> NDArray:
         """theta of u, (..., D)."""
@@ -63,6 +69,7 @@ class Whitened:
     columns: NDArray
     rest: NDArray
     S: NDArray
+    row_by_row: ClassVar[bool] = False  # a product rounds rows at the edge of a block by itself
 
     @classmethod
     def of(cls, columns: NDArray, centre: NDArray, curvature: NDArray) -> Whitened:
@@ -158,6 +165,7 @@ class Kronecker:
     U: NDArray
     inverse: NDArray
     scale: NDArray
+    row_by_row: ClassVar[bool] = False
 
     def bare(self, u: NDArray) -> NDArray:
         """Parameters of the bare model on the columns ``[X, 1] U``, (..., D)."""

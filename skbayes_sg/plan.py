@@ -7,7 +7,7 @@ target of the chains from the run and a posterior.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skbayes_sg.anchor import Mode, distance, posterior_mean
-from skbayes_sg.chains import Chain, one_thread, rows_touched, run_chains
+from skbayes_sg.chains import Chain, Round, block_draws, one_thread, rows_touched, run_chains
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.empirical_bayes import VariationalEM, fit_prior
 from skbayes_sg.learned_prior import Learned
@@ -120,9 +120,16 @@ class Run:
         return posterior.with_prior(posterior.prior.with_precision(self.learned.precision))
 
     def sample(
-        self, target: Posterior, n_draws: int, n_jobs: int | None, dtype: type
+        self,
+        target: Posterior,
+        n_draws: int,
+        n_jobs: int | None,
+        dtype: type,
+        watch: Callable[[list[Round]], bool] | None = None,
+        before: Sequence[Round] = (),
+        keep: bool = False,
     ) -> list[Chain]:
-        """Burn in, and draw; warn before if that takes more than a minute."""
+        """Burn in, and draw; see `run_chains`."""
         return run_chains(
             self.sampler,
             target,
@@ -131,7 +138,14 @@ class Run:
             **self.length._asdict(),
             n_jobs=n_jobs,
             dtype=dtype,
+            watch=watch,
+            before=before,
+            keep=keep,
         )
+
+    def n_blocks(self, target: Posterior, n_draws: int) -> int:
+        """Rounds of `sample` where they are watched."""
+        return -(-n_draws // block_draws(target, self.states, n_draws, self.length.thin))
 
     def signed(self, signature: Signature | None) -> Run:
         """The run with its fingerprint, for a warm start."""

@@ -114,8 +114,9 @@ def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:
     elif figures["r_hat_max"] > R_HAT_LIMIT:
         complaints.append(
             "r_hat_max of the predicted probabilities and the log posterior is "
-            f"{figures['r_hat_max']:.2f}, above {R_HAT_LIMIT}: the chains do not agree; raise "
-            "burn_in, or n_draws and thin"
+            f"{figures['r_hat_max']:.2f}, above {R_HAT_LIMIT}: the chains do not agree yet. "
+            f"{share:.0%} of the variance of the probabilities lies between chains, and averages "
+            "over all chains are what predicts; raise burn_in, or n_draws and thin"
         )
     ratio = figures["stein_ratio"]
     if ratio < 1 - STEIN_LIMIT:

@@ -71,3 +71,12 @@ def test_divergence_names_sampler_step_and_remedy(gaussian):
         FloatingPointError, match=r"SGLD\(.*\) diverged by step \d+; lower step_size"
     ):
         run_chains(sampler, gaussian.posterior, states, n_draws=1000)
+
+
+def test_a_draw_that_overflows_in_the_precision_kept_has_diverged(gaussian):
+    sampler, far = SGLD(step_size=1e-300, batch_size=20), np.full((2, 4), 1e60)
+    (state, _) = start_chains(sampler, gaussian.posterior, far, np.random.SeedSequence(0))
+    kept = {"n_draws": 4, "burn_in": 0}
+    assert np.isfinite(run_chain(sampler, gaussian.posterior, state, **kept).draws).all()
+    with pytest.raises(FloatingPointError, match="diverged by step"):
+        run_chain(sampler, gaussian.posterior, state, dtype=np.float32, **kept)

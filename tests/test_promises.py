@@ -259,12 +259,40 @@ REFUSED = {  # parameters, X, y of classifiers and of regressions, weight, what 
     "infinity": ({}, with_entry(np.inf).astype(np.float32), None, None, "contains infinity"),
     "text": ({}, FRAME.assign(job="clerk"), None, None, "'job'; encode"),
     "one class, or NaN": ({}, X, ["hot", np.nan], None, "one class only|contains NaN"),
+    "labels of several types, or text": (
+        {},
+        X,
+        [np.resize(np.array([1, "b", 2.5], dtype=object), 300), "hot"],
+        None,
+        "several types, float, int, str|must hold real numbers",
+    ),
+    "no label, or none": (
+        {},
+        X,
+        [np.resize(np.array(["a", None], dtype=object), 300), None],
+        None,
+        "several types, NoneType, str|y contains NaN",
+    ),
     "negative weights of other classes and columns": (
         {},
         X[:, :2],
         [OTHER_LABELS, NUMBERS],
         -1.0,
         "sample_weight must be finite and not negative",
+    ),
+    "numbers whose squares overflow": (
+        {},
+        X * 1e300,
+        None,
+        None,
+        "squares overflow|is singular in double precision|too large|not finite|diverged",
+    ),
+    "targets whose squares overflow": (
+        {},
+        X * [1e300, 1, 1, 1],
+        [LABELS, NUMBERS * 1e300],
+        None,
+        "squares overflow|is singular in double precision|too large|not finite|diverged",
     ),
     "no weight at all": ({}, X, None, 0.0, "sample_weight is zero for all rows"),
     "one draw": ({"n_draws": 1}, X, None, None, "n_draws must be at least 4"),
@@ -308,6 +336,13 @@ def test_a_refused_fit_leaves_the_model_as_it_was(model, case):
 REFUSED_CHUNKS = {  # parameters, X, y or None, what is said
     "NaN": ({}, with_entry(np.nan), None, "contains NaN"),
     "other columns": ({}, X[:, :2], None, "2 features, but .* expecting 4"),
+    "labels of several types, or text": (
+        {},
+        X,
+        np.resize(np.array([1, "b"], dtype=object), 300),
+        "several types, int, str|must hold real numbers",
+    ),
+    "numbers whose squares overflow": ({}, X * 1e155, None, "squares overflow"),
     "unknown label, or text": (
         {},
         X,
@@ -439,6 +474,18 @@ def test_a_question_changes_nothing(model):
         if replaced or differences(before, leaves(one)):
             changed[name] = replaced, differences(before, leaves(one))
     assert changed == {}
+
+
+@ONE_EACH
+def test_rows_whose_squares_overflow_are_refused_by_every_prediction(model):
+    one = fitted(model)
+    for dtype in (np.float64, np.float32):
+        far = X.astype(dtype) * dtype(2.0 * np.sqrt(np.finfo(dtype).max))
+        for rows in (far, sparse.csr_matrix(far)):
+            for name in ("predict", "predict_interval", "score"):
+                y = [y_of(model)] if name == "score" else []
+                with pytest.raises(ValueError, match="X holds values whose squares overflow"):
+                    getattr(one, name)(rows, *y)
 
 
 # -- warnings ---------------------------------------------------------------------------------

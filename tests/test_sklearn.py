@@ -49,14 +49,19 @@ TINY = {"n_chains": 2, "n_draws": 10, "burn_in": 30, "thin": 1}
 SMALL = {"n_chains": 4, "n_draws": 25, "burn_in": 75, "thin": 1}
 
 
+def every_check_of(*estimators):
+    """`parametrize_with_checks` with a list: pytest 9.1 warns of scikit-learn 1.7's generator."""
+    mark = parametrize_with_checks(list(estimators)).mark
+    names, cases = mark.args
+    return pytest.mark.parametrize(names, list(cases), **mark.kwargs)
+
+
 @pytest.mark.filterwarnings("ignore")  # tiny and odd data: the verdict is expected
-@parametrize_with_checks(
-    [
-        BayesianLogisticRegressionSGFS(**SMALL),
-        BayesianLinearRegressionSGFS(**TINY),
-        BayesianMLPClassifier((10,), **TINY),
-        DRBMClassifier(10, **TINY),
-    ]
+@every_check_of(
+    BayesianLogisticRegressionSGFS(**SMALL),
+    BayesianLinearRegressionSGFS(**TINY),
+    BayesianMLPClassifier((10,), **TINY),
+    DRBMClassifier(10, **TINY),
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
@@ -64,13 +69,11 @@ def test_estimator_checks(estimator, check):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(
-    [
-        BayesianLogisticRegressionSGFS(),
-        BayesianLinearRegressionSGFS(),
-        BayesianMLPClassifier(),
-        DRBMClassifier(),
-    ]
+@every_check_of(
+    BayesianLogisticRegressionSGFS(),
+    BayesianLinearRegressionSGFS(),
+    BayesianMLPClassifier(),
+    DRBMClassifier(),
 )
 def test_estimator_checks_at_defaults(estimator, check):
     check(estimator)

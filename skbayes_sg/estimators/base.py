@@ -6,6 +6,9 @@ writes the fitted attributes and warns.
 
 from __future__ import annotations
 
+import copy
+from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,8 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg import verdict
-from skbayes_sg.chains import Chain, rows_touched, seconds
-from skbayes_sg.estimators.calls import warn
+from skbayes_sg.callbacks import (
+    CallbackSupportMixin,
+    Checkpoint,
+    Fingerprint,
+    Watch,
+    with_callbacks,
+)
+from skbayes_sg.chains import Chain, Round, joined, rows_touched, seconds
+from skbayes_sg.estimators.calls import is_all_of_the_call, require_finite, warn
+from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares
 from skbayes_sg.estimators.parameters import CommonParameters
 from skbayes_sg.estimators.stored import Stored, in_single_precision
 from skbayes_sg.inspection import export
@@ -28,9 +39,13 @@ from skbayes_sg.samplers import Sampler
 _DRAWS = 4000
 _LONG = 60.0  # seconds of sampling that are announced
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
+_INTERRUPTED = (
+    "interrupted: each chain has {} of {} draws, which are kept; with warm_start=True the next fit "
+    "goes on from there"
+)
 
 
-class BayesianEstimator(Stored, CommonParameters):
+class BayesianEstimator(CallbackSupportMixin, Stored, CommonParameters):
     """An estimator that samples a posterior; a `Plan` of the family says how its chains run."""
 
     _draw_dtype: type = np.float64
@@ -74,6 +89,10 @@ class BayesianEstimator(Stored, CommonParameters):
         """Warnings about the data, before the chains run."""
         return []
 
+    def _causes(self, posterior: Posterior) -> list[str]:
+        """What in the data may explain the warnings of a fit that has some."""
+        return []
+
     def _read_off(self, posterior: Posterior) -> None:
         """Set the attributes that are computed from the draws."""
         raise NotImplementedError
@@ -91,15 +110,17 @@ class BayesianEstimator(Stored, CommonParameters):
         """
         kinds = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
         try:
-            return validate_data(self, X, y, reset=reset, **kinds, **more)
+            checked = validate_data(self, X, y, reset=reset, **kinds, **more)
         except (ValueError, TypeError) as error:
-            columns = _columns_without_numbers(X)
+            columns = columns_without_numbers(X)
             if columns:
                 raise ValueError(
                     f"X holds text or dates in column(s) {', '.join(map(repr, columns))}; encode "
                     "them first, for example with OneHotEncoder in a ColumnTransformer"
                 ) from error
             raise
+        require_squares(checked[0] if isinstance(checked, tuple) else checked)
+        return checked
 
     def _check_predict(self, X):
         check_is_fitted(self, "model_")
@@ -130,30 +151,65 @@ class BayesianEstimator(Stored, CommonParameters):
 
     # -- fit ----------------------------------------------------------------------------------
 
-    def _run_chains(self, posterior: Posterior, **facts: Any) -> None:
+    @with_callbacks
+    def _run_chains(self, posterior: Posterior, X, y, **facts: Any) -> None:
         """Prepare, sample, keep, judge and warn; `facts` are fitted attributes of the subclass."""
-        run, target = self._prepared(posterior)
+        watch = Watch(self, X=X, y=y)
+        run, target, mark, before = self._prepared(posterior, watch.checkpoint)
+        posterior = run.under(posterior)
         n_chains = sum(len(state.theta) for state in run.states)
         n_draws = self._draws_to_keep(posterior.dim, n_chains)
         n_steps = run.length.burn_in + n_draws * run.length.thin
         warn(_announced(seconds(run.sampler, target, run.states, n_steps)), UserWarning)
-        chains = run.sample(target, n_draws, self.n_jobs, self._draw_dtype)
-        self._complaints = self._keep(run, chains, run.under(posterior), facts)
+        fitted = partial(self._so_far, run, posterior, facts)
+        look = watch.over(run, n_draws, run.n_blocks(target, n_draws), fitted, mark)
+        how = self.n_jobs, self._draw_dtype, look, before, is_all_of_the_call()
+        chains = run.sample(target, n_draws, *how)
+        complaints = self._keep(run, chains, posterior, facts)
+        complaints += self._causes(posterior) if complaints else []
+        n_drawn = self.draws_.shape[1]
+        interrupted = n_drawn < n_draws and not watch.stopped
+        watch.close(not interrupted)
+        self._complaints = [_INTERRUPTED.format(n_drawn, n_draws)] * interrupted + complaints
         warn(self._complaints)
 
-    def _prepared(self, posterior: Posterior) -> tuple[Run, Posterior]:
-        """The last run if a warm start can go on as if it had never stopped; else a new run."""
+    def _prepared(
+        self, posterior: Posterior, checkpoint: Checkpoint | None
+    ) -> tuple[Run, Posterior, Fingerprint, list[Round]]:
+        """A run and its target, and what a checkpoint holds of it.
+
+        It is the last run if a warm start can go on as if it had never stopped, or that of the
+        checkpoint; else a new one.
+        """
         request, plan = self._request(posterior.dim), self._plan()
         choice = first_choice(request, posterior, plan)
         signature, last = None, self._run
-        if self.warm_start:
+        if self.warm_start or checkpoint is not None:
             signature = Signature.of(request, choice, posterior)
-            if last is not None and signature.matches(last.signature):
-                return last.resumed(request), last.target(posterior)
+        mark = self._fingerprint(signature)
+        saved = None if checkpoint is None else checkpoint.load(mark)
+        if saved is not None:
+            run, rounds = saved
+            return run, run.target(posterior), mark, rounds
+        same = signature is not None and last is not None and signature.matches(last.signature)
+        if self.warm_start and last is not None and same:
+            return last.resumed(request), last.target(posterior), mark, []
         warn(self._notices(posterior))
         request = request._replace(seed=self._seed())
         run, target = prepare(request, choice, posterior, plan)
-        return run.signed(signature), target
+        return run.signed(signature), target, mark, []
+
+    def _fingerprint(self, signature: Signature | None) -> Fingerprint:
+        seed = self.random_state if isinstance(self.random_state, Integral) else None
+        return Fingerprint(signature, (self.n_draws, self.burn_in, self.thin, seed))
+
+    def _so_far(
+        self, run: Run, posterior: Posterior, facts: dict[str, Any], rounds: list[Round]
+    ) -> BayesianEstimator:
+        """A copy of the estimator, fitted with the draws of these rounds."""
+        twin = copy.copy(self)
+        twin._keep(run, joined(rounds), posterior, facts)
+        return twin
 
     def _keep(
         self, run: Run, chains: list[Chain], posterior: Posterior, facts: dict[str, Any]
@@ -177,6 +233,7 @@ class BayesianEstimator(Stored, CommonParameters):
         self.n_passes_ = run.passes + passes
         self._keep_learned(run.learned)
         self._read_off(posterior)
+        self._require_finite()
         drawn = self.draws_.shape[1] * run.length.thin
         kept = drawn / (drawn + run.length.burn_in)
         agreement = self._agreement(posterior)
@@ -191,6 +248,11 @@ class BayesianEstimator(Stored, CommonParameters):
             self.prior_precision_path_ = learned.path
             values = zip(learned.labels, learned.values.tolist(), strict=True)
             self.prior_precision_blocks_ = dict(values)
+
+    def _require_finite(self) -> None:
+        """Raise FloatingPointError if a fitted attribute overflowed."""
+        names = ("prior_precision_", "coef_", "coef_std_", "intercept_", "noise_variance_")
+        require_finite(**{name: vars(self)[name] for name in names if name in vars(self)})
 
     # -- draws --------------------------------------------------------------------------------
 
@@ -279,16 +341,3 @@ def _announced(seconds: float) -> list[str]:
         f"the chains will take about {minutes} on one core; a smaller n_draws takes less, and "
         "n_jobs uses more cores"
     ]
-
-
-def _columns_without_numbers(X) -> list:
-    """Names of the data frame columns that are not numbers."""
-    if not hasattr(X, "columns"):
-        return []
-    text = []
-    for position, name in enumerate(X.columns):
-        try:
-            np.asarray(X.iloc[:, position], dtype=np.float64)
-        except (ValueError, TypeError):
-            text.append(name)
-    return text

@@ -7,10 +7,27 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import FrameType
+from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 _LIBRARIES = ("skbayes_sg", "sklearn", "joblib", "pickle", "copy", "skops")
+_OF_ONE_FIT = (
+    "skbayes_sg.estimators.base",
+    "skbayes_sg.estimators.calls",
+    "skbayes_sg.estimators.classifier",
+    "skbayes_sg.estimators.linear",
+    "sklearn.base",
+    "sklearn.callback",
+    "sklearn.pipeline",
+)
+_RESCALE = (
+    "scale the columns of X, for example by StandardScaler, and numbers in y; or bring weights and "
+    "precisions of the prior nearer to 1"
+)
+_SINGULAR = "the posterior is singular in double precision ({}); " + _RESCALE
 
 
 def warn(messages: Iterable[str], category: type[Warning] = ConvergenceWarning) -> None:
@@ -30,21 +47,48 @@ def quietly() -> Iterator[None]:
         yield
 
 
+def is_all_of_the_call() -> bool:
+    """Whether the user's line fits this estimator alone, or in a pipeline.
+
+    A search or an ensemble would go on with its next fit.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _of_a_library(module := frame.f_globals.get("__name__", "")):
+        if not module.startswith(_OF_ONE_FIT):
+            return False
+        frame = frame.f_back
+    return True
+
+
 def _of_a_library(module: str) -> bool:
     return module.partition(".")[0] in _LIBRARIES
 
 
 def all_or_nothing(method: Callable) -> Callable:
-    """Restore the attributes of the estimator if a call raises or is interrupted."""
+    """Restore the attributes of the estimator if a call raises or is interrupted.
+
+    NumPy does not warn of overflow on the way. A result that is not finite is refused
+    (`require_finite`), and so is a matrix or number that overflow or underflow made singular.
+    """
 
     @functools.wraps(method)
     def guarded(self, *args, **kwargs):
         before = dict(vars(self))
         try:
-            return method(self, *args, **kwargs)
-        except BaseException:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                return method(self, *args, **kwargs)
+        except BaseException as error:
             vars(self).clear()
             vars(self).update(before)
+            if isinstance(error, (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)):
+                raise ValueError(_SINGULAR.format(error)) from error
             raise
 
     return guarded
+
+
+def require_finite(**attributes: Any) -> None:
+    """Raise FloatingPointError if a number of an attribute is not finite."""
+    for name, values in attributes.items():
+        if not np.isfinite(values).all():
+            raise FloatingPointError(f"{name} is not finite; {_RESCALE}")

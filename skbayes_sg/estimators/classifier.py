@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Bunch
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 
 from skbayes_sg.checks import checked_weights, in_dtype, require_integer, require_level
 from skbayes_sg.data import InMemory, dense
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.calls import all_or_nothing
+from skbayes_sg.estimators.labels import classes_of, known_classes, require_known
+from skbayes_sg.estimators.predictive import batch_error, central_interval, entropy
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Categorical
 from skbayes_sg.posterior import Posterior
@@ -89,7 +90,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
 
     def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
         X, y = self._validate_data(X, y, reset=False)
-        _require_known(y, self.classes_)
+        require_known(y, self.classes_)
         return X, y, self._weights(y, self.classes_, sample_weight)
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
@@ -122,9 +123,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         """
         self._validate_run_length()
         X, y = self._validate_data(X, y)
-        classes = _classes_of(y)
+        classes = classes_of(y)
         posterior = self._bind(X, y, classes, self._weights(y, classes, sample_weight))
-        self._run_chains(posterior, classes_=classes, n_rows_seen_=X.shape[0])
+        self._run_chains(posterior, X, y, classes_=classes, n_rows_seen_=X.shape[0])
         return self
 
     def _validate_chunk(self, X, y, classes: ArrayLike | None) -> tuple[Any, NDArray, NDArray]:
@@ -134,21 +135,10 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             raise ValueError(
                 "class_weight: the shares of the classes in a stream are not known; give a dict"
             )
-        X, y = self._validate_data(X, y, reset=not hasattr(self, "model_"))
-        return X, y, self._known_classes(y, None if classes is None else np.asarray(classes))
-
-    def _known_classes(self, y: NDArray, classes: NDArray | None) -> NDArray:
-        """All labels that may occur in a stream."""
         first = not hasattr(self, "model_")
-        if first and classes is None:
-            raise ValueError(
-                "classes must be given in the first call of partial_fit: all labels that may occur"
-            )
-        known = _classes_of(classes) if first and classes is not None else self.classes_
-        if classes is not None and not np.array_equal(np.unique(classes), known):
-            raise ValueError(f"classes={classes!r} are not those of the first call, {known!r}")
-        _require_known(y, known)
-        return known
+        X, y = self._validate_data(X, y, reset=first)
+        given = None if classes is None else np.asarray(classes)
+        return X, y, known_classes(y, given, None if first else self.classes_)
 
     def _make_model(self, n_features: int, n_classes: int) -> Categorical:
         raise NotImplementedError
@@ -239,15 +229,32 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         -------
         array of shape (n_rows, n_classes, 2)
             Lower and upper end.
+
+        Examples
+        --------
+        A Pipeline forwards `predict` and `predict_proba` alone. Its other steps transform the rows:
+
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = BayesianLogisticRegressionSGFS(random_state=0)
+        >>> pipeline = make_pipeline(StandardScaler(), model).fit(X, y)
+        >>> pipeline[-1].predict_interval(pipeline[:-1].transform(X[:3])).shape
+        (3, 2, 2)
         """
         require_level(level)
         X = self._check_predict(X)
-        ends = np.empty((X.shape[0], len(self.classes_), 2))
         draws, weights = self._flat_draws(X.dtype)
-        for rows, p in self._probabilities(X, draws):
-            for end, q in enumerate([(1 - level) / 2, (1 + level) / 2]):
-                ends[rows, :, end] = _quantile(p, q, weights).T
-        return ends
+        n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        ends = np.empty((X.shape[0], n_outputs, 2))
+        for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), _BLOCK_BYTES):
+            p = self.model_.predict(draws, dense(X[rows]))
+            for output in range(n_outputs):
+                of_row = np.ascontiguousarray(p[:, output].T)
+                ends[rows, output] = central_interval(of_row, level, weights)
+        return ends if n_outputs > 1 else np.concatenate([1.0 - ends[..., ::-1], ends], axis=1)
 
     def predict_uncertainty(self, X) -> Bunch:
         """Uncertainty of a prediction by cause, in nats, and its Monte Carlo error.
@@ -267,9 +274,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         draws, weights = self._flat_draws(X.dtype)
         for rows, p in self._probabilities(X, draws):
             mean = np.tensordot(weights, p, axes=1)
-            total[rows] = _entropy(mean, axis=0)
-            aleatoric[rows] = weights @ _entropy(p, axis=1)
-            error[rows] = _batch_error(p - mean, weights, 4 * len(self.draws_)).T
+            total[rows] = entropy(mean, axis=0)
+            aleatoric[rows] = weights @ entropy(p, axis=1)
+            error[rows] = batch_error(p - mean, weights, 4 * len(self.draws_)).T
         return Bunch(
             total=total, aleatoric=aleatoric, epistemic=total - aleatoric, standard_error=error
         )
@@ -293,40 +300,3 @@ def _require_some(name: str, weight: NDArray) -> None:
         raise ValueError(
             f"{name} is zero for all rows; at least two classes need a positive weight"
         )
-
-
-def _require_known(y: NDArray, classes: NDArray) -> None:
-    if not np.isin(y, classes).all():
-        new = np.setdiff1d(y, classes)
-        raise ValueError(f"y holds {new!r}, which is not among the classes {classes!r}")
-
-
-def _classes_of(y: NDArray) -> NDArray:
-    """The labels, sorted."""
-    check_classification_targets(y)
-    classes = np.unique(y)
-    if len(classes) < 2:
-        raise ValueError(f"y holds one class only, {classes[0]!r}; at least two classes are needed")
-    return classes
-
-
-def _batch_error(deviation: NDArray, weights: NDArray, n_batches: int) -> NDArray:
-    """Standard error of a weighted mean over axis 0, by batch means; NaN for fewer than 8 draws."""
-    if len(weights) < 2 * n_batches:
-        n_batches = len(weights) // 2
-    if n_batches < 4:
-        return np.full(deviation.shape[1:], np.nan)
-    batches = np.array_split(np.arange(len(weights)), n_batches)
-    square = sum(np.tensordot(weights[batch], deviation[batch], axes=1) ** 2 for batch in batches)
-    return np.sqrt(square * (n_batches / (n_batches - 1)))
-
-
-def _entropy(p: NDArray, axis: int) -> NDArray:
-    return -np.sum(p * np.log(np.maximum(p, np.finfo(p.dtype).tiny)), axis=axis)
-
-
-def _quantile(p: NDArray, q: float, weights: NDArray) -> NDArray:
-    """Quantile over axis 0; interpolated for equal weights, of the weighted sample otherwise."""
-    if np.ptp(weights) == 0:
-        return np.quantile(p, q, axis=0)
-    return np.quantile(p, q, axis=0, weights=weights, method="inverted_cdf")

@@ -20,7 +20,7 @@ from skbayes_sg.data import InMemory, dense
 from skbayes_sg.estimators.calls import all_or_nothing
 from skbayes_sg.estimators.coefficients import LinearPredictor
 from skbayes_sg.estimators.fitted_posterior import FittedPosterior
-from skbayes_sg.estimators.mixture import mixture_quantile
+from skbayes_sg.estimators.predictive import mixture_quantile
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import NormalInverseGammaPrior
@@ -160,8 +160,11 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
 
     def _validate_pair(self, X, y, reset: bool) -> tuple[Any, NDArray]:
         """X, and y as a vector in float64."""
-        X, y = self._validate_data(X, y, reset=reset, y_numeric=True)
-        return X, real_array("y", column_or_1d(y, warn=True))
+        X, y = self._validate_data(X, y, reset=reset)
+        y = real_array("y", column_or_1d(y, warn=True))
+        if np.isnan(y).any():  # None of an object array
+            raise ValueError("y contains NaN; leave out the rows without a target")
+        return X, y
 
     def _bind(
         self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None
@@ -237,7 +240,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         """
         self._validate_run_length()
         X, y = self._validate_pair(X, y, reset=True)
-        self._run_chains(self._bind(X, y, sample_weight), n_rows_seen_=X.shape[0])
+        self._run_chains(self._bind(X, y, sample_weight), X, y, n_rows_seen_=X.shape[0])
         return self
 
     @all_or_nothing
@@ -333,7 +336,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         """Central interval that holds a new observation with probability `level`.
 
         Its ends are quantiles of the predictive distribution, which is the mixture of the normal
-        distributions of all draws.
+        distributions of all draws. Of a Pipeline it is
+        ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
 
         Parameters
         ----------

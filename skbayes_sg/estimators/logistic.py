@@ -15,6 +15,8 @@ from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler
 
+_CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
+
 
 class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     """Logistic regression with a posterior instead of a point, sampled from minibatches.
@@ -237,6 +239,24 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     def _intercepts(self, draws: NDArray) -> NDArray:
         blocks = self.model_.unpack(draws)
         return blocks.get("intercept", np.zeros((*draws.shape[:2], self.model_.n_logits)))
+
+    def _causes(self, posterior: Posterior) -> list[str]:
+        """A column whose coefficient may make a row certain many times over, by its prior alone.
+
+        Where it separates the classes, its posterior is as wide as the prior, and no number of
+        draws helps.
+        """
+        precision = self.model_.unpack(posterior.prior.precision)["coef"].max(axis=0)
+        logits = np.sqrt(posterior.data.column_squares() / precision)
+        column = int(logits.argmax())
+        if not logits[column] > _CERTAIN:
+            return []
+        name = getattr(self, "feature_names_in_", range(len(logits)))[column]
+        return [
+            f"the prior of column {name!r} of X allows logits of {logits[column]:.1g}, far beyond "
+            "certainty; scale the columns, for example by StandardScaler, or raise prior_precision "
+            "for it"
+        ]
 
     def _read_off(self, posterior: Posterior) -> None:
         """Coefficients from the draws."""

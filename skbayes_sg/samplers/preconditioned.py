@@ -326,6 +326,8 @@ class PreconditionedSampler(Sampler):
         report = super().report(state)
         radius = state.memory.radius
         if radius >= 1.0:
-            complaint = f"{self} is unstable here: spectral radius {radius:.2f} >= 1; {self.remedy}"
-            report.complaints.append(complaint)
+            report.complaints.append(
+                f"the linear part of the step of {self} is unstable at its last points (spectral "
+                f"radius {radius:.2f}, not below 1); {self.remedy}"
+            )
         return report

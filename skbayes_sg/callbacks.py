@@ -1,0 +1,335 @@
+"""Callbacks: to stop a fit early, to save it on the way, to see its progress.
+
+``model.set_callbacks(ConvergenceStop(), Checkpoint("fit.pickle"))`` is scikit-learn's way (1.9). A
+fit calls them between blocks of draws. A block is a hundredth of all draws, and with control
+variates, whose fits are short, up to 64 draws of each chain.
+
+With scikit-learn 1.9 a fit calls scikit-learn's own too, such as ``sklearn.callback.ProgressBar``,
+also through pipelines and searches. With 1.7 and 1.8 only the callbacks of this module exist, and
+`clone` forgets them.
+
+An interrupt (Ctrl-C) needs no callback: it ends the sampling, and the fit keeps what was drawn. It
+ends a search or an ensemble as a whole.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from skbayes_sg.chains import Round, drawn
+from skbayes_sg.checks import require_positive
+from skbayes_sg.plan import Run
+from skbayes_sg.request import Signature
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn 1.7 and 1.8
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Holds the callbacks of this module."""
+
+        def set_callbacks(self, *callbacks: Callback) -> Any:
+            """Set the callbacks of `fit`; none by default."""
+            if not all(isinstance(callback, Callback) for callback in callbacks):
+                raise TypeError(
+                    "callbacks must be instances out of skbayes_sg.callbacks; others need "
+                    "scikit-learn 1.9"
+                )
+            self._skl_callbacks = list(callbacks)
+            return self
+
+    def with_callbacks(method: Callable) -> Callable:
+        """Return the method: no callback has to be closed."""
+        return method
+
+
+__all__ = ["Callback", "Checkpoint", "ConvergenceStop", "Progress", "TimeLimit"]
+
+_FORMAT = 1  # of the file of a checkpoint
+_FEWEST = 8  # draws of a chain whose figures say something
+
+
+class Progress(NamedTuple):
+    """A fit between two blocks of draws."""
+
+    run: Run
+    rounds: list[Round]
+    n_draws: int
+    """Draws of each chain that the fit will have"""
+    seconds: float
+    """Since `fit` was called"""
+    fitted: Callable[[], Any]
+    """Makes a copy of the estimator, fitted with the draws so far"""
+    fingerprint: Fingerprint
+
+    @property
+    def drawn(self) -> int:
+        """Draws of each chain so far."""
+        return drawn(self.rounds)
+
+    @property
+    def telling(self) -> bool:
+        """Whether the draws are enough for diagnostics, and some of them count."""
+        counting = any(groups[0].weights.any() for groups in self.rounds)
+        return self.drawn >= _FEWEST and counting
+
+
+class Fingerprint(NamedTuple):
+    """What a fit must have in common with the one that wrote a checkpoint."""
+
+    signature: Signature | None
+    """None without a checkpoint"""
+    asked: tuple
+
+    def matches(self, other: Fingerprint) -> bool:
+        """Whether data, parameters and seed are the same."""
+        assert self.signature is not None
+        return self.asked == other.asked and self.signature.matches(other.signature)
+
+
+class Callback:
+    """The base of the callbacks of this module."""
+
+    def after_block(self, progress: Progress) -> bool:
+        """Look at the fit after a block of draws; True ends the sampling."""
+        raise NotImplementedError
+
+    # -- scikit-learn's protocol, of which nothing is needed ------------------------------------
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Do nothing."""
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Do nothing."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Do nothing."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        """Do nothing."""
+
+
+class ConvergenceStop(Callback):
+    """Ends the sampling when the chains agree and the draws are enough.
+
+    The figures are those of `diagnostics_`: of the parameters, for networks of the predicted
+    probabilities and the log posterior. A look costs as much as the diagnostics of a fit. There is
+    one after each of the first five blocks, and after each fifth more draws later.
+
+    Parameters
+    ----------
+    r_hat : float, default=1.01
+        The largest R-hat must be at most this.
+    ess : float, default=400
+        The smallest effective number of draws, of bulk and of tails, must be at least this.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a number is not positive.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+    >>> from skbayes_sg.callbacks import ConvergenceStop
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = BayesianLogisticRegressionSGFS(n_draws=2000, random_state=0)
+    >>> model = model.set_callbacks(ConvergenceStop(ess=400)).fit(scale(X), y)
+    >>> model.draws_.shape[1] < 2000, bool(model.diagnostics_["ess_min"] >= 400)
+    (True, True)
+    """
+
+    def __init__(self, r_hat: float = 1.01, ess: float = 400.0) -> None:
+        require_positive("r_hat", r_hat, "give a number a little above 1")
+        require_positive("ess", ess, "give a number of draws such as 400")
+        self.r_hat, self.ess = r_hat, ess
+
+    def after_block(self, progress: Progress) -> bool:
+        blocks = len(progress.rounds) - 1
+        if not progress.telling or blocks % max(1, blocks // 5):
+            return False
+        figures = progress.fitted().diagnostics_
+        enough = min(figures["ess_min"], figures["ess_tail_min"]) >= self.ess
+        return bool(figures["r_hat_max"] <= self.r_hat and enough)
+
+
+class TimeLimit(Callback):
+    """Ends the sampling when a time is up; the fit keeps what was drawn.
+
+    The limit is looked at after each block of draws. Preparation, burn-in and the first block run
+    to their ends.
+
+    Parameters
+    ----------
+    seconds : float
+        Since the call of `fit`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is not a positive number.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        require_positive("seconds", seconds, "give the time in seconds")
+        self.seconds = seconds
+
+    def after_block(self, progress: Progress) -> bool:
+        return progress.seconds >= self.seconds and progress.telling
+
+
+class Checkpoint(Callback):
+    """Saves a fit on the way. The same fit, called again, goes on from there.
+
+    A fit that was killed or interrupted and goes on ends with the draws of the unbroken fit, to the
+    last bit, if `random_state` is a number. A fit that ends by itself removes the file. What comes
+    before the first draw (finding the mode, learning the prior) is not saved. One file serves one
+    fit at a time.
+
+    Parameters
+    ----------
+    path : str or path
+        The file. It is a pickle: load none that others may have written.
+    every : float, default=60
+        Seconds between two savings.
+
+    Raises
+    ------
+    ValueError
+        By `fit`, if the file is the checkpoint of a fit with other data, parameters or seed, or of
+        another version of the format.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import make_regression
+    >>> from skbayes_sg import BayesianLinearRegressionSGFS
+    >>> from skbayes_sg.callbacks import Checkpoint
+    >>> X, y = make_regression(200, 3, random_state=0)
+    >>> path = os.path.join(tempfile.mkdtemp(), "fit.pickle")
+    >>> model = BayesianLinearRegressionSGFS(random_state=0)
+    >>> model = model.set_callbacks(Checkpoint(path, every=10)).fit(X, y)
+    >>> os.path.exists(path)
+    False
+    """
+
+    def __init__(self, path: str | os.PathLike, every: float = 60.0) -> None:
+        require_positive("every", every, "give the time between two savings in seconds")
+        self.path, self.every = path, every
+        self._saved = 0.0
+
+    def after_block(self, progress: Progress) -> bool:
+        if progress.seconds - self._saved >= self.every:
+            self.save(progress)
+        return False
+
+    def save(self, progress: Progress) -> None:
+        """Write the file; a process killed on the way leaves the file before."""
+        path = Path(self.path)
+        parts = (_FORMAT, progress.fingerprint, progress.run, progress.rounds)
+        beside = path.with_name(f"{path.name}.{os.getpid()}")
+        with beside.open("wb") as file:
+            pickle.dump(parts, file, protocol=pickle.HIGHEST_PROTOCOL)
+        beside.replace(path)
+        self._saved = progress.seconds
+
+    def load(self, fingerprint: Fingerprint) -> tuple[Run, list[Round]] | None:
+        """The run and its draws so far; None if there is no file."""
+        self._saved, path = 0.0, Path(self.path)
+        if not path.exists():
+            return None
+        with path.open("rb") as file:
+            form, written, run, rounds = pickle.load(file)
+        if form != _FORMAT or not fingerprint.matches(written):
+            raise ValueError(
+                f"Checkpoint: {self.path} is of a fit with other data, parameters or seed; remove "
+                "it, or give another path"
+            )
+        return run, rounds
+
+    def remove(self) -> None:
+        """Remove the file of a fit that is complete."""
+        Path(self.path).unlink(missing_ok=True)
+
+
+class Watch:
+    """Calls the callbacks of one fit; without any it costs nothing.
+
+    Parameters
+    ----------
+    estimator : BayesianEstimator
+    data : dict
+        X and y, for scikit-learn's callbacks.
+    """
+
+    def __init__(self, estimator: Any, **data: Any) -> None:
+        self._estimator, self._data, self._started = estimator, data, perf_counter()
+        self._callbacks = list(getattr(estimator, "_skl_callbacks", ()))
+        self._own = [one for one in self._callbacks if isinstance(one, Callback)]
+        self._last: Progress | None = None
+        self.stopped = False
+        self._open: list[Any] = []
+        if hasattr(estimator, "_init_callback_context"):
+            root = estimator._init_callback_context(max_subtasks=2)
+            self._begin(root)
+            self._begin(root.subcontext("prepare"))
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """The first checkpoint among the callbacks."""
+        return next((one for one in self._own if isinstance(one, Checkpoint)), None)
+
+    def over(
+        self,
+        run: Run,
+        n_draws: int,
+        n_blocks: int,
+        fitted: Callable[[list[Round]], Any],
+        mark: Fingerprint,
+    ) -> Callable[[list[Round]], bool] | None:
+        """The function to call after each block of draws; None if there is no callback."""
+        if not self._callbacks:
+            return None
+        if self._open:
+            self._end()
+            self._begin(self._open[0].subcontext("draw", max_subtasks=n_blocks))
+
+        def look(rounds: list[Round]) -> bool:
+            seconds = perf_counter() - self._started
+            here = Progress(run, rounds, n_draws, seconds, lambda: fitted(rounds), mark)
+            self._last = here
+            ends = [callback.after_block(here) for callback in self._own]
+            if self._open:
+                self._begin(self._open[-1].subcontext("block"))
+                ends.append(self._end((lambda: vars(here.fitted())) if here.telling else None))
+            self.stopped = any(ends)
+            return self.stopped
+
+        return look
+
+    def close(self, complete: bool) -> None:
+        """The end of the fit; `complete` if it was not interrupted."""
+        if self.checkpoint is not None:
+            if complete:
+                self.checkpoint.remove()
+            elif self._last is not None:
+                self.checkpoint.save(self._last)
+        while self._open:
+            self._end()
+
+    def _begin(self, context: Any) -> None:
+        context.call_on_fit_task_begin(estimator=self._estimator, **self._data)
+        self._open.append(context)
+
+    def _end(self, attributes: Callable[[], dict] | None = None) -> bool:
+        """End the innermost task; whether a callback wants the fit to stop."""
+        more = {} if attributes is None else {"reconstruction_attributes": attributes}
+        context = self._open.pop()
+        return context.call_on_fit_task_end(estimator=self._estimator, **self._data, **more)

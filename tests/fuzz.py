@@ -1,0 +1,455 @@
+"""Random data, parameters and sequences of calls, and what must hold after every call.
+
+A call ends with a finite model whose probabilities sum to 1, or with an error of this package or of
+scikit-learn's validation. No warning of NumPy or SciPy leaks, and a refused call leaves the
+estimator as it was. `make fuzz` runs thousands of cases; `python tests/fuzz.py 500` runs 500.
+"""
+
+import copy
+import pickle
+import signal
+import sys
+import traceback
+import warnings
+from collections import Counter
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+from conftest import differences, leaves
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    DRBMClassifier,
+    VariationalEM,
+)
+from skbayes_sg.samplers import (
+    HMC,
+    IASG,
+    SGD,
+    SGFS,
+    SGLD,
+    ConstantSGD,
+    MomentumSGD,
+    PolynomialDecay,
+)
+
+_SECONDS = 60  # a case takes less than one
+_OF_A_SEED = 20  # cases; later ones of a seed are variations of earlier ones
+_ERRORS = (ValueError, TypeError, FloatingPointError)
+_WARNINGS = (UserWarning, DeprecationWarning, FutureWarning)  # ConvergenceWarning is a UserWarning
+
+# -- data -------------------------------------------------------------------------------------
+
+SHAPES = {"few": (5, 2), "row": (30, 1), "small": (40, 3), "wide": (12, 20), "long": (150, 4)}
+COLUMNS = {
+    "normal": lambda rng, shape: rng.standard_normal(shape),
+    "cauchy": lambda rng, shape: rng.standard_cauchy(shape),
+    "counts": lambda rng, shape: rng.poisson(1.0, shape).astype(float),
+    "lognormal": lambda rng, shape: rng.lognormal(0.0, 3.0, shape),
+    "zero": lambda rng, shape: np.zeros(shape),
+}
+CHANGES = {
+    "": lambda X: None,
+    "constant column": lambda X: X.__setitem__((slice(None), 0), 1.0),
+    "equal columns": lambda X: X.__setitem__((slice(None), -1), X[:, 0]),
+    "equal rows": lambda X: X.__setitem__(slice(len(X) // 2), X[0]),
+    "zero column": lambda X: X.__setitem__((slice(None), 0), 0.0),
+    "column times 1e6": lambda X: X.__setitem__((slice(None), 0), X[:, 0] * 1e6),
+    "column times 1e-6": lambda X: X.__setitem__((slice(None), 0), X[:, 0] * 1e-6),
+    "times 1e20": lambda X: np.multiply(X, 1e20, out=X),
+    "times 1e155": lambda X: np.multiply(X, 1e155, out=X),
+    "times 1e300": lambda X: np.multiply(X, 1e300, out=X),
+    "NaN": lambda X: X.__setitem__((1, 0), np.nan),
+    "infinity": lambda X: X.__setitem__((1, 0), np.inf),
+}
+CONTAINERS = {
+    "float64": lambda X: X,
+    "float32": lambda X: X.astype(np.float32),
+    "float16": lambda X: X.astype(np.float16),
+    "integer": lambda X: np.clip(np.nan_to_num(X), -1e9, 1e9).astype(int),
+    "bool": lambda X: X > 0,
+    "object": lambda X: X.astype(object),
+    "Fortran": lambda X: np.asfortranarray(X),
+    "reversed": lambda X: X[::-1],
+    "read only": lambda X: _read_only(X.copy()),
+    "list": lambda X: X.tolist(),
+    "frame": lambda X: pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]),
+    "csr": sparse.csr_matrix,
+    "csc": sparse.csc_array,
+}
+LABELS = {
+    "integers": lambda k: k,
+    "strings": lambda k: np.array(["a", "b", "c"])[k],
+    "objects": lambda k: np.array(["a", "b", "c"], dtype=object)[k],
+    "floats": lambda k: k * 1.0,
+    "bools": lambda k: k > 0,
+    "list": lambda k: k.tolist(),
+    "column": lambda k: k[:, None],
+    "series": lambda k: pd.Series(np.array(["a", "b", "c"])[k]),
+    "category": lambda k: pd.Series(np.array(["a", "b", "c"])[k], dtype="category"),
+    "mixed": lambda k: np.array([1, "b", 2.5], dtype=object)[k],
+    "None among them": lambda k: np.array(["a", None, "c"], dtype=object)[k],
+    "fractions": lambda k: k + 0.5,
+    "one class": lambda k: np.zeros_like(k),
+    "rare": lambda k: (np.arange(len(k)) == 0).astype(int),
+    "separable": lambda k: (np.arange(len(k)) < len(k) / 2).astype(int),
+    "complex": lambda k: k * 1j,
+}
+NUMBERS = {
+    "noise": lambda y: y,
+    "constant": lambda y: np.ones_like(y),
+    "zero": lambda y: np.zeros_like(y),
+    "times 1e20": lambda y: y * 1e20,
+    "times 1e300": lambda y: y * 1e300,
+    "times 1e-300": lambda y: y * 1e-300,
+    "NaN": lambda y: np.where(np.arange(len(y)) == 1, np.nan, y),
+    "text": lambda y: np.full(len(y), "a"),
+    "column": lambda y: y[:, None],
+    "float32": lambda y: y.astype(np.float32),
+    "integers": lambda y: y.astype(int),
+    "complex": lambda y: y * 1j,
+    "object": lambda y: y.astype(object),
+}
+WEIGHTS = {
+    "none": lambda w: None,
+    "ones": lambda w: np.ones_like(w),
+    "uniform": lambda w: w,
+    "integers": lambda w: np.floor(4 * w),
+    "zero": lambda w: np.zeros_like(w),
+    "one row": lambda w: (np.arange(len(w)) == 0) * 1.0,
+    "two rows": lambda w: (np.arange(len(w)) < 2) * 1.0,
+    "huge": lambda w: w * 1e200,
+    "large": lambda w: w * 1e10,
+    "tiny": lambda w: w * 1e-200,
+    "NaN": lambda w: w * np.nan,
+    "negative": lambda w: -w,
+    "list": lambda w: w.tolist(),
+    "float32": lambda w: w.astype(np.float32),
+    "too few": lambda w: w[1:],
+    "text": lambda w: np.full(len(w), "a"),
+}
+
+
+def one_of(table):
+    """The first entry, the plain one, in half of the cases."""
+    names = list(table)
+    return st.sampled_from(names[:1] * len(names) + names)
+
+
+def _read_only(X):
+    X.flags.writeable = False
+    return X
+
+
+DATA = st.fixed_dictionaries(
+    {
+        "shape": st.sampled_from(sorted(SHAPES)),
+        "columns": one_of(COLUMNS),
+        "change": one_of(CHANGES),
+        "container": one_of(CONTAINERS),
+        "labels": one_of(LABELS),
+        "numbers": one_of(NUMBERS),
+        "weights": one_of(WEIGHTS),
+        "seed": st.integers(0, 9),
+    }
+)
+
+
+def made(data, classifier):
+    """X, y and weights."""
+    rng = np.random.default_rng(data["seed"])
+    shape = SHAPES[data["shape"]]
+    with np.errstate(all="ignore"):
+        X = COLUMNS[data["columns"]](rng, shape)
+        noisy = X[:, 0] + rng.standard_normal(len(X))
+        y = np.digitize(noisy, [-0.5, 0.5])
+        CHANGES[data["change"]](X)
+        X = CONTAINERS[data["container"]](X)
+        y = LABELS[data["labels"]](y) if classifier else NUMBERS[data["numbers"]](noisy)
+        weight = WEIGHTS[data["weights"]](rng.random(shape[0]))
+    return X, y, weight
+
+
+# -- parameters -------------------------------------------------------------------------------
+
+STEPS = st.sampled_from([1e-8, 1e-4, 0.1, 1.0, 1e4])
+BATCHES = st.sampled_from([1, 2, 5, 20, 500, "auto"])
+PRIORS = st.sampled_from(
+    [1.0, "em", 1e-8, 1e8, 1e300, 1e-300, 0.0, -1.0, np.nan, None, "scale", [1.0], [1.0] * 3, "yes"]
+)
+STRUCTURES = st.sampled_from(["full", "kron", "diag", "block", "scalar", "sqrt", "none"])
+
+
+def some(cls, **strategies):
+    """Instances with some of these parameters set."""
+    return st.fixed_dictionaries({}, optional=strategies).map(lambda given: cls(**given))
+
+
+ALPHAS = st.sampled_from(["auto", 0.0, 0.5, 3.0, -1.0, 1e6])
+REDUCED = st.sampled_from([None, "control_variate"])
+SAMPLERS = st.one_of(
+    st.none(),
+    st.none(),
+    st.sampled_from(
+        ["sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc", "nuts", 3]
+    ),
+    some(
+        SGFS,
+        alpha=ALPHAS,
+        structure=STRUCTURES,
+        batch_size=BATCHES,
+        replace=st.booleans(),
+        variant=st.sampled_from(["exact", "paper", "mandt"]),
+        variance_reduction=REDUCED,
+        B=st.sampled_from(["noise", "precision", "bounded", 1.0, -1.0]),
+    ),
+    some(
+        SGLD,
+        step_size=STEPS,
+        preconditioner=st.sampled_from([None, "diag"]),
+        temperature=st.sampled_from([1.0, 0.5]),
+        clip=st.sampled_from([None, ("norm", 1.0), ("value", 0.1)]),
+        batch_size=BATCHES,
+        variance_reduction=REDUCED,
+    ),
+    some(SGLD, step_size=st.just(PolynomialDecay(1e-3, 10.0, 0.55)), batch_size=BATCHES),
+    some(SGD, step_size=STEPS, batch_size=BATCHES),
+    some(
+        ConstantSGD,
+        structure=STRUCTURES,
+        correction=st.sampled_from(["discrete", "ou"]),
+        step_size=STEPS,
+        batch_size=BATCHES,
+    ),
+    some(
+        MomentumSGD,
+        structure=STRUCTURES,
+        damping=st.sampled_from([0.01, 0.5]),
+        batch_size=BATCHES,
+    ),
+    some(IASG, structure=STRUCTURES, window=st.sampled_from(["pass", 1, 7]), batch_size=BATCHES),
+    some(
+        HMC,
+        n_leapfrog=st.sampled_from([1, 5]),
+        target_accept=st.sampled_from([0.1, 0.8]),
+        structure=STRUCTURES,
+        single_gradients=st.booleans(),
+    ),
+)
+LENGTHS = {
+    "n_chains": st.sampled_from([1, 2, 3, 5]),
+    "n_draws": st.sampled_from([4, 8, 12]),
+    "burn_in": st.sampled_from([0, 1, 10, 30]),
+    "thin": st.sampled_from([1, 2]),
+}
+EMS = st.builds(
+    VariationalEM,
+    per=st.sampled_from(["all", "class", "feature", "layer"]),
+    n_updates=st.just(8),
+    hyperprior=st.sampled_from([(0.0, 0.0), (1.0, 1.0)]),
+)
+COMMON = {
+    **LENGTHS,
+    "sampler": SAMPLERS,
+    "prior_precision": st.one_of(st.just(1.0), st.just(1.0), PRIORS, EMS),
+    "warm_start": st.booleans(),
+}
+CLASS_WEIGHTS = st.sampled_from(
+    [None, None, None, "balanced", {0: 2.0}, {"a": 3.0}, {0: 0.0}, {0: 1e300}, {1: -1.0}]
+)
+INTERCEPTS = st.sampled_from([0.01, 1e-300, 1e300, 0.0])
+OWN = {
+    BayesianLogisticRegressionSGFS: {
+        "class_weight": CLASS_WEIGHTS,
+        "fit_intercept": st.booleans(),
+        "intercept_precision": INTERCEPTS,
+        "n_predict_draws": st.sampled_from([None, 1, 5]),
+    },
+    BayesianLinearRegressionSGFS: {
+        "fit_intercept": st.booleans(),
+        "intercept_precision": INTERCEPTS,
+        "noise_variance": st.sampled_from([None, None, 1.0, 1e-12, 1e12, 1e300, 0.0]),
+        "noise_prior": st.sampled_from([(1e-6, 1e-6), (1.0, 1.0), (1e-300, 1e-300), (3, 1e10)]),
+    },
+    BayesianMLPClassifier: {
+        "hidden_layer_sizes": st.sampled_from([(1,), (3,), (2, 2), 3, (), (0,)]),
+        "activation": st.sampled_from(["logistic", "relu", "tanh", "sine"]),
+        "class_weight": CLASS_WEIGHTS,
+    },
+    DRBMClassifier: {"n_hidden": st.sampled_from([1, 2, 3, 5, 0]), "class_weight": CLASS_WEIGHTS},
+}
+
+
+def estimators(cls):
+    more = st.fixed_dictionaries({}, optional={**COMMON, **OWN[cls]})
+    always = st.fixed_dictionaries(LENGTHS)  # never the long automatic runs
+    return st.tuples(always, more).map(lambda two: cls(**{**two[0], **two[1], "random_state": 0}))
+
+
+ESTIMATORS = st.sampled_from(list(OWN)).flatmap(estimators)
+
+# -- calls ------------------------------------------------------------------------------------
+
+CALLS = st.one_of(
+    st.tuples(st.just("fit"), DATA),
+    st.tuples(st.just("partial_fit"), DATA),
+    st.tuples(st.just("again"), st.none()),
+    st.tuples(st.just("set_params"), st.fixed_dictionaries({}, optional=COMMON)),
+    st.tuples(st.sampled_from(["pickle", "clone", "copy"]), st.none()),
+)
+CASES = st.fixed_dictionaries(
+    {
+        "model": ESTIMATORS,
+        "calls": st.lists(CALLS, max_size=3),
+        "first": st.tuples(st.sampled_from(["fit", "fit", "fit", "partial_fit"]), DATA),
+    }
+)
+
+
+class BrokenPromiseError(AssertionError):
+    """What must hold does not."""
+
+
+def run(case):
+    """Make the calls of a case, check what must hold after each, and return how they ended."""
+    model, last, ends = clone(case["model"]), None, []
+    for name, argument in [case["first"], *case["calls"]]:
+        if name == "set_params":
+            model = model.set_params(**argument)
+        elif name == "clone":
+            model = clone(model)
+        elif name == "copy":
+            model = copy.deepcopy(model)
+        elif name == "pickle":
+            model = pickle.loads(pickle.dumps(model))
+        else:
+            name, argument = last if name == "again" and last else (name, argument)
+            if argument is not None:
+                last = name, argument
+                ends.append(_fit(model, name, argument))
+    return ends
+
+
+def _fit(model, name, data):
+    X, y, weight = made(data, is_classifier(model))
+    more = {"sample_weight": weight}
+    if name == "partial_fit":
+        more = {"n_total": [None, 1000][data["seed"] % 2]}
+        if is_classifier(model) and not hasattr(model, "draws_"):
+            more["classes"] = _classes(y)
+    before = leaves(model)
+    try:
+        with heard():
+            getattr(model, name)(X, y, **more)
+    except _ERRORS as error:
+        _check_error(error)
+        changed = differences(before, leaves(model))
+        changed = [path for path in changed if "random_state" not in path]
+        if changed:
+            raise BrokenPromiseError(f"a refused {name} changed {changed[0]}") from error
+        return f"{type(error).__name__}: {error}"[:40]
+    with heard():
+        _check_model(model, X)
+    return "fitted"
+
+
+def _classes(y):
+    try:
+        return np.unique(y)
+    except TypeError:
+        return list(dict.fromkeys(np.ravel(y).tolist()))
+
+
+@contextmanager
+def heard():
+    """Turn a warning that is not one of the package into an error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for one in caught:
+        if not issubclass(one.category, _WARNINGS):
+            where = f"{one.filename.rpartition('/')[2]}:{one.lineno}"
+            raise BrokenPromiseError(f"{one.category.__name__}: {one.message} @{where}")
+
+
+def _check_error(error):
+    """An error is one of this package, or of scikit-learn's validation."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    if isinstance(error, np.linalg.LinAlgError) or not (
+        "/skbayes_sg/" in last.filename or "/sklearn/" in last.filename
+    ):
+        where = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
+        raise BrokenPromiseError(f"{type(error).__name__}: {error} @{where}") from error
+
+
+def _check_model(model, X):
+    some = X.iloc[:7] if hasattr(X, "iloc") else X[:7]
+    answers = {"draws_": model.draws_, "prior_precision_": model.prior_precision_}
+    answers["predict_interval"] = model.predict_interval(some)
+    if is_classifier(model):
+        proba = model.predict_proba(some)
+        answers |= {"predict_proba": proba, "uncertainty": model.predict_uncertainty(some).total}
+        if np.isfinite(proba).all() and not np.allclose(proba.sum(axis=1), 1.0):
+            raise BrokenPromiseError("probabilities do not sum to 1")
+    else:
+        mean, std = model.predict(some, return_std=True)
+        answers |= {"mean": mean, "std": std, "noise_variance_": np.array(model.noise_variance_)}
+    for name, values in answers.items():
+        if not np.isfinite(values).all():
+            raise BrokenPromiseError(f"{name} is not finite")
+    if (np.diff(answers["predict_interval"], axis=-1) < 0).any():
+        raise BrokenPromiseError("an interval ends before it begins")
+
+
+# -- many cases -------------------------------------------------------------------------------
+
+
+def _too_long(*_):
+    raise BrokenPromiseError(f"no end after {_SECONDS} s")
+
+
+def main(n_cases=3000, first=0):
+    """Run so many cases; print each kind of failure once, and return how many kinds there are."""
+    found, ended = {}, Counter()
+    signal.signal(signal.SIGALRM, _too_long)
+
+    def one(case):
+        signal.alarm(_SECONDS)
+        try:
+            ended.update(run(case))
+        except Exception as error:
+            last = traceback.extract_tb((error.__cause__ or error).__traceback__)[-1]
+            kind = str(error)[:60], last.filename, last.lineno
+            if kind not in found:
+                print(f"\n{type(error).__name__}: {error}\n    {case}", flush=True)
+            found[kind] = found.get(kind, 0) + 1
+        finally:
+            signal.alarm(0)
+
+    for number in range(first, first + -(-n_cases // _OF_A_SEED)):
+        some_cases = settings(
+            max_examples=_OF_A_SEED,
+            deadline=None,
+            database=None,
+            derandomize=False,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )(given(CASES)(one))
+        seed(number)(some_cases)()
+    print(f"\n{sum(ended.values())} calls, {ended['fitted']} fitted; {len(found)} kinds of failure")
+    for kind, times in sorted(found.items(), key=lambda item: -item[1]):
+        print(times, *kind)
+    if "-v" in sys.argv:
+        print(*ended.most_common(), sep="\n")
+    return len(found)
+
+
+if __name__ == "__main__":
+    sys.exit(bool(main(*map(int, filter(str.isdigit, sys.argv)))))

@@ -1,0 +1,289 @@
+"""Rounds of draws, and what may happen between them."""
+
+import pickle
+import signal
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from conftest import differences, leaves
+from joblib import parallel_config
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    DRBMClassifier,
+    chains,
+)
+from skbayes_sg.callbacks import Callback, Checkpoint, ConvergenceStop, TimeLimit
+from skbayes_sg.samplers import SGFS, SGLD
+
+SHORT = {"n_chains": 3, "n_draws": 40, "burn_in": 8, "thin": 2, "random_state": 0}
+MODELS = {
+    "logistic": BayesianLogisticRegressionSGFS(**SHORT),
+    "minibatches": BayesianLogisticRegressionSGFS(SGFS(batch_size=30, alpha=1.0), **SHORT),
+    "linear": BayesianLinearRegressionSGFS(**SHORT),
+    "network": BayesianMLPClassifier((3,), **SHORT),
+    "machine": DRBMClassifier(3, **SHORT),
+}
+EACH = pytest.mark.parametrize("model", [pytest.param(MODELS[name], id=name) for name in MODELS])
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((200, 4))
+NUMBERS = X[:, 0] + RNG.standard_normal(200)
+
+
+def y_of(model):
+    return (NUMBERS > 0).astype(int) if is_classifier(model) else NUMBERS
+
+
+def fitted(model, *callbacks, **changes):
+    model = clone(model).set_params(**changes).set_callbacks(*callbacks)
+    return model.fit(X, y_of(model))
+
+
+class At(Callback):
+    """Does something when so many draws are there."""
+
+    def __init__(self, n_draws, action):
+        self.n_draws, self.action = n_draws, action
+
+    def after_block(self, progress):
+        return bool(progress.drawn >= self.n_draws and self.action(progress))
+
+
+NEVER = At(np.inf, None)
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+# -- rounds -----------------------------------------------------------------------------------
+
+
+@EACH
+def test_rounds_change_no_draw(model, monkeypatch):
+    """And no figure either where no callback looks on."""
+    one = fitted(model)
+    np.testing.assert_array_equal(fitted(model, NEVER).draws_, one.draws_)
+    with parallel_config(backend="threading"):
+        parallel = fitted(model, NEVER, n_jobs=2)
+    np.testing.assert_array_equal(parallel.draws_, one.draws_)
+    monkeypatch.setattr(chains, "_SECONDS", 0.0)
+    several = fitted(model)
+    np.testing.assert_array_equal(several.draws_, one.draws_)
+    assert several.diagnostics_ == one.diagnostics_ or np.isnan(one.diagnostics_["r_hat_max"])
+
+
+def test_without_a_callback_a_round_takes_a_second():
+    assert chains._next_size(1000, 32, pace=None) == 32
+    assert chains._next_size(1000, 32, pace=0.01) == 96
+    assert chains._next_size(1000, 32, pace=10.0) == 32
+    assert chains._next_size(190, 32, pace=0.01) == 190
+    assert chains._next_size(10, 32, pace=None) == 10
+
+
+# -- Ctrl-C -----------------------------------------------------------------------------------
+
+
+@EACH
+def test_an_interrupt_keeps_what_was_drawn(model):
+    whole = fitted(model)
+    with pytest.warns(ConvergenceWarning, match=r"each chain has (9|32) of 40 draws, which are"):
+        part = fitted(model, At(9, interrupt), warm_start=True)
+    n_kept = part.draws_.shape[1]
+    np.testing.assert_array_equal(part.draws_, whole.draws_[:, :n_kept])
+    assert np.isfinite(part.predict(X)).all()
+    rest = part.set_callbacks().set_params(n_draws=40 - n_kept).fit(X, y_of(model))
+    np.testing.assert_array_equal(rest.draws_, whole.draws_[:, n_kept:])
+
+
+def test_an_interrupt_of_a_long_run_needs_no_callback(monkeypatch):
+    steps = []
+
+    def step_size(t):
+        steps.append(t)
+        if len(steps) == 2 * (8 + 64) + 100:  # of two groups, in their second round
+            raise KeyboardInterrupt
+        return 1e-5
+
+    monkeypatch.setattr(chains, "_SECONDS", 0.0)
+    model = BayesianLogisticRegressionSGFS(
+        SGLD(step_size, batch_size=10), **SHORT | {"n_chains": 2}
+    )
+    with pytest.warns(ConvergenceWarning, match="each chain has 32 of 400 draws"):
+        fitted(model, n_draws=400)
+
+
+@EACH
+def test_an_interrupt_before_the_fourth_draw_is_one(model, monkeypatch):
+    monkeypatch.setattr(chains, "_FEWEST_DRAWS", 41)
+    new = clone(model).set_callbacks(At(1, interrupt))
+    before = leaves(new)
+    with pytest.raises(KeyboardInterrupt):
+        new.fit(X, y_of(model))
+    assert not differences(before, leaves(new))
+
+
+def test_an_interrupt_keeps_the_draws_in_a_pipeline_and_ends_a_search():
+    model = clone(MODELS["minibatches"]).set_callbacks(At(9, interrupt))
+    pipeline = make_pipeline(StandardScaler(), model).fit(X, y_of(model))
+    assert pipeline[-1].draws_.shape[1] == 9
+    pytest.importorskip("sklearn.callback")  # where a clone has the callbacks
+    search = GridSearchCV(pipeline, {}, cv=2)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, y_of(model))
+
+
+# -- early ends -------------------------------------------------------------------------------
+
+
+def test_convergence_ends_the_sampling_without_a_warning():
+    model = BayesianLogisticRegressionSGFS(n_draws=1000, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = fitted(model, ConvergenceStop(r_hat=1.02, ess=300))
+    assert found.draws_.shape[1] < 1000
+    assert found.diagnostics_["r_hat_max"] <= 1.02
+    assert min(found.diagnostics_["ess_min"], found.diagnostics_["ess_tail_min"]) >= 300
+
+
+@EACH
+def test_a_time_limit_ends_the_sampling(model):
+    assert fitted(model, TimeLimit(1e-9)).draws_.shape[1] in (8, 32)
+    assert fitted(model, TimeLimit(1e9)).draws_.shape[1] == 40
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: TimeLimit(0.0), lambda: ConvergenceStop(ess=-1.0), lambda: Checkpoint("a", 0)]
+)
+def test_impossible_limits_are_refused_by_name(make):
+    with pytest.raises(ValueError, match=r"(seconds|ess|every) must be positive"):
+        make()
+
+
+# -- checkpoints ------------------------------------------------------------------------------
+
+
+@EACH
+@pytest.mark.parametrize("n_draws", [1, 20])
+def test_an_interrupted_fit_goes_on_from_its_checkpoint(model, n_draws, tmp_path):
+    path, whole = tmp_path / "fit.pickle", fitted(model, NEVER)
+    try:
+        fitted(model, Checkpoint(path, every=1e-9), At(n_draws, interrupt))
+    except KeyboardInterrupt:
+        assert n_draws < 4
+    assert path.exists()
+    again = fitted(model, Checkpoint(path))
+    assert not path.exists()
+    np.testing.assert_array_equal(again.draws_, whole.draws_)
+    assert again.n_iter_ == whole.n_iter_
+    assert again.n_passes_ == whole.n_passes_
+    np.testing.assert_equal(again.diagnostics_, whole.diagnostics_)
+
+
+CHILD = """
+import os, signal, sys
+sys.path[:0] = sys.argv[2:]
+from test_callbacks import MODELS, At, fitted
+from skbayes_sg.callbacks import Checkpoint
+
+def die(progress):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+fitted(MODELS["minibatches"], Checkpoint(sys.argv[1], every=1e-9), At(20, die))
+"""
+
+
+def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, request):
+    path, here = tmp_path / "fit.pickle", str(request.path.parent)
+    run = [sys.executable, "-c", CHILD, str(path), here, *filter(None, sys.path)]
+    died = subprocess.run(run, capture_output=True, timeout=120, check=False)
+    assert died.returncode == -signal.SIGKILL, died.stderr.decode()
+    with path.open("rb") as file:
+        assert chains.drawn(pickle.load(file)[-1]) == 20
+    model = MODELS["minibatches"]
+    np.testing.assert_array_equal(fitted(model, Checkpoint(path)).draws_, fitted(model).draws_)
+
+
+@pytest.mark.parametrize("change", [{"thin": 3}, {"random_state": 1}, {"prior_precision": 2.0}])
+def test_the_checkpoint_of_another_fit_is_refused_and_kept(change, tmp_path):
+    path, model = tmp_path / "fit.pickle", MODELS["linear"]
+    fitted(model, Checkpoint(path, every=1e-9), At(5, interrupt))
+    with pytest.raises(ValueError, match=r"fit\.pickle is of a fit with other data"):
+        fitted(model, Checkpoint(path), **change)
+    assert path.exists()
+
+
+# -- scikit-learn's callbacks -----------------------------------------------------------------
+
+
+class Recorder:
+    """What a callback of scikit-learn hears."""
+
+    max_propagation_depth = None
+    heard = []  # noqa: RUF012, one list for all copies
+
+    def setup(self, estimator, context):
+        self.heard.append("setup")
+
+    def teardown(self, estimator, context):
+        self.heard.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.heard.append(("begin", context.task_name, context.max_subtasks))
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator):
+        score = None
+        if context.task_name == "block" and fitted_estimator is not None:
+            score = fitted_estimator.score(X, y_of(fitted_estimator))
+        self.heard.append(("end", context.task_name, score))
+        return False
+
+
+@pytest.fixture
+def recorder():
+    pytest.importorskip("sklearn.callback")
+    Recorder.heard.clear()
+    return Recorder()
+
+
+def test_a_fit_is_a_tree_of_tasks(recorder):
+    fitted(MODELS["minibatches"], recorder)
+    heard = Recorder.heard
+    assert heard[0] == "setup"
+    assert heard[-1] == "teardown"
+    begun = [one[1:] for one in heard[1:-1] if one[0] == "begin"]
+    assert begun == [("fit", 2), ("prepare", 0), ("draw", 40), *[("block", 0)] * 40]
+    scores = [one[2] for one in heard[1:-1] if one[:2] == ("end", "block")]
+    assert scores[:7] == [None] * 7
+    assert min(scores[7:]) > 0.5
+
+
+def test_callbacks_reach_a_fit_through_pipelines_and_searches(recorder):
+    pipeline = make_pipeline(StandardScaler(), MODELS["minibatches"])
+    name = f"{pipeline.steps[-1][0]}__prior_precision"
+    search = GridSearchCV(pipeline, {name: [0.1, 1.0]}, cv=2)
+    search.set_callbacks(recorder).fit(X, y_of(MODELS["minibatches"]))
+    blocks = [one for one in Recorder.heard if one[:2] == ("end", "block")]
+    assert len(blocks) == 5 * 40
+
+
+def test_a_refused_fit_closes_its_callbacks(recorder):
+    with pytest.raises(KeyboardInterrupt):
+        fitted(MODELS["minibatches"], recorder, At(2, interrupt))
+    assert Recorder.heard[-1] == "teardown"
+
+
+def test_what_is_no_callback_is_refused():
+    with pytest.raises(TypeError, match="callbacks must be instances"):
+        MODELS["linear"].set_callbacks(3)

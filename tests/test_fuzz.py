@@ -1,0 +1,59 @@
+"""Some random cases, and the cases that `make fuzz` found broken."""
+
+import fuzz
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from skbayes_sg import BayesianLinearRegressionSGFS, BayesianMLPClassifier, DRBMClassifier
+from skbayes_sg.samplers import SGLD
+
+PLAIN = {
+    "shape": "small",
+    "columns": "normal",
+    "change": "",
+    "container": "float64",
+    "labels": "integers",
+    "numbers": "noise",
+    "weights": "none",
+    "seed": 0,
+}
+SHORT = {"n_chains": 2, "n_draws": 8, "burn_in": 10, "thin": 1, "random_state": 0}
+
+
+def found(model, *calls, **data):
+    first, *others = calls or ["fit"]
+    data = {**PLAIN, **data}
+    return {"model": model, "first": (first, data), "calls": [(name, data) for name in others]}
+
+
+LINEAR = BayesianLinearRegressionSGFS(**SHORT)
+FOUND = {
+    "y whose squares overflow": found(LINEAR, numbers="times 1e300"),
+    "residuals whose squares overflow": found(LINEAR, numbers="times 1e20", container="float16"),
+    "a step that underflows": found(
+        BayesianLinearRegressionSGFS(
+            SGLD(), noise_variance=1e300, intercept_precision=1e300, **SHORT
+        ),
+        weights="tiny",
+        columns="cauchy",
+    ),
+    "labels that cannot be sorted": found(DRBMClassifier(3, **SHORT), labels="None among them"),
+    "a chunk of the rows of one class": found(
+        BayesianMLPClassifier((3,), sampler="sgfs", class_weight={0: 0.0}, **SHORT),
+        "partial_fit",
+        labels="one class",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("case", FOUND.values(), ids=FOUND)
+def test_what_was_broken_is_mended(case):
+    fuzz.run(case)
+
+
+@pytest.mark.filterwarnings("default")
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@given(fuzz.CASES)
+def test_a_call_ends_with_a_finite_model_or_an_error_that_says_what_to_do(case):
+    fuzz.run(case)
