@@ -197,8 +197,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
             raise ValueError(f"noise_prior must be a pair (shape, rate), got {pair!r}")
         for name, value in zip(("shape", "rate"), pair, strict=True):
-            remedy = "use a small number for a weak prior"
-            require_positive(f"noise_prior: the {name}", value, remedy)
+            require_positive(f"noise_prior: the {name}", value, "a small one is a weak prior")
         return float(pair[0]), float(pair[1])
 
     def _precision(self, model: Model, data: InMemory) -> NDArray:
@@ -296,8 +295,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         self.prior_precision_ = self._precision_of(posterior)
         self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
         self.intercept_ = float(self._moments(self.intercept_samples_)[0])
-        given = self.noise_variance
-        noise = self._moments(self.noise_variance_samples_)[0] if given is None else given
+        noise = self.noise_variance or self._moments(self.noise_variance_samples_)[0]
         self.noise_variance_ = float(noise)
 
     @property
@@ -368,7 +366,5 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         """Row blocks and their mean under every draw, (S, rows)."""
         draws = self._flat_draws(np.dtype(np.float64))[0]
         for rows in row_blocks(X.shape[0], 8 * len(draws), _BLOCK_BYTES):
-            yield (
-                rows,
-                self.model_.predict(draws, dense(X[rows]).astype(np.float64, copy=False))[:, 0],
-            )
+            block = dense(X[rows]).astype(np.float64, copy=False)
+            yield rows, self.model_.predict(draws, block)[:, 0]
