@@ -35,7 +35,7 @@ def affordable(posterior: Posterior) -> bool:
     if posterior.dim <= FULL_CURVATURE_DIM:
         return True
     fixed = posterior.model.fixed_inputs and not many_outputs(posterior)
-    return fixed and posterior.dim <= _WIDEST and posterior.data.is_dense
+    return fixed and posterior.dim <= _WIDEST and posterior.data.sample.is_dense
 
 
 def whitening(posterior: Posterior, theta: NDArray) -> Coordinates:

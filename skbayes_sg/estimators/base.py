@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbayes_sg import verdict
 from skbayes_sg.chains import Chain, rows_touched, seconds
 from skbayes_sg.estimators.calls import warn
+from skbayes_sg.estimators.elsewhere import columns_without_numbers
 from skbayes_sg.estimators.parameters import CommonParameters
 from skbayes_sg.estimators.stored import Stored, in_single_precision
 from skbayes_sg.inspection import export
@@ -99,7 +100,7 @@ class BayesianEstimator(Stored, CommonParameters):
         try:
             return validate_data(self, X, y, reset=reset, **kinds, **more)
         except (ValueError, TypeError) as error:
-            columns = _columns_without_numbers(X)
+            columns = columns_without_numbers(X)
             if columns:
                 raise ValueError(
                     f"X holds text or dates in column(s) {', '.join(map(repr, columns))}; encode "
@@ -171,7 +172,7 @@ class BayesianEstimator(Stored, CommonParameters):
             )
         states = [chain.state for chain in chains]
         touched = rows_touched(run.sampler, states) - rows_touched(run.sampler, run.states)
-        passes = touched / posterior.n_rows
+        passes = touched / posterior.data.n_rows
         self.__dict__.update(facts)
         self.model_, self._fitted_prior = posterior.model, posterior.prior
         self.sampler_, self.sampler_reason_ = run.sampler, run.reason
@@ -347,16 +348,3 @@ def _announced(seconds: float) -> list[str]:
         f"the chains will take about {minutes} on one core; a smaller n_draws takes less, and "
         "n_jobs uses more cores"
     ]
-
-
-def _columns_without_numbers(X) -> list:
-    """Names of the data frame columns that are not numbers."""
-    if not hasattr(X, "columns"):
-        return []
-    text = []
-    for position, name in enumerate(X.columns):
-        try:
-            np.asarray(X.iloc[:, position], dtype=np.float64)
-        except (ValueError, TypeError):
-            text.append(name)
-    return text

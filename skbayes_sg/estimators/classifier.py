@@ -13,8 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skbayes_sg.checks import checked_weights, in_dtype, require_integer, require_level
 from skbayes_sg.data import InMemory, dense
+from skbayes_sg.estimators.averages import batch_error, entropy, quantile
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.calls import all_or_nothing
+from skbayes_sg.estimators.elsewhere import in_blocks
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Categorical
 from skbayes_sg.posterior import Posterior
@@ -52,8 +54,13 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             _require_some("class_weight", weight)
         return None if (weight == 1).all() else weight
 
-    def _class_weights(self, y: NDArray, classes: NDArray) -> NDArray:
-        """Factor of each class; 1 for classes that the dict does not name."""
+    def _class_weights(
+        self, y: NDArray, classes: NDArray, counts: NDArray | None = None
+    ) -> NDArray:
+        """Factor of each class; 1 for classes that the dict does not name.
+
+        y are labels of rows, or each label once with its `counts` of rows.
+        """
         if isinstance(self.class_weight, dict):
             factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
             if not np.isfinite(factors).all() or factors.min() < 0:
@@ -63,6 +70,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             return factors
         present, factors = np.unique(y), np.ones(len(classes))
         balanced = compute_class_weight(self.class_weight, classes=present, y=y)
+        if counts is not None:
+            balanced = counts.sum() / (len(counts) * counts)
         factors[np.searchsorted(classes, present)] = balanced
         return factors
 
@@ -104,7 +113,10 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            float32 stays float32; sparse rows are made dense one minibatch at a time.
+            float32 stays float32; sparse rows are made dense one minibatch at a time. A memory map,
+            zarr array or HDF5 dataset above 64 MB is read in blocks, and a dask array or data frame
+            partition by partition. y and sample_weight may be such arrays too. Networks, and
+            samplers given by name, need an array or a memory map.
         y : array-like of shape (n_rows,)
             Labels, strings or numbers, of at least two classes.
         sample_weight : array-like of shape (n_rows,), optional
@@ -122,8 +134,10 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             If a chain diverges.
         """
         self._validate_run_length()
+        if self._fitted_in_blocks(X, y, sample_weight):
+            return self
         X, y = self._validate_data(X, y)
-        classes = _classes_of(y)
+        classes = classes_of(y)
         posterior = self._bind(X, y, classes, self._weights(y, classes, sample_weight))
         self._run_chains(posterior, classes_=classes, n_rows_seen_=X.shape[0])
         return self
@@ -183,7 +197,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             raise ValueError(
                 "classes must be given in the first call of partial_fit: all labels that may occur"
             )
-        known = _classes_of(classes) if first and classes is not None else self.classes_
+        known = classes_of(classes) if first and classes is not None else self.classes_
         if classes is not None and not np.array_equal(np.unique(classes), known):
             raise ValueError(f"classes={classes!r} are not those of the first call, {known!r}")
         _require_known(y, known)
@@ -209,6 +223,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         some = np.linspace(0, len(draws) - 1, self.n_predict_draws).round().astype(int)
         return draws[some], weights[some] / weights[some].sum()
 
+    @in_blocks()
     def predict_proba(self, X) -> NDArray:
         """Class probabilities, averaged over posterior draws.
 
@@ -222,7 +237,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         Returns
         -------
         array of shape (n_rows, n_classes)
-            Columns in the order of `classes_`.
+            Columns in the order of `classes_`. For a dask collection this and all other predictions
+            are lazy dask arrays.
         """
         X = self._check_predict(X)
         draws, weights = self._flat_draws(X.dtype)
@@ -241,16 +257,19 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             proba[rows] = np.reshape(mean, (n_outputs, -1)).T
         return self._both_classes(proba, axis=1)
 
+    @in_blocks()
     def predict_log_proba(self, X) -> NDArray:
         """Logarithm of `predict_proba`; minus infinity where the probability underflows."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    @in_blocks()
     def predict(self, X) -> NDArray:
         """The class of largest averaged probability, shape (n_rows,)."""
         proba = self.predict_proba(X)
         return self.classes_[proba.argmax(axis=1)]
 
+    @in_blocks(axis=1)
     def predict_proba_draws(self, X) -> NDArray:
         """Class probabilities under each draw, shape (draws, n_rows, n_classes).
 
@@ -263,6 +282,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             [p.transpose(0, 2, 1) for _, p in self._probabilities(X, draws)], axis=1
         )
 
+    @in_blocks()
     def predict_interval(self, X, level: float = 0.9) -> NDArray:
         """Central posterior interval of each class probability.
 
@@ -283,9 +303,10 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         draws, weights = self._flat_draws(X.dtype)
         for rows, p in self._probabilities(X, draws):
             for end, q in enumerate([(1 - level) / 2, (1 + level) / 2]):
-                ends[rows, :, end] = _quantile(p, q, weights).T
+                ends[rows, :, end] = quantile(p, q, weights).T
         return ends
 
+    @in_blocks()
     def predict_uncertainty(self, X) -> Bunch:
         """Uncertainty of a prediction by cause, in nats, and its Monte Carlo error.
 
@@ -304,9 +325,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         draws, weights = self._flat_draws(X.dtype)
         for rows, p in self._probabilities(X, draws):
             mean = np.tensordot(weights, p, axes=1)
-            total[rows] = _entropy(mean, axis=0)
-            aleatoric[rows] = weights @ _entropy(p, axis=1)
-            error[rows] = _batch_error(p - mean, weights, 4 * len(self.draws_)).T
+            total[rows] = entropy(mean, axis=0)
+            aleatoric[rows] = weights @ entropy(p, axis=1)
+            error[rows] = batch_error(p - mean, weights, 4 * len(self.draws_)).T
         return Bunch(
             total=total, aleatoric=aleatoric, epistemic=total - aleatoric, standard_error=error
         )
@@ -338,32 +359,10 @@ def _require_known(y: NDArray, classes: NDArray) -> None:
         raise ValueError(f"y holds {new!r}, which is not among the classes {classes!r}")
 
 
-def _classes_of(y: NDArray) -> NDArray:
+def classes_of(y: NDArray) -> NDArray:
     """The labels, sorted."""
     check_classification_targets(y)
     classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(f"y holds one class only, {classes[0]!r}; at least two classes are needed")
     return classes
-
-
-def _batch_error(deviation: NDArray, weights: NDArray, n_batches: int) -> NDArray:
-    """Standard error of a weighted mean over axis 0, by batch means; NaN for fewer than 8 draws."""
-    if len(weights) < 2 * n_batches:
-        n_batches = len(weights) // 2
-    if n_batches < 4:
-        return np.full(deviation.shape[1:], np.nan)
-    batches = np.array_split(np.arange(len(weights)), n_batches)
-    square = sum(np.tensordot(weights[batch], deviation[batch], axes=1) ** 2 for batch in batches)
-    return np.sqrt(square * (n_batches / (n_batches - 1)))
-
-
-def _entropy(p: NDArray, axis: int) -> NDArray:
-    return -np.sum(p * np.log(np.maximum(p, np.finfo(p.dtype).tiny)), axis=axis)
-
-
-def _quantile(p: NDArray, q: float, weights: NDArray) -> NDArray:
-    """Quantile over axis 0; interpolated for equal weights, of the weighted sample otherwise."""
-    if np.ptp(weights) == 0:
-        return np.quantile(p, q, axis=0)
-    return np.quantile(p, q, axis=0, weights=weights, method="inverted_cdf")

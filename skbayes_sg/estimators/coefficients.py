@@ -15,6 +15,7 @@ from skbayes_sg.checks import real_array, require_positive
 from skbayes_sg.data import InMemory
 from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.elsewhere import RowsNeededError
 from skbayes_sg.inspection.summary import of_coefficients
 from skbayes_sg.layouts import FULL
 from skbayes_sg.learned_prior import BOUNDS
@@ -39,6 +40,8 @@ class OneMode(Plan):
     """Chains start around the one mode; control variates can be anchored there."""
 
     def first(self, posterior: Posterior) -> Choice:
+        if posterior.dim > FULL_CURVATURE_DIM:
+            _require_rows(posterior, _too_many(posterior.dim))
         if not (affordable(posterior) or many_outputs(posterior)):
             return _careful(_too_many(posterior.dim))
         return Choice(
@@ -64,7 +67,8 @@ class OneMode(Plan):
 
     def instead(self, posterior: Posterior, refused: NoGainError) -> Choice:
         """HMC, while a gradient from all rows is affordable."""
-        if posterior.n_rows * posterior.dim <= _FEW_PRODUCTS:
+        _require_rows(posterior, str(refused))
+        if posterior.data.n_rows * posterior.dim <= _FEW_PRODUCTS:
             return Choice(HMC(single_gradients=True), str(refused))
         return _careful(str(refused))
 
@@ -77,7 +81,8 @@ class OneMode(Plan):
     ) -> Start:
         """Over-dispersed around the mode, or where the last fit stopped."""
         if last is None:
-            guess = posterior.model.guess(posterior.data.y, posterior.data.weight)
+            sample = posterior.data.sample
+            guess = posterior.model.guess(sample.y, sample.weight)
         else:
             guess = last.mean(axis=0, keepdims=True)
         mode = find_mode(posterior, guess, rng)
@@ -87,6 +92,12 @@ class OneMode(Plan):
         spread = mode.curvature.inverse().cholesky()
         normals = rng.standard_normal((n_chains, posterior.dim))
         return Start(mode.theta + factor * spread.matvec(normals) if last is None else last, mode)
+
+
+def _require_rows(posterior: Posterior, why: str) -> None:
+    """Refuse another sampler than that with control variates where rows are read in blocks."""
+    if posterior.of_sample is not posterior:
+        raise RowsNeededError(f"{why}; another sampler runs on minibatches of all rows")
 
 
 def _too_many(dim: int) -> str:
@@ -119,6 +130,11 @@ class LinearPredictor(BayesianEstimator):
     def _stream_sampler(self) -> Sampler:
         return SGFS()
 
+    def _require_passes(self) -> None:
+        if self.sampler is None or getattr(self.sampler, "variance_reduction", None) is not None:
+            return
+        raise RowsNeededError(f"sampler={self.sampler!r} runs on minibatches of all rows")
+
     def _few_merged(self, posterior: Posterior, n_total: float | None) -> Posterior:
         """Merge equal rows when the data are few.
 
@@ -127,7 +143,7 @@ class LinearPredictor(BayesianEstimator):
         few = posterior.n_rows * posterior.dim <= _MERGED_NUMBERS
         if n_total is not None or self.sampler is not None or not few:
             return posterior
-        model, data = posterior.model, posterior.data.merged()
+        model, data = posterior.model, posterior.data.sample.merged()
         return Posterior(model, data, model.prior(self._precision(model, data)))
 
     def _precision(self, model: Model, data: InMemory, streaming: bool = False) -> NDArray:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
@@ -19,8 +17,10 @@ from skbayes_sg.checks import (
     require_positive,
 )
 from skbayes_sg.data import InMemory, dense
+from skbayes_sg.estimators.averages import mixture_quantile
 from skbayes_sg.estimators.calls import all_or_nothing
 from skbayes_sg.estimators.coefficients import LinearPredictor
+from skbayes_sg.estimators.elsewhere import Survey, elsewhere, in_blocks, source_of, weights_or_none
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.rows import row_blocks
@@ -164,15 +164,33 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
             raise ValueError(
                 f"X must have at least 2 rows of positive weight, got n_samples = {len(y)}"
             )
-        given = self.noise_variance
-        if given is not None:
-            require_positive("noise_variance", given, "leave it None to have it sampled")
-            given = float(given)
-        model = Linear(X.shape[1], self.fit_intercept, given, self._noise())
+        model = self._make_model(X.shape[1])
         weights = None if (weight == 1).all() else in_dtype("sample_weight", weight, X.dtype)
         data = InMemory.of(X, in_dtype("y", y, X.dtype), weights, n_total)
         posterior = Posterior(model, data, model.prior(self._precision(model, data)))
         return self._few_merged(posterior, n_total)
+
+    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
+        """Posterior of rows elsewhere, and the facts about them."""
+        source = source_of(X, y, sample_weight)
+        found = Survey(source, labels=False)
+        if found.n_weighted < 2:
+            raise ValueError("X must have at least 2 rows of positive weight")
+        model, dtype = self._make_model(source.n_features), source.dtype
+
+        def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
+            return in_dtype("y", y, dtype), weights_or_none(weight, dtype)
+
+        data = found.data(encode)
+        prior = model.prior(self._precision(model, data.sample))
+        return Posterior(model, data, prior), {"n_rows_seen_": X.shape[0]}
+
+    def _make_model(self, n_features: int) -> Linear:
+        given = self.noise_variance
+        if given is not None:
+            require_positive("noise_variance", given, "leave it None to have it sampled")
+            given = float(given)
+        return Linear(n_features, self.fit_intercept, given, self._noise())
 
     def _noise(self) -> tuple[float, float]:
         pair = self.noise_prior
@@ -193,6 +211,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         return X, y, checked_weights(sample_weight, len(y))
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+        if elsewhere(X):
+            return self._bind_blocks(X, y, sample_weight)[0]
         return self._bind(*self._validate_pair(X, y, reset=False), sample_weight)
 
     # -- fitting ------------------------------------------------------------------------------
@@ -204,7 +224,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            float32 stays float32; sparse rows are made dense one minibatch at a time.
+            float32 stays float32; sparse rows are made dense one minibatch at a time. Rows may be
+            on disk or on workers, as in `BayesianLogisticRegressionSGFS`.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
             Factor of each row's log likelihood; an integer weight is a repetition.
@@ -221,6 +242,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
             If a chain diverges.
         """
         self._validate_run_length()
+        if self._fitted_in_blocks(X, y, sample_weight):
+            return self
         X, y = self._validate_pair(X, y, reset=True)
         self._run_chains(self._bind(X, y, sample_weight), n_rows_seen_=X.shape[0])
         return self
@@ -280,6 +303,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
 
     # -- predictions --------------------------------------------------------------------------
 
+    @in_blocks()
     def predict(self, X, return_std: bool = False) -> NDArray | tuple[NDArray, NDArray]:
         """Mean and standard deviation of the predictive distribution of y.
 
@@ -304,6 +328,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
             variance[rows] = weights @ (centre - mean[rows]) ** 2
         return mean, np.sqrt(variance + self.noise_variance_)
 
+    @in_blocks()
     def predict_interval(self, X, level: float = 0.9) -> NDArray:
         """Central interval that holds a new observation with probability `level`.
 
@@ -332,7 +357,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         ends = np.empty((X.shape[0], 2))
         for rows, centre in self._centres(X):
             for side, q in enumerate(((1 - level) / 2, (1 + level) / 2)):
-                ends[rows, side] = _mixture_quantile(q, weights, centre, scale)
+                ends[rows, side] = mixture_quantile(q, weights, centre, scale)
         return ends
 
     def _centres(self, X):
@@ -343,27 +368,3 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
                 rows,
                 self.model_.predict(draws, dense(X[rows]).astype(np.float64, copy=False))[:, 0],
             )
-
-
-def _mixture_quantile(q: float, weights: NDArray, centre: NDArray, scale: NDArray) -> NDArray:
-    """Quantile of each column's mixture of N(centre[s], scale[s]^2), to 1e-6 of the scale.
-
-    Newton steps start from the quantile of a normal distribution with the mixture's moments. A step
-    that leaves the bracket is replaced by bisection.
-    """
-    own = centre + ndtri(q) * scale  # the quantiles of the components enclose that of the mixture
-    low, high = own.min(axis=0), own.max(axis=0)
-    mean = weights @ centre
-    x = mean + ndtri(q) * np.sqrt(weights @ ((centre - mean) ** 2 + scale * scale))
-    for _ in range(60):
-        z = (x - centre) / scale
-        excess = weights @ ndtr(z) - q
-        density = weights @ (np.exp(-0.5 * z * z) / scale) / math.sqrt(2 * math.pi)
-        low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
-        with np.errstate(divide="ignore", over="ignore"):
-            ahead = x - excess / density
-        ahead = np.where((ahead >= low) & (ahead <= high), ahead, 0.5 * (low + high))
-        moved, x = np.abs(ahead - x).max(), ahead
-        if moved <= 1e-6 * scale.min():
-            break
-    return x
