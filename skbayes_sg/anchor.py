@@ -22,8 +22,10 @@ from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable, many_outputs, w
 
 _CHORD_STEPS = 8
 
+_ENOUGH = 1e-3  # squared distance to the mode, in posterior standard deviations per parameter
+_LARGEST_PART = 1 << 25  # numbers
 _SMALL_SHIFT = 0.02  # in posterior standard deviations per parameter
-_LARGE_SHIFT = 1.0
+_LARGE_SHIFT = 0.25  # an expansion at the mode says little of a mean so far away
 _POINT_ROWS = 50_000
 _FEWEST_POINTS = 32
 _MOST_POINTS = 128
@@ -58,14 +60,14 @@ def find_mode(posterior: Posterior, theta: NDArray, rng: np.random.Generator) ->
         If squares of values of X overflow.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        some = np.arange(min(posterior.n_rows, 1000))
-        if not np.isfinite(posterior.expand(theta, DIAGONAL, some).curvature.diagonal()).all():
+        some = posterior.of_rows(slice(0, 1000))
+        if not np.isfinite(some.expand(theta, DIAGONAL).curvature.diagonal()).all():
             raise ValueError(
                 "X holds values whose squares overflow; scale its columns, for example by "
                 "StandardScaler"
             )
         if posterior.dim <= FULL_CURVATURE_DIM:
-            return _staged(posterior, theta, rng)
+            return _on_all_rows(posterior, _staged(posterior.of_sample, theta, rng))
         wide = many_outputs(posterior) or affordable(posterior)
         return _whitened_lbfgs(posterior, theta) if wide else _scaled_lbfgs(posterior, theta)
 
@@ -77,70 +79,90 @@ def _staged(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> M
     """
     passes, here = 0.0, None
     for size in _stages(posterior):
-        rows = (
-            None
-            if size == posterior.n_rows
-            else np.sort(rng.choice(posterior.n_rows, size, replace=False))
-        )
+        part, whole = posterior, size == posterior.n_rows
+        if not whole:
+            part = posterior.of_rows(np.sort(rng.choice(posterior.n_rows, size, replace=False)))
         # Squared distance to the mode, in posterior standard deviations. A subset's mode is off by
         # N/m per parameter, so more digits of it are of no use.
-        enough = posterior.dim * (1e-3 if rows is None else 0.1 * posterior.n_rows / size)
+        enough = posterior.dim * (_ENOUGH if whole else 0.1 * posterior.n_rows / size)
         curvature = None if here is None else here.curvature
-        theta, iterations = _fisher_scoring(posterior, theta, rows, enough, curvature)
-        here = posterior.expand(theta, FULL, rows)
+        found = _fisher_scoring(part, theta, enough, curvature)
+        theta, iterations = found.theta + found.step, found.iterations
+        here = part.expand(theta, FULL)
         passes += (iterations + 1) * size / posterior.n_rows
     assert here is not None
     return Mode(theta, here.curvature, here.gradient, passes)
 
 
+def _on_all_rows(posterior: Posterior, mode: Mode) -> Mode:
+    """The mode of all rows from that of the sample, where a sample is all that is in memory.
+
+    Each step is one pass. A step with the curvature of m rows leaves D / m of the squared distance,
+    so the last step need not be short. The curvature stays that of the sample. Source:
+    math.md#rows-on-disk.
+    """
+    if posterior.of_sample is posterior:
+        return mode
+    enough = _ENOUGH * max(posterior.dim, posterior.n_rows)
+    found = _fisher_scoring(posterior, mode.theta, enough, mode.curvature)
+    passes = found.iterations + mode.passes * posterior.n_rows / posterior.data.n_rows
+    return mode._replace(theta=found.theta + found.step, passes=passes)
+
+
 def _stages(posterior: Posterior) -> list[int]:
-    """Sizes of the nested problems: 20 rows a parameter, then ten times more, up to all rows."""
+    """Sizes of the nested problems: 20 rows a parameter, then ten times more, up to all rows.
+
+    A part is copied, so it has some million numbers at most.
+    """
     size = max(2000, 20 * posterior.dim)
     sizes = []
-    while size < posterior.n_rows / 2:
+    while size < posterior.n_rows / 2 and size * posterior.data.n_features <= _LARGEST_PART:
         sizes.append(size)
         size *= 10
     return [*sizes, posterior.n_rows]
 
 
+class _Found(NamedTuple):
+    """The last point of a search, and the step that leads from there to the mode."""
+
+    theta: NDArray
+    here: Expansion
+    step: NDArray
+    iterations: int
+
+
 def _fisher_scoring(
-    posterior: Posterior,
-    theta: NDArray,
-    rows: NDArray | None,
-    enough: float,
-    curvature: Operator | None,
-) -> tuple[NDArray, int]:
+    posterior: Posterior, theta: NDArray, enough: float, curvature: Operator | None
+) -> _Found:
     """Steps P^-1 gradient, halved until the log posterior does not fall.
 
-    Stops when gradient . P^-1 gradient is below `enough`. In the first few steps P is the given
-    curvature, which costs a fifth of a curvature at every point: m rows determine it to a relative
-    error of sqrt(D / m). Later, or where none is given, P is the curvature of the rows at the point
-    itself.
+    Stops before the step when gradient . P^-1 gradient is below `enough`. In the first few steps P
+    is the given curvature, which costs a fifth of a curvature at every point: m rows determine it
+    to a relative error of sqrt(D / m). Later, or where none is given, P is the curvature of the
+    rows at the point itself.
     """
-    here = _look(posterior, theta, rows, curvature)
+    here = _look(posterior, theta, curvature)
     for iteration in range(1, 51):
         if iteration == _CHORD_STEPS and curvature is not None:
             curvature = None
-            here = _look(posterior, theta, rows, curvature)
+            here = _look(posterior, theta, curvature)
         step = here.curvature.inverse().matvec(here.gradient)
         if np.sum(step * here.gradient) < enough:
-            return theta + step, iteration
+            return _Found(theta, here, step, iteration)
         slack = 1e-6 * abs(here.log_prob)  # float32 rows sum the likelihood to about seven digits
         for _ in range(30):
-            ahead = _look(posterior, theta + step, rows, curvature)
+            ahead = _look(posterior, theta + step, curvature)
             if ahead.log_prob >= here.log_prob - slack:
                 break
             step *= 0.5
         theta, here = theta + step, ahead
-    return theta, iteration
+    return _Found(theta, here, np.zeros_like(theta), iteration)
 
 
-def _look(
-    posterior: Posterior, theta: NDArray, rows: NDArray | None, curvature: Operator | None
-) -> Expansion:
+def _look(posterior: Posterior, theta: NDArray, curvature: Operator | None) -> Expansion:
     if curvature is None:
-        return posterior.expand(theta, FULL, rows)
-    value, gradient = posterior.slope(theta, rows)
+        return posterior.expand(theta, FULL)
+    value, gradient = posterior.slope(theta)
     return Expansion(value, gradient, curvature)
 
 
@@ -183,7 +205,8 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     point is nearer to the mean than the mode is, and its curvature is nearer to the mean curvature.
     With many outputs the mode stays: chains then use all rows, so any anchor serves.
     A move of less than a fiftieth of a posterior standard deviation per parameter is not worth its
-    cost, and the expansion says nothing about a move of more than one.
+    cost, and the expansion says too little about a move of more than a quarter. Rows on disk are expanded
+    here for the first time.
     """
     if many_outputs(posterior):
         return mode
@@ -200,9 +223,10 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     at_points = posterior.prior.gradient(theta).mean(axis=0)
     gradient += at_points - posterior.prior.gradient(mode.theta)
     shift = mode.curvature.inverse().matvec(gradient)
-    if not _SMALL_SHIFT**2 <= np.sum(shift * gradient) / posterior.dim <= _LARGE_SHIFT**2:
+    moves = _SMALL_SHIFT**2 <= np.sum(shift * gradient) / posterior.dim <= _LARGE_SHIFT**2
+    if not moves and posterior.of_sample is posterior:
         return mode
-    centre = mode.theta + shift
+    centre = mode.theta + shift if moves else mode.theta
     here = posterior.expand(centre, FULL)
     return Mode(centre, here.curvature, here.gradient, mode.passes + 1)
 

@@ -11,6 +11,7 @@ from time import perf_counter, process_time
 from typing import NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController  # a dependency of scikit-learn
@@ -349,6 +350,11 @@ def seconds(sampler: Sampler, target: Target, states: Sequence[State], n_steps: 
         start = process_time()
         sampler.step(state, target)
         return (process_time() - start) * n_steps * len(states)
+
+
+def cores(n_jobs: int | None) -> int:
+    """Tasks that may run at a time here."""
+    return effective_n_jobs(n_jobs)
 
 
 def rows_touched(sampler: Sampler, states: Sequence[State]) -> float:

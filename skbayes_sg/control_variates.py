@@ -77,7 +77,7 @@ class Anchor:
     @property
     def pool_size(self) -> int:
         """Rows of the pool."""
-        return len(self.pool.rows)
+        return len(self.pool.weight)
 
     @property
     def batch_size(self) -> int:
@@ -155,7 +155,7 @@ class AnchoredPosterior(Posterior):
         curvature = _stored(pulled(fisher + self.prior.curvature(at).dense()))
         self.anchor = Anchor(at, curvature, rows.pool, self.n_total, measured)
         self._origin = self.coordinates.whitened(at)
-        complete = len(rows.pool.rows) == self.n_rows
+        complete = len(rows.pool.weight) == self.data.n_rows
         self._cancels = complete and not isinstance(self._hessian, Diag)
 
     def _steepness(self, points: NDArray) -> float:
@@ -204,10 +204,10 @@ class AnchoredPosterior(Posterior):
             raise NoGainError(
                 "the Hessian of the log posterior is not definite at the mode"
             ) from None
-        pool = choose_pool(posterior, mode, fixed_rng("pool"))
+        batch, pool = choose_pool(posterior, mode, fixed_rng("pool"))
         columns = posterior.model.columns()
         coordinates = Whitened.of(columns, at, curvature) if whiten else Natural()
-        rows = PoolRows.of(posterior, at, pool, coordinates)
+        rows = PoolRows.of(posterior, at, batch, pool, coordinates)
         points = laplace_points(posterior, mode)[0]
         change = coordinates.whitened(points) - coordinates.whitened(at)
         anchored = cls(posterior, rows, partial(rows.noise, change), fisher, information, gradient)

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skbayes_sg.anchor import Mode, distance, posterior_mean
-from skbayes_sg.chains import Chain, Round, block_draws, one_thread, rows_touched, run_chains
+from skbayes_sg.chains import Chain, Round, block_draws, cores, one_thread, rows_touched, run_chains
 from skbayes_sg.control_variates import AnchoredPosterior
+from skbayes_sg.data import in_threads
 from skbayes_sg.empirical_bayes import VariationalEM, fit_prior
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.linalg import Diag
@@ -182,7 +183,7 @@ def prepare(
     request: Request, choice: Choice, posterior: Posterior, plan: Plan
 ) -> tuple[Run, Posterior]:
     """A run under the given prior, or under a prior learned here, and its target."""
-    with one_thread():
+    with one_thread(), in_threads(cores(request.n_jobs)):
         run, target = _begin(request, choice, posterior, plan)
         if request.em is not None:
             run, target = _learn(request, request.em, choice, run, target, posterior, plan)
@@ -210,7 +211,7 @@ def _begin(
     sampler, states, remark, notes = choice.tune(sampler, target, theta, chain_seed, request.n_jobs)
     if start.mode is not None:  # elsewhere the linear part of a step says little of the step
         refuse_unstable(sampler, target, states[0])
-    passes = rows_touched(sampler, states) / posterior.n_rows
+    passes = rows_touched(sampler, states) / posterior.data.n_rows
     if anchor is not None:
         passes += anchor.passes + 1
     elif start.mode is not None:
@@ -314,4 +315,4 @@ def _learn_once(
         n_jobs=request.n_jobs,
     )
     read = rows_touched(run.sampler, found.states) - rows_touched(run.sampler, run.states)
-    return found, read / target.n_rows
+    return found, read / target.data.n_rows

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.anchor import Mode, laplace_points
+from skbayes_sg.data import Batch
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.rows import Rows
 
 _WIDTH = 2.0  # of the points, in posterior standard deviations: the remainder grows as its square
-_CELLS = 1 << 20  # numbers held at a time
 _EVALUATIONS = 1 << 24  # of a row's remainder at a point, for all rows
 _FEWEST_POINTS = 8
 _UNIFORM = 0.1  # share of the draws that treats all rows alike: no weight is above ten
@@ -29,10 +30,8 @@ _LARGEST = 1 << 24  # numbers
 
 
 class Pool(NamedTuple):
-    """Rows with weights, and their probabilities in a minibatch."""
+    """Weights of the rows of a pool, and their probabilities in a minibatch."""
 
-    rows: NDArray
-    """(m,): ascending positions in the data"""
     weight: NDArray
     """(m,): 1 / inclusion probability"""
     probability: NDArray
@@ -46,64 +45,130 @@ class Pool(NamedTuple):
     and without a D x D matrix (math.md#noise-number)."""
 
 
-def choose_pool(posterior: Posterior, mode: Mode, rng: np.random.Generator) -> Pool:
+class _Drawn(NamedTuple):
+    rows: Batch
+    size: NDArray  # (m,): of their remainders
+    inclusion: NDArray  # (m,): probabilities
+
+
+def choose_pool(posterior: Posterior, mode: Mode, rng: np.random.Generator) -> tuple[Batch, Pool]:
     """The pool of a posterior of a `Predictor` around a mode, in one pass over the rows."""
-    size = remainder_sizes(posterior, mode)
-    n_rows = posterior.n_rows
+    size_of = _RemainderSize(posterior, mode)
+    size = size_of.sample(posterior)
+    n_rows, n_drawable = posterior.data.n_rows, posterior.n_rows
+    total = float(size.sum()) * (n_rows / n_drawable)
     # half of the points' width would leave a quarter of each remainder
-    spread = (size.sum() / _WIDTH**2) ** 2 / posterior.dim
-    most = max(_SMALLEST, _LARGEST // len(mode.theta[0]))
+    spread = (total / _WIDTH**2) ** 2 / posterior.dim
+    most = min(n_drawable, max(_SMALLEST, _LARGEST // len(mode.theta[0])))
     m = int(np.clip(np.ceil(spread / _FROZEN**2), _SMALLEST, most))
-    if n_rows <= 2 * m:
-        rows, weight, error = np.arange(n_rows), np.ones(n_rows), 0.0
+    share = _mixed(size, total, n_rows)
+    factor = np.inf if n_rows <= 2 * m else _factor(share, m * (n_drawable / n_rows))
+    if posterior.of_sample is posterior:
+        inclusion = np.minimum(1.0, factor * share)
+        rows: Rows = slice(None)
+        if n_rows > 2 * m:
+            rows = np.flatnonzero(rng.random(n_rows) < inclusion)
+        drawn = _Drawn(posterior.data.sample.load(rows), size[rows], inclusion[rows])
     else:
-        inclusion = inclusion_probabilities((1 - _UNIFORM) * _share(size) + _UNIFORM / n_rows, m)
-        rows = np.flatnonzero(rng.random(n_rows) < inclusion)
-        weight, size, inclusion = 1 / inclusion[rows], size[rows], inclusion[rows]
-        frozen = np.sum((size * weight / _WIDTH**2) ** 2 * (1 - inclusion)) / posterior.dim
-        error = float(np.sqrt(frozen))
-    q = (1 - _UNIFORM) * _share(size * weight) + _UNIFORM * _share(weight)
-    share = size * weight / _WIDTH**2
-    return Pool(rows, weight, q, error, float(np.sum(share**2 / q) / posterior.dim))
+        drawn = _drawn_in_a_pass(posterior, size_of, total, factor, rng)
+    weight = 1 / drawn.inclusion
+    frozen = (drawn.size * weight / _WIDTH**2) ** 2 * (1 - drawn.inclusion)
+    error = float(np.sqrt(np.sum(frozen) / posterior.dim))
+    q = (1 - _UNIFORM) * _share(drawn.size * weight) + _UNIFORM * _share(weight)
+    share = drawn.size * weight / _WIDTH**2
+    noise_number = float(np.sum(share**2 / q) / posterior.dim)
+    return drawn.rows, Pool(weight, q, error, noise_number)
 
 
-def remainder_sizes(posterior: Posterior, mode: Mode) -> NDArray:
-    """sqrt(E ||Lam^-1/2 r_i||^2) of every row, over points twice as wide as Laplace's, (N,).
+def _drawn_in_a_pass(
+    posterior: Posterior,
+    size_of: _RemainderSize,
+    total: float,
+    factor: float,
+    rng: np.random.Generator,
+) -> _Drawn:
+    """Rows chosen where they lie, each with a probability that depends on it alone.
+
+    The sample gives the sum of sizes that the probabilities are relative to. An error of it changes
+    how many rows are drawn, and biases nothing (math.md#rows-on-disk).
+    """
+    seed, n_rows = int(rng.integers(2**63)), posterior.data.n_rows
+
+    def chosen(batch: Batch) -> tuple:
+        size = size_of(batch)
+        inclusion = np.minimum(1.0, factor * _mixed(size, total, n_rows))
+        u = np.random.default_rng([seed, batch.start]).random(len(size))
+        kept = np.flatnonzero(u < inclusion)
+        weight = np.ones(len(size)) if batch.weight is None else batch.weight
+        return tuple([a[kept]] for a in (batch.X, batch.y, weight, size, inclusion))
+
+    parts = posterior.data.reduce(chosen, size_of.cells)
+    X, y, weight, size, inclusion = map(np.concatenate, parts)
+    return _Drawn(Batch(X, y, weight if posterior.weighted else None), size, inclusion)
+
+
+class _RemainderSize:
+    """sqrt(E ||Lam^-1/2 r_i||^2) of rows, over points twice as wide as Laplace's.
 
     The change of the outputs at points with covariance Lam^-1 serves twice: as the argument of the
     remainder, and as a projection of it on random directions.
     """
-    model = posterior.model
-    assert isinstance(model, Predictor)
-    theta, _ = laplace_points(posterior, mode)
-    most = _EVALUATIONS // (posterior.n_rows * model.widest)
-    theta = theta[: max(_FEWEST_POINTS, most)]
-    cells = len(theta) * max(model.widest, 2)
-    found = []
-    step = max(1, _CELLS // cells)
-    for start in range(0, posterior.n_rows, step):
-        X, y, weight = posterior.data.load(slice(start, min(start + step, posterior.n_rows)))
-        at_anchor = model.expand_rows(model.outputs(mode.theta, X), y)
-        change = model.outputs(theta - mode.theta, X)
-        left = model.remainder(_WIDTH * change, at_anchor)
+
+    def __init__(self, posterior: Posterior, mode: Mode) -> None:
+        model, n_rows = posterior.model, posterior.data.n_rows
+        assert isinstance(model, Predictor)
+        theta, _ = laplace_points(posterior, mode)
+        most = _EVALUATIONS // (n_rows * model.widest)
+        self._model, self._centre = model, mode.theta
+        self._theta = theta[: max(_FEWEST_POINTS, most)]
+        self._scale = posterior.n_total / n_rows
+        self.cells = len(self._theta) * max(model.widest, 2)
+
+    def __call__(self, batch: Batch) -> NDArray:
+        """Of the rows of a batch, (n,)."""
+        X, y, weight, _ = batch
+        at_anchor = self._model.expand_rows(self._model.outputs(self._centre, X), y)
+        change = self._model.outputs(self._theta - self._centre, X)
+        left = self._model.remainder(_WIDTH * change, at_anchor)
         # trace of the product of two second moments over the points, (outputs, outputs) each
-        of_left = np.einsum("pkn,pln->kln", left, left) / len(theta)
-        of_change = np.einsum("pkn,pln->kln", change, change) / len(theta)
+        of_left = np.einsum("pkn,pln->kln", left, left) / len(self._theta)
+        of_change = np.einsum("pkn,pln->kln", change, change) / len(self._theta)
         size = np.sqrt(np.einsum("kln,kln->n", of_left, of_change))
-        found.append(size if weight is None else size * weight)
-    return np.concatenate(found).astype(np.float64) * (posterior.n_total / posterior.n_rows)
+        size = size if weight is None else size * weight
+        return size.astype(np.float64) * self._scale
+
+    def sample(self, posterior: Posterior) -> NDArray:
+        """Of all rows that can be drawn."""
+        (found,) = posterior.data.sample.reduce(lambda batch: ([self(batch)],), self.cells)
+        return np.concatenate(found)
+
+
+def remainder_sizes(posterior: Posterior, mode: Mode) -> NDArray:
+    """The size of the remainder of every row that can be drawn, (n_rows,)."""
+    return _RemainderSize(posterior, mode).sample(posterior)
 
 
 def inclusion_probabilities(size: NDArray, m: float) -> NDArray:
     """min(1, c size) with sum m, for sizes (N,) that are positive and m < N."""
+    return np.minimum(1.0, _factor(size, m) * size)
+
+
+def _factor(size: NDArray, m: float) -> float:
+    """c with sum min(1, c size) = m."""
     certain = np.zeros(len(size), bool)
     while True:
         left = m - certain.sum()
         c = left / size[~certain].sum()
         new = ~certain & (c * size >= 1)
         if not new.any():
-            return np.where(certain, 1.0, c * size)
+            return float(c)
         certain |= new
+
+
+def _mixed(size: NDArray, total: float, n_rows: int) -> NDArray:
+    """Shares of rows in the sum of all sizes, a tenth of them uniform."""
+    share = size / total if total > 0 else np.full(len(size), 1 / n_rows)
+    return (1 - _UNIFORM) * share + _UNIFORM / n_rows
 
 
 def _share(size: NDArray) -> NDArray:

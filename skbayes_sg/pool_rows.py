@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.coordinates import Coordinates, Whitened
+from skbayes_sg.data import Batch
 from skbayes_sg.layouts import FULL
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.models.predictor import Predictor
@@ -51,15 +52,20 @@ class PoolRows:
 
     @classmethod
     def of(
-        cls, posterior: Posterior, centre: NDArray, pool: Pool, coordinates: Coordinates
+        cls,
+        posterior: Posterior,
+        centre: NDArray,
+        batch: Batch,
+        pool: Pool,
+        coordinates: Coordinates,
     ) -> PoolRows:
-        """Load the rows."""
+        """From the rows as they are in the data."""
         model = posterior.model
         assert isinstance(model, Predictor)
-        X, y, weight = posterior.data.load(pool.rows)
+        X, y, weight, _ = batch
         at_anchor = model.expand_rows(model.outputs(centre, X), y)
         weight = pool.weight if weight is None else weight * pool.weight
-        weight = weight / (posterior.n_rows * pool.probability)
+        weight = weight / (posterior.data.n_rows * pool.probability)
         X = coordinates.inputs(X)
         return cls(
             model.bare(X.shape[1]) if isinstance(coordinates, Whitened) else model,

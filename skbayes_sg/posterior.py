@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.coordinates import Coordinates, Natural
-from skbayes_sg.data import Batch, InMemory
+from skbayes_sg.data import Batch, Data, InMemory
 from skbayes_sg.layouts import DIAGONAL, FULL, Diagonal, Layout, Partitioned
 from skbayes_sg.linalg import Operator
 from skbayes_sg.models import Model
@@ -40,7 +40,7 @@ class Posterior:
     Parameters
     ----------
     model : Model
-    data : InMemory
+    data : Data
     prior : Prior
     """
 
@@ -49,12 +49,12 @@ class Posterior:
     coordinates: Coordinates = Natural()
     """Coordinates of the chains."""
 
-    def __init__(self, model: Model, data: InMemory, prior: Prior) -> None:
+    def __init__(self, model: Model, data: Data, prior: Prior) -> None:
         self.model = model
         self.data = data
         self.prior = prior
         self.dim = model.dim
-        self.n_rows = data.n_rows
+        self.n_rows = data.sample.n_rows  # that can be drawn
         self.n_total = data.n_total
         self.weighted = data.weighted
         self._row_size = model.row_size
@@ -98,7 +98,17 @@ class Posterior:
     @cached_property
     def single(self) -> Posterior:
         """The same posterior with rows in float32, where gradients need no more digits."""
-        return Posterior(self.model, self.data.single, self.prior)
+        return Posterior(self.model, self.data.sample.single, self.prior)
+
+    @cached_property
+    def of_sample(self) -> Posterior:
+        """The posterior of the rows that can be drawn, which stand for all."""
+        sample = self.data.sample
+        return self if sample is self.data else Posterior(self.model, sample, self.prior)
+
+    def of_rows(self, rows: Rows) -> Posterior:
+        """The posterior of some of these rows, which stand for all."""
+        return Posterior(self.model, self.data.sample.some(rows), self.prior)
 
     def minibatches(
         self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int
@@ -122,7 +132,7 @@ class Posterior:
 
     def scores(self, theta: NDArray, rows: Rows) -> Scores:
         """Weighted scores of the rows at each chain's theta."""
-        X, y, weight = self.data.load(rows)
+        X, y, weight, _ = self.data.sample.load(rows)
         return _weighted(self.model.scores(theta, X, y), weight)
 
     def gradient(self, theta: NDArray, scores: Scores) -> NDArray:
@@ -138,7 +148,7 @@ class Posterior:
 
     def fisher(self, theta: NDArray, rows: Rows, layout: Layout = FULL) -> Scores:
         """Square root of the rows' weighted model Fisher, right in the entries of this layout."""
-        X, _, weight = self.data.load(rows)
+        X, _, weight, _ = self.data.sample.load(rows)
         of_diagonal = isinstance(layout, Diagonal)  # fewer factors, where the model can do so
         root = (self.model.fisher_diagonal if of_diagonal else self.model.fisher)(theta, X)
         return _weighted(root, None if weight is None else np.sqrt(weight))
@@ -159,46 +169,49 @@ class Posterior:
 
         Divisor n - 1.
         """
-        total, moment = np.zeros(self.dim), np.zeros((self.dim, self.dim))
-        for block in self.data.blocks(self._row_size):
-            scores = self.scores(theta, block)
-            total += scores.total()[0]
-            moment += scores.moment(FULL).dense()
-        return (moment - np.outer(total, total) / self.n_rows) / (self.n_rows - 1)
+        model = self.model
+
+        def sums(batch: Batch) -> tuple[NDArray, NDArray]:
+            scores = _weighted(model.scores(theta, batch.X, batch.y), batch.weight)
+            return scores.total()[0], scores.moment(FULL).dense()
+
+        total, moment = self.data.reduce(sums, self._row_size)
+        n_rows = self.data.n_rows
+        return (moment - np.outer(total, total) / n_rows) / (n_rows - 1)
 
     def full_gradient(self, theta: NDArray) -> NDArray:
         """Gradient of the log posterior from all rows, (chains, D)."""
+        model = self.model
 
         def total(batch: Batch) -> tuple[NDArray]:
-            scores = self.model.scores(theta, batch.X, batch.y)
+            scores = model.scores(theta, batch.X, batch.y)
             return (_weighted(scores, batch.weight).total(),)
 
         (gradient,) = self.data.reduce(total, self._row_size)
-        return gradient * (self.n_total / self.n_rows) + self.prior.gradient(theta)
+        return gradient * self._scale + self.prior.gradient(theta)
 
     def log_prob(self, theta: NDArray) -> NDArray:
         """Log posterior of all rows up to a constant at each theta, (chains,)."""
+        model = self.model
 
         def total(batch: Batch) -> tuple[NDArray]:
-            each = self.model.log_likelihood(theta, batch.X, batch.y)
+            each = model.log_likelihood(theta, batch.X, batch.y)
             return (_sum_rows(each, batch.weight),)
 
         (value,) = self.data.reduce(total, self._row_size)
-        return value * (self.n_total / self.n_rows) + self.prior.log_density(theta)
+        return value * self._scale + self.prior.log_density(theta)
 
-    def expand(self, theta: NDArray, layout: Layout, rows: NDArray | None = None) -> Expansion:
-        """Value, gradient and curvature at one theta (1, D), in one pass.
-
-        The pass is over all rows, or over some, whose sums are scaled up.
-        """
+    def expand(self, theta: NDArray, layout: Layout) -> Expansion:
+        """Value, gradient and curvature at one theta (1, D), in one pass over all rows."""
+        model = self.model
 
         def total(batch: Batch) -> tuple:
-            root = self.model.fisher(theta, batch.X)
+            root = model.fisher(theta, batch.X)
             weight = None if batch.weight is None else np.sqrt(batch.weight)
-            return (*self._slope(theta, batch), _weighted(root, weight).moment(layout))
+            return (*_slope(model, theta, batch), _weighted(root, weight).moment(layout))
 
-        value, gradient, information = self.data.reduce(total, self._row_size, rows)
-        scale = self.n_total / (self.n_rows if rows is None else len(rows))
+        value, gradient, information = self.data.reduce(total, self._row_size)
+        scale = self._scale
         curvature = information * scale + layout.keep(self.prior.curvature(theta))
         return Expansion(*self._with_prior_slope(theta, scale * value, scale * gradient), curvature)
 
@@ -220,25 +233,28 @@ class Posterior:
         gradient, information = self.data.reduce(total, row_size)
         return gradient + self.prior.gradient(theta), information + self.prior.curvature(theta)
 
-    def slope(self, theta: NDArray, rows: NDArray | None = None) -> tuple[float, NDArray]:
-        """Value and gradient at one theta (1, D), in one pass over all rows or some, scaled up."""
-        value, gradient = self.data.reduce(
-            lambda batch: self._slope(theta, batch), self._row_size, rows
-        )
-        scale = self.n_total / (self.n_rows if rows is None else len(rows))
-        return self._with_prior_slope(theta, scale * value, scale * gradient)
+    def slope(self, theta: NDArray) -> tuple[float, NDArray]:
+        """Value and gradient at one theta (1, D), in one pass over all rows."""
+        value, gradient = self.data.reduce(partial(_slope, self.model, theta), self._row_size)
+        return self._with_prior_slope(theta, self._scale * value, self._scale * gradient)
 
-    def _slope(self, theta: NDArray, batch: Batch) -> tuple[float, NDArray]:
-        """Log likelihood of the rows, and its gradient."""
-        X, y, weight = batch
-        value = float(_sum_rows(self.model.log_likelihood(theta, X, y), weight)[0])
-        return value, _weighted(self.model.scores(theta, X, y), weight).total()
+    @property
+    def _scale(self) -> float:
+        """Rows of the population for each row of a pass."""
+        return self.n_total / self.data.n_rows
 
     def _with_prior_slope(
         self, theta: NDArray, value: float, gradient: NDArray
     ) -> tuple[float, NDArray]:
         log_prior = float(self.prior.log_density(theta)[0])
         return value + log_prior, gradient + self.prior.gradient(theta)
+
+
+def _slope(model: Model, theta: NDArray, batch: Batch) -> tuple[float, NDArray]:
+    """Log likelihood of the rows, and its gradient."""
+    X, y, weight, _ = batch
+    value = float(_sum_rows(model.log_likelihood(theta, X, y), weight)[0])
+    return value, _weighted(model.scores(theta, X, y), weight).total()
 
 
 def _weighted(scores: Scores, weight: NDArray | None) -> Scores:

@@ -90,7 +90,7 @@ class Signature:
         """One pass over the rows."""
         somewhere = np.random.default_rng(0).standard_normal((1, posterior.dim))
         with np.errstate(over="ignore", invalid="ignore"):
-            slope = np.append(posterior.full_gradient(somewhere), posterior.n_rows)
+            slope = np.append(posterior.full_gradient(somewhere), posterior.data.n_rows)
         return cls(clone(choice.sampler), request.em, request.n_chains, slope)
 
     def matches(self, other: Signature | None) -> bool:

@@ -73,7 +73,7 @@ class Stream:
         forgetting : float in (0, 1]
             Factor of the information of all earlier rows.
         """
-        rows, settled = chunk.data, self.settled
+        rows, settled = chunk.data.sample, self.settled
         if forgetting < 1:
             settled = settled.mixed(self.prior, forgetting)  # type: ignore[arg-type]
         if self.waiting is not None:

@@ -27,7 +27,8 @@ def many_outputs(posterior: Posterior) -> bool:
     if not isinstance(model, Softmax) or model.binary or posterior.dim <= FULL_CURVATURE_DIM:
         return False
     c = model.columns().shape[1]
-    return c <= _WIDEST and c * posterior.n_rows <= _LARGEST
+    in_memory = posterior.data.sample.n_rows == posterior.data.n_rows
+    return in_memory and c <= _WIDEST and c * posterior.n_rows <= _LARGEST
 
 
 def affordable(posterior: Posterior) -> bool:
@@ -35,7 +36,7 @@ def affordable(posterior: Posterior) -> bool:
     if posterior.dim <= FULL_CURVATURE_DIM:
         return True
     fixed = posterior.model.fixed_inputs and not many_outputs(posterior)
-    return fixed and posterior.dim <= _WIDEST and posterior.data.is_dense
+    return fixed and posterior.dim <= _WIDEST and posterior.data.sample.is_dense
 
 
 def whitening(posterior: Posterior, theta: NDArray) -> Coordinates:

@@ -89,8 +89,9 @@ class WholePosterior(Posterior):
         """The posterior around a mode."""
         coordinates = kronecker(posterior, mode.theta)
         prior = posterior.prior.curvature(mode.theta).diagonal()
-        blocks = posterior.data.blocks(posterior.model.row_size)
-        X = np.concatenate([coordinates.inputs(posterior.data.load(rows).X) for rows in blocks])
+        data = posterior.data.sample
+        blocks = data.blocks(posterior.model.row_size)
+        X = np.concatenate([coordinates.inputs(data.load(rows).X) for rows in blocks])
         likelihood = 1.0 - coordinates.pulled_diagonal(prior)
         whole = cls(posterior, coordinates, X, likelihood)
         whole.anchor = WholeAnchor(
@@ -113,9 +114,9 @@ class WholePosterior(Posterior):
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         """The gradient of all rows, (chains, D)."""
         change = self.coordinates.bare(theta).astype(np.float32)
-        scores = self._bare.scores(change + self._centre, self._X, self.data.y)
-        if self.data.weight is not None:
-            scores = scores.scaled(self.data.weight.astype(np.float32))
+        scores = self._bare.scores(change + self._centre, self._X, self.data.sample.y)
+        if (weight := self.data.sample.weight) is not None:
+            scores = scores.scaled(weight.astype(np.float32))
         gradient = scores.total()
         gradient *= self.n_total / self.n_rows
         gradient += self._prior_slope

@@ -201,7 +201,7 @@ def test_a_pool_is_unbiased_and_its_error_is_the_one_it_tells(monkeypatch, seed)
     errors, told = [], []
     for _ in range(60):
         mine = AnchoredPosterior.at(posterior, mode)
-        assert 200 < len(mine.anchor.pool.rows) < 400
+        assert 200 < len(mine.anchor.pool.weight) < 400
         found = mine.coordinates.pushed(mine.pool_gradient(mine.coordinates.whitened(theta)))
         errors.append((found - exact) @ spread.dense())
         told.append(mine.anchor.pool_error)
@@ -210,6 +210,10 @@ def test_a_pool_is_unbiased_and_its_error_is_the_one_it_tells(monkeypatch, seed)
     of_pool = np.sqrt((errors**2).mean(axis=(1, 2)))
     # it is that of twice the width over four, at which heavy remainders saturate
     assert 0.5 < np.mean(told) / np.sqrt((of_pool**2).mean()) < 2.0
+
+
+def test_a_pool_of_all_rows_has_no_error(binary):
+    assert anchored(binary).anchor.pool_error == 0.0
 
 
 def test_rows_are_drawn_with_their_probabilities(seed):

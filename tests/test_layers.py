@@ -81,17 +81,20 @@ def test_a_file_imports_only_from_floors_below(path):
 
 def test_joblib_validation_and_warnings_live_in_one_place_each():
     users = {"joblib": set(), "sklearn.utils.parallel": set(), "sklearn.utils.validation": set()}
-    warning = set()
+    warning, of_dask = set(), set()
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):
             module = getattr(node, "module", None) if isinstance(node, ast.ImportFrom) else None
             if module in users:
                 users[module].add(room(path))
+            if isinstance(node, ast.Import) and any(a.name.startswith("dask") for a in node.names):
+                of_dask.add(path.relative_to(PACKAGE).as_posix())
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn":
                 warning.add(path.relative_to(PACKAGE).as_posix())
     assert users["joblib"] | users["sklearn.utils.parallel"] == {"chains"}
     assert users["sklearn.utils.validation"] <= {"estimators", "inspection"}
     assert warning == {"estimators/calls.py"}
+    assert of_dask == {"data/dask.py"}
 
 
 def test_no_room_outside_samplers_asks_of_what_kind_a_sampler_is():

@@ -108,7 +108,5 @@ def test_what_is_not_there_is_refused(model):
     with pytest.raises(ValueError, match="no class probability of these rows is uncertain"):
         TraceDisplay.from_estimator(model, X=X.iloc[:1] - [0, 0, 1e3, 0])
     short = BayesianLogisticRegressionSGFS(**(SHORT | {"n_draws": 4})).fit(X, Y)
-    stream = BayesianLogisticRegressionSGFS(random_state=0).partial_fit(X, Y, classes=[0, 1, 2])
-    for few, number in ((short, 4), (stream, 1)):
-        with pytest.raises(ValueError, match=f"a trace needs 8 draws per chain, got {number}; "):
-            TraceDisplay.from_estimator(few)
+    with pytest.raises(ValueError, match="a trace needs 8 draws per chain, got 4; "):
+        TraceDisplay.from_estimator(short)

@@ -1,6 +1,24 @@
 """Rows in any storage."""
 
 from skbayes_sg.data.base import Batch, Data
+from skbayes_sg.data.disk import OnDisk, Reader, is_stored, on_disk
 from skbayes_sg.data.memory import InMemory, dense
+from skbayes_sg.data.passes import ahead, in_threads
+from skbayes_sg.data.visited import Encode, Source, Visited, in_partitions
 
-__all__ = ["Batch", "Data", "InMemory", "dense"]
+__all__ = [
+    "Batch",
+    "Data",
+    "Encode",
+    "InMemory",
+    "OnDisk",
+    "Reader",
+    "Source",
+    "Visited",
+    "ahead",
+    "dense",
+    "in_partitions",
+    "in_threads",
+    "is_stored",
+    "on_disk",
+]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from numpy.typing import NDArray
 
-from skbayes_sg.rows import Rows
+if TYPE_CHECKING:
+    from skbayes_sg.data.memory import InMemory
 
 
 class Batch(NamedTuple):
@@ -20,6 +21,8 @@ class Batch(NamedTuple):
     """(n,) or (chains, n)"""
     weight: NDArray | None
     """as y; None where all weights are 1"""
+    start: int = 0
+    """number of the first row in the data, in a pass over all"""
 
 
 class Data(ABC):
@@ -48,31 +51,19 @@ class Data(ABC):
     def weighted(self) -> bool:
         """Whether rows have weights."""
 
+    @property
     @abstractmethod
-    def load(self, rows: Rows) -> Batch:
-        """A dense block of rows, (n,) shared by the chains or (chains, n), or a slice."""
+    def sample(self) -> InMemory:
+        """Rows in memory that can be drawn: all rows, or a random sample of them."""
 
     @abstractmethod
-    def blocks(self, row_size: int, rows: NDArray | None = None) -> list[Rows]:
-        """All rows, or the given ones, in pieces of a few megabytes.
+    def reduce(self, function: Callable[[Batch], tuple], row_size: int) -> tuple:
+        """`function` of each block, added up entry by entry: one pass over the rows.
 
         Parameters
         ----------
+        function : function
+            Of a batch; a tuple of numbers, arrays, operators or lists.
         row_size : int
-            Numbers that a pass holds for each row, if more than its features.
-        rows : integer array, optional
+            Numbers that it holds for each row, if more than its features.
         """
-
-    def reduce(
-        self,
-        function: Callable[[Batch], tuple],
-        row_size: int,
-        rows: NDArray | None = None,
-    ) -> tuple:
-        """`function` of each block, added up entry by entry: one pass over the rows."""
-        first, *others = self.blocks(row_size, rows)
-        total = function(self.load(first))
-        for block in others:
-            part = function(self.load(block))
-            total = tuple(a + b for a, b in zip(total, part, strict=True))
-        return total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skbayes_sg.data.base import Batch, Data
+from skbayes_sg.data.passes import total_of
 from skbayes_sg.rows import Rows, row_blocks
 
 _SMALL_SPARSE = 1 << 25  # below 32 MB when dense: rows then cost a copy, not a search
@@ -73,7 +75,12 @@ class InMemory(Data):
         """Whether a block of rows needs no conversion."""
         return isinstance(self.X, np.ndarray)
 
+    @property
+    def sample(self) -> InMemory:
+        return self
+
     def load(self, rows: Rows) -> Batch:
+        """A dense block of rows, (n,) shared by the chains or (chains, n), or a slice."""
         if isinstance(rows, slice):
             weight = None if self.weight is None else self.weight[rows]
             return Batch(self.take(rows), self.y[rows], weight)
@@ -87,14 +94,17 @@ class InMemory(Data):
         dense = self.X[rows if isinstance(rows, slice) else rows.ravel()].toarray()
         return dense if isinstance(rows, slice) else dense.reshape(*rows.shape, -1)
 
-    def blocks(self, row_size: int, rows: NDArray | None = None) -> list[Rows]:
-        row_bytes = self.X.dtype.itemsize * max(self.n_features, row_size)
-        slices = row_blocks(self.n_rows if rows is None else len(rows), row_bytes)
-        return list(slices) if rows is None else [rows[block] for block in slices]
+    def reduce(self, function: Callable[[Batch], tuple], row_size: int) -> tuple:
+        return total_of(lambda block: function(self.load(block)), self.blocks(row_size))
 
-    def some(self, rows: NDArray) -> InMemory:
+    def blocks(self, row_size: int) -> list[slice]:
+        """All rows in pieces of a few megabytes, if a pass holds so many numbers for each row."""
+        row_bytes = self.X.dtype.itemsize * max(self.n_features, row_size)
+        return row_blocks(self.n_rows, row_bytes)
+
+    def some(self, rows: Rows) -> InMemory:
         """These rows alone, as a sample of the same population."""
-        X, y, weight = self.load(rows)
+        X, y, weight, _ = self.load(rows)
         return InMemory(X, y, weight, self.n_total)
 
     @cached_property

@@ -25,6 +25,7 @@ from skbayes_sg.callbacks import (
 )
 from skbayes_sg.chains import Chain, Round, joined, rows_touched, seconds
 from skbayes_sg.estimators.calls import is_all_of_the_call, require_finite, warn
+from skbayes_sg.estimators.elsewhere import FitsElsewhere
 from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares
 from skbayes_sg.estimators.parameters import CommonParameters
 from skbayes_sg.estimators.stored import Stored, in_single_precision
@@ -45,7 +46,7 @@ _INTERRUPTED = (
 )
 
 
-class BayesianEstimator(CallbackSupportMixin, Stored, CommonParameters):
+class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParameters):
     """An estimator that samples a posterior; a `Plan` of the family says how its chains run."""
 
     _draw_dtype: type = np.float64
@@ -221,7 +222,7 @@ class BayesianEstimator(CallbackSupportMixin, Stored, CommonParameters):
             )
         states = [chain.state for chain in chains]
         touched = rows_touched(run.sampler, states) - rows_touched(run.sampler, run.states)
-        passes = touched / posterior.n_rows
+        passes = touched / posterior.data.n_rows
         self.__dict__.update(facts)
         self.model_, self._fitted_prior = posterior.model, posterior.prior
         self.sampler_, self.sampler_reason_ = run.sampler, run.reason

@@ -15,6 +15,7 @@ from skbayes_sg.checks import checked_weights, in_dtype, require_integer, requir
 from skbayes_sg.data import InMemory, dense
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.calls import all_or_nothing
+from skbayes_sg.estimators.elsewhere import in_blocks
 from skbayes_sg.estimators.labels import classes_of, known_classes, require_known
 from skbayes_sg.estimators.predictive import batch_error, central_interval, entropy
 from skbayes_sg.models import Model
@@ -54,8 +55,13 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             _require_some("class_weight", weight)
         return None if (weight == 1).all() else weight
 
-    def _class_weights(self, y: NDArray, classes: NDArray) -> NDArray:
-        """Factor of each class; 1 for classes that the dict does not name."""
+    def _class_weights(
+        self, y: NDArray, classes: NDArray, counts: NDArray | None = None
+    ) -> NDArray:
+        """Factor of each class; 1 for classes that the dict does not name.
+
+        y are labels of rows, or each label once with its `counts` of rows.
+        """
         if isinstance(self.class_weight, dict):
             factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
             if not np.isfinite(factors).all() or factors.min() < 0:
@@ -65,6 +71,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             return factors
         present, factors = np.unique(y), np.ones(len(classes))
         balanced = compute_class_weight(self.class_weight, classes=present, y=y)
+        if counts is not None:
+            balanced = counts.sum() / (len(counts) * counts)
         factors[np.searchsorted(classes, present)] = balanced
         return factors
 
@@ -104,7 +112,10 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            float32 stays float32; sparse rows are made dense one minibatch at a time.
+            float32 stays float32; sparse rows are made dense one minibatch at a time. A memory map,
+            zarr array or HDF5 dataset above 64 MB is read in blocks, and a dask array or data frame
+            partition by partition. y and sample_weight may be such arrays too. Networks, and
+            samplers given by name, need an array or a memory map.
         y : array-like of shape (n_rows,)
             Labels, strings or numbers, of at least two classes.
         sample_weight : array-like of shape (n_rows,), optional
@@ -122,6 +133,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             If a chain diverges.
         """
         self._validate_run_length()
+        if self._fitted_in_blocks(X, y, sample_weight):
+            return self
         X, y = self._validate_data(X, y)
         classes = classes_of(y)
         posterior = self._bind(X, y, classes, self._weights(y, classes, sample_weight))
@@ -162,6 +175,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         some = np.linspace(0, len(draws) - 1, self.n_predict_draws).round().astype(int)
         return draws[some], weights[some] / weights[some].sum()
 
+    @in_blocks()
     def predict_proba(self, X) -> NDArray:
         """Class probabilities, averaged over posterior draws.
 
@@ -175,7 +189,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         Returns
         -------
         array of shape (n_rows, n_classes)
-            Columns in the order of `classes_`.
+            Columns in the order of `classes_`. For a dask collection this and all other predictions
+            are lazy dask arrays.
         """
         X = self._check_predict(X)
         draws, weights = self._flat_draws(X.dtype)
@@ -194,16 +209,19 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             proba[rows] = np.reshape(mean, (n_outputs, -1)).T
         return self._both_classes(proba, axis=1)
 
+    @in_blocks()
     def predict_log_proba(self, X) -> NDArray:
         """Logarithm of `predict_proba`; minus infinity where the probability underflows."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    @in_blocks()
     def predict(self, X) -> NDArray:
         """The class of largest averaged probability, shape (n_rows,)."""
         proba = self.predict_proba(X)
         return self.classes_[proba.argmax(axis=1)]
 
+    @in_blocks(axis=1)
     def predict_proba_draws(self, X) -> NDArray:
         """Class probabilities under each draw, shape (draws, n_rows, n_classes).
 
@@ -216,6 +234,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             [p.transpose(0, 2, 1) for _, p in self._probabilities(X, draws)], axis=1
         )
 
+    @in_blocks()
     def predict_interval(self, X, level: float = 0.9) -> NDArray:
         """Central posterior interval of each class probability.
 
@@ -256,6 +275,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
                 ends[rows, output] = central_interval(of_row, level, weights)
         return ends if n_outputs > 1 else np.concatenate([1.0 - ends[..., ::-1], ends], axis=1)
 
+    @in_blocks()
     def predict_uncertainty(self, X) -> Bunch:
         """Uncertainty of a prediction by cause, in nats, and its Monte Carlo error.
 

@@ -14,6 +14,7 @@ from skbayes_sg.anchor import find_mode
 from skbayes_sg.checks import real_array, require_positive
 from skbayes_sg.data import InMemory
 from skbayes_sg.empirical_bayes import VariationalEM
+from skbayes_sg.estimators.elsewhere import RowsNeededError
 from skbayes_sg.estimators.updating import UpdatingEstimator
 from skbayes_sg.inspection.summary import of_coefficients
 from skbayes_sg.layouts import FULL
@@ -40,6 +41,8 @@ class OneMode(Plan):
     """Chains start around the one mode; control variates can be anchored there."""
 
     def first(self, posterior: Posterior) -> Choice:
+        if posterior.dim > FULL_CURVATURE_DIM:
+            _require_rows(posterior, _too_many(posterior.dim))
         if not (affordable(posterior) or many_outputs(posterior)):
             return _careful(_too_many(posterior.dim))
         return Choice(
@@ -68,7 +71,8 @@ class OneMode(Plan):
 
     def instead(self, posterior: Posterior, refused: NoGainError) -> Choice:
         """HMC, while a gradient from all rows is affordable."""
-        if posterior.n_rows * posterior.dim <= _FEW_PRODUCTS:
+        _require_rows(posterior, str(refused))
+        if posterior.data.n_rows * posterior.dim <= _FEW_PRODUCTS:
             return Choice(HMC(single_gradients=True), str(refused))
         return _careful(str(refused))
 
@@ -81,7 +85,8 @@ class OneMode(Plan):
     ) -> Start:
         """Over-dispersed around the mode, or where the last fit stopped."""
         if last is None:
-            guess = posterior.model.guess(posterior.data.y, posterior.data.weight)
+            sample = posterior.data.sample
+            guess = posterior.model.guess(sample.y, sample.weight)
         else:
             guess = last.mean(axis=0, keepdims=True)
         mode = find_mode(posterior, guess, rng)
@@ -91,6 +96,12 @@ class OneMode(Plan):
         spread = mode.curvature.inverse().cholesky()
         normals = rng.standard_normal((n_chains, posterior.dim))
         return Start(mode.theta + factor * spread.matvec(normals) if last is None else last, mode)
+
+
+def _require_rows(posterior: Posterior, why: str) -> None:
+    """Refuse another sampler than that with control variates where rows are read in blocks."""
+    if posterior.of_sample is not posterior:
+        raise RowsNeededError(f"{why}; another sampler runs on minibatches of all rows")
 
 
 def _too_many(dim: int) -> str:
@@ -120,6 +131,11 @@ class LinearPredictor(UpdatingEstimator):
     def _forms(self, dim: int) -> dict[str, Choice]:
         return OneMode().forms(dim)
 
+    def _require_passes(self) -> None:
+        if self.sampler is None or getattr(self.sampler, "variance_reduction", None) is not None:
+            return
+        raise RowsNeededError(f"sampler={self.sampler!r} runs on minibatches of all rows")
+
     def _few_merged(
         self, posterior: Posterior, n_total: float | None, classes: NDArray | None = None
     ) -> Posterior:
@@ -130,7 +146,7 @@ class LinearPredictor(UpdatingEstimator):
         few = posterior.n_rows * posterior.dim <= _MERGED_NUMBERS
         if n_total is not None or self.sampler is not None or not few:
             return posterior
-        model, data = posterior.model, posterior.data.merged()
+        model, data = posterior.model, posterior.data.sample.merged()
         return Posterior(model, data, self._prior(model, data, classes))
 
     def _prior(

@@ -13,25 +13,23 @@ from skbayes_sg.checks import (
     checked_weights,
     in_dtype,
     real_array,
-    require_level,
     require_positive,
 )
-from skbayes_sg.data import InMemory, dense
+from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.calls import all_or_nothing
-from skbayes_sg.estimators.coefficients import LinearPredictor
+from skbayes_sg.estimators.elsewhere import Survey, elsewhere, source_of, weights_or_none
 from skbayes_sg.estimators.fitted_posterior import FittedPosterior
-from skbayes_sg.estimators.predictive import mixture_quantile
+from skbayes_sg.estimators.linear_predictions import LinearPredictions
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import NormalInverseGammaPrior
-from skbayes_sg.rows import row_blocks
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.stream import Law
 
 _BLOCK_BYTES = 1 << 24
 
 
-class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
+class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     """Linear regression with a posterior instead of a point, sampled from minibatches.
 
     ``y = coef . x + intercept + noise`` with normal noise and normal priors. The noise variance is
@@ -182,15 +180,33 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
             raise ValueError(
                 f"X must have at least 2 rows of positive weight, got n_samples = {len(y)}"
             )
-        given = self.noise_variance
-        if given is not None:
-            require_positive("noise_variance", given, "leave it None to have it sampled")
-            given = float(given)
-        model = Linear(X.shape[1], self.fit_intercept, given, self._noise())
+        model = self._make_model(X.shape[1])
         weights = None if (weight == 1).all() else in_dtype("sample_weight", weight, X.dtype)
         data = InMemory.of(X, in_dtype("y", y, X.dtype), weights, n_total)
         posterior = Posterior(model, data, self._prior(model, data))
         return self._few_merged(posterior, n_total)
+
+    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
+        """Posterior of rows elsewhere, and the facts about them."""
+        source = source_of(X, y, sample_weight)
+        found = Survey(source, labels=False)
+        if found.n_weighted < 2:
+            raise ValueError("X must have at least 2 rows of positive weight")
+        model, dtype = self._make_model(source.n_features), source.dtype
+
+        def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
+            return in_dtype("y", y, dtype), weights_or_none(weight, dtype)
+
+        data = found.data(encode)
+        prior = self._prior(model, data.sample)
+        return Posterior(model, data, prior), {"n_rows_seen_": X.shape[0]}
+
+    def _make_model(self, n_features: int) -> Linear:
+        given = self.noise_variance
+        if given is not None:
+            require_positive("noise_variance", given, "leave it None to have it sampled")
+            given = float(given)
+        return Linear(n_features, self.fit_intercept, given, self._noise())
 
     def _noise(self) -> tuple[float, float]:
         pair = self.noise_prior
@@ -210,6 +226,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         return X, y, checked_weights(sample_weight, len(y))
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+        if elsewhere(X):
+            return self._bind_blocks(X, y, sample_weight)[0]
         return self._bind(*self._validate_pair(X, y, reset=False), sample_weight)
 
     # -- fitting ------------------------------------------------------------------------------
@@ -221,7 +239,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            float32 stays float32; sparse rows are made dense one minibatch at a time.
+            float32 stays float32; sparse rows are made dense one minibatch at a time. Rows may be
+            on disk or on workers, as in `BayesianLogisticRegressionSGFS`.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
             Factor of each row's log likelihood; an integer weight is a repetition.
@@ -238,6 +257,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
             If a chain diverges.
         """
         self._validate_run_length()
+        if self._fitted_in_blocks(X, y, sample_weight):
+            return self
         X, y = self._validate_pair(X, y, reset=True)
         self._run_chains(self._bind(X, y, sample_weight), X, y, n_rows_seen_=X.shape[0])
         return self
@@ -297,74 +318,3 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictor):
         self.intercept_ = float(self._moments(self.intercept_samples_)[0])
         noise = self.noise_variance or self._moments(self.noise_variance_samples_)[0]
         self.noise_variance_ = float(noise)
-
-    @property
-    def noise_variance_samples_(self) -> NDArray:
-        """Draws of the noise variance, or the given value, (n_chains, n_draws)."""
-        given, draws = self.model_.noise_variance, self.draws_
-        return np.exp(draws[..., -1]) if given is None else np.full(draws.shape[:2], given)
-
-    # -- predictions --------------------------------------------------------------------------
-
-    def predict(self, X, return_std: bool = False) -> NDArray | tuple[NDArray, NDArray]:
-        """Mean and standard deviation of the predictive distribution of y.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-        return_std : bool, default=False
-
-        Returns
-        -------
-        mean : array of shape (n_rows,)
-        std : array of shape (n_rows,), if `return_std`
-            Of a new observation, from the uncertainty of the mean and from the noise.
-        """
-        X = self._check_predict(X)
-        mean = np.asarray(X @ self.coef_).ravel() + self.intercept_
-        if not return_std:
-            return mean
-        variance = np.empty(len(mean))
-        _, weights = self._flat_draws(np.dtype(np.float64))
-        for rows, centre in self._centres(X):
-            variance[rows] = weights @ (centre - mean[rows]) ** 2
-        return mean, np.sqrt(variance + self.noise_variance_)
-
-    def predict_interval(self, X, level: float = 0.9) -> NDArray:
-        """Central interval that holds a new observation with probability `level`.
-
-        Its ends are quantiles of the predictive distribution, which is the mixture of the normal
-        distributions of all draws. Of a Pipeline it is
-        ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-        level : float in (0, 1), default=0.9
-
-        Returns
-        -------
-        array of shape (n_rows, 2)
-            Lower and upper end.
-
-        Raises
-        ------
-        ValueError
-            If `level` is not between 0 and 1.
-        """
-        require_level(level)
-        X = self._check_predict(X)
-        scale = np.sqrt(self.noise_variance_samples_).reshape(-1, 1)
-        _, weights = self._flat_draws(np.dtype(np.float64))
-        ends = np.empty((X.shape[0], 2))
-        for rows, centre in self._centres(X):
-            for side, q in enumerate(((1 - level) / 2, (1 + level) / 2)):
-                ends[rows, side] = mixture_quantile(q, weights, centre, scale)
-        return ends
-
-    def _centres(self, X):
-        """Row blocks and their mean under every draw, (S, rows)."""
-        draws = self._flat_draws(np.dtype(np.float64))[0]
-        for rows in row_blocks(X.shape[0], 8 * len(draws), _BLOCK_BYTES):
-            block = dense(X[rows]).astype(np.float64, copy=False)
-            yield rows, self.model_.predict(draws, block)[:, 0]

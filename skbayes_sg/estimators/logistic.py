@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg.estimators.calls import all_or_nothing
 from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.estimators.coefficients import LinearPredictor
+from skbayes_sg.estimators.elsewhere import Survey, elsewhere, source_of, weights_or_none
 from skbayes_sg.estimators.fitted_posterior import FittedPosterior
+from skbayes_sg.estimators.labels import classes_of
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler
@@ -247,7 +249,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         draws helps.
         """
         precision = self.model_.unpack(posterior.prior.precision)["coef"].max(axis=0)
-        logits = np.sqrt(posterior.data.column_squares() / precision)
+        logits = np.sqrt(posterior.data.sample.column_squares() / precision)
         column = int(logits.argmax())
         if not logits[column] > _CERTAIN:
             return []
@@ -257,6 +259,38 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
             "certainty; scale the columns, for example by StandardScaler, or raise prior_precision "
             "for it"
         ]
+
+    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
+        """Posterior of rows elsewhere, and the facts about them."""
+        source = source_of(X, y, sample_weight)
+        found = Survey(source, labels=True)
+        classes, present = classes_of(found.labels), found.counts > 0
+        factors = None
+        if self.class_weight is not None:
+            counts = found.counts[present]
+            factors = self._class_weights(classes[present], classes, counts)
+            present &= factors > 0
+        if present.sum() < 2:
+            raise ValueError(
+                "y holds one class only (among rows of positive weight); at least two classes are "
+                "needed"
+            )
+        model, dtype = self._make_model(source.n_features, len(classes)), source.dtype
+
+        def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
+            codes = np.searchsorted(classes, y)
+            if factors is not None:
+                weight = factors[codes] if weight is None else weight * factors[codes]
+            return model.encode(codes, dtype), weights_or_none(weight, dtype)
+
+        data = found.data(encode)
+        prior = self._prior(model, data.sample, classes)
+        return Posterior(model, data, prior), {"classes_": classes, "n_rows_seen_": X.shape[0]}
+
+    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+        if elsewhere(X):
+            return self._bind_blocks(X, y, sample_weight)[0]
+        return super()._posterior_of(X, y, sample_weight)
 
     def _read_off(self, posterior: Posterior) -> None:
         """Coefficients from the draws."""

@@ -211,7 +211,7 @@ class MultimodalClassifier(ChainStreamClassifier):
         return max(data.column_squares().sum(), np.finfo(np.float32).tiny)
 
     def _follow_stream(self, posterior: Posterior, **facts: Any) -> None:
-        square = self._input_square_of(posterior.data, streaming=True)
+        square = self._input_square_of(posterior.data.sample, streaming=True)
         super()._follow_stream(posterior, _input_square=square, **facts)
 
     def _bind(
@@ -225,12 +225,12 @@ class MultimodalClassifier(ChainStreamClassifier):
         posterior = super()._bind(X, y, classes, weight, n_total)
         if n_total is not None or not few_products(posterior) or self.sampler is not None:
             return posterior
-        model, data = posterior.model, posterior.data.merged()
+        model, data = posterior.model, posterior.data.sample.merged()
         return Posterior(model, data, self._prior(model, data, classes))
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """A warning about a column whose values saturate the hidden units."""
-        far = np.abs(posterior.data.take(slice(0, 1000))).max(axis=0)
+        far = np.abs(posterior.data.sample.take(slice(0, 1000))).max(axis=0)
         if far.max() <= _FAR_INPUT:
             return []
         column = int(far.argmax())
@@ -248,12 +248,12 @@ class MultimodalClassifier(ChainStreamClassifier):
     def _agreement(self, posterior: Posterior) -> dict[str, float]:
         """Agreement on the probabilities of a hundred rows, and on their log posterior."""
         rows = np.unique(np.linspace(0, posterior.n_rows - 1, _JUDGED_ROWS).astype(int))
-        few = Posterior(posterior.model, posterior.data.some(rows), posterior.prior)
+        few = Posterior(posterior.model, posterior.data.sample.some(rows), posterior.prior)
         draws = self._counting_draws()
         flat = draws.reshape(-1, draws.shape[-1])
         blocks = row_blocks(len(flat), 4 * few.model.row_size * len(rows))
         each = [few.log_prob(flat[block].astype(np.float64)) for block in blocks]
-        return verdict.of_predictions(self._judged(few.data.X), np.concatenate(each))
+        return verdict.of_predictions(self._judged(few.data.sample.X), np.concatenate(each))
 
     def _counting_draws(self) -> NDArray:
         """The draws, without those of weight 0 under a cyclical schedule."""

@@ -162,7 +162,8 @@ class UpdatingEstimator(BayesianEstimator):
         stream, learned = self._stream, None
         if stream is None:
             stream, posterior, learned = self._new_stream(posterior)
-            guess = posterior.model.guess(posterior.data.y, posterior.data.weight)
+            rows = posterior.data.sample
+            guess = posterior.model.guess(rows.y, rows.weight)
             if hasattr(self, "posterior_") or _better(posterior, stream.posterior.mode, guess):
                 guess = stream.posterior.mode
         else:

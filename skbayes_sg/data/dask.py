@@ -1,0 +1,200 @@
+"""Rows in partitions on workers: dask arrays and data frames. Only this file imports dask.
+
+A pass is one task for each partition and a tree of sums, in the order of the partitions. So the
+result depends on the partitions, and not on the workers. Nothing but sums, and rows of the sample
+and of the pool, leaves a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data.base import Batch
+from skbayes_sg.data.memory import dense
+from skbayes_sg.data.passes import added, total_of
+from skbayes_sg.data.visited import Source, pieces
+
+
+class OnWorkers(Source):
+    """Rows of a dask collection.
+
+    Parameters
+    ----------
+    X : dask array or data frame of shape (n_rows, n_features)
+        Rows of unknown number are counted, by a task for each partition.
+    y : dask array or series, or array in memory, of shape (n_rows,)
+    weight : as y, or None
+
+    Raises
+    ------
+    ValueError
+        If a column does not hold numbers, or the partitions do not match.
+    """
+
+    def __init__(self, X: Any, y: Any, weight: Any) -> None:
+        self.n_features = X.shape[1]
+        self.dtype = _dtype_of(X)
+        self._parts, lengths = _partitions(X)
+        if np.isnan(lengths).any():
+            lengths = dask.compute([dask.delayed(len)(part) for part in self._parts])[0]
+        ends = np.cumsum(np.asarray(lengths, int))
+        self.n_rows = int(ends[-1])
+        if self.n_rows == 0:
+            raise ValueError("X has no rows")
+        self._starts = np.concatenate([[0], ends[:-1]])
+        self._y = _aligned("y", y, ends)
+        self._weight = (
+            [None] * len(ends) if weight is None else _aligned("sample_weight", weight, ends)
+        )
+        self._names = list(X.columns) if hasattr(X, "columns") else list(range(self.n_features))
+
+    def reduce(self, function: Callable[[Batch], tuple], row_size: int) -> tuple:
+        visit = partial(_visited, function, self.dtype, row_size)
+        columns = zip(self._parts, self._y, self._weight, self._starts.tolist(), strict=True)
+        sums = [dask.delayed(visit)(i, *column) for i, column in enumerate(columns)]
+        while len(sums) > 1:
+            pairs = [sums[i : i + 2] for i in range(0, len(sums), 2)]
+            sums = [dask.delayed(added)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        return dask.compute(sums[0])[0]
+
+    @property
+    def place(self) -> Callable[..., str]:
+        return partial(_place, self._starts, self._names)
+
+
+def _visited(
+    function: Callable[[Batch], tuple],
+    dtype: np.dtype,
+    row_size: int,
+    number: int,
+    X: Any,
+    y: Any,
+    weight: Any,
+    start: int,
+) -> tuple:
+    """The sums of a partition; () if it has no rows."""
+    X, y = _numbers(X, dtype, number), np.asarray(y)
+    weight = None if weight is None else np.asarray(weight)
+    for name, values in {"y": y, "sample_weight": y if weight is None else weight}.items():
+        if values.shape != (len(X),):
+            raise ValueError(
+                f"partition {number} has {len(X)} rows in X, and {name} has shape {values.shape}"
+            )
+    with np.errstate(over="ignore", invalid="ignore"):
+        return total_of(function, pieces(Batch(X, y, weight, start), row_size))
+
+
+def _place(starts: NDArray, names: list, row: int, column: int | None = None) -> str:
+    number = int(np.searchsorted(starts, row, "right")) - 1
+    where = f"row {row - starts[number]} of partition {number}"
+    return where if column is None else f"{where}, column {names[column]!r}"
+
+
+def _dtype_of(X: Any) -> np.dtype:
+    """float32 if all columns are; ValueError that names columns that are no numbers."""
+    if hasattr(X, "columns"):
+        kinds = {name: getattr(dtype, "kind", "O") for name, dtype in X.dtypes.items()}
+        text = [name for name, kind in kinds.items() if kind not in "biuf"]
+        if text:
+            raise ValueError(
+                f"X holds text or dates in column(s) {', '.join(map(repr, text))}; encode them "
+                "first, for example with get_dummies of categories"
+            )
+        single = all(dtype == np.float32 for dtype in X.dtypes)
+    elif X.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold real numbers, got dtype {X.dtype}; encode its columns")
+    else:
+        single = X.dtype == np.float32
+    return np.dtype(np.float32 if single else np.float64)
+
+
+def _partitions(X: Any) -> tuple[list, NDArray]:
+    """Delayed partitions, and their rows, NaN where not known."""
+    if hasattr(X, "columns") or not hasattr(X, "chunks"):  # data frame or series
+        parts = list(X.to_delayed())
+        return parts, np.full(len(parts), np.nan)
+    if X.ndim == 2 and X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    return list(X.to_delayed().ravel()), np.array(X.chunks[0], float)
+
+
+def _aligned(name: str, values: Any, ends: NDArray) -> list:
+    """One value per row, in the partitions of X, which end at these rows."""
+    if not hasattr(values, "__dask_graph__"):
+        values = np.asarray(values)
+        if values.shape != (ends[-1],):
+            raise ValueError(f"{name} must have shape ({ends[-1]},), got {values.shape}")
+        return np.split(values, ends[:-1])
+    if values.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, got {values.ndim}")
+    parts, lengths = _partitions(values)
+    if not np.isnan(lengths).any():
+        if lengths.sum() != ends[-1]:
+            raise ValueError(f"{name} must have shape ({ends[-1]},), got ({int(lengths.sum())},)")
+        parts, _ = _partitions(values.rechunk((tuple(np.diff(ends, prepend=0).tolist()),)))
+    if len(parts) != len(ends):
+        raise ValueError(
+            f"{name} has {len(parts)} partitions and X has {len(ends)}; give both the same"
+        )
+    return parts
+
+
+def _numbers(X: Any, dtype: np.dtype, number: int) -> NDArray:
+    """A partition as an array in C order; missing values of a data frame become NaN."""
+    try:
+        if hasattr(X, "columns"):
+            return np.ascontiguousarray(X.to_numpy(dtype=dtype, na_value=np.nan))
+        return np.ascontiguousarray(dense(X), dtype=dtype)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"partition {number} of X does not hold numbers: {error}") from error
+
+
+# -- predictions ------------------------------------------------------------------------------
+
+
+def lazily(function: Callable[[Any], Any], X: Any, axis: int) -> Any:
+    """`function` of each partition, as lazy dask arrays; `axis` of its result are rows.
+
+    The shape of the result is that of a result for rows of zeros or ones.
+    """
+    like = function(X._meta_nonempty if hasattr(X, "columns") else np.zeros((1, X.shape[1])))
+    parts, lengths = _partitions(X)
+    empty = _of_each(lambda a: np.take(a, [], axis=axis), like)
+    results = [dask.delayed(_unless_empty)(function, empty, part) for part in parts]
+
+    def joined(example: NDArray, select: Callable[[Any], Any]) -> Any:
+        shapes = [(*example.shape[:axis], n, *example.shape[axis + 1 :]) for n in lengths]
+        arrays = [
+            da.from_delayed(select(result), _whole(shape), example.dtype)
+            for result, shape in zip(results, shapes, strict=True)
+        ]
+        return da.concatenate(arrays, axis=axis, allow_unknown_chunksizes=True)
+
+    if isinstance(like, dict):
+        return type(like)(**{key: joined(like[key], itemgetter(key)) for key in like})
+    if isinstance(like, tuple):
+        return tuple(joined(one, itemgetter(i)) for i, one in enumerate(like))
+    return joined(like, lambda r: r)
+
+
+def _whole(shape: tuple) -> tuple:
+    """Numbers of rows as integers, where they are known."""
+    return tuple(n if np.isnan(n) else int(n) for n in shape)
+
+
+def _of_each(function: Callable[[NDArray], NDArray], result: Any) -> Any:
+    if isinstance(result, dict):
+        return type(result)(**{key: function(one) for key, one in result.items()})
+    return tuple(map(function, result)) if isinstance(result, tuple) else function(result)
+
+
+def _unless_empty(function: Callable[[Any], Any], empty: Any, part: Any) -> Any:
+    return function(part) if len(part) else empty

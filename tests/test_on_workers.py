@@ -1,0 +1,237 @@
+"""Rows in partitions: dask arrays and data frames, with schedulers in this process."""
+
+import os
+import signal
+import threading
+import time
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils import Bunch
+
+from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg.samplers import SGLD
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+N, D = 12_000, 3
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, D))
+Z = X @ [1.0, -0.5, 0.0]
+Y = (Z + RNG.logistic(size=N) > 0).astype(int)
+NUMBERS = Z + RNG.standard_normal(N)
+PARTS = (5000, 1, 4000, 2999)
+FRAME = pd.DataFrame(X, columns=list("abc")).assign(y=Y)
+SHORT = {"n_chains": 2, "n_draws": 4, "random_state": 0}
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def logistic(**parameters):
+    return BayesianLogisticRegressionSGFS(**(SHORT | parameters))
+
+
+def frame(pandas=FRAME, parts=PARTS):
+    """A data frame of unknown divisions with these partitions."""
+    edges = np.concatenate([[0], np.cumsum(parts)])
+    each = [pandas.iloc[a:b] for a, b in pairwise(edges)]
+    return dd.from_delayed([dask.delayed(part) for part in each], meta=pandas.iloc[:0])
+
+
+def array(values=X, parts=PARTS):
+    return da.from_array(values, chunks=(parts, *([2] * (values.ndim - 1))))
+
+
+def unknown(lazy):
+    """The same partitions, with a number of rows that nobody knows."""
+    return lazy[lazy[:, 0] < np.inf] if lazy.ndim == 2 else lazy[lazy < np.inf]
+
+
+# -- the same posterior -----------------------------------------------------------------------
+
+
+def test_the_posterior_is_that_of_the_rows_in_memory():
+    expected, found = logistic(n_chains=32, n_draws=125), logistic(n_chains=32, n_draws=125)
+    expected.fit(X, Y)
+    found.fit(array(), array(Y))
+    assert np.abs((found.coef_ - expected.coef_) / expected.coef_std_).max() < 0.2
+    np.testing.assert_allclose(found.coef_std_, expected.coef_std_, rtol=0.1)
+    assert found.n_rows_seen_ == N
+    assert found.n_features_in_ == D
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [
+        (lambda: unknown(array()), lambda: unknown(array(Y))),
+        (array, lambda: array(Y, (6000, 6000))),
+        (array, lambda: Y),
+        (lambda: frame()[list("abc")], lambda: frame()["y"]),
+        (lambda: frame()[list("abc")], lambda: Y),
+    ],
+    ids=["unknown rows", "other chunks of y", "y in memory", "frame", "frame, y in memory"],
+)
+def test_every_collection_of_the_same_partitions_gives_the_same_draws(rows, labels):
+    np.testing.assert_array_equal(
+        logistic().fit(rows(), labels()).draws_, logistic().fit(array(), array(Y)).draws_
+    )
+
+
+def test_the_draws_do_not_depend_on_the_scheduler():
+    expected = logistic().fit(array(), array(Y)).draws_
+    with dask.config.set(scheduler="threads", num_workers=3):
+        np.testing.assert_array_equal(logistic().fit(array(), array(Y)).draws_, expected)
+
+
+def test_empty_partitions_and_partitions_of_one_class_change_nothing():
+    order = np.argsort(Y, kind="stable")
+    parts = (0, 4000, 0, 4000, 4000, 0)
+    by_label = frame(FRAME.iloc[order], parts)
+    full = frame(FRAME.iloc[order], (4000, 4000, 4000))
+    np.testing.assert_array_equal(
+        logistic().fit(by_label[list("abc")], by_label["y"]).draws_,
+        logistic().fit(full[list("abc")], full["y"]).draws_,
+    )
+
+
+def test_partitions_of_other_precision_than_they_say_are_cast():
+    mixed = [X[:6000].astype(np.float32), X[6000:].astype(np.float32).astype(float)]
+    lazy = da.concatenate(
+        [da.from_delayed(dask.delayed(part), part.shape, float) for part in mixed]
+    )
+    whole = da.from_array(X.astype(np.float32).astype(float), chunks=(6000, D))
+    np.testing.assert_array_equal(logistic().fit(lazy, Y).draws_, logistic().fit(whole, Y).draws_)
+
+
+def test_weights_and_a_regression():
+    weight = RNG.integers(0, 3, N).astype(float)
+    model = BayesianLinearRegressionSGFS(random_state=0)
+    expected = model.fit(X, NUMBERS, sample_weight=weight)
+    expected = expected.coef_, expected.coef_std_
+    model.fit(array(), array(NUMBERS), sample_weight=array(weight))
+    assert np.abs((model.coef_ - expected[0]) / expected[1]).max() < 0.2
+
+
+# -- predictions ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_predictions_are_lazy_and_those_of_the_rows_in_memory(kind):
+    memory, lazy = (X, array()) if kind == "array" else (FRAME[list("abc")], frame()[list("abc")])
+    model = logistic().fit(memory[:500], np.array(["no", "yes"])[Y[:500]])
+    methods = ("predict", "predict_proba", "predict_log_proba", "predict_proba_draws")
+    for name in (*methods, "predict_interval", "predict_uncertainty"):
+        found, expected = getattr(model, name)(lazy), getattr(model, name)(memory)
+        if isinstance(found, Bunch):
+            found, expected = found.total, expected.total
+        assert isinstance(found, da.Array)
+        assert found.ndim == expected.ndim
+        assert found.dtype == expected.dtype
+        if name == "predict":
+            np.testing.assert_array_equal(found.compute(), expected)
+        else:
+            np.testing.assert_allclose(found.compute(), expected, rtol=1e-7)
+    if kind == "array":
+        assert model.predict_interval(lazy).shape == (N, 2, 2)
+
+
+def test_predictions_of_a_regression_are_lazy_and_skip_empty_partitions():
+    model = BayesianLinearRegressionSGFS(**SHORT).fit(FRAME[list("abc")][:500], NUMBERS[:500])
+    lazy = frame(parts=(0, 7000, 5000))[list("abc")]
+    for found, expected in zip(
+        model.predict(lazy, return_std=True),
+        model.predict(FRAME[list("abc")], return_std=True),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found.compute(), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(lazy[list("cba")])
+
+
+# -- errors and refusals ----------------------------------------------------------------------
+
+
+def test_an_error_names_partition_and_column():
+    broken = FRAME.copy()
+    broken.iloc[5003, 1] = np.nan
+    lazy = frame(broken)
+    with pytest.raises(ValueError, match="NaN in row 2 of partition 2, column 'b'"):
+        logistic().fit(lazy[list("abc")], lazy["y"])
+    with pytest.raises(ValueError, match="y contains NaN or infinity in row 2 of partition 2"):
+        BayesianLinearRegressionSGFS(**SHORT).fit(lazy[["a", "c"]], lazy["b"])
+
+
+def test_a_column_of_text_is_named():
+    lazy = frame(FRAME.assign(b="x"))
+    with pytest.raises(ValueError, match=r"text or dates in column\(s\) 'b'"):
+        logistic().fit(lazy[list("abc")], lazy["y"])
+    liar = da.from_delayed(dask.delayed(np.full((N, D), "x")), (N, D), float)
+    with pytest.raises(ValueError, match="partition 0 of X does not hold numbers"):
+        logistic().fit(liar, Y)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (lambda: Y[1:], r"y must have shape \(12000,\)"),
+        (lambda: array(Y[1:], (11999,)), r"y must have shape \(12000,\)"),
+        (lambda: unknown(array(Y, (6000, 6000))), "y has 2 partitions and X has 4"),
+        (
+            lambda: unknown(array(Y, (5001, 1, 3999, 2999))),
+            r"partition \d has \d+ rows in X, and y",
+        ),
+        (lambda: array()[:, :2], "y must have one dimension"),
+        (lambda: array(np.zeros(N)), "one class only"),
+    ],
+)
+def test_an_error_names_what_is_wrong_with_targets(labels, message):
+    with pytest.raises(ValueError, match=message):
+        logistic().fit(array(), labels())
+
+
+def test_other_samplers_say_what_to_do():
+    with pytest.raises(ValueError, match=r"needs rows at random; give np\.asarray\(X\)"):
+        logistic(sampler=SGLD()).fit(array(), array(Y))
+
+
+# -- workers in other processes ---------------------------------------------------------------
+
+
+def slow_rows(block):
+    time.sleep(0.3)
+    return block
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of processes that end
+def test_workers_in_other_processes_may_be_any_number_and_may_die():
+    distributed = pytest.importorskip("distributed")
+    lazy, labels = array().map_blocks(slow_rows), array(Y)
+    expected = logistic().fit(array(), labels).draws_
+    for n_workers in (1, 2):
+        with (
+            distributed.LocalCluster(
+                n_workers, threads_per_worker=1, dashboard_address=":0"
+            ) as cluster,
+            distributed.Client(cluster),
+            dask.config.set(scheduler="distributed"),
+        ):
+            model = logistic().fit(lazy, labels)
+            np.testing.assert_array_equal(model.draws_, expected)
+            assert model.predict(lazy).compute().shape == (N,)
+            victim = next(iter(cluster.workers.values())).pid
+            killer = threading.Timer(0.8, os.kill, (victim, signal.SIGKILL))
+            killer.start()
+            np.testing.assert_array_equal(logistic().fit(lazy, labels).draws_, expected)
+            killer.join()
+            assert victim != next(iter(cluster.workers.values())).pid
