@@ -13,7 +13,8 @@ and medians over the rounds are reported. Each data set has a CSV.
 
 "default" is one `fit`, "ours" 128 chains (two groups of 64) that go on for as long as wanted, both
 with the default sampler. "gaussian" makes and stores independent draws of a Gaussian of the same
-covariance, in single precision, in NumPy: normals and one product, which no sampler can undercut.
+covariance in NumPy, in double precision as `fit` does: normals and one product, which no sampler
+can undercut.
 
 Columns. "set-up s": mode, compilation, adaptation and burn-in. "draws/s", "ESS/s": of the worst
 parameter (bulk; weights for importance sampling), by the wall time of sampling; the estimator's
@@ -276,18 +277,18 @@ class Gaussian(Method):
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.exact = problem.reference
-        self.mean = self.exact[0].astype(np.float32)
-        self.root = np.linalg.cholesky(self.exact[1]).T.astype(np.float32)
+        self.mean = self.exact[0]
+        self.root = np.linalg.cholesky(self.exact[1]).T
         self.rng = np.random.Generator(np.random.SFC64(seed))
-        self.normals = np.empty((BLOCK, len(self.mean)), np.float32)
+        self.normals = np.empty((BLOCK, len(self.mean)))
 
     def draw(self, n: int) -> tuple[np.ndarray, None]:
         """Normals and one product, block by block."""
-        draws = np.empty((n, len(self.mean)), np.float32)
+        draws = np.empty((n, len(self.mean)))
         for start in range(0, n, BLOCK):
             some = draws[start : start + BLOCK]
             z = self.normals[: len(some)]
-            self.rng.standard_normal(out=z, dtype=np.float32)
+            self.rng.standard_normal(out=z)
             np.dot(z, self.root, out=some)
             some += self.mean
         return draws[None], None
@@ -629,10 +630,9 @@ draws = np.random.default_rng(0).multivariate_normal(mode, cov, 5000)
     "gaussian": """
 import numpy as np
 rng = np.random.Generator(np.random.SFC64(0))
-draws = np.empty((200_000, len(mean)), np.float32)
+draws = np.empty((200_000, len(mean)))
 for some in np.array_split(draws, 50):
-    normals = rng.standard_normal(some.shape, dtype=np.float32)
-    np.dot(normals, np.linalg.cholesky(cov).T.astype(np.float32), out=some)
+    np.dot(rng.standard_normal(some.shape), np.linalg.cholesky(cov).T, out=some)
     some += mean
 """,
     "bootstrap": """
