@@ -86,7 +86,8 @@ class LongRun(NamedTuple):
 
 def long_run(name: str, X: NDArray, y: NDArray, n_draws: int = 1000) -> LongRun:
     """The default logistic regression by HMC, 32 chains; from the folder if it is there."""
-    return LongRun(*cached(f"{name}_hmc", lambda: _hmc(X, y, n_draws), X, y))
+    length = np.array(n_draws)
+    return LongRun(*cached(f"{name}_hmc", lambda: _hmc(X, y, n_draws), X, y, length))
 
 
 def _hmc(X: NDArray, y: NDArray, n_draws: int) -> dict[str, NDArray]:
