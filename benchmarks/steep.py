@@ -74,7 +74,7 @@ SETS: dict[str, tuple[Callable[[], Data], float, float]] = {
     "digits": (digits, 5.0, 0.1),
 }
 """data, seconds, largest distance of a variance ratio from 1"""
-REFERENCE_DRAWS = {"census": 1500, "amounts": 1000, "digits": 400}  # of each of 32 chains
+REFERENCE_DRAWS = {"census": 1500, "amounts": 1000, "digits": 1500}  # of each of 32 chains
 
 
 def errors(draws: NDArray, true: LongRun) -> dict:
