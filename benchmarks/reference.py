@@ -23,6 +23,7 @@ from skbayes_sg.samplers import HMC
 
 FOLDER = Path(os.environ.get("SKBAYES_SG_REFERENCES", RESULTS))
 _LARGEST = 200  # parameters of a covariance that is kept
+_FULL_METRIC = 2500  # parameters; correlated ones are slow under a diagonal metric
 
 
 class Reference(NamedTuple):
@@ -91,8 +92,15 @@ def long_run(name: str, X: NDArray, y: NDArray, n_draws: int = 1000) -> LongRun:
 
 
 def _hmc(X: NDArray, y: NDArray, n_draws: int) -> dict[str, NDArray]:
+    n_classes = len(np.unique(y))
+    dim = (X.shape[1] + 1) * (1 if n_classes == 2 else n_classes)
+    structure = "full" if dim <= _FULL_METRIC else "diag"
     model = BayesianLogisticRegressionSGFS(
-        HMC(single_gradients=True), n_chains=32, n_draws=n_draws, burn_in=400, random_state=2012
+        HMC(structure=structure, single_gradients=True),
+        n_chains=32,
+        n_draws=n_draws,
+        burn_in=400,
+        random_state=2012,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
