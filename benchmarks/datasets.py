@@ -120,3 +120,15 @@ def million() -> tuple[NDArray, NDArray]:
     X = rng.standard_normal((1_000_000, 50)).astype(np.float32)
     z = X @ rng.standard_normal(50) * 0.3 + rng.logistic(size=len(X))
     return X, np.where(z > 0, 1, -1).astype(np.float32)
+
+
+def correlated(n_rows: int = 10_000) -> tuple[NDArray, NDArray]:
+    """Synthetic logistic regression with 50 correlated columns of variances 10 to 0.1.
+
+    The coefficients are from a standard normal prior; y is 1 or -1.
+    """
+    rng = np.random.default_rng(10)
+    rotation = np.linalg.qr(rng.standard_normal((50, 50)))[0]
+    X = (rng.standard_normal((n_rows, 50)) * np.geomspace(10**0.5, 10**-0.5, 50)) @ rotation
+    theta = rng.standard_normal(51)
+    return X, np.where(X @ theta[:-1] + theta[-1] + rng.logistic(size=len(X)) > 0, 1, -1)

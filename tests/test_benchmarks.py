@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "benchmarks"
@@ -15,6 +16,8 @@ TIME = re.compile(r"(^|[ (_])(s|ms|us|seconds)($|[ ,)])|ATUC")
 sys.path.insert(0, str(FOLDER))
 harness = pytest.importorskip("harness")
 timing = pytest.importorskip("timing")
+reference = pytest.importorskip("reference")
+bias_of_step = pytest.importorskip("bias_of_step")
 sys.path.remove(str(FOLDER))
 
 
@@ -103,3 +106,38 @@ def test_what_is_left_of_a_time_is_positive_or_nothing():
     assert timing.rest([1.0, 1.1, 1.2], [1.2, 1.1, 1.0]) is None
     assert timing.rest([1.0, 1.5, 1.2], [1.0, 1.0, 1.0]) is None
     assert all(time > 0 for time in timing.in_turn({"job": lambda: sum(range(99))}, 3)["job"])
+
+
+def test_a_reference_is_kept_until_the_data_change(tmp_path, monkeypatch):
+    monkeypatch.setattr(reference, "FOLDER", tmp_path)
+    made = []
+
+    def make():
+        made.append(len(made))
+        return {"a": np.arange(3.0), "b": len(made)}
+
+    X = np.ones((2, 2))
+    for _ in range(2):
+        a, b = reference.cached("fake", make, X)
+        np.testing.assert_array_equal(a, [0, 1, 2])
+        assert b == 1
+    assert reference.cached("fake", make, 2 * X)[1] == 2
+    assert made == [0, 1]
+
+
+def test_quadrature_on_a_grid_equals_adaptive_quadrature():
+    X, y = bias_of_step.counts(500)
+    posterior = bias_of_step.bind(X, y)
+    mean, cov, error = bias_of_step.quadrature(posterior)
+    top = posterior.log_prob(mean[None])[0]
+
+    def moment(power):
+        def f(t):
+            return (t - mean[0]) ** power * np.exp(posterior.log_prob(np.array([[t]]))[0] - top)
+
+        return quad(f, mean[0] - 3, mean[0] + 3, epsabs=1e-12)[0]
+
+    total = moment(0)
+    assert abs(moment(1)) / total < 1e-6 * np.sqrt(cov[0, 0])
+    assert moment(2) / total == pytest.approx(cov[0, 0], rel=1e-6)
+    assert error < 1e-6
