@@ -205,8 +205,8 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     point is nearer to the mean than the mode is, and its curvature is nearer to the mean curvature.
     With many outputs the mode stays: chains then use all rows, so any anchor serves.
     A move of less than a fiftieth of a posterior standard deviation per parameter is not worth its
-    cost, and the expansion says too little about a move of more than a quarter. Rows on disk are expanded
-    here for the first time.
+    cost, and the expansion says too little about a move of more than a quarter. Rows on disk are
+    expanded here for the first time.
     """
     if many_outputs(posterior):
         return mode

@@ -134,14 +134,15 @@ class UpdatingEstimator(BayesianEstimator):
     def _law_of(self, run: Run, posterior: Posterior) -> Law:
         """As if all rows were one chunk of a stream.
 
-        Many rows are not read again: there the curvature at the anchor is that law. Above 1,000
-        parameters it has the moments of the draws.
+        Many rows, and rows on disk, are not read again: there the curvature at the anchor is that
+        law. Above 1,000 parameters it has the moments of the draws.
         """
         draws, weights = BayesianEstimator._flat_draws(self, np.dtype(np.float64))
         if posterior.dim > FULL_CURVATURE_DIM:
             family = GaussianPrior if posterior.prior.quadratic else NormalInverseGammaPrior
             return family.of_draws(draws, weights)
-        if run.anchor is not None and posterior.n_rows > _MANY_ROWS:
+        dear = posterior.n_rows > _MANY_ROWS or posterior.data.sample is not posterior.data
+        if run.anchor is not None and dear:
             return _law_at(run.anchor, posterior)
         return updated(posterior, (weights @ draws)[None])
 
