@@ -10,7 +10,7 @@ from skbayes_sg.chains import Chain
 from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.plan import Run
 
-_WORST = 100  # parameters that are ranked, twice
+_WORST = 10  # parameters that are ranked, twice: ranks of all take longer than the chains
 R_HAT_LIMIT = 1.05
 ESS_LIMIT = 100  # a standard deviation from 100 draws is good to 7 %
 BETWEEN_LIMIT = 0.5

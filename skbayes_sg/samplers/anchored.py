@@ -130,7 +130,7 @@ def law(memory: UnderdampedMemory) -> UnderdampedLaw:
 def run_length(alpha: float) -> RunLength:
     """Burn-in and thinning for an autocorrelation time of some 2 / delta steps, within bounds."""
     delta = 2.0 / math.sqrt(1.0 + alpha**2)
-    thin = math.ceil(2 / delta - 1e-9)
+    thin = math.ceil(1.5 / delta)
     return RunLength(min(math.ceil(25 / delta), _LONGEST_BURN_IN), min(thin, _LONGEST_THINNING))
 
 
