@@ -36,7 +36,7 @@ from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
 
 Data = tuple[NDArray, NDArray]
 LEVELS = (2, 2, 3, 4, 5, 5, 6, 7, 7, 8, 8, 9, 10, 12, 12)
-LONGER = 4
+LONGER = 16
 
 
 def census() -> Data:

@@ -65,6 +65,7 @@ class Anchor:
     n_total: float
     measured: Callable[[], Operator]
     steepness: float = 1.0
+    stiffness: float = 1.0
 
     @cached_property
     def noise(self) -> Operator:

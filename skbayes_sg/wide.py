@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.anchor import Mode
 from skbayes_sg.coordinates import Kronecker
-from skbayes_sg.linalg import Diag, Operator
+from skbayes_sg.linalg import Diag, Operator, largest_eigenvalue
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
@@ -30,6 +30,7 @@ class WholeAnchor:
     curvature: Operator
     pool_size: int
     steepness: float = 1.0
+    stiffness: float = 1.0
     pool_error: float = 0.0
     noise_number: float = 0.0
 
@@ -94,8 +95,8 @@ class WholePosterior(Posterior):
         X = np.concatenate([coordinates.inputs(data.load(rows).X) for rows in blocks])
         likelihood = 1.0 - coordinates.pulled_diagonal(prior)
         whole = cls(posterior, coordinates, X, likelihood)
-        whole.anchor = WholeAnchor(
-            mode.theta, whole.anchor.curvature, posterior.n_rows, whole._steepness()
+        whole.anchor = replace(
+            whole.anchor, steepness=whole._steepness(), stiffness=whole._stiffness()
         )
         return whole
 
@@ -130,6 +131,16 @@ class WholePosterior(Posterior):
             return (change.reshape(-1, c) @ self._prior_form[0]).reshape(len(change), -1)
         blocks = np.einsum("nkc,kcd->nkd", change.reshape(-1, k, c), self._prior_form)
         return blocks.reshape(len(change), -1)
+
+    def _stiffness(self) -> float:
+        """Largest eigenvalue of the curvature at the mode, which the coordinates leave."""
+        here = self.noisy_gradient(np.zeros((1, self.dim)), slice(None))
+
+        def curvature(v: NDArray) -> NDArray:
+            length = np.linalg.norm(v)  # differences over one standard deviation
+            return length * (here - self.noisy_gradient(v / length, slice(None)))
+
+        return largest_eigenvalue(curvature, self.dim, fixed_rng("stiffness"))
 
     def _steepness(self) -> float:
         """`steepness` around the mode, along random lines where the gradient is least linear."""

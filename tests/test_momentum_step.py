@@ -163,6 +163,7 @@ class Steep:
 
     theta = curvature = noise = None
     pool_size, batch_size, pool_error, noise_number = 500, 32, 0.0, 0.5
+    stiffness = 1.0
 
     def __init__(self, steepness):
         self.steepness = steepness
@@ -172,6 +173,9 @@ def test_alpha_and_rows_follow_from_the_steepness():
     assert chosen(None, None, Steep(1.2)) == (math.sqrt(3), 32)
     assert chosen(None, None, Steep(4.0)) == (math.sqrt(11), 500)
     assert chosen(5.0, 10_000, Steep(4.0)) == (5.0, 500)
+    stiff = Steep(4.0)
+    stiff.stiffness = 3.0
+    assert chosen(None, None, stiff) == (math.sqrt(7), 500)
     with pytest.raises(NoGainError, match=r"4\.0 times as steep"):
         chosen(2.0, None, Steep(4.0))
     with pytest.raises(NoGainError, match="too far from Gaussian"):

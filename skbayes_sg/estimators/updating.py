@@ -25,6 +25,7 @@ from skbayes_sg.stream import Law, Stream, updated
 from skbayes_sg.whitening import FULL_CURVATURE_DIM
 
 _MANY_ROWS = 50_000
+_MANY_NUMBERS = 2_000_000
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
 _OF_A_FIT = (
     *("draws_", "draw_weights_"),
@@ -141,7 +142,8 @@ class UpdatingEstimator(BayesianEstimator):
         if posterior.dim > FULL_CURVATURE_DIM:
             family = GaussianPrior if posterior.prior.quadratic else NormalInverseGammaPrior
             return family.of_draws(draws, weights)
-        dear = posterior.n_rows > _MANY_ROWS or posterior.data.sample is not posterior.data
+        many = posterior.n_rows > _MANY_ROWS or posterior.n_rows * posterior.dim > _MANY_NUMBERS
+        dear = many or posterior.data.sample is not posterior.data
         if run.anchor is not None and dear:
             return _law_at(run.anchor, posterior)
         return updated(posterior, (weights @ draws)[None])

@@ -153,7 +153,8 @@ def chosen(alpha: float | None, batch_size: int | None, anchor: Anchored) -> tup
             f"{steepness:.1f} times as steep as at the anchor, above {steepest:.3g}"
         )
     if alpha is None:
-        alpha = math.sqrt(max(_GENTLE, 3 * steepness - 1))
+        beyond = steepness / anchor.stiffness  # of a spring, however stiff, the step is exact
+        alpha = math.sqrt(max(_GENTLE, 3 * beyond - 1, 2 * steepness - 1))
     if batch_size is None:
         batch_size = anchor.batch_size if steepness <= _GENTLY_STEEP else anchor.pool_size
     return alpha, min(batch_size, anchor.pool_size)
