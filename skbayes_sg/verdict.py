@@ -10,7 +10,8 @@ from skbayes_sg.chains import Chain
 from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.plan import Run
 
-_WORST = 10  # parameters that are ranked, twice: ranks of all take longer than the chains
+_RANKED = 100_000  # draws of all parameters that are ranked: to rank all takes longer than to draw
+_WORST = (3, 10)  # such parameters, at least and at most, by each of two criteria
 R_HAT_LIMIT = 1.05
 ESS_LIMIT = 100  # a standard deviation from 100 draws is good to 7 %
 BETWEEN_LIMIT = 0.5
@@ -62,8 +63,9 @@ def of_draws(draws: NDArray) -> dict[str, float]:
 
     Of many parameters, on those on which they agree least.
     """
-    if draws.shape[2] > 2 * _WORST:
-        draws = draws[:, :, diagnostics.least_agreed(draws, _WORST)]
+    worst = int(np.clip(_RANKED // draws[..., 0].size, *_WORST))
+    if draws.shape[2] > 2 * worst:
+        draws = draws[:, :, diagnostics.least_agreed(draws, worst)]
     r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws)
     return {
         "r_hat_max": float(np.max(r_hat)),
