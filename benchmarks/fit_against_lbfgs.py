@@ -120,8 +120,12 @@ def growth(way: Callable) -> float:
 
 
 def claims(rows: list[dict]) -> list[Claim]:
-    """A fit is not much slower."""
-    return [Claim(f"{r['fit']}: seconds over lbfgs", r["times lbfgs"], high=3) for r in rows[1:]]
+    """A fit is not much slower; with processes it has their start to pay."""
+    one, two = (f"{row['fit']}: seconds over lbfgs" for row in rows[1:])
+    return [
+        Claim(one, rows[1]["times lbfgs"], high=1.5),
+        Claim(two, rows[2]["times lbfgs"], high=3),
+    ]
 
 
 def main(report: Report) -> None:

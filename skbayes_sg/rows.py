@@ -197,7 +197,7 @@ def rows_of(rows: Rows, chain: int) -> Rows:
     return rows if isinstance(rows, slice) or rows.ndim == 1 else rows[chain : chain + 1]
 
 
-def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = 1 << 22) -> list[slice]:
+def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = 1 << 20) -> list[slice]:
     """Contiguous slices of about `block_bytes` each, which together cover all rows."""
     step = max(1, block_bytes // max(1, row_bytes))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]

@@ -98,7 +98,7 @@ class InMemory(Data):
         return total_of(lambda block: function(self.load(block)), self.blocks(row_size))
 
     def blocks(self, row_size: int) -> list[slice]:
-        """All rows in pieces of a few megabytes, if a pass holds so many numbers for each row."""
+        """All rows in pieces of a megabyte, if a pass holds so many numbers for each row."""
         row_bytes = self.X.dtype.itemsize * max(self.n_features, row_size)
         return row_blocks(self.n_rows, row_bytes)
 
