@@ -197,3 +197,13 @@ def test_more_than_a_thousand_parameters_of_many_classes(monkeypatch):
     np.testing.assert_allclose(wide.draws_.std(axis=(0, 1)), sd, rtol=6 / math.sqrt(8000))
     shift = (wide.draws_.mean(axis=(0, 1)) - full.draws_.mean(axis=(0, 1))) / sd
     assert np.abs(shift).max() < 6 * math.sqrt(2 / 8000)
+
+
+def test_steps_of_all_rows_measure_no_noise(monkeypatch):
+    def refuse(*args):
+        raise AssertionError("the noise of rows that are all taken was measured")
+
+    monkeypatch.setattr("skbayes_sg.pool_rows.PoolRows.noise_at", refuse)
+    X = np.random.default_rng(0).standard_normal((100, 3))
+    model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, X[:, 0] + X[:, 1] ** 2 > 0.5)
+    assert model.sampler_.batch_size == 100

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.layouts import FULL
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.rows import Batches
 from skbayes_sg.samplers.base import NoGainError, RunLength
@@ -60,6 +61,17 @@ def validate(alpha: Schedule | str, B: Any, asked: tuple[str, str, str]) -> None
             'variance_reduction="control_variate" leaves too little noise to sample with; '
             "alpha must be positive"
         )
+
+
+def memory(state: State, target: Target, anchor: Anchored) -> UnderdampedMemory:
+    """Chains at rest, with curvature and noise from the anchor."""
+    # the whole pool has no noise, and to measure that of its rows takes a D x D product of them
+    noise = Diag(np.zeros(target.dim)) if state.rows.whole else anchor.noise
+    prior = target.prior.curvature(anchor.theta)
+    still = np.zeros(state.theta.shape, np.float32)
+    start = UnderdampedMemory(FULL, noise, None, prior, adapting=False, velocity=still)
+    start.figures = figures(anchor)
+    return start
 
 
 def underdamped(state: State, target: Target) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.checks import require_choice, require_integer
-from skbayes_sg.layouts import FULL, Layout
+from skbayes_sg.layouts import Layout
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.rows import Rows
 from skbayes_sg.samplers import anchored
@@ -68,7 +68,7 @@ class SGFS(PreconditionedSampler):
         An array is any symmetric positive definite matrix, or its diagonal, in 1 / parameter^2, and
         a number its multiple of the identity. It is injected whole, and P takes the part of it that
         `structure` keeps; "kron" takes no array. "fisher": the paper's
-        gamma I_N, or Lam with control variates. "precision": curvature with prior, plus gradient
+        gamma I_N. "precision": curvature with prior, plus gradient
         noise. It does not vanish with the scores of a model that fits its labels. As alpha grows,
         steps get shorter in all directions, and the chain follows any posterior. "bounded": as
         "precision", plus a constant (the mean of the diagonal). It keeps steps short where
@@ -242,12 +242,7 @@ class SGFS(PreconditionedSampler):
         if target.anchor is None:
             super().start(state, target)
             return
-        prior = target.prior.curvature(target.anchor.theta)
-        still = np.zeros(state.theta.shape, np.float32)
-        state.memory = anchored.UnderdampedMemory(
-            FULL, target.anchor.noise, None, prior, adapting=False, velocity=still
-        )
-        state.memory.figures = anchored.figures(target.anchor)
+        state.memory = anchored.memory(state, target, target.anchor)
         self.refresh(state, target)
 
     def step(self, state: State, target: Target) -> None:
