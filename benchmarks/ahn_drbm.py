@@ -155,7 +155,7 @@ def best_mode(posterior: Posterior) -> NDArray:
 
     def objective(theta: NDArray) -> tuple[float, NDArray]:
         value, gradient = posterior.slope(theta[None])
-        return -value, -gradient[0]
+        return -float(value[0]), -gradient[0]
 
     starts = [posterior.model.init(np.random.default_rng(seed))[0] for seed in range(8)]
     options = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": 500}}

@@ -163,7 +163,7 @@ def _look(posterior: Posterior, theta: NDArray, curvature: Operator | None) -> E
     if curvature is None:
         return posterior.expand(theta, FULL)
     value, gradient = posterior.slope(theta)
-    return Expansion(value, gradient, curvature)
+    return Expansion(float(value[0]), gradient, curvature)
 
 
 def _whitened_lbfgs(posterior: Posterior, theta: NDArray) -> Mode:
@@ -172,7 +172,7 @@ def _whitened_lbfgs(posterior: Posterior, theta: NDArray) -> Mode:
 
     def objective(u: NDArray) -> tuple[float, NDArray]:
         value, gradient = posterior.slope(coordinates.natural(u[None]))
-        return -value, -coordinates.pulled(gradient)[0]
+        return -float(value[0]), -coordinates.pulled(gradient)[0]
 
     start = coordinates.whitened(theta)[0]
     bound = {"maxiter": 300, "gtol": _SMALL_SHIFT, "maxcor": 20}
@@ -187,7 +187,7 @@ def _scaled_lbfgs(posterior: Posterior, theta: NDArray) -> Mode:
 
     def objective(u: NDArray) -> tuple[float, NDArray]:
         value, gradient = posterior.slope((u * scale)[None])
-        return -value, -gradient[0] * scale
+        return -float(value[0]), -gradient[0] * scale
 
     result = minimize(
         objective, theta[0] / scale, jac=True, method="L-BFGS-B", options={"maxiter": 50}

@@ -28,9 +28,10 @@ from skbayes_sg.pool_rows import PoolRows
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.rows import Minibatches, Rows, fixed_rng
-from skbayes_sg.samplers.base import NoGainError
+from skbayes_sg.samplers.base import NoAnchorError
 from skbayes_sg.scores import Scores
 from skbayes_sg.steepness import steepness
+from skbayes_sg.whitening import BarePrior
 
 _CELLS = 1 << 20  # numbers held at a time
 _DIAGONAL = 1e-6  # entries off the diagonal that are rounding, of a matrix near the identity
@@ -110,9 +111,9 @@ class Anchor:
 class AnchoredPosterior(Posterior):
     """A posterior expanded around an anchor; gradients stay unbiased but for the pool's error.
 
-    `minibatches`, `scores` and `gradient` are those of chains, in the coordinates of the chains and
-    on the rows of the pool. All other methods are those of the posterior: theta is that of the
-    model, and rows are those of the data. The chains of a group share their minibatches. Each chain
+    `minibatches`, `scores` and all gradients and values are those of chains, in the coordinates of
+    the chains and on the rows of the pool. In other methods theta is that of the model, and rows
+    are those of the data. The chains of a group share their minibatches. Each chain
     multiplies the noise by a function of its own distance from the anchor, so the noises of
     different chains are hardly correlated.
 
@@ -158,6 +159,7 @@ class AnchoredPosterior(Posterior):
         self._origin = self.coordinates.whitened(at)
         complete = len(rows.pool.weight) == self.data.n_rows
         self._cancels = complete and not isinstance(self._hessian, Diag)
+        self._bend = self._prior_bend() if self._cancels else self._hessian.matvec
 
     def _steepness(self, points: NDArray) -> float:
         """`steepness` of the gradient that the pool gives, at points (points, D) in theta."""
@@ -166,7 +168,7 @@ class AnchoredPosterior(Posterior):
 
         def gradient(change: NDArray) -> NDArray:
             parts = np.array_split(change, -(-len(change) // together))
-            return np.concatenate([self.pool_gradient(self._origin + part) for part in parts])
+            return np.concatenate([self.full_gradient(self._origin + part) for part in parts])
 
         root = self.anchor.curvature.inverse().cholesky()
         if self.anchor.batch_size < self.anchor.pool_size:
@@ -190,7 +192,7 @@ class AnchoredPosterior(Posterior):
 
         Raises
         ------
-        NoGainError
+        NoAnchorError
             If the Hessian at the mode is not definite.
         """
         assert isinstance(posterior.model, Predictor)
@@ -202,7 +204,7 @@ class AnchoredPosterior(Posterior):
         try:
             np.linalg.cholesky(curvature)
         except np.linalg.LinAlgError:
-            raise NoGainError(
+            raise NoAnchorError(
                 "the Hessian of the log posterior is not definite at the mode"
             ) from None
         batch, pool = choose_pool(posterior, mode, fixed_rng("pool"))
@@ -246,34 +248,66 @@ class AnchoredPosterior(Posterior):
         return self._rows.scores(theta - self._origin, rows)
 
     def gradient(self, theta: NDArray, scores: Scores) -> NDArray:
-        return self._from_remainders(theta, scores.total() * (self.n_total / scores.n_rows))
+        change = theta - self._origin
+        rest = scores.total() * (self.n_total / scores.n_rows)
+        return self._with_expansion(rest, change, self._hessian.matvec(change))
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         """The estimate of the gradient from some rows of the pool, or from all.
 
-        Where all rows are there, the Hessian cancels from it.
+        Where all rows are there, the Hessian of the likelihood cancels from it.
         """
-        if not isinstance(rows, slice) or not self._cancels:
+        if not isinstance(rows, slice):
             return self.gradient(theta, self.scores(theta, rows))
-        gradient = self._rows.differences(theta - self._origin).total()
-        gradient *= self.n_total / self.n_rows
-        gradient += self.coordinates.pulled(self._of_rows)
-        natural = self.coordinates.natural(theta)
-        return gradient + self.coordinates.pulled(self.prior.gradient(natural))
+        change = theta - self._origin
+        scores = self._rows.differences(change) if self._cancels else self.scores(theta, rows)
+        rest = scores.total() * (self.n_total / self.anchor.pool_size)
+        return self._with_expansion(rest, change, self._bend(change))
 
-    def pool_gradient(self, theta: NDArray) -> NDArray:
+    @property
+    def single(self) -> AnchoredPosterior:
+        """The same: the rows of the pool are in single precision."""
+        return self
+
+    def full_gradient(self, theta: NDArray) -> NDArray:
         """The gradient from the whole pool, (chains, D); exact if the pool has all rows."""
         return self.noisy_gradient(theta, slice(None))
 
-    def _from_remainders(self, theta: NDArray, gradient: NDArray) -> NDArray:
-        """Gradient of the log posterior from the sum of all remainders, which it overwrites."""
-        change = theta - self._origin
-        gradient += self._slope_there
-        gradient -= self._hessian.matvec(change)
+    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        """Log posterior up to a constant (chains,) and `full_gradient`, from the whole pool."""
+        change, scale = theta - self._origin, self.n_total / self.anchor.pool_size
+        rest, scores = self._rows.slope(change, 1 if self._cancels else 2)
+        bent = self._bend(change)
+        value = scale * rest + change @ self._slope_there[0] - 0.5 * np.sum(change * bent, axis=1)
         if not self.prior.quadratic:
-            natural = self.coordinates.natural(theta)
-            gradient += self.coordinates.pulled(self.prior.gradient(natural))
-        return gradient
+            value += self.prior.log_density(self.coordinates.natural(theta))
+        return value, self._with_expansion(scores.total() * scale, change, bent)
+
+    def log_prob(self, theta: NDArray) -> NDArray:
+        return self.slope(theta)[0]
+
+    def _with_expansion(self, rest: NDArray, change: NDArray, bent: NDArray) -> NDArray:
+        """Gradient of the log posterior at a change from the anchor.
+
+        `rest` is what the expansion leaves, and is overwritten; `bent` is the Hessian of the
+        expansion times the change.
+        """
+        rest += self._slope_there
+        rest -= bent
+        if not self.prior.quadratic:
+            natural = self.coordinates.natural(change + self._origin)
+            rest += self.coordinates.pulled(self.prior.gradient(natural))
+        return rest
+
+    def _prior_bend(self) -> Callable[[NDArray], NDArray]:
+        """Multiplies changes by the precision of the prior; by 0 if the prior is not normal."""
+        prior, coordinates = self.prior, self.coordinates
+        if not prior.quadratic:
+            return np.zeros_like
+        precision = prior.curvature(self.anchor.theta)
+        if isinstance(precision, Diag) and isinstance(coordinates, Whitened):
+            return BarePrior(precision.values[coordinates.columns], coordinates.S).force
+        return _stored(coordinates.pulled_matrix(precision.dense())).matvec
 
     def score_covariance(self, theta: NDArray) -> NDArray:
         """I1, the covariance of one draw's contribution at one point of a chain (1, D): (D, D)."""

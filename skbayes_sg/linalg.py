@@ -315,6 +315,13 @@ class Blocks:
 Operator = Diag | Rotated | Blocks | Dense
 
 
+def stored(operator: Operator, dtype: type) -> Diag | Dense:
+    """A matrix or diagonal in this precision."""
+    if isinstance(operator, Diag):
+        return Diag(operator.values.astype(dtype, copy=False))
+    return Dense(operator.dense().astype(dtype, copy=False))
+
+
 def largest_eigenvalue(
     matvec: Callable[[NDArray], NDArray], dim: int, rng: np.random.Generator
 ) -> float:

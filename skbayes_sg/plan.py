@@ -223,7 +223,10 @@ def _begin(
 def _settle(
     choice: Choice, posterior: Posterior, plan: Plan, mode: Mode | None
 ) -> tuple[Sampler, Choice, Mode | None, Posterior]:
-    """The sampler with numbers for all parameters, its choice, its anchor and its target."""
+    """The sampler with numbers for all parameters, its choice, its anchor and its target.
+
+    The plan's other sampler takes the anchor of the first, which refused the posterior there.
+    """
     sampler, anchor, target = clone(choice.sampler), None, posterior
     try:
         if sampler.variance_reduction is not None:
@@ -234,7 +237,11 @@ def _settle(
     except NoGainError as refused:
         if choice.given:
             raise
-        return _settle(plan.instead(posterior, refused), posterior, plan, mode)
+        choice = plan.instead(posterior, refused)
+        sampler = clone(choice.sampler)
+        if sampler.variance_reduction is None:
+            anchor, target = None, posterior
+        figures = sampler.settle(target)
     return sampler, replace(choice, reason=choice.reason + figures), anchor, target
 
 

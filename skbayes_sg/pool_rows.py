@@ -88,6 +88,24 @@ class PoolRows:
         left *= self.whole_weight
         return self.model.times_inputs(left, self.X)
 
+    def slope(self, change: NDArray, order: int) -> tuple[NDArray, Scores]:
+        """What the log likelihood of all rows has beyond its expansion of this order, 1 or 2.
+
+        At `change` from the anchor: values (chains,), and `differences` or `scores`, their
+        gradients.
+        """
+        outputs = self.model.outputs(change, self.X)
+        if order == 1:
+            value, left = self.model.beyond(outputs, self.at_anchor)
+        else:
+            value, difference = self.model.beyond(outputs.copy(), self.at_anchor)
+            left = self.model.remainder(outputs.copy(), self.at_anchor)
+            # the remainder is the difference less its linear part
+            value += 0.5 * np.einsum("ckn,ckn->cn", outputs, left - difference)
+        left *= self.whole_weight
+        value *= self.whole_weight
+        return value.sum(axis=1, dtype=np.float64), self.model.times_inputs(left, self.X)
+
     def scores(self, change: NDArray, rows: Rows) -> Scores:
         """Weighted remainders at `change` from the anchor, of drawn rows by number or of all."""
         if isinstance(rows, slice):  # the whole pool: the mean over all draws

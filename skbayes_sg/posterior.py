@@ -57,6 +57,7 @@ class Posterior:
         self.n_rows = data.sample.n_rows  # that can be drawn
         self.n_total = data.n_total
         self.weighted = data.weighted
+        self.one_mode = model.fixed_inputs
         self._row_size = model.row_size
 
     @classmethod
@@ -213,7 +214,8 @@ class Posterior:
         value, gradient, information = self.data.reduce(total, self._row_size)
         scale = self._scale
         curvature = information * scale + layout.keep(self.prior.curvature(theta))
-        return Expansion(*self._with_prior_slope(theta, scale * value, scale * gradient), curvature)
+        value, gradient = self._with_prior_slope(theta, scale * value, scale * gradient)
+        return Expansion(float(value[0]), gradient, curvature)
 
     def smoothed(self, theta: NDArray, root: NDArray) -> tuple[NDArray, Operator]:
         """Gradient and curvature in the mean over N(theta, root root^T), in one pass.
@@ -233,8 +235,8 @@ class Posterior:
         gradient, information = self.data.reduce(total, row_size)
         return gradient + self.prior.gradient(theta), information + self.prior.curvature(theta)
 
-    def slope(self, theta: NDArray) -> tuple[float, NDArray]:
-        """Value and gradient at one theta (1, D), in one pass over all rows."""
+    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        """Log posterior (chains,) and gradient (chains, D), in one pass over all rows."""
         value, gradient = self.data.reduce(partial(_slope, self.model, theta), self._row_size)
         return self._with_prior_slope(theta, self._scale * value, self._scale * gradient)
 
@@ -244,17 +246,16 @@ class Posterior:
         return self.n_total / self.data.n_rows
 
     def _with_prior_slope(
-        self, theta: NDArray, value: float, gradient: NDArray
-    ) -> tuple[float, NDArray]:
-        log_prior = float(self.prior.log_density(theta)[0])
-        return value + log_prior, gradient + self.prior.gradient(theta)
+        self, theta: NDArray, value: NDArray, gradient: NDArray
+    ) -> tuple[NDArray, NDArray]:
+        return value + self.prior.log_density(theta), gradient + self.prior.gradient(theta)
 
 
-def _slope(model: Model, theta: NDArray, batch: Batch) -> tuple[float, NDArray]:
+def _slope(model: Model, theta: NDArray, batch: Batch) -> tuple[NDArray, NDArray]:
     """Log likelihood of the rows, and its gradient."""
     X, y, weight, _ = batch
-    value = float(_sum_rows(model.log_likelihood(theta, X, y), weight)[0])
-    return value, _weighted(model.scores(theta, X, y), weight).total()
+    value, scores = model.value_and_scores(theta, X, y)
+    return _sum_rows(value, weight), _weighted(scores, weight).total()
 
 
 def _weighted(scores: Scores, weight: NDArray | None) -> Scores:

@@ -75,6 +75,8 @@ class Target(Protocol):
     """Rows that the likelihood stands for, N."""
     weighted: bool
     """Whether rows have weights."""
+    one_mode: bool
+    """Whether there is one mode, around which the posterior is not far from Gaussian."""
     anchor: Anchored | None
     """The anchor of control variates; None without them."""
     coordinates: Coordinates
@@ -114,7 +116,7 @@ class Target(Protocol):
         """Estimate of the model Fisher of all rows plus the prior's curvature."""
 
     def full_gradient(self, theta: NDArray) -> NDArray:
-        """Gradient from all rows, (chains, D)."""
+        """Gradient from all rows, or from the whole pool, (chains, D)."""
 
-    def log_prob(self, theta: NDArray) -> NDArray:
-        """Log posterior of all rows up to a constant, (chains,)."""
+    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        """Log posterior up to a constant, (chains,), and `full_gradient`, in one pass."""

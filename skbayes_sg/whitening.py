@@ -82,6 +82,29 @@ def kronecker(posterior: Posterior, theta: NDArray) -> Kronecker:
     return Kronecker(theta, columns, V, U, W.T * root, 1 / np.sqrt(values))
 
 
+class BarePrior:
+    """A normal prior of independent parameters, in terms of the bare model of whitened columns.
+
+    Parameters
+    ----------
+    precision : array of shape (outputs, c)
+    U : array of shape (c, c)
+        From bare parameters of an output to those of the model.
+    """
+
+    def __init__(self, precision: NDArray, U: NDArray) -> None:
+        same = precision[:1] if (precision == precision[0]).all() else precision
+        self._forms = np.stack([(U.T * p) @ U for p in same]).astype(np.float32)
+
+    def force(self, change: NDArray) -> NDArray:
+        """Precision times a change of the bare parameters, (chains, D)."""
+        c, n = self._forms.shape[-1], len(change)
+        if len(self._forms) == 1:  # the same for all outputs
+            return (change.reshape(-1, c) @ self._forms[0]).reshape(n, -1)
+        blocks = np.einsum("nkc,kcd->nkd", change.reshape(n, -1, c), self._forms)
+        return blocks.reshape(n, -1)
+
+
 def _root(model: Softmax, theta: NDArray, batch: Batch) -> NDArray:
     """Square root of the weighted Fisher of the outputs of each row, (labels, outputs, n)."""
     root = model.residual_root(model.logits(theta, batch.X))[0]

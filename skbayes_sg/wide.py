@@ -14,8 +14,9 @@ from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.rows import Minibatches, Rows, fixed_rng
+from skbayes_sg.scores import Scores
 from skbayes_sg.steepness import steepness
-from skbayes_sg.whitening import kronecker
+from skbayes_sg.whitening import BarePrior, kronecker
 
 _POINTS = 32
 _ROUGHEST = 16
@@ -80,8 +81,7 @@ class WholePosterior(Posterior):
         precision, U = prior[coordinates.columns], coordinates.U
         slope = self.prior.gradient(coordinates.centre)[:, coordinates.columns] @ U
         self._prior_slope = slope.reshape(1, -1).astype(np.float32)
-        same = precision[:1] if (precision == precision[0]).all() else precision
-        self._prior_form = np.stack([(U.T * p) @ U for p in same]).astype(np.float32)
+        self._bare_prior = BarePrior(precision, U)
         curvature = Diag(likelihood + coordinates.pulled_diagonal(prior))
         self.anchor = WholeAnchor(coordinates.centre, curvature, self.n_rows)
 
@@ -116,21 +116,37 @@ class WholePosterior(Posterior):
         """The gradient of all rows, (chains, D)."""
         change = self.coordinates.bare(theta).astype(np.float32)
         scores = self._bare.scores(change + self._centre, self._X, self.data.sample.y)
+        return self._with_prior(scores, change)
+
+    def full_gradient(self, theta: NDArray) -> NDArray:
+        return self.noisy_gradient(theta, slice(None))
+
+    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        """Log posterior up to a constant (chains,) and gradient (chains, D)."""
+        change, sample = self.coordinates.bare(theta).astype(np.float32), self.data.sample
+        each, scores = self._bare.value_and_scores(change + self._centre, self._X, sample.y)
+        value = (each if sample.weight is None else each * sample.weight).sum(axis=1, dtype=float)
+        value *= self.n_total / self.n_rows
+        value += self.prior.log_density(self.coordinates.natural(theta))
+        return value, self._with_prior(scores, change)
+
+    def log_prob(self, theta: NDArray) -> NDArray:
+        return self.slope(theta)[0]
+
+    @property
+    def single(self) -> WholePosterior:
+        """The same: its rows are in single precision."""
+        return self
+
+    def _with_prior(self, scores: Scores, change: NDArray) -> NDArray:
+        """The gradient from the scores of all rows at this change of the bare parameters."""
         if (weight := self.data.sample.weight) is not None:
             scores = scores.scaled(weight.astype(np.float32))
         gradient = scores.total()
         gradient *= self.n_total / self.n_rows
         gradient += self._prior_slope
-        gradient -= self._prior_force(change)
+        gradient -= self._bare_prior.force(change)
         return self.coordinates.pulled_bare(gradient)
-
-    def _prior_force(self, change: NDArray) -> NDArray:
-        """Precision of the prior times a change of the bare parameters, (chains, D)."""
-        k, c = self.coordinates.columns.shape
-        if len(self._prior_form) == 1:  # the same for all outputs
-            return (change.reshape(-1, c) @ self._prior_form[0]).reshape(len(change), -1)
-        blocks = np.einsum("nkc,kcd->nkd", change.reshape(-1, k, c), self._prior_form)
-        return blocks.reshape(len(change), -1)
 
     def _stiffness(self) -> float:
         """Largest eigenvalue of the curvature at the mode, which the coordinates leave."""

@@ -93,6 +93,32 @@ def test_remainders_are_scores_without_their_linear_part(posterior):
 
 @BOTH
 @pytest.mark.parametrize("posterior", EACH)
+def test_values_and_gradients_of_the_pool_are_those_of_one_function(posterior, whiten, monkeypatch):
+    """With all rows it is the log posterior; with a pool its gradient is that of the steps."""
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr("skbayes_sg.pool._SMALLEST", 50)
+    monkeypatch.setattr("skbayes_sg.pool._FROZEN", 1.0)
+    pool = anchored(posterior, whiten)
+    monkeypatch.undo()
+    whole = anchored(posterior, whiten)
+    assert pool.anchor.pool_size < posterior.n_rows == whole.anchor.pool_size
+    spread = posterior.expand(whole.anchor.theta, FULL).curvature.inverse().cholesky()
+    theta = whole.anchor.theta + spread.matvec(rng.standard_normal((3, posterior.dim)))
+    for mine in (pool, whole):
+        u = mine.coordinates.whitened(theta)
+        value, gradient = mine.slope(u)
+        scale = np.abs(gradient).max()
+        np.testing.assert_allclose(gradient, mine.full_gradient(u), atol=1e-9 * scale)
+        step = 0.1 * (mine.coordinates.whitened(theta + spread.dense().T[0]) - u)
+        ahead, behind = mine.log_prob(u + step), mine.log_prob(u - step)
+        along = np.sum(gradient * step, axis=1)
+        np.testing.assert_allclose(ahead - behind, 2 * along, rtol=5e-3, atol=5e-4)
+    difference = value - posterior.log_prob(theta)
+    np.testing.assert_allclose(difference, difference[0], atol=1e-3)
+
+
+@BOTH
+@pytest.mark.parametrize("posterior", EACH)
 def test_gradients_are_unbiased(posterior, whiten, seed):
     mine, rng = anchored(posterior, whiten), np.random.default_rng(seed)
     spread = posterior.expand(mine.anchor.theta, FULL).curvature.inverse().cholesky()
@@ -100,7 +126,7 @@ def test_gradients_are_unbiased(posterior, whiten, seed):
     u = mine.coordinates.whitened(theta)
     exact = mine.coordinates.pulled(posterior.full_gradient(theta))
     rounding = 1e-4 * np.abs(exact).max()  # rows are in single precision
-    np.testing.assert_allclose(mine.pool_gradient(u), exact, atol=rounding)
+    np.testing.assert_allclose(mine.full_gradient(u), exact, atol=rounding)
     stream = mine.minibatches(16, False, rng, 3)
     draws = np.array([mine.gradient(u, mine.scores(u, stream.draw())) for _ in range(2000)])
     if np.abs(draws - exact).max() > rounding:  # no noise at all where the noise variance is given
@@ -202,7 +228,7 @@ def test_a_pool_is_unbiased_and_its_error_is_the_one_it_tells(monkeypatch, seed)
     for _ in range(60):
         mine = AnchoredPosterior.at(posterior, mode)
         assert 200 < len(mine.anchor.pool.weight) < 400
-        found = mine.coordinates.pushed(mine.pool_gradient(mine.coordinates.whitened(theta)))
+        found = mine.coordinates.pushed(mine.full_gradient(mine.coordinates.whitened(theta)))
         errors.append((found - exact) @ spread.dense())
         told.append(mine.anchor.pool_error)
     errors = np.array(errors)  # (pools, points, D)

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import (
     BayesianLinearRegressionSGFS,
@@ -19,7 +20,7 @@ from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.data import Reader, in_threads, on_disk
 from skbayes_sg.data.passes import total_of
 from skbayes_sg.pool import choose_pool
-from skbayes_sg.samplers import SGFS, SGLD
+from skbayes_sg.samplers import HMC, SGFS, SGLD
 
 N, D = 20_000, 4
 RNG = np.random.default_rng(0)
@@ -207,7 +208,7 @@ def test_a_pool_that_is_drawn_in_a_pass_is_unbiased(monkeypatch, seed):
     for _ in range(40):
         mine = AnchoredPosterior.at(posterior, mode)
         assert 200 < len(mine.anchor.pool.weight) < 400
-        found = mine.coordinates.pushed(mine.pool_gradient(mine.coordinates.whitened(theta)))
+        found = mine.coordinates.pushed(mine.full_gradient(mine.coordinates.whitened(theta)))
         errors.append((found - exact) @ spread.dense())
     errors = np.array(errors)
     assert (np.abs(errors.mean(axis=0)) < 5 * errors.std(axis=0) / np.sqrt(40)).all()
@@ -313,12 +314,26 @@ def test_what_needs_rows_at_random_says_what_to_do():
         logistic().fit(Table(wide), Y[:2500])
 
 
-def test_a_posterior_too_far_from_gaussian_is_refused():
-    few = np.zeros(N, int)
-    few[:3] = 1
-    steep = np.where(RNG.random((N, D)) < 1e-3, 50.0, 0.0)
-    with pytest.raises(ValueError, match="needs rows at random"):
-        logistic(intercept_precision=1e-6, prior_precision=1e-6).fit(Table(steep), few)
+def rare_levels(seed):
+    """Four columns of 20 rows each, all of one class."""
+    rare = np.random.default_rng(seed).random((N, D)) < 1e-3
+    return StandardScaler().fit_transform(rare), np.where(rare.any(axis=1), 1, Y)
+
+
+def test_a_posterior_far_from_gaussian_is_that_of_the_array():
+    """HMC on the pool of the table."""
+    steep, labels = rare_levels(0)
+    table, array = (logistic(prior_precision=1.0).fit(A, labels) for A in (Table(steep), steep))
+    assert isinstance(table.sampler_, HMC)
+    assert isinstance(array.sampler_, HMC)
+    assert_same_posterior(table, array)
+
+
+def test_a_pool_around_a_point_far_from_the_mode_is_refused():
+    """The sample in which the mode is looked for has no row of the third column."""
+    steep, labels = rare_levels(4)
+    with pytest.raises(ValueError, match=r"mode was not found .* needs rows at random"):
+        logistic(prior_precision=1.0).fit(Table(steep), labels)
 
 
 @SHORT_CHAINS

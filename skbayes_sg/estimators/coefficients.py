@@ -26,14 +26,11 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.request import Choice
 from skbayes_sg.samplers import HMC, IASG, SGFS, ConstantSGD, MomentumSGD
-from skbayes_sg.samplers.base import NoGainError
+from skbayes_sg.samplers.base import NoAnchorError, NoGainError
 from skbayes_sg.tuning import raise_alpha
 from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable, many_outputs
 
 _MERGED_NUMBERS = 2e4  # to sort more rows takes as long as to sample
-_FEW_PRODUCTS = 4e6
-"""Rows times parameters up to which HMC on all rows takes seconds, where the posterior is too far
-from Gaussian for control variates."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +67,11 @@ class OneMode(Plan):
         }
 
     def instead(self, posterior: Posterior, refused: NoGainError) -> Choice:
-        """HMC, while a gradient from all rows is affordable."""
-        _require_rows(posterior, str(refused))
-        if posterior.data.n_rows * posterior.dim <= _FEW_PRODUCTS:
-            return Choice(HMC(single_gradients=True), str(refused))
-        return _careful(str(refused))
+        """HMC on a pool of rows, or on all where they are few or there is no anchor."""
+        if isinstance(refused, NoAnchorError):
+            _require_rows(posterior, str(refused))
+            return Choice(HMC(), str(refused))
+        return Choice(HMC(variance_reduction="control_variate"), str(refused))
 
     def start(
         self,

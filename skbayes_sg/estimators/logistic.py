@@ -56,10 +56,11 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     n_draws : int or "auto", default="auto"
         Draws kept per chain by each `fit`. "auto" is 4,000 over the number of chains.
     burn_in : int or "auto", default="auto"
-        Sampler steps before the first kept draw. "auto" is 150 to 300 for HMC, 17 alpha^2 = 51 for
-        SGFS with control variates, and max(1000, 10 (1 + alpha^2) rows / batch_size) without.
+        Sampler steps before the first kept draw. "auto" is 64 for HMC, or 150 with fewer than 16
+        chains in a group, 17 alpha^2 = 51 for SGFS with control variates, and
+        max(1000, 10 (1 + alpha^2) rows / batch_size) without.
     thin : int or "auto", default="auto"
-        Sampler steps per kept draw. "auto" is 1 to 3 for HMC, alpha^2 = 3 for SGFS with control
+        Sampler steps per kept draw. "auto" is 1 for HMC, alpha^2 = 3 for SGFS with control
         variates, and (1 + alpha^2) rows / (5 batch_size), a fifth of the autocorrelation time,
         without.
     warm_start : bool, default=False

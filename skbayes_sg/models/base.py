@@ -143,6 +143,10 @@ class Model(ABC):
     def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
         """Gradient of each row's log likelihood, as factors."""
 
+    def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
+        """Log likelihoods (chains, n) and scores; a model may share work between the two."""
+        return self.log_likelihood(theta, X, y), self.scores(theta, X, y)
+
     @abstractmethod
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:
         """A square root of the model Fisher, as factors.

@@ -54,10 +54,22 @@ class Categorical(Model):
         """-log(1 + e^(-y z)) with y = -1 or 1, or z_y - logsumexp(z)."""
         z = self.logits(theta, X)
         if self.n_logits == 1:
-            z = y * z[:, 0]
-            return np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z)))
+            return _log_sigmoid(y * z[:, 0])
         z -= z.max(axis=1, keepdims=True)
         return z[_at(y, z)] - np.log(np.exp(z).sum(axis=1))
+
+    def value_and_residual(self, z: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+        """Log likelihoods (chains, n) at logits z, and `residual`. It overwrites z."""
+        if self.n_logits == 1:
+            return _log_sigmoid(y * z[:, 0]), self.residual(z, y)
+        z -= z.max(axis=1, keepdims=True)
+        value = z[_at(y, z)]
+        np.exp(z, out=z)
+        total = z.sum(axis=1, keepdims=True)
+        value -= np.log(total[:, 0])
+        z /= -total
+        z[_at(y, z)] += 1
+        return value, z
 
     def residual(self, z: NDArray, y: NDArray) -> NDArray:
         """Gradient of the log likelihood in the logits, 1[y = k] - p_k, (chains, logits, n).
@@ -89,6 +101,10 @@ class Categorical(Model):
             np.eye(self.n_logits, dtype=z.dtype)[None, :, :, None] - p[:, None]
         )  # (chains, label, class, n)
         return np.sqrt(p)[:, :, None] * virtual
+
+
+def _log_sigmoid(z: NDArray) -> NDArray:
+    return np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z)))
 
 
 def softmax(z: NDArray) -> NDArray:

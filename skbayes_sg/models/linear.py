@@ -154,6 +154,15 @@ class Linear(Predictor):
         of_noise = 0.5 * (now * now * ratio - residual * residual)
         return precision * np.concatenate([of_mean, of_noise], axis=1)
 
+    def beyond(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> tuple[NDArray, NDArray]:
+        dz, difference = change[:, 0], self.difference(change, at_anchor)
+        if self.noise_variance is not None:
+            return 0.5 * dz * difference[:, 0], difference
+        residual, dg = at_anchor[0], change[:, 1]
+        square = residual * residual
+        now = (residual - dz) ** 2 * np.exp(-dg)
+        return -0.5 * at_anchor[1] * (now - square + 2 * residual * dz + square * dg), difference
+
     def remainder(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
         """0 where the noise variance is given: the score is then linear in theta."""
         if self.noise_variance is not None:

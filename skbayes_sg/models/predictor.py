@@ -54,6 +54,14 @@ class Predictor(Model):
         `change`, (chains, outputs, n).
         """
 
+    @abstractmethod
+    def beyond(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> tuple[NDArray, NDArray]:
+        """What is not linear in the rows' log likelihoods, (chains, n), and `difference`.
+
+        ``l(eta + change) - l(eta) - residual(eta) . change``. It overwrites `change`, (chains,
+        outputs, n).
+        """
+
     def observed(self, information: NDArray, gradient: NDArray) -> NDArray:
         """Minus the Hessian of the log likelihood of some rows at one theta, (D, D).
 

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr, roots_genlaguerre
+from scipy.special import expit, logsumexp, ndtr, roots_genlaguerre
 
 from skbayes_sg.models.base import NullDirections
 from skbayes_sg.models.categorical import Categorical, softmax
@@ -72,6 +72,10 @@ class Softmax(Categorical, Predictor):
         """Residual times input: (1[y = k] - p_k) x."""
         return self.times_inputs(self.residual(self.logits(theta, X), y), X)
 
+    def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
+        value, residual = self.value_and_residual(self.logits(theta, X), y)
+        return value, self.times_inputs(residual, X)
+
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:
         """sqrt(p (1 - p)) x; for K classes the scores of K virtual labels times sqrt(p_label)."""
         return self.times_inputs(self.residual_root(self.logits(theta, X)), X)
@@ -126,6 +130,24 @@ class Softmax(Categorical, Predictor):
         after = softmax(change)
         return np.subtract(p, after, out=after)
 
+    def beyond(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> tuple[NDArray, NDArray]:
+        """-(A(z + c) - A(z) - p c) for A = log sum exp z, whose gradient is p."""
+        if self.n_logits == 1:
+            half, tanh, _ = at_anchor
+            value = tanh * change[:, 0] + _log_cosh(half)
+            value -= _log_cosh(half + 0.5 * change[:, 0])
+            return value, self.difference(change, at_anchor)
+        z, p = at_anchor
+        value = np.einsum("kn,ckn->cn", p, change)
+        change += z
+        top = change.max(axis=1, keepdims=True)
+        change -= top
+        np.exp(change, out=change)
+        total = change.sum(axis=1, keepdims=True)
+        value += logsumexp(z, axis=0) - top[:, 0] - np.log(total[:, 0])
+        change /= total
+        return value, np.subtract(p, change, out=change)
+
     def remainder(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
         """p_a - p + (diag p_a - p_a p_a^T) change."""
         if self.n_logits == 1:
@@ -136,6 +158,12 @@ class Softmax(Categorical, Predictor):
             linear *= p
         linear += self.difference(change, at_anchor)
         return linear
+
+
+def _log_cosh(x: NDArray) -> NDArray:
+    """Up to a constant."""
+    size = np.abs(x)
+    return size + np.log1p(np.exp(-2 * size))
 
 
 def _mean_probability(mean: NDArray, sd: NDArray) -> tuple[NDArray, NDArray]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from skbayes_sg.layouts import FULL
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.rows import Batches
-from skbayes_sg.samplers.base import NoGainError, RunLength
+from skbayes_sg.samplers.base import NoAnchorError, NoGainError, RunLength
 from skbayes_sg.samplers.formulas import FisherMemory
 from skbayes_sg.samplers.law import UnderdampedLaw
 from skbayes_sg.samplers.schedules import Schedule
@@ -98,13 +98,6 @@ def underdamped(state: State, target: Target) -> None:
     state.t += 1
 
 
-def in_single(operator: Operator) -> Operator:
-    """A matrix or diagonal in single precision."""
-    if isinstance(operator, Diag):
-        return Diag(operator.values.astype(np.float32))
-    return Dense(operator.dense().astype(np.float32))
-
-
 def operators(memory: UnderdampedMemory, N: float, rows: Batches) -> tuple[Operator, Operator]:
     """G = (Lam + M)^-1 and the covariance of eta under which Lam^-1 is stationary.
 
@@ -155,8 +148,9 @@ def chosen(alpha: float | None, batch_size: int | None, anchor: Anchored) -> tup
     Raises
     ------
     NoGainError
-        If the posterior is too steep for this alpha.
+        If the posterior is too steep for this alpha; NoAnchorError, see `require_near`.
     """
+    require_near(anchor)
     steepness = anchor.steepness
     steepest = _STEEPEST if alpha is None else (1 + alpha**2) / 2
     if not steepness <= steepest:
@@ -170,6 +164,22 @@ def chosen(alpha: float | None, batch_size: int | None, anchor: Anchored) -> tup
     if batch_size is None:
         batch_size = anchor.batch_size if steepness <= _GENTLY_STEEP else anchor.pool_size
     return alpha, min(batch_size, anchor.pool_size)
+
+
+def require_near(anchor: Anchored) -> None:
+    """Refuse a pool of some rows around a point far from the mode.
+
+    Rows were chosen by their remainders there. A pool of all rows is right around any point.
+
+    Raises
+    ------
+    NoAnchorError
+    """
+    if math.isinf(anchor.steepness) and anchor.pool_error > 0:
+        raise NoAnchorError(
+            "the mode was not found to a posterior standard deviation per parameter, and control "
+            "variates need it; columns with only a few rows that are not zero hide it"
+        )
 
 
 def in_words(anchor: Anchored) -> str:
@@ -194,5 +204,5 @@ def complaints(figures: dict[str, float]) -> list[str]:
         return []
     return [
         f"pool_error is {error:.2f}: few rows dominate, and the posterior mean may be off by so "
-        "many standard deviations; use SGFS() without control variates"
+        "many standard deviations; set variance_reduction=None"
     ]

@@ -28,6 +28,10 @@ class NoGainError(ValueError):
     """Control variates would be wrong here: the posterior is too far from Gaussian."""
 
 
+class NoAnchorError(NoGainError):
+    """There is no point around which the posterior could be expanded."""
+
+
 class RunLength(NamedTuple):
     """Burn-in and thinning in steps."""
 

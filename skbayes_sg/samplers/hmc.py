@@ -1,9 +1,9 @@
-"""Hamiltonian Monte Carlo on all rows: exact, and affordable for few rows."""
+"""Hamiltonian Monte Carlo on all rows, or on a pool of them."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,40 +11,42 @@ from numpy.typing import NDArray
 from skbayes_sg.checks import require_choice, require_integer
 from skbayes_sg.layouts import DIAGONAL, FULL, Layout
 from skbayes_sg.linalg import Diag, Operator
-from skbayes_sg.priors import Prior
 from skbayes_sg.rows import Minibatches
+from skbayes_sg.samplers import anchored
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
 from skbayes_sg.samplers.law import ExactLaw
+from skbayes_sg.samplers.metric import AveragedFisher, Metric, RescaledCurvature
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.state import State
 from skbayes_sg.target import Target
 
-_MEASURE_EVERY = 5
 _LONGEST_STEP = 1.5  # in metric units; an oscillator of unit frequency is stable below 2
 _LARGEST_METRIC = 1000
 _MANY_CHAINS = 16
 _FEW_PARAMETERS = 200
-_SHORTEST_STEP = 0.02  # a hundred leapfrog steps; shorter ones mean that rounding is too large
+_SHORTEST_STEP = 1e-4  # shorter ones mean that rounding is too large
+_MOST_LEAPFROG = 100  # steps: where walls need steps so short, trajectories are shorter
+_SHORT_EVERY = 10  # trajectories: one has short steps
+_SHORT = 5  # of them
+_STUCK = 0.1  # of the target acceptance rate
+_FEWEST_STEPS = 10  # of which an acceptance rate is judged
 
 
 @dataclass
 class _Memory:
-    information: Operator  # running average: model Fisher
-    prior: Prior  # of log_prob and gradient
+    metric: Metric
     log_prob: NDArray  # (chains,) at theta
     gradient: NDArray  # (chains, D) at theta
     log_step: float
-    count: float = 1.0
+    accepted: NDArray  # (chains,): sum of acceptance probabilities since the freeze
     adapting: bool = True
-    inverse: Operator | None = None  # inverse metric
-    root: Operator | None = None  # square root of the metric: momenta
-    steps: int = 0  # since the freeze
-    accepted: float = 0.0
+    steps: int = 0  # since the last restart, or the freeze; without short ones
     rows_touched: float = 0.0
+    figures: dict[str, float] = field(default_factory=dict)  # of the anchor
 
 
 class HMC(Sampler):
-    """Hamiltonian Monte Carlo with the gradient of all rows.
+    """Hamiltonian Monte Carlo with the gradient of all rows, or of a pool of them.
 
     Leapfrog steps of ``H = -log posterior + p^T Lam^-1 p / 2`` are accepted with probability
     ``min(1, exp(-change of H))``. So the posterior is the stationary law for any shape of it.
@@ -64,11 +66,18 @@ class HMC(Sampler):
         Compute gradients in single precision, which is faster for rows in double. The law stays
         exact: leapfrog steps along any function of theta preserve volume and are reversible, and
         the energy has all digits. Columns whose scale is far from 1 lower the acceptance rate.
+    variance_reduction : {None, "control_variate"}, default=None
+        "control_variate": all rows are expanded to second order at an anchor near the posterior
+        mean, and a pool of rows stands for what is left. Up to some thousand rows the pool has all
+        of them, and nothing is approximated. Otherwise the choice of the pool moves the posterior
+        mean by about ``diagnostics_["pool_error"]`` standard deviations (math.md#pools).
 
     Notes
     -----
-    The metric Lam is the model Fisher plus prior precision, averaged over burn-in. Metric and step
-    are frozen after burn-in. Source: math.md#hmc; Ahn et al. 2012, section 5, use HMC as the truth.
+    The metric Lam of a posterior with one mode is its curvature at the anchor, or at the mean of
+    the draws, rescaled to their standard deviations. Elsewhere it is the model Fisher plus prior
+    precision, averaged over burn-in. Metric and step are frozen after burn-in. Source: math.md#hmc;
+    Ahn et al. 2012, section 5, use HMC as the truth.
 
     Examples
     --------
@@ -80,6 +89,7 @@ class HMC(Sampler):
     remedy = "raise target_accept"
     refuses_streams = NEEDS_ROWS_AGAIN
     shares_rows = True
+    follows_coordinates = True
 
     def __init__(
         self,
@@ -87,11 +97,13 @@ class HMC(Sampler):
         target_accept: float = 0.8,
         structure: str = "auto",
         single_gradients: bool = False,
+        variance_reduction: str | None = None,
     ) -> None:
         self.n_leapfrog = n_leapfrog
         self.target_accept = target_accept
         self.structure = structure
         self.single_gradients = single_gradients
+        self.variance_reduction = variance_reduction
 
     def validate(self, target: Target) -> None:
         if self.n_leapfrog is not None:
@@ -104,6 +116,12 @@ class HMC(Sampler):
             raise ValueError(
                 f"single_gradients must be True or False, got {self.single_gradients!r}"
             )
+        require_choice("variance_reduction", self.variance_reduction, (None, "control_variate"))
+
+    def settle(self, target: Target) -> str:
+        if target.anchor is not None:
+            anchored.require_near(target.anchor)
+        return ""
 
     # -- motion -------------------------------------------------------------------------------
 
@@ -112,31 +130,33 @@ class HMC(Sampler):
         return target.minibatches(target.n_rows, False, rng, n_chains)
 
     def start(self, state: State, target: Target) -> None:
+        learned = RescaledCurvature if target.one_mode else AveragedFisher
+        log_prob, gradient = target.slope(state.theta)
         state.memory = _Memory(
-            information=target.information(state.theta, slice(None), self._layout(target)),
-            prior=target.prior,
-            log_prob=target.log_prob(state.theta),
-            gradient=self._gradient(target, state.theta),
+            learned(target, state.theta, self._layout(target)),
+            log_prob,
+            gradient,
             log_step=math.log(target.dim**-0.25),  # the scaling of the best step with D
+            accepted=np.zeros(len(state.theta)),
+            figures={} if target.anchor is None else anchored.figures(target.anchor),
         )
-        self._factorise(state)
 
     def step(self, state: State, target: Target) -> None:
-        memory = state.memory
-        momentum = memory.root.matvec(state.normals.standard_normal(state.theta.shape))
-        energy = _kinetic(momentum, memory.inverse) - memory.log_prob
+        memory, inverse = state.memory, state.memory.metric.inverse
+        momentum = self._momentum(state)
+        energy = _kinetic(momentum, inverse) - memory.log_prob
         h, n_leapfrog = self._trajectory(state)
 
         theta, gradient = state.theta, memory.gradient
-        momentum = momentum + 0.5 * h * gradient
-        for _ in range(n_leapfrog):
-            theta = theta + h * memory.inverse.matvec(momentum)
-            gradient = self._gradient(target, theta)
-            momentum = momentum + h * gradient
-        momentum = momentum - 0.5 * h * gradient
-        log_prob = target.log_prob(theta)
+        momentum += (0.5 * h) * gradient  # in the precision of the metric
+        for _ in range(n_leapfrog - 1):
+            theta = theta + h * inverse.matvec(momentum)
+            momentum += h * self._gradient(target, theta)
+        theta = theta + h * inverse.matvec(momentum)
+        log_prob, gradient = target.slope(theta)
+        momentum += (0.5 * h) * gradient
 
-        change = energy + log_prob - _kinetic(momentum, memory.inverse)
+        change = energy + log_prob - _kinetic(momentum, inverse)
         chance = np.exp(np.minimum(0.0, np.where(np.isnan(change), -np.inf, change)))
         accept = state.normals.random(len(chance)) < chance
         state.gradient = memory.gradient
@@ -144,37 +164,34 @@ class HMC(Sampler):
         memory.gradient = np.where(accept[:, None], gradient, memory.gradient)
         memory.log_prob = np.where(accept, log_prob, memory.log_prob)
 
-        # gradients, and the energy
-        memory.rows_touched += (n_leapfrog + 1) * target.n_rows * len(accept)
-        memory.steps += 1
-        memory.accepted += chance.mean()
-        if memory.adapting:
-            self._adapt(state, target, chance.mean())
+        memory.rows_touched += n_leapfrog * state.rows.size * len(accept)
+        if not _is_short(state):
+            memory.steps += 1
+            memory.accepted += chance
+            if memory.adapting:
+                self._adapt(state, target, float(chance.mean()))
         state.t += 1
 
     def restart(self, state: State, target: Target) -> None:
-        """Take the averages as the new metric, and adapt the step to it afresh."""
-        self._factorise(state)
-        state.memory.count = math.sqrt(state.memory.count)
+        """Compute the metric from what was seen so far, and adapt the step to it afresh."""
+        self._renew(state, target)
         state.memory.steps = 0
 
     def freeze(self, state: State, target: Target) -> None:
-        """Take the last average as the metric, and stop adapting.
-
-        The step was adapted to the metric before, which is nearly the same.
-        """
-        self._factorise(state)
+        """Compute the last metric, and stop adapting."""
+        self._renew(state, target)
         memory = state.memory
-        memory.adapting, memory.steps, memory.accepted = False, 0, 0.0
+        memory.adapting, memory.steps, memory.accepted = False, 0, 0.0 * memory.accepted
 
     def change_prior(self, state: State, target: Target) -> None:
         """Update log posterior and gradient at theta; the metric follows at the next restart."""
-        memory = state.memory
-        memory.log_prob = memory.log_prob + target.prior.log_density(state.theta)
-        memory.log_prob -= memory.prior.log_density(state.theta)
-        memory.gradient = memory.gradient + target.prior.gradient(state.theta)
-        memory.gradient -= memory.prior.gradient(state.theta)
-        memory.prior = target.prior
+        state.memory.log_prob, state.memory.gradient = target.slope(state.theta)
+
+    def _momentum(self, state: State) -> NDArray:
+        """Normal momenta, in the precision of the metric."""
+        root = state.memory.metric.root
+        dtype = root.diagonal().dtype
+        return root.matvec(state.normals.standard_normal(state.theta.shape, dtype=dtype))
 
     def _gradient(self, target: Target, theta: NDArray) -> NDArray:
         return (target.single if self.single_gradients else target).full_gradient(theta)
@@ -182,9 +199,11 @@ class HMC(Sampler):
     def _trajectory(self, state: State) -> tuple[float, int]:
         """Step and number of steps of a trajectory, random so that none is near a period."""
         h = math.exp(state.memory.log_step)
+        if _is_short(state):
+            return h * 10.0 ** -state.normals.uniform(0.5, 1.5), self.n_leapfrog or _SHORT
         if self.n_leapfrog is not None:
             return h * state.normals.uniform(0.8, 1.2), self.n_leapfrog
-        length = state.normals.uniform(0.5, 2.0)
+        length = min(state.normals.uniform(0.5, 2.0), h * _MOST_LEAPFROG)
         n_leapfrog = math.ceil(length / h)
         return length / n_leapfrog, n_leapfrog
 
@@ -196,39 +215,36 @@ class HMC(Sampler):
             return FULL if target.dim <= _LARGEST_METRIC else DIAGONAL
         return target.layout(self.structure)
 
-    def _adapt(self, state: State, target: Target, chance: float) -> None:
-        """Robbins-Monro step of the log step; average the Fisher of one chain after the other."""
+    def _renew(self, state: State, target: Target) -> None:
+        """Compute the metric from what was seen, and keep the step in units of theta."""
         memory = state.memory
-        memory.log_step += (chance - self.target_accept) * (memory.steps + 5) ** -0.6
-        memory.log_step = float(
-            np.clip(memory.log_step, math.log(_SHORTEST_STEP), math.log(_LONGEST_STEP))
-        )
-        if state.t % _MEASURE_EVERY == 0:
-            turn = state.t // _MEASURE_EVERY % len(state.theta)
-            memory.count += 1
-            information = target.information(
-                state.theta[turn : turn + 1], slice(None), self._layout(target)
-            )
-            memory.information.blend(information, 1 / memory.count)
+        before = np.log(memory.metric.inverse.diagonal())
+        memory.metric.restart(target, state.theta)
+        after = np.log(memory.metric.inverse.diagonal())
+        memory.log_step = _bounded(memory.log_step + 0.5 * float(np.mean(before - after)))
 
-    def _factorise(self, state: State) -> None:
-        metric = state.memory.information + state.memory.prior.curvature(state.theta)
-        state.memory.inverse, state.memory.root = metric.inverse(), metric.cholesky()
+    def _adapt(self, state: State, target: Target, chance: float) -> None:
+        """Robbins-Monro step of the log step; show the points to the metric."""
+        memory = state.memory
+        change = (chance - self.target_accept) * (memory.steps + 5) ** -0.6
+        memory.log_step = _bounded(memory.log_step + change)
+        memory.metric.see(target, state.theta, state.t)
 
     # -- law and report -----------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
-        """Burn-in of 300 steps, or 200 for a diagonal metric; 1 or 2 steps a draw.
+        """Burn-in of 64 steps for a group of 16 chains or more, and of 150 otherwise.
 
-        A draw forgets its predecessor in a step or two, and the metric needs some hundred. Above
-        200 parameters a draw takes two steps, because the slowest of many directions is slower. A
-        group of 16 chains adapts its step in half the time. Its chains keep few draws each, so a
-        draw takes two or three steps: R-hat would call short chains of correlated draws apart.
+        Where there is one mode, a draw forgets its predecessor in a step, and some hundred points
+        of all chains determine the standard deviations of the metric. Elsewhere burn-in takes 150
+        to 300 steps, and a draw up to three.
         """
-        dim = state.theta.shape[1]
-        if len(state.theta) >= _MANY_CHAINS:
+        n_chains, dim = state.theta.shape
+        if isinstance(state.memory.metric, RescaledCurvature):
+            return RunLength(64 if n_chains >= _MANY_CHAINS else 150, 1)
+        if n_chains >= _MANY_CHAINS:
             return RunLength(150, 3 if dim <= _FEW_PARAMETERS else 2)
-        burn_in = 200 if isinstance(state.memory.information, Diag) else 300
+        burn_in = 200 if isinstance(state.memory.metric.inverse, Diag) else 300
         return RunLength(burn_in, 1 if dim <= _FEW_PARAMETERS else 2)
 
     def law(self, state: State, target: Target) -> ExactLaw:
@@ -236,16 +252,44 @@ class HMC(Sampler):
 
     def report(self, state: State) -> Report:
         memory = state.memory
-        rate = memory.accepted / max(1, memory.steps)
+        rates = memory.accepted / max(1, memory.steps)
         complaints = []
-        if rate < 0.5 * self.target_accept and memory.steps >= 10:
-            complaints.append(
-                f"accept_rate is {rate:.2f}, far below target_accept={self.target_accept}: the "
-                "energy is not resolved; scale the columns of X, use float64, or divide the "
-                "weights by a constant"
-            )
-        return Report(memory.rows_touched, {"accept_rate": rate}, complaints)
+        if memory.steps >= _FEWEST_STEPS:
+            complaints = self._unresolved(float(rates.mean())) or self._stuck(rates)
+        figures = {"accept_rate": float(rates.mean())} | memory.figures
+        return Report(memory.rows_touched, figures, complaints + anchored.complaints(figures))
+
+    def _unresolved(self, rate: float) -> list[str]:
+        if rate >= 0.5 * self.target_accept:
+            return []
+        return [
+            f"accept_rate is {rate:.2f}, far below target_accept={self.target_accept}: the "
+            "energy is not resolved; scale the columns of X, use float64, or divide the "
+            "weights by a constant"
+        ]
+
+    def _stuck(self, rates: NDArray) -> list[str]:
+        n_stuck = int(np.sum(rates < _STUCK * self.target_accept))
+        if n_stuck == 0:
+            return []
+        return [
+            f"{n_stuck} of {len(rates)} chains hardly moved, the others accept "
+            f"{np.median(rates):.2f} of their steps: the posterior has walls that the step does "
+            "not resolve; raise target_accept"
+        ]
+
+
+def _bounded(log_step: float) -> float:
+    return float(np.clip(log_step, math.log(_SHORTEST_STEP), math.log(_LONGEST_STEP)))
+
+
+def _is_short(state: State) -> bool:
+    """Whether a trajectory has short steps.
+
+    A chain in a place far narrower than the metric rejects all other trajectories.
+    """
+    return state.t % _SHORT_EVERY == _SHORT_EVERY - 1
 
 
 def _kinetic(momentum: NDArray, inverse: Operator) -> NDArray:
-    return 0.5 * np.sum(momentum * inverse.matvec(momentum), axis=1)
+    return 0.5 * np.einsum("cd,cd->c", momentum, inverse.matvec(momentum), dtype=np.float64)

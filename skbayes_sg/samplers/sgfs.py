@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.checks import require_choice, require_integer
 from skbayes_sg.layouts import Layout
-from skbayes_sg.linalg import Diag, Operator
+from skbayes_sg.linalg import Diag, Operator, stored
 from skbayes_sg.rows import Rows
 from skbayes_sg.samplers import anchored
 from skbayes_sg.samplers.base import Report, RunLength
@@ -263,8 +263,8 @@ class SGFS(PreconditionedSampler):
         super().refresh(state, target)
         if target.anchor is not None:
             memory = state.memory
-            memory.gain = anchored.in_single(memory.gain)
-            memory.kick = anchored.in_single(memory.kick)
+            memory.gain = stored(memory.gain, np.float32)
+            memory.kick = stored(memory.kick, np.float32)
 
     def freeze(self, state: State, target: Target) -> None:
         if self.variance_reduction is not None:
