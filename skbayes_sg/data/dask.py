@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from operator import itemgetter
+from operator import call, itemgetter
 from typing import Any
 
 import dask
@@ -57,9 +57,10 @@ class OnWorkers(Source):
         self._names = list(X.columns) if hasattr(X, "columns") else list(range(self.n_features))
 
     def reduce(self, function: Callable[[Batch], tuple], row_size: int) -> tuple:
-        visit = partial(_visited, function, self.dtype, row_size)
+        # a value of the graph goes once to each worker, the function of a task with each task
+        visit = dask.delayed(partial(_visited, function, self.dtype, row_size))
         columns = zip(self._parts, self._y, self._weight, self._starts.tolist(), strict=True)
-        sums = [dask.delayed(visit)(i, *column) for i, column in enumerate(columns)]
+        sums = [dask.delayed(call)(visit, i, *column) for i, column in enumerate(columns)]
         while len(sums) > 1:
             pairs = [sums[i : i + 2] for i in range(0, len(sums), 2)]
             sums = [dask.delayed(added)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]

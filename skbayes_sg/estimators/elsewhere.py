@@ -117,6 +117,8 @@ class Survey:
             np.concatenate(X), np.concatenate(y), np.concatenate(weight) if weight else None
         )
         self.labels, place = np.unique(np.concatenate(found), return_inverse=True)
+        if labels:
+            check_classification_targets(self.labels)
         self.counts = np.bincount(place, np.concatenate(counts), len(self.labels))
 
     def data(self, encode: Encode) -> Visited:
@@ -148,7 +150,8 @@ def _inspected(
     found, counts = y[:0], np.zeros(0, int)
     if labels:
         found, of_label = np.unique(y, return_inverse=True)
-        check_classification_targets(found)
+        if found.dtype.kind == "f" and (found % 1).any():  # may be as many as rows
+            check_classification_targets(found)
         counts = np.bincount(of_label[counted], minlength=len(found))
     else:
         real_array("y", y)
