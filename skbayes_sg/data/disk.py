@@ -31,9 +31,10 @@ def is_stored(array: Any) -> bool:
     maps to share it with its workers: there it must give the draws that it gives here. A series of
     pandas has a dtype too, but its slices may mean labels.
     """
+    if isinstance(array, np.memmap):
+        return array.mode is not None and _SHARED_BY_JOBLIB not in str(array.filename)
     if isinstance(array, np.ndarray):
-        mapped = isinstance(array, np.memmap) and array.mode is not None
-        return mapped and _SHARED_BY_JOBLIB not in str(array.filename)
+        return False
     if any(hasattr(array, name) for name in ("__dlpack__", "iloc")):
         return False
     has = all(hasattr(array, name) for name in ("shape", "dtype", "__getitem__"))
