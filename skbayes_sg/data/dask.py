@@ -120,7 +120,8 @@ def _dtype_of(X: Any) -> np.dtype:
 def _partitions(X: Any) -> tuple[list, NDArray]:
     """Delayed partitions, and their rows, NaN where not known."""
     if hasattr(X, "columns") or not hasattr(X, "chunks"):  # data frame or series
-        parts = list(X.to_delayed())
+        # further optimization may merge partitions of a Parquet file, in X others than in y
+        parts = list(X.simplify().to_delayed(optimize_graph=False))
         return parts, np.full(len(parts), np.nan)
     if X.ndim == 2 and X.numblocks[1] > 1:
         X = X.rechunk({1: -1})

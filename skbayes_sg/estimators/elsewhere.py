@@ -76,7 +76,7 @@ class FitsElsewhere:
 
     def _require_passes(self) -> None:
         """Raise RowsNeededError if the sampler needs more of rows on disk than passes over them."""
-        raise RowsNeededError(f"{type(self).__name__} runs on minibatches of all rows")
+        raise RowsNeededError(f"{type(self).__name__} visits rows at each step")
 
     def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
         """The posterior of rows on disk, and fitted attributes that tell of them."""
