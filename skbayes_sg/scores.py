@@ -201,8 +201,10 @@ class Scores:
 
         With q virtual labels it has n q rows.
         """
-        pieces = [self._columns(chain, segment) for segment in self._segments(columns)]
-        return np.concatenate(pieces, axis=1)
+        return np.concatenate(self._pieces(chain, columns), axis=1)
+
+    def _pieces(self, chain: int, columns: NDArray | None) -> list[NDArray]:
+        return [self._columns(chain, segment) for segment in self._segments(columns)]
 
     def _segments(self, columns: NDArray | None) -> list[_Segment]:
         """Ascending coordinates, split into segments."""
@@ -249,7 +251,8 @@ class Scores:
             if n_labels == 1 or self.n_rows * n_labels * len(columns) ** 2 < _FEW_PRODUCTS:
                 # in float64: c N times the rounding of float32 would drown a weak prior in a
                 # direction without data
-                rows = self.rows(chain, columns).astype(np.float64, copy=False)
+                pieces = self._pieces(chain, columns)
+                rows = np.concatenate(pieces, axis=1, dtype=np.float64)
                 gram += rows.T @ rows  # NumPy sends A.T @ A to syrk
             else:
                 gram += self._gram_of_virtual_labels(chain, self._segments(columns))

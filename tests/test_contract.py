@@ -88,7 +88,7 @@ def test_chains_of_a_group_are_not_copies_of_each_other(cls, posterior):
 def test_parameters_are_kept_as_given_and_documented(cls):
     sampler = cls()
     for name in inspect.signature(cls).parameters:
-        assert f"\n    {name} : " in cls.__doc__
+        assert f"\n{name} : " in inspect.getdoc(cls)
         assert getattr(sampler, name) == inspect.signature(cls).parameters[name].default
     assert sampler.get_params() == clone(sampler).get_params()
 

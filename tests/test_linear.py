@@ -176,19 +176,46 @@ def test_given_noise_variance_and_no_intercept(many):
 
 
 def test_predictive_distribution(many, fitted):
-    """Mean, standard deviation and quantiles of the mixture over draws."""
+    """Mean and standard deviation are those of the mixture over draws."""
     X, _ = many
     mean, std = fitted.predict(X[:50], return_std=True)
     centres = fitted.draws_.reshape(-1, 6)[:, :5] @ np.column_stack([X[:50], np.ones(50)]).T
     np.testing.assert_allclose(mean, centres.mean(axis=0))
     np.testing.assert_allclose(std**2, centres.var(axis=0) + fitted.noise_variance_samples_.mean())
-    rows = X[:3]
-    ends = fitted.predict_interval(rows, level=0.8)
-    scale = np.sqrt(fitted.noise_variance_samples_).ravel()
-    for i in range(3):
-        for end, q in zip(ends[i], (0.1, 0.9), strict=True):
-            mixture = stats.norm.cdf(end, centres[:, i], scale).mean()
-            assert mixture == pytest.approx(q, abs=1e-5)
+    few = fitted.predict(X[:3], return_std=True)[1]
+    np.testing.assert_allclose(few, std[:3], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n_rows", "noise_variance"), [(20, None), (20, 4.0), (2000, None)])
+def test_intervals_are_quantiles_of_the_mixture_over_draws(n_rows, noise_variance, seed):
+    """Within five Monte Carlo errors of the mixture: with the model the interval has no more."""
+    X, y = generated(n_rows + 40)
+    model = BLR(noise_variance=noise_variance, random_state=seed).fit(X[:n_rows], y[:n_rows])
+    draws = model.draws_.reshape(-1, model.draws_.shape[-1])
+    centres = draws[:, :5] @ np.column_stack([X[n_rows:], np.ones(40)]).T
+    scale = np.sqrt(model.noise_variance_samples_).reshape(-1, 1)
+    for end, q in zip(model.predict_interval(X[n_rows:], level=0.8).T, (0.1, 0.9), strict=True):
+        below = stats.norm.cdf(end, centres, scale)
+        error = below.std(axis=0) / np.sqrt(model.diagnostics_["ess_min"])
+        assert (np.abs(below.mean(axis=0) - q) < 5 * error).all()
+
+
+@pytest.mark.parametrize("shape", [1.5, 30.0])
+def test_intervals_are_those_of_students_distribution(many, shape, seed):
+    """The closed form, where half a dozen rows leave the noise variance open."""
+    X, y = many[0][:6], many[1][:6]
+    model = BLR(noise_prior=(shape, 2.0), n_draws=500, intercept_precision=1.0, random_state=seed)
+    low, high = model.fit(X, y).predict_interval(many[0][:50]).T
+    A = np.column_stack([X, np.ones(6)])
+    precision = A.T @ A + np.eye(5)
+    mean = np.linalg.solve(precision, A.T @ y)
+    rate = 2.0 + 0.5 * (y @ y - mean @ precision @ mean)
+    a = np.column_stack([many[0][:50], np.ones(50)])
+    width = 1 + np.einsum("ni,in->n", a, np.linalg.solve(precision, a.T))
+    law = stats.t(2 * shape + 6, a @ mean, np.sqrt(rate / (shape + 3) * width))
+    few = 5 / np.sqrt(model.diagnostics_["ess_min"])  # errors of a log scale and of a mean, in sd
+    assert np.abs(np.log((high - low) / (law.ppf(0.95) - law.ppf(0.05)))).max() < few
+    assert (np.abs(low + high - 2 * a @ mean) / 2 < few * law.std()).all()
 
 
 def test_coverage_of_new_rows():

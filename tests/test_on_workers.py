@@ -9,9 +9,16 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import Bunch
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    DRBMClassifier,
+)
 from skbayes_sg.samplers import SGLD
 
 dask = pytest.importorskip("dask")
@@ -85,6 +92,22 @@ def test_every_collection_of_the_same_partitions_gives_the_same_draws(rows, labe
     np.testing.assert_array_equal(
         logistic().fit(rows(), labels()).draws_, logistic().fit(array(), array(Y)).draws_
     )
+
+
+@pytest.mark.filterwarnings("ignore:.*inplace.*")  # of pandas, in dask
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_files_in_partitions(tmp_path, kind):
+    pytest.importorskip("pyarrow")
+    given = frame(FRAME.astype(np.float32))
+    if kind == "csv":
+        given.to_csv(str(tmp_path / "*.csv"), index=False)
+        read = dd.read_csv(str(tmp_path / "*.csv"), dtype=np.float32)
+    else:
+        given.to_parquet(tmp_path)
+        read = dd.read_parquet(tmp_path)
+    found = logistic().fit(read[list("abc")], read["y"])
+    expected = logistic().fit(given[list("abc")], given["y"])
+    np.testing.assert_array_equal(found.draws_, expected.draws_)
 
 
 def test_the_draws_do_not_depend_on_the_scheduler():
@@ -199,9 +222,53 @@ def test_an_error_names_what_is_wrong_with_targets(labels, message):
         logistic().fit(array(), labels())
 
 
-def test_other_samplers_say_what_to_do():
-    with pytest.raises(ValueError, match=r"needs rows at random; give np\.asarray\(X\)"):
-        logistic(sampler=SGLD()).fit(array(), array(Y))
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (logistic(sampler=SGLD()), r"sampler=SGLD\(\), unlike None, visits rows at each step"),
+        (logistic(sampler="hmc"), "sampler='hmc', unlike None, visits rows at each step"),
+        (BayesianLinearRegressionSGFS("sgfs", **SHORT), "sampler='sgfs', unlike None"),
+        (BayesianMLPClassifier((2,), **SHORT), "BayesianMLPClassifier visits rows at each step"),
+        (DRBMClassifier(2, **SHORT), "DRBMClassifier visits rows at each step"),
+    ],
+)
+def test_what_needs_rows_at_random_says_what_to_do(model, why):
+    with pytest.raises(ValueError, match=rf"{why}.* needs rows at random; give np\.asarray\(X\)"):
+        model.fit(array(), array(Y))
+
+
+def test_a_posterior_that_needs_hamiltonian_monte_carlo_is_refused():
+    """No pool stands for these rows, and there are too many for all of them at each step."""
+    rare, steep = np.zeros(N, int), np.where(RNG.random((N, D)) < 1e-3, 50.0, 0.0)
+    rare[:3] = 1
+    with pytest.raises(ValueError, match=r"too far from Gaussian .* needs rows at random"):
+        logistic(prior_precision=1e-6).fit(array(steep), rare)
+
+
+# -- steps before the estimator ---------------------------------------------------------------
+
+
+def test_dask_arrays_pass_through_a_pipeline():
+    pipeline = make_pipeline(FunctionTransformer(np.tanh), logistic()).fit(array(), array(Y))
+    expected = logistic().fit(array(np.tanh(X)), array(Y))
+    np.testing.assert_array_equal(pipeline[-1].draws_, expected.draws_)
+    proba = pipeline.predict_proba(array())
+    assert isinstance(proba, da.Array)
+    np.testing.assert_allclose(proba.compute(), expected.predict_proba(np.tanh(X)), rtol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["array", "frame"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_steps_of_dask_ml(kind):
+    preprocessing = pytest.importorskip("dask_ml.preprocessing")
+    whole_rows = array().rechunk({1: -1})  # dask-ml asks for them
+    rows = whole_rows if kind == "array" else frame()[list("abc")]
+    labels = array(Y) if kind == "array" else frame()["y"]
+    pipeline = make_pipeline(preprocessing.StandardScaler(), logistic()).fit(rows, labels)
+    proba = pipeline.predict_proba(rows)
+    assert isinstance(proba, da.Array)
+    plain = make_pipeline(StandardScaler(), logistic()).fit(X, Y).predict_proba(X)
+    assert np.abs(proba.compute() - plain).max() < 0.05  # eight draws each
 
 
 # -- workers in other processes ---------------------------------------------------------------

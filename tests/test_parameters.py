@@ -57,8 +57,8 @@ def test_every_constructor_has_its_parameters_in_one_order(cls):
 
 @EACH
 def test_documentation_has_the_parameters_in_the_order_of_the_constructor(cls):
-    section = cls.__doc__.partition("Parameters\n    ----------\n")[2].partition("\n\n")[0]
-    documented = re.findall(r"^    (\w+) : ", section, flags=re.MULTILINE)
+    section = inspect.getdoc(cls).partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+    documented = re.findall(r"^(\w+) : ", section, flags=re.MULTILINE)
     assert documented == list(inspect.signature(cls).parameters)
 
 

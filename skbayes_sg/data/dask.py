@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from operator import itemgetter
+from operator import call, itemgetter
 from typing import Any
 
 import dask
@@ -57,9 +57,10 @@ class OnWorkers(Source):
         self._names = list(X.columns) if hasattr(X, "columns") else list(range(self.n_features))
 
     def reduce(self, function: Callable[[Batch], tuple], row_size: int) -> tuple:
-        visit = partial(_visited, function, self.dtype, row_size)
+        # a value of the graph goes once to each worker, the function of a task with each task
+        visit = dask.delayed(partial(_visited, function, self.dtype, row_size))
         columns = zip(self._parts, self._y, self._weight, self._starts.tolist(), strict=True)
-        sums = [dask.delayed(visit)(i, *column) for i, column in enumerate(columns)]
+        sums = [dask.delayed(call)(visit, i, *column) for i, column in enumerate(columns)]
         while len(sums) > 1:
             pairs = [sums[i : i + 2] for i in range(0, len(sums), 2)]
             sums = [dask.delayed(added)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
@@ -119,7 +120,8 @@ def _dtype_of(X: Any) -> np.dtype:
 def _partitions(X: Any) -> tuple[list, NDArray]:
     """Delayed partitions, and their rows, NaN where not known."""
     if hasattr(X, "columns") or not hasattr(X, "chunks"):  # data frame or series
-        parts = list(X.to_delayed())
+        # further optimization may merge partitions of a Parquet file, in X others than in y
+        parts = list(X.simplify().to_delayed(optimize_graph=False))
         return parts, np.full(len(parts), np.nan)
     if X.ndim == 2 and X.numblocks[1] > 1:
         X = X.rechunk({1: -1})

@@ -21,16 +21,20 @@ _IN_MEMORY = 1 << 26  # bytes of an array that is small enough to be an array in
 _BLOCK_BYTES = 1 << 22
 _MAPPED_AROUND = 1 << 21  # bytes that one access to a file may bring into the map
 _LARGEST_CHUNK = 1 << 26  # bytes; beyond, blocks are not whole chunks
+_SHARED_BY_JOBLIB = "joblib_memmapping_folder_"  # in the path of its temporary files
 
 
 def is_stored(array: Any) -> bool:
     """Whether an array is read from somewhere: it gives slices, and has no memory to share.
 
-    A copy of a memory map is in memory, though its type is the same. A series of pandas has a dtype
-    too, but its slices may mean labels.
+    A copy of a memory map is in memory, though its type is the same, and so is an array that joblib
+    maps to share it with its workers: there it must give the draws that it gives here. A series of
+    pandas has a dtype too, but its slices may mean labels.
     """
+    if isinstance(array, np.memmap):
+        return array.mode is not None and _SHARED_BY_JOBLIB not in str(array.filename)
     if isinstance(array, np.ndarray):
-        return isinstance(array, np.memmap) and array.mode is not None
+        return False
     if any(hasattr(array, name) for name in ("__dlpack__", "iloc")):
         return False
     has = all(hasattr(array, name) for name in ("shape", "dtype", "__getitem__"))

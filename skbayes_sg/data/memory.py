@@ -123,6 +123,7 @@ class InMemory(Data):
         X = self.take(slice(None))
         table = np.column_stack([X, self.y])
         rows, member = np.unique(table, axis=0, return_inverse=True)
+        member = member.ravel()  # NumPy 2.0.0 gives a column
         weight = np.bincount(member, self.weight, len(rows)).astype(X.dtype)
         return InMemory(
             np.ascontiguousarray(rows[:, :-1].astype(X.dtype)),

@@ -98,7 +98,7 @@ class OneMode(Plan):
 def _require_rows(posterior: Posterior, why: str) -> None:
     """Refuse another sampler than that with control variates where rows are read in blocks."""
     if posterior.of_sample is not posterior:
-        raise RowsNeededError(f"{why}; another sampler runs on minibatches of all rows")
+        raise RowsNeededError(f"{why}; another sampler visits rows at each step")
 
 
 def _too_many(dim: int) -> str:
@@ -131,7 +131,7 @@ class LinearPredictor(UpdatingEstimator):
     def _require_passes(self) -> None:
         if self.sampler is None or getattr(self.sampler, "variance_reduction", None) is not None:
             return
-        raise RowsNeededError(f"sampler={self.sampler!r} runs on minibatches of all rows")
+        raise RowsNeededError(f"sampler={self.sampler!r}, unlike None, visits rows at each step")
 
     def _few_merged(
         self, posterior: Posterior, n_total: float | None, classes: NDArray | None = None

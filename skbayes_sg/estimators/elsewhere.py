@@ -76,7 +76,7 @@ class FitsElsewhere:
 
     def _require_passes(self) -> None:
         """Raise RowsNeededError if the sampler needs more of rows on disk than passes over them."""
-        raise RowsNeededError(f"{type(self).__name__} runs on minibatches of all rows")
+        raise RowsNeededError(f"{type(self).__name__} visits rows at each step")
 
     def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
         """The posterior of rows on disk, and fitted attributes that tell of them."""
@@ -117,6 +117,8 @@ class Survey:
             np.concatenate(X), np.concatenate(y), np.concatenate(weight) if weight else None
         )
         self.labels, place = np.unique(np.concatenate(found), return_inverse=True)
+        if labels:
+            check_classification_targets(self.labels)
         self.counts = np.bincount(place, np.concatenate(counts), len(self.labels))
 
     def data(self, encode: Encode) -> Visited:
@@ -148,7 +150,8 @@ def _inspected(
     found, counts = y[:0], np.zeros(0, int)
     if labels:
         found, of_label = np.unique(y, return_inverse=True)
-        check_classification_targets(found)
+        if found.dtype.kind == "f" and (found % 1).any():  # may be as many as rows
+            check_classification_targets(found)
         counts = np.bincount(of_label[counted], minlength=len(found))
     else:
         real_array("y", y)

@@ -1,18 +1,22 @@
-"""Predictions of linear regression: the mixture over draws of a normal distribution of y."""
+"""Predictions of linear regression: normal given the noise variance, a mixture over its draws."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import get_blas_funcs
 
 from skbayes_sg.checks import require_level
 from skbayes_sg.data import dense
 from skbayes_sg.estimators.coefficients import LinearPredictor
 from skbayes_sg.estimators.elsewhere import in_blocks
-from skbayes_sg.estimators.predictive import mixture_quantile
+from skbayes_sg.estimators.predictive import scale_mixture_quantile
 from skbayes_sg.rows import row_blocks
 
-_BLOCK_BYTES = 1 << 24
+_BLOCK_BYTES = 1 << 18  # stays in cache
 
 
 class LinearPredictions(LinearPredictor):
@@ -42,21 +46,18 @@ class LinearPredictions(LinearPredictor):
             Of a new observation, from the uncertainty of the mean and from the noise.
         """
         X = self._check_predict(X)
-        mean = np.asarray(X @ self.coef_).ravel() + self.intercept_
         if not return_std:
-            return mean
-        variance = np.empty(len(mean))
-        _, weights = self._flat_draws(np.dtype(np.float64))
-        for rows, centre in self._centres(X):
-            variance[rows] = weights @ (centre - mean[rows]) ** 2
-        return mean, np.sqrt(variance + self.noise_variance_)
+            return np.asarray(X @ self.coef_).ravel() + self.intercept_
+        mean, square = self._response(X, np.ones(1))
+        return mean, np.sqrt(square + self.noise_variance_)
 
     @in_blocks()
     def predict_interval(self, X, level: float = 0.9) -> NDArray:
         """Central interval that holds a new observation with probability `level`.
 
-        Its ends are quantiles of the predictive distribution, which is the mixture of the normal
-        distributions of all draws. Of a Pipeline it is
+        Given the noise variance the posterior of the coefficients is normal, and so is y. The ends
+        are quantiles of the mixture of these distributions over the draws of the noise variance.
+        Source: math.md#predictive-intervals. Of a Pipeline it is
         ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
 
         Parameters
@@ -76,17 +77,33 @@ class LinearPredictions(LinearPredictor):
         """
         require_level(level)
         X = self._check_predict(X)
-        scale = np.sqrt(self.noise_variance_samples_).reshape(-1, 1)
+        noise = np.sqrt(self.noise_variance_samples_).ravel()
         _, weights = self._flat_draws(np.dtype(np.float64))
-        ends = np.empty((X.shape[0], 2))
-        for rows, centre in self._centres(X):
-            for side, q in enumerate(((1 - level) / 2, (1 + level) / 2)):
-                ends[rows, side] = mixture_quantile(q, weights, centre, scale)
-        return ends
+        mean, square = self._response(X, noise)
+        half = np.sqrt(1 + square) * scale_mixture_quantile(0.5 + 0.5 * level, weights, noise)
+        return np.column_stack([mean - half, mean + half])
 
-    def _centres(self, X):
-        """Row blocks and their mean under every draw, (S, rows)."""
-        draws = self._flat_draws(np.dtype(np.float64))[0]
-        for rows in row_blocks(X.shape[0], 8 * len(draws), _BLOCK_BYTES):
+    def _response(self, X, scale: NDArray) -> tuple[NDArray, NDArray]:
+        """The mean of y without noise, and mean square of (its draws - mean) / scale, (n_rows,).
+
+        The square is the squared length of root x + shift, plus rest. Among many rows the root is
+        triangular, so that a row costs as much as half a product with a matrix of D x D.
+        """
+        _, weights = self._flat_draws(np.dtype(np.float64))
+        factor = (np.sqrt(weights) / scale)[:, None]
+        root = self.coef_samples_.reshape(-1, X.shape[1]) - self.coef_
+        shift = self.intercept_samples_.reshape(-1, 1) - self.intercept_
+        root, shift, rest = root * factor, shift * factor, 0.0
+        times: Callable[[NDArray], NDArray] = partial(np.matmul, root)
+        if root.shape[1] < min(len(root), X.shape[0]):
+            R = np.asarray(np.linalg.qr(np.hstack([root, shift]), mode="r"))
+            root, shift, rest = R[:-1, :-1], R[:-1, -1:], float(R[-1, -1]) ** 2
+            times = partial(get_blas_funcs("trmm", (root,)), 1.0, root)
+        mean, square = np.empty((2, X.shape[0]))
+        for rows in row_blocks(X.shape[0], 8 * max(root.shape), _BLOCK_BYTES):
             block = dense(X[rows]).astype(np.float64, copy=False)
-            yield rows, self.model_.predict(draws, block)[:, 0]
+            mean[rows] = block @ self.coef_ + self.intercept_
+            z = times(block.T)
+            z += shift
+            square[rows] = np.vecdot(z.T, z.T) + rest
+        return mean, square

@@ -1,0 +1,154 @@
+"""Conventions that scikit-learn's own suite does not check: metadata, tags, names, progress."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.fixes import parse_version
+
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    DRBMClassifier,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((300, 3)) * [1.0, 5.0, 0.1]
+Z = X[:, 0] + RNG.logistic(size=300)
+Y = np.where(Z > 0, "yes", "no")
+WEIGHT = RNG.integers(0, 4, 300).astype(float)
+SHORT = {"n_chains": 2, "n_draws": 5, "burn_in": 10, "thin": 1, "random_state": 0}
+CLASSIFIERS = [
+    BayesianLogisticRegressionSGFS(**SHORT),
+    BayesianMLPClassifier((2,), **SHORT),
+    DRBMClassifier(2, **SHORT),
+]
+REGRESSION = BayesianLinearRegressionSGFS(**SHORT)
+EVERY = pytest.mark.parametrize(
+    "model", [*CLASSIFIERS, REGRESSION], ids=lambda model: type(model).__name__
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def targets(model):
+    return Z if model is REGRESSION else Y
+
+
+@pytest.fixture
+def _routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+# -- metadata ---------------------------------------------------------------------------------
+
+
+@EVERY
+@pytest.mark.usefixtures("_routing")
+def test_a_pipeline_in_a_search_hands_on_the_weights_that_are_asked_for(model):
+    asking = clone(model).set_fit_request(sample_weight=True)
+    pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), asking)
+    scorer = get_scorer("r2" if model is REGRESSION else "accuracy")
+    scorer.set_score_request(sample_weight=True)
+    grid = {f"{type(model).__name__.lower()}__n_draws": [5]}
+    search = GridSearchCV(pipeline, grid, cv=2, scoring=scorer)
+    search.fit(X, targets(model), sample_weight=WEIGHT)
+    scaled = StandardScaler().fit_transform(X)
+    expected = clone(model).fit(scaled, targets(model), sample_weight=WEIGHT)
+    np.testing.assert_array_equal(search.best_estimator_[-1].draws_, expected.draws_)
+
+
+@EVERY
+@pytest.mark.usefixtures("_routing")
+def test_weights_that_nobody_decided_on_are_refused(model):
+    scaler = StandardScaler().set_fit_request(sample_weight=False)
+    with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+        make_pipeline(scaler, clone(model)).fit(X, targets(model), sample_weight=WEIGHT)
+
+
+@pytest.mark.usefixtures("_routing")
+def test_a_pipeline_hands_on_return_std():
+    pipeline = make_pipeline(
+        StandardScaler(), clone(REGRESSION).set_predict_request(return_std=True)
+    )
+    mean, std = pipeline.fit(X, Z).predict(X, return_std=True)
+    assert mean.shape == std.shape == (300,)
+
+
+# -- tags -------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_tags_say_what_is_accepted(model):
+    tags = get_tags(model)
+    assert tags.input_tags.sparse
+    assert tags.target_tags.required
+    assert not tags.target_tags.multi_output
+    assert not tags.input_tags.allow_nan
+    assert not tags.input_tags.string
+    assert not tags.non_deterministic
+    dense, thin = (clone(model).fit(rows, targets(model)) for rows in (X, sparse.csc_array(X)))
+    np.testing.assert_allclose(dense.draws_, thin.draws_, rtol=1e-6)
+    with pytest.raises(ValueError, match="NaN"):
+        clone(model).fit(np.where(X > 2, np.nan, X), targets(model))
+    with pytest.raises(ValueError, match=r"y should be a 1d array|multioutput|Multi"):
+        clone(model).fit(X, np.column_stack([targets(model)] * 2))
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
+def test_classifiers_take_many_classes_as_their_tags_say(model):
+    assert get_tags(model).classifier_tags.multi_class
+    assert not get_tags(model).classifier_tags.multi_label
+    names = np.array(["a", "b", "c"])[np.digitize(Z, [-1, 1])]
+    assert clone(model).fit(X, names).predict_proba(X[:4]).shape == (4, 3)
+
+
+# -- names of columns -------------------------------------------------------------------------
+
+
+@EVERY
+def test_frames_of_the_steps_before_bring_their_names(model):
+    pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["age", "income", "debt"])
+    pipeline = make_pipeline(StandardScaler(), clone(model)).set_output(transform="pandas")
+    pipeline.fit(frame, targets(model))
+    assert pipeline[-1].feature_names_in_.tolist() == ["age", "income", "debt"]
+    plain = make_pipeline(StandardScaler(), clone(model)).fit(X, targets(model))
+    np.testing.assert_allclose(pipeline[-1].draws_, plain[-1].draws_, rtol=1e-9)
+    with pytest.raises(ValueError, match="feature names"):
+        pipeline[-1].predict(frame[["debt", "income", "age"]])
+
+
+# -- progress ---------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")  # of processes and of scikit-learn's experimental feature
+@pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.9"), reason="callbacks came with 1.9"
+)
+def test_a_search_in_processes_shows_its_progress(capsys, monkeypatch):
+    pytest.importorskip("rich")
+    from sklearn.callback import ProgressBar
+
+    monkeypatch.setenv("COLUMNS", "200")
+    model = CLASSIFIERS[0]
+    grid = {"prior_precision": [0.1, 10.0]}
+    search = GridSearchCV(clone(model), grid, cv=2, n_jobs=2)
+    search.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(X, Y)
+    silent = GridSearchCV(clone(model), grid, cv=2).fit(X, Y)
+    np.testing.assert_array_equal(search.best_estimator_.draws_, silent.best_estimator_.draws_)
+    shown = capsys.readouterr().out
+    fits = [line for line in shown.splitlines() if "BayesianLogisticRegressionSGFS - fit" in line]
+    draws = [line for line in shown.splitlines() if "BayesianLogisticRegressionSGFS - draw" in line]
+    assert len(fits) == len(draws) == 5  # two candidates, two splits, and the best one again
+    assert all("100%" in line for line in fits + draws)
