@@ -16,7 +16,7 @@ FLOORS = (  # from the ground up; a file imports from the floors below and from 
     {"posterior", "samplers"},
     {"whitening", "chains"},
     {"anchor"},
-    {"pool", "tuning", "learned_prior", "prior_share"},
+    {"pool", "tuning", "learned_prior", "prior_share", "variational"},
     {"pool_rows", "empirical_bayes", "wide"},
     {"control_variates"},
     {"request"},

@@ -24,7 +24,7 @@ from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.stream import Law
+from skbayes_sg.variational import Law
 
 _BLOCK_BYTES = 1 << 24
 

@@ -21,7 +21,8 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.plan import Run, first_choice, prepare
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
-from skbayes_sg.stream import Law, Stream, updated
+from skbayes_sg.stream import Stream
+from skbayes_sg.variational import Law, updated
 from skbayes_sg.whitening import FULL_CURVATURE_DIM
 
 _MANY_ROWS = 50_000
