@@ -413,7 +413,7 @@ def test_the_display_draws_every_block():
     assert len(styles) == 7  # of ten lines; the names stand in their order
     with pytest.raises(ValueError, match="was not learned"):
         PriorPrecisionDisplay.from_estimator(
-            BayesianLinearRegressionSGFS(n_draws=100, random_state=0).fit(X, y)
+            BayesianLinearRegressionSGFS(n_draws=100, random_state=0, prior_precision=1.0).fit(X, y)
         )
     matplotlib.pyplot.close("all")
 
