@@ -155,7 +155,7 @@ def test_steps_that_decrease_change_or_are_clipped_have_no_stationary_law(many, 
 
 @pytest.fixture(scope="module")
 def fitted(many):
-    return BLR(random_state=0).fit(*many)
+    return BLR(prior_precision=1.0, random_state=0).fit(*many)
 
 
 def test_attributes_and_shapes(fitted):

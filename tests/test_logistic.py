@@ -29,7 +29,7 @@ def binary():
 
 @pytest.fixture(scope="module")
 def fitted(binary):
-    return BLR("sgfs", random_state=0).fit(*binary)
+    return BLR("sgfs", prior_precision=1.0, random_state=0).fit(*binary)
 
 
 # -- what a fit leaves behind -----------------------------------------------------------------
