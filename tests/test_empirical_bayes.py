@@ -378,7 +378,9 @@ def test_degenerate_data_end_in_a_finite_precision_and_a_warning(case, message):
         y = y[:4]
     else:
         y = (X[:, 0] > 0).astype(int)
-    model = BayesianLogisticRegressionSGFS(prior_precision="em", n_draws=50, random_state=0)
+    model = BayesianLogisticRegressionSGFS(
+        prior_precision=VariationalEM(), n_draws=50, random_state=0
+    )
     with pytest.warns(ConvergenceWarning, match=message):
         model.fit(X, y)
     assert ((model.prior_precision_ >= BOUNDS[0]) & (model.prior_precision_ <= BOUNDS[1])).all()

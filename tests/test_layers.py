@@ -18,7 +18,7 @@ FLOORS = (  # from the ground up; a file imports from the floors below and from 
     {"anchor"},
     {"pool", "tuning", "learned_prior", "prior_share", "variational"},
     {"pool_rows", "empirical_bayes", "wide"},
-    {"control_variates"},
+    {"control_variates", "evidence"},
     {"request"},
     {"plan"},
     {"verdict", "stream", "chain_stream"},
