@@ -63,7 +63,9 @@ def mapped(folder, values, name="X"):
 
 
 def logistic(**parameters):
-    return BayesianLogisticRegressionSGFS(random_state=0, **parameters, prior_precision=1.0)
+    return BayesianLogisticRegressionSGFS(
+        **({"prior_precision": 1.0, "random_state": 0} | parameters)
+    )
 
 
 @cache

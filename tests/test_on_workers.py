@@ -38,7 +38,7 @@ def one_thread():
 
 
 def logistic(**parameters):
-    return BayesianLogisticRegressionSGFS(**(SHORT | parameters), prior_precision=1.0)
+    return BayesianLogisticRegressionSGFS(**(SHORT | {"prior_precision": 1.0} | parameters))
 
 
 def frame(pandas=FRAME, parts=PARTS):

@@ -30,7 +30,9 @@ ENTRIES = {"precisions", "path", "loss", "n_passes", "sampler", "warnings"}
 def regression(**params):
     """Linear regression with noise variance 1 and without an intercept."""
     fixed = {"noise_variance": 1.0, "fit_intercept": False, "n_chains": 4, "n_draws": 4}
-    return BayesianLinearRegressionSGFS(random_state=0, **(fixed | params), prior_precision=1.0)
+    return BayesianLinearRegressionSGFS(
+        random_state=0, **({"prior_precision": 1.0} | fixed | params)
+    )
 
 
 def test_both_fits_find_the_maximum_of_the_evidence():
