@@ -24,7 +24,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.rows import fixed_rng
 from skbayes_sg.variational import Law, updated
-from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable
+from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable, kronecker, many_outputs
 
 _SHAPE = 0.5  # of the hyperprior; the prior of the coefficients is then Cauchy's
 _MOST_LAWS = 10
@@ -35,7 +35,7 @@ _FARTHEST = 3.0
 _MANY_NUMBERS = 2_000_000  # rows times parameters, where the mode is the mean
 _PROBES = 64
 _SKEWED = 0.3  # of the log precisions at the mode and in the mean
-_FEW_UPDATES = 60  # of chains that start at the precision of a normal law
+_UPDATES, _FEW_UPDATES = 60, 20  # of chains that go on; few where each is dear
 _CHEAP_UPDATES = 100  # parameters up to which an update of chains takes less than their draws
 _NO_INFORMATION = 0.01
 
@@ -58,8 +58,8 @@ class NormalEM:
 class _Onward(VariationalEM):
     """Few updates in the chains, in Newton steps of the evidence: they start near its maximum."""
 
-    def __init__(self, hyperprior: tuple[float, float], first_step: float) -> None:
-        super().__init__(hyperprior=hyperprior, n_updates=_FEW_UPDATES)
+    def __init__(self, hyperprior: tuple[float, float], n_updates: int, first_step: float) -> None:
+        super().__init__(hyperprior=hyperprior, n_updates=n_updates)
         self.first_step = first_step
 
 
@@ -91,7 +91,7 @@ def learn_before(em: NormalEM, posterior: Posterior) -> tuple[Learned | None, Va
     """
     ((label, block),) = posterior.model.prior_blocks(em.per).items()
     gamma = em.hyperprior(float(posterior.prior.precision[block[0]]))
-    if posterior.dim > FULL_CURVATURE_DIM and not affordable(posterior):
+    if not (many_outputs(posterior) or affordable(posterior)):
         return None, VariationalEM(hyperprior=gamma)
     found = _Search(posterior.of_sample, block, gamma)
     found.run(mean=False)
@@ -100,7 +100,10 @@ def learn_before(em: NormalEM, posterior: Posterior) -> tuple[Learned | None, Va
         found.run(mean=True)
     skewed = abs(found.path[-1] - at_mode) > _SKEWED and posterior.dim <= _CHEAP_UPDATES
     learned = found.learned(label)
-    return learned, _Onward(gamma, len(block) * found.uncertainty**2 / 2) if skewed else None
+    if not (skewed or many_outputs(posterior)):
+        return learned, None
+    n_updates = _UPDATES if skewed else _FEW_UPDATES
+    return learned, _Onward(gamma, n_updates, len(block) * found.uncertainty**2 / 2)
 
 
 def _worth_a_mean(posterior: Posterior) -> bool:
@@ -129,14 +132,17 @@ class _Search:
         """
         changes: list[float] = []
         for _ in range(_MOST_LAWS):
-            law, before = self._law(mean), self.path[-1]
-            self._follow(law)
+            before = self.path[-1]
+            if many_outputs(self.posterior):
+                self.guess = self._one_step()
+            else:
+                self.guess = self._follow(self._law(mean))
             changes.append(self.path[-1] - before)
             still = abs(changes[-1]) < _NEAR
             if still and len(changes) > 1 and 0 < (r := changes[-1] / changes[-2]) < 1 - _NEAR:
                 self.path[-1] += changes[-1] * r / (1 - r)
             prior = self.posterior.prior.with_precision(self._precision())
-            self.posterior, self.guess = self.posterior.with_prior(prior), law.mode
+            self.posterior = self.posterior.with_prior(prior)
             if still:
                 break
 
@@ -170,13 +176,34 @@ class _Search:
         prior: Law = self.posterior.prior  # type: ignore[assignment]
         return prior.updated(mode.theta, mode.gradient, mode.curvature)  # type: ignore[arg-type]
 
-    def _follow(self, law: Law) -> None:
-        """MacKay's iteration, with the law of other precisions from this law.
+    def _one_step(self) -> NDArray:
+        """MacKay's step where a curvature has Kronecker factors; returns the mode, (1, D).
+
+        In their coordinates the curvature is about the identity, of which the data have the rest
+        that the prior leaves. They have all of the intercepts.
+        """
+        posterior, block = self.posterior, self.block
+        mode = find_mode(posterior, self.guess, fixed_rng("prior")).theta
+        prior = posterior.prior.curvature(mode).diagonal()
+        share = 1 - kronecker(posterior, mode).pulled_diagonal(prior)
+        known = share.sum() - (posterior.dim - len(block))
+        squares = np.sum((mode[0] - posterior.prior.mean)[block] ** 2)
+        self.path.append(self._updated(known, float(squares)))
+        self.uncertainty = (0.5 * np.sum(share**2) + self.gamma[0]) ** -0.5
+        return mode
+
+    def _updated(self, known: float, squares: float) -> float:
+        """Log precision, from the number of known coefficients and the sum of squared means."""
+        shape, rate = self.gamma
+        rho = np.log((max(known, 0.0) + 2 * shape) / (squares + 2 * rate))
+        return float(np.clip(rho, *np.log(BOUNDS)))
+
+    def _follow(self, law: Law) -> NDArray:
+        """MacKay's iteration, with the law of other precisions from this law; returns its mode.
 
         ``lambda = (P - lambda tr C + 2 a) / (sum of squared means + 2 b)``. For the precision
         lambda + delta the law's precision grows by delta along the block.
         """
-        shape, rate = self.gamma
         start, prior = self.path[-1], self.posterior.prior
         away = np.zeros(law.operator.dim)
         away[self.block] = (law.mean - prior.mean)[self.block]
@@ -188,13 +215,12 @@ class _Search:
             squares = float(dev @ dev) * _inverse_noise(law, delta * away, share.moved, away)
             if step == 0 and len(self.path) == 1:
                 self.silent = share.trace < _NO_INFORMATION
-            before = rho
-            rho = float(np.log((max(share.trace, 0.0) + 2 * shape) / (squares + 2 * rate)))
-            rho = float(np.clip(rho, *np.log(BOUNDS)))
-            self.uncertainty = (0.5 * share.squares + shape) ** -0.5
+            before, rho = rho, self._updated(share.trace, squares)
+            self.uncertainty = (0.5 * share.squares + self.gamma[0]) ** -0.5
             if abs(rho - before) < _STILL or abs(rho - start) > _FARTHEST:
                 break
         self.path.append(float(np.clip(rho, start - _FARTHEST, start + _FARTHEST)))
+        return law.mode
 
     def _share(self, law: Law, delta: float, rho: float, vector: NDArray) -> _Share:
         """Of the data's share ``I - lambda C``, under a prior precision that is larger by delta.

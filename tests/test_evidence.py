@@ -1,5 +1,7 @@
 """The precision that is learned before the chains: its fixed point, its hyperprior, its limits."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
@@ -129,3 +131,15 @@ def test_columns_without_a_scale_are_not_worse_off():
     )
     right = np.arange(500), y[500:].astype(int)
     assert np.log(here[right]).mean() > np.log(there[right]).mean() - 0.01
+
+
+def test_many_classes_start_from_kronecker_factors(seed):
+    """The precision of the coefficients that were drawn is 11; the data leave some 10 %."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((600, 100))
+    z = X @ rng.standard_normal((100, 11)) * 0.3 + rng.gumbel(size=(600, 11))
+    model = BayesianLogisticRegressionSGFS(n_draws=20, random_state=seed)
+    with warnings.catch_warnings(action="ignore"):  # few draws
+        model.fit(X, z.argmax(axis=1))
+    assert 5 < model.prior_precision_[0] < 20
+    assert len(model.prior_precision_path_) < 60
