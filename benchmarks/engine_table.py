@@ -168,7 +168,12 @@ def compare(one: Set) -> dict:
     """A default fit against the reference."""
     X, y = (part.astype(np.float32) for part in one.make())
     model = BayesianLogisticRegressionSGFS(
-        intercept_precision=1.0, n_chains=CHAINS, n_draws=DRAWS, thin=1, random_state=0
+        intercept_precision=1.0,
+        n_chains=CHAINS,
+        n_draws=DRAWS,
+        thin=1,
+        random_state=0,
+        prior_precision=1.0,
     ).fit(X, y)
     true = exact(logistic_posterior(X.astype(float), y.astype(float)), one.draws)
     along = (model.draws_ - true.mean) @ true.axes

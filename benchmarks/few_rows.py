@@ -41,7 +41,7 @@ def data() -> Iterator[tuple[str, NDArray, NDArray]]:
 def compare(name: str, X: NDArray, y: NDArray) -> dict:
     """Seconds of the three estimators, and the figures of the Bayesian fit."""
     estimators = {
-        "default": BayesianLogisticRegressionSGFS(random_state=0),
+        "default": BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0),
         "LogisticRegression": LogisticRegression(),
         "LogisticRegressionCV": LogisticRegressionCV(cv=5),
     }

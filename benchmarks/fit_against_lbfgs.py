@@ -46,7 +46,9 @@ def fits() -> list[dict]:
 
     def timed(n_jobs: int | None, **length) -> tuple[float, float, float]:
         """Seconds of a fit, of its chains and of its diagnostics."""
-        model = BayesianLogisticRegressionSGFS(random_state=0, n_jobs=n_jobs, **length)
+        model = BayesianLogisticRegressionSGFS(
+            prior_precision=1.0, random_state=0, n_jobs=n_jobs, **length
+        )
         sampling.seconds = judging.seconds = 0.0
         return seconds(lambda: model.fit(X, y)), sampling.seconds, judging.seconds
 
@@ -92,7 +94,7 @@ def predictions(n_classes: int) -> dict:
     X = rng.standard_normal((10_000, 50)).astype(np.float32)
     utility = X @ rng.standard_normal((50, n_classes)) + rng.gumbel(size=(len(X), n_classes))
     model = BayesianLogisticRegressionSGFS(
-        "sgfs", n_chains=2, n_draws=500, burn_in=200, thin=1, random_state=0
+        "sgfs", n_chains=2, n_draws=500, burn_in=200, thin=1, random_state=0, prior_precision=1.0
     ).fit(X, utility.argmax(axis=1))
     intercepts = model.intercept_samples_.reshape(1000, -1, 1)
     coefs = model.coef_samples_.reshape(*intercepts.shape[:2], 50)

@@ -56,7 +56,9 @@ def problems() -> list[tuple[str, str, NDArray, NDArray, float | None]]:
 def run(name: str, noise: str, X, y, noise_variance, sampler: str | None) -> dict:
     """One fit and its figures."""
     mean, cov = conjugate(X, y, noise_variance)
-    model = BayesianLinearRegressionSGFS(sampler, noise_variance=noise_variance, random_state=0)
+    model = BayesianLinearRegressionSGFS(
+        sampler, noise_variance=noise_variance, random_state=0, prior_precision=1.0
+    )
     with warnings.catch_warnings(record=True) as heard, Clock() as clock:
         warnings.simplefilter("always")
         model.fit(X, y)

@@ -143,7 +143,12 @@ def prepare(name: str, path: str, n_draws: int) -> None:
 def by_hmc(problem: Problem, n_draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance by the package's HMC on all rows, in double precision, 64 chains."""
     model = BayesianLogisticRegressionSGFS(
-        HMC(), intercept_precision=1.0, n_chains=64, n_draws=n_draws // 64, random_state=seed
+        HMC(),
+        intercept_precision=1.0,
+        n_chains=64,
+        n_draws=n_draws // 64,
+        random_state=seed,
+        prior_precision=1.0,
     ).fit(problem.features.astype(np.float64), problem.y)
     draws = model.draws_.reshape(-1, model.draws_.shape[-1])
     return draws.mean(axis=0), np.cov(draws.T)
@@ -211,7 +216,9 @@ class DefaultFit(Method):
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.X, self.y = problem.features, problem.y
-        self.model = BayesianLogisticRegressionSGFS(intercept_precision=1.0, random_state=seed)
+        self.model = BayesianLogisticRegressionSGFS(
+            intercept_precision=1.0, random_state=seed, prior_precision=1.0
+        )
 
     def draw(self, n: int) -> tuple[np.ndarray, None]:
         """The draws of one fit."""
@@ -227,7 +234,12 @@ class ManyChains(Method):
         self.X, self.y = problem.features, problem.y
         self.watch = Stopwatch()
         self.model = BayesianLogisticRegressionSGFS(
-            intercept_precision=1.0, n_chains=128, n_draws=4, warm_start=True, random_state=seed
+            intercept_precision=1.0,
+            n_chains=128,
+            n_draws=4,
+            warm_start=True,
+            random_state=seed,
+            prior_precision=1.0,
         ).fit(self.X, self.y)
 
     @property

@@ -101,6 +101,7 @@ def _hmc(X: NDArray, y: NDArray, n_draws: int) -> dict[str, NDArray]:
         n_draws=n_draws,
         burn_in=400,
         random_state=2012,
+        prior_precision=1.0,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -48,7 +48,12 @@ def few_events(n_rows: int) -> tuple[NDArray, NDArray]:
 def fit(label: str, sampler, X: NDArray, y: NDArray) -> tuple[str, tuple[NDArray, NDArray]]:
     """What was run, and mean and covariance of its draws."""
     model = BayesianLogisticRegressionSGFS(
-        sampler, intercept_precision=1.0, n_chains=32, n_draws=2000, random_state=0
+        sampler,
+        intercept_precision=1.0,
+        n_chains=32,
+        n_draws=2000,
+        random_state=0,
+        prior_precision=1.0,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

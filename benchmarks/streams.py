@@ -60,15 +60,19 @@ def against_all_rows(seed: int) -> list[dict]:
     X, labels, numbers = rows(seed)
     truth = importance_reference(logistic_posterior(X, 2.0 * labels - 1), 6_000)
     root = np.linalg.cholesky(np.linalg.inv(truth.cov))
-    at_once = BayesianLinearRegressionSGFS().partial_fit(X, numbers).posterior_
+    at_once = BayesianLinearRegressionSGFS(prior_precision=1.0).partial_fit(X, numbers).posterior_
     table = []
     for size in CHUNKS:
-        model = BayesianLogisticRegressionSGFS(intercept_precision=INTERCEPT_PRECISION)
+        model = BayesianLogisticRegressionSGFS(
+            intercept_precision=INTERCEPT_PRECISION, prior_precision=1.0
+        )
         with Clock(time.process_time) as clock:
             found = streamed(model, X, labels, size, classes=[0, 1]).posterior_
         shift = root.T @ (found.mean - truth.mean)
         ratios = np.linalg.eigvalsh(root.T @ found.covariance @ root)
-        linear = streamed(BayesianLinearRegressionSGFS(), X, numbers, size).posterior_
+        linear = streamed(
+            BayesianLinearRegressionSGFS(prior_precision=1.0), X, numbers, size
+        ).posterior_
         sd = np.sqrt(at_once.covariance.diagonal())
         table.append(
             {
@@ -91,8 +95,11 @@ def long_stream(n_calls: int = 1000) -> tuple[list[dict], bool]:
     """Time of each call, and whether a copy out of a pickle ended bitwise the same."""
     rng = np.random.default_rng(0)
     coef = rng.standard_normal(50) / 50**0.5
-    ours = twin = BayesianLogisticRegressionSGFS(random_state=0)
-    linear, theirs = BayesianLinearRegressionSGFS(), SGDClassifier(loss="log_loss")
+    ours = twin = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0)
+    linear, theirs = (
+        BayesianLinearRegressionSGFS(prior_precision=1.0),
+        SGDClassifier(loss="log_loss"),
+    )
     table = []
     for call in range(n_calls):
         X = rng.standard_normal((1000, 50))
@@ -121,7 +128,9 @@ def drifting(seed: int, n_chunks: int = 200, size: int = 200) -> list[dict]:
     rng = np.random.default_rng(seed)
     coef = rng.standard_normal(10)
     models = {
-        factor: BayesianLogisticRegressionSGFS(forgetting=factor, n_draws=25, random_state=0)
+        factor: BayesianLogisticRegressionSGFS(
+            forgetting=factor, n_draws=25, random_state=0, prior_precision=1.0
+        )
         for factor in FORGETTING
     }
     losses: dict[float, list[float]] = {factor: [] for factor in FORGETTING}

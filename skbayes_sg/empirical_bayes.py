@@ -41,7 +41,9 @@ _BY_CHANCE = 1e-3
 
 
 class VariationalEM(BaseEstimator):
-    """Learn the prior precision: ``prior_precision=VariationalEM()``, or "em" for short.
+    """Learn the prior precision in the sampler: ``prior_precision=VariationalEM()``.
+
+    For networks it is "em" for short.
 
     Parameters
     ----------
@@ -72,6 +74,9 @@ class VariationalEM(BaseEstimator):
     >>> bool(0.02 < model.fit(X, y).prior_precision_[0] < 0.05)
     True
     """
+
+    first_step = 0.5
+    """Of rho, for an excess of 1."""
 
     def __init__(
         self,
@@ -219,6 +224,7 @@ def fit_prior(
         stein_error,
         paths[0].silent,
         em.per == "feature",
+        em.hyperprior is not None,
     )
 
 
@@ -289,7 +295,7 @@ def _moved(em: VariationalEM, rho: NDArray, excess: NDArray, sizes: NDArray, t: 
     """One Robbins-Monro step of rho, with the hyperprior's part, within the bounds."""
     shape, rate = (0.0, 0.0) if em.hyperprior is None else em.hyperprior
     excess = excess + 2 * (rate * np.exp(rho) - shape) / sizes
-    step = 0.5 * (1 + t / _DECAY) ** -_POWER * excess
+    step = em.first_step * (1 + t / _DECAY) ** -_POWER * excess
     return np.clip(rho - np.clip(step, -_LONGEST_MOVE, _LONGEST_MOVE), *np.log(BOUNDS))
 
 

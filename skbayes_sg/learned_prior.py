@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.diagnostics import STEIN_LIMIT
+from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import State
 
 BOUNDS = (1e-6, 1e6)
@@ -46,6 +47,12 @@ class Learned:
     """Whether a block has no data under the first precision, (blocks,)."""
     one_each: bool
     """Whether blocks are single features. The precision of one feature is always vague."""
+    hyperprior: bool
+    """Whether a hyperprior holds what the data leave vague."""
+
+    def under(self, posterior: Posterior) -> Posterior:
+        """The same data under this prior."""
+        return posterior.with_prior(posterior.prior.with_precision(self.precision))
 
     def complaints(self) -> list[str]:
         """Warnings about the learned precisions."""
@@ -57,7 +64,8 @@ class Learned:
         return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
     def _moving(self) -> str | None:
-        allowed = np.maximum(_STILL, _SHARE_OF_SD * self.uncertainty)
+        share = 1.0 if self.hyperprior else _SHARE_OF_SD
+        allowed = np.maximum(_STILL, share * self.uncertainty)
         moving = (self.change > allowed) & ~self._bound
         if not moving.any():
             return None
@@ -97,7 +105,7 @@ class Learned:
                 "columns): its precision was not learned"
             )
         vague = (self.uncertainty > _VAGUE) & ~self._bound
-        if self.one_each or not vague.any():
+        if self.one_each or self.hyperprior or not vague.any():
             return None
         return (
             f"the data hardly determine the precision of {self._named(vague)}: log precision is "

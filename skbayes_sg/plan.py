@@ -21,6 +21,7 @@ from skbayes_sg.chains import Chain, Round, block_draws, cores, one_thread, rows
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.data import in_threads
 from skbayes_sg.empirical_bayes import VariationalEM, fit_prior
+from skbayes_sg.evidence import NormalEM, learn_before
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.linalg import Diag
 from skbayes_sg.posterior import Posterior
@@ -116,9 +117,7 @@ class Run:
 
     def under(self, posterior: Posterior) -> Posterior:
         """The posterior under the learned prior, if there is one."""
-        if self.learned is None:
-            return posterior
-        return posterior.with_prior(posterior.prior.with_precision(self.learned.precision))
+        return posterior if self.learned is None else self.learned.under(posterior)
 
     def sample(
         self,
@@ -184,9 +183,15 @@ def prepare(
 ) -> tuple[Run, Posterior]:
     """A run under the given prior, or under a prior learned here, and its target."""
     with one_thread(), in_threads(cores(request.n_jobs)):
+        em, before = request.em, None
+        if isinstance(em, NormalEM):
+            before, em = learn_before(em, posterior)
+            if before is not None:
+                posterior = before.under(posterior)
         run, target = _begin(request, choice, posterior, plan)
-        if request.em is not None:
-            run, target = _learn(request, request.em, choice, run, target, posterior, plan)
+        run = replace(run, learned=before)
+        if em is not None:
+            run, target = _learn(request, em, choice, run, target, posterior, plan)
         for state in run.states:
             if run.length.burn_in == 0 and state.t > 0:  # after pilots, or after learning the prior
                 run.sampler.freeze(state, target)
@@ -266,8 +271,8 @@ def _learn(
     A run without an anchor takes one round. With an anchor, up to four rounds are run, until the
     anchor no longer moves.
     """
-    paths: list[NDArray] = []
-    learned, passes = None, run.passes
+    paths: list[NDArray] = [] if run.learned is None else [run.learned.path]
+    learned, passes = run.learned, run.passes
     for _ in range(_ROUNDS):
         found, read = _learn_once(request, em, run, target)
         passes += read
@@ -278,7 +283,7 @@ def _learn(
         else:
             learned, thrown = found, False
             paths.append(found.path)
-            posterior = posterior.with_prior(posterior.prior.with_precision(found.precision))
+            posterior = found.under(posterior)
             if run.anchor is None:
                 length = request.length(run.sampler, found.states)
                 run, target = replace(run, states=found.states, length=length), posterior

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skbayes_sg.empirical_bayes import VariationalEM
+from skbayes_sg.evidence import NormalEM
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
@@ -44,7 +45,7 @@ class Request(NamedTuple):
 
     asked: Choice | None
     """The sampler that the user gave; None: the best default"""
-    em: VariationalEM | None
+    em: VariationalEM | NormalEM | None
     """How the prior is learned; None: the prior is given"""
     n_chains: int | str
     burn_in: int | str
@@ -79,7 +80,7 @@ class Signature:
     """A fingerprint of a fit; with an equal one a warm start goes on as if it had never stopped."""
 
     sampler: Sampler
-    em: VariationalEM | None
+    em: VariationalEM | NormalEM | None
     n_chains: int | str
     slope: NDArray
     """Gradient of the log posterior at a random point. It changes with every row, label, weight

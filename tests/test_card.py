@@ -32,8 +32,8 @@ from skbayes_sg.tuning import set_off
 
 SHORT = {"n_chains": 2, "n_draws": 8, "burn_in": 20, "thin": 2, "random_state": 0}
 ESTIMATORS = {
-    "logistic": BayesianLogisticRegressionSGFS(**SHORT),
-    "linear": BayesianLinearRegressionSGFS(**SHORT),
+    "logistic": BayesianLogisticRegressionSGFS(**SHORT, prior_precision=1.0),
+    "linear": BayesianLinearRegressionSGFS(**SHORT, prior_precision=1.0),
     "network": BayesianMLPClassifier((3,), **SHORT),
     "machine": DRBMClassifier(3, **SHORT),
 }

@@ -430,7 +430,9 @@ def many():
 def test_the_default_shows_its_choice_and_why(many):
     X, y = many
     for n_rows in (8000, 100):
-        model = BayesianLogisticRegressionSGFS(random_state=0).fit(X[:n_rows], y[:n_rows])
+        model = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0).fit(
+            X[:n_rows], y[:n_rows]
+        )
         assert model.sampler_.variance_reduction == "control_variate"
         assert "near enough to Gaussian" in model.sampler_reason_
         assert 0 < model.diagnostics_["noise_number"] < 1
@@ -445,17 +447,26 @@ def test_the_default_shows_its_choice_and_why(many):
 
 def test_predicted_covariance_with_control_variates(many):
     X, y = many
-    model = BayesianLogisticRegressionSGFS(n_draws=500, random_state=0).fit(X, y)
+    model = BayesianLogisticRegressionSGFS(n_draws=500, random_state=0, prior_precision=1.0).fit(
+        X, y
+    )
     ratio = model.draws_.reshape(-1, 5).var(axis=0) / model.predicted_covariance(X, y).diagonal()
     assert np.abs(ratio - 1).max() < 0.08
 
 
 def test_sgld_takes_control_variates(many):
     model = BayesianLogisticRegressionSGFS(
-        SGLD(preconditioner="diag", **CV), n_chains=32, n_draws=100, thin=20, random_state=0
+        SGLD(preconditioner="diag", **CV),
+        n_chains=32,
+        n_draws=100,
+        thin=20,
+        random_state=0,
+        prior_precision=1.0,
     )
     model.fit(*many)
-    exact = BayesianLogisticRegressionSGFS(n_draws=500, random_state=0).fit(*many)
+    exact = BayesianLogisticRegressionSGFS(n_draws=500, random_state=0, prior_precision=1.0).fit(
+        *many
+    )
     assert np.abs(model.coef_std_ / exact.coef_std_ - 1).max() < 0.15
     assert model.diagnostics_["stein_ratio"] == pytest.approx(1.0, abs=0.12)
 
@@ -479,7 +490,9 @@ def test_odd_rows_are_sampled_rightly_or_warned_of(rows, seed):
         y = X.sum(axis=1) + rng.standard_normal(9000)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        model = BayesianLinearRegressionSGFS(noise_variance=1.0, random_state=seed).fit(X, y)
+        model = BayesianLinearRegressionSGFS(
+            noise_variance=1.0, random_state=seed, prior_precision=1.0
+        ).fit(X, y)
     Z = np.column_stack([X, np.ones(9000)])
     cov = np.linalg.inv(Z.T @ Z + np.diag([1, 1, 1, 1, 1e-6]))
     values, vectors = np.linalg.eigh(cov)

@@ -377,7 +377,9 @@ def test_degenerate_data_end_in_a_finite_precision_and_a_warning(case, message):
         y = y[:4]
     else:
         y = (X[:, 0] > 0).astype(int)
-    model = BayesianLogisticRegressionSGFS(prior_precision="em", n_draws=50, random_state=0)
+    model = BayesianLogisticRegressionSGFS(
+        prior_precision=VariationalEM(), n_draws=50, random_state=0
+    )
     with pytest.warns(ConvergenceWarning, match=message):
         model.fit(X, y)
     assert ((model.prior_precision_ >= BOUNDS[0]) & (model.prior_precision_ <= BOUNDS[1])).all()
@@ -412,7 +414,7 @@ def test_the_display_draws_every_block():
     assert len(styles) == 7  # of ten lines; the names stand in their order
     with pytest.raises(ValueError, match="was not learned"):
         PriorPrecisionDisplay.from_estimator(
-            BayesianLinearRegressionSGFS(n_draws=100, random_state=0).fit(X, y)
+            BayesianLinearRegressionSGFS(n_draws=100, random_state=0, prior_precision=1.0).fit(X, y)
         )
     matplotlib.pyplot.close("all")
 

@@ -37,6 +37,7 @@ from skbayes_sg.samplers import (
 
 STORE = Path(__file__).with_name("golden.json")
 SHORT = {"n_chains": 3, "n_draws": 20, "random_state": 0}
+GIVEN = SHORT | {"prior_precision": 1.0}
 
 
 def rows(n_rows, n_features=4, n_classes=2, seed=0):
@@ -57,12 +58,12 @@ def numbers(n_rows, n_features=4, seed=0):
 
 def logistic(sampler=None, n_rows=400, n_classes=2, weight=None, data=rows, **parameters):
     X, y = data(n_rows, n_classes=n_classes)
-    model = BayesianLogisticRegressionSGFS(sampler, **(SHORT | parameters))
+    model = BayesianLogisticRegressionSGFS(sampler, **(GIVEN | parameters))
     return model.fit(X, y, sample_weight=weight)
 
 
 def linear(sampler=None, n_rows=400, **parameters):
-    return BayesianLinearRegressionSGFS(sampler, **(SHORT | parameters)).fit(*numbers(n_rows))
+    return BayesianLinearRegressionSGFS(sampler, **(GIVEN | parameters)).fit(*numbers(n_rows))
 
 
 def mlp(sampler=None, n_rows=150, n_classes=3, **parameters):
@@ -114,12 +115,12 @@ def stream_of_network_after_fit():
 def sparse_rows():
     X, y = rows(400)
     X[np.abs(X) < 0.5] = 0
-    return BayesianLogisticRegressionSGFS(SGFS(batch_size=50), **SHORT).fit(sparse.csr_array(X), y)
+    return BayesianLogisticRegressionSGFS(SGFS(batch_size=50), **GIVEN).fit(sparse.csr_array(X), y)
 
 
 def single_precision():
     X, y = rows(6000)
-    return BayesianLogisticRegressionSGFS(**SHORT).fit(X.astype(np.float32), y)
+    return BayesianLogisticRegressionSGFS(**GIVEN).fit(X.astype(np.float32), y)
 
 
 def heavy(n_rows, n_classes):
@@ -133,7 +134,7 @@ def heavy(n_rows, n_classes):
 
 def many_parameters():
     X, y = rows(600, n_features=100, n_classes=11)
-    return BayesianLogisticRegressionSGFS(random_state=0, **BRIEF).fit(X, y)
+    return BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0, **BRIEF).fit(X, y)
 
 
 def many_parameters_learned():
@@ -221,7 +222,7 @@ FITS = {
     ),
     "drbm": lambda: drbm(burn_in=100),
     "drbm, pilots": lambda: drbm(SGFS(structure="diag", B="bounded", batch_size=50), burn_in=200),
-    "stream": lambda: stream_of_classes(BayesianLogisticRegressionSGFS(**SHORT)),
+    "stream": lambda: stream_of_classes(BayesianLogisticRegressionSGFS(**GIVEN)),
     "stream, em": lambda: stream_of_classes(
         BayesianLogisticRegressionSGFS(prior_precision=SOON, forgetting=0.9, **SHORT)
     ),
@@ -238,7 +239,7 @@ FITS = {
         )
     ),
     "stream, default after fit": stream_after_fit,
-    "stream, linear": lambda: streamed(BayesianLinearRegressionSGFS(**SHORT), numbers(3000)),
+    "stream, linear": lambda: streamed(BayesianLinearRegressionSGFS(**GIVEN), numbers(3000)),
     "stream, mlp, after fit": stream_of_network_after_fit,
     "stream, mlp": lambda: stream_of_classes(
         BayesianMLPClassifier((3,), **SHORT | {"burn_in": 0, "thin": 1})

@@ -29,7 +29,7 @@ def binary():
 
 @pytest.fixture(scope="module")
 def fitted(binary):
-    return BLR("sgfs", random_state=0).fit(*binary)
+    return BLR("sgfs", prior_precision=1.0, random_state=0).fit(*binary)
 
 
 # -- what a fit leaves behind -----------------------------------------------------------------
@@ -70,7 +70,7 @@ def test_attributes_and_shapes(binary, fitted):
 
 def test_three_classes_have_three_columns():
     X, y = load_iris(return_X_y=True)
-    model = BLR(**SHORT).fit(X, y)
+    model = BLR(**SHORT, prior_precision=1.0).fit(X, y)
     assert model.sampler_.batch_size == 149  # two equal rows are one
     assert model.diagnostics_["steepness"] > 2
     assert model.coef_.shape == (3, 4)
@@ -219,7 +219,7 @@ def test_ten_rows_a_constant_column_and_columns_in_the_millions(scale):
     X, y = logistic_data(10, 3)
     X[:, 1] = 7.0
     X[:, 2] *= scale
-    model = BLR(random_state=0).fit(X, y)
+    model = BLR(random_state=0, prior_precision=1.0).fit(X, y)
     assert np.isfinite(model.predict_proba(X)).all()
     assert (
         model.coef_std_[0, 1] > 0.5
@@ -281,7 +281,7 @@ def test_a_poor_fit_says_so_with_figure_and_knob(binary, model, message):
 def test_breast_cancer_as_it_comes_and_scaled(scaled):
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X) if scaled else X
-    model = BLR(random_state=0).fit(X, y)
+    model = BLR(random_state=0, prior_precision=1.0).fit(X, y)
     if scaled:
         reference = LogisticRegression(max_iter=1000).fit(X, y)
         assert np.corrcoef(model.coef_[0], reference.coef_[0])[0, 1] > 0.9
@@ -429,9 +429,9 @@ def test_a_column_whose_prior_allows_any_logit_is_named_with_what_helps():
     far = X * [1, 1e4, 1]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        BLR(n_draws=20, random_state=0).fit(far, y)
+        BLR(n_draws=20, random_state=0, prior_precision=1.0).fit(far, y)
     assert "column 1 of X allows logits of 1e+04" in str(caught[-1].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        BLR(random_state=0).fit(StandardScaler().fit_transform(far), y)
+        BLR(random_state=0, prior_precision=1.0).fit(StandardScaler().fit_transform(far), y)
         BLR(prior_precision=[1.0, 1e8, 1.0], random_state=0).fit(far, y)

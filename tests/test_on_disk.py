@@ -64,7 +64,9 @@ def mapped(folder, values, name="X"):
 
 
 def logistic(**parameters):
-    return BayesianLogisticRegressionSGFS(random_state=0, **parameters)
+    return BayesianLogisticRegressionSGFS(
+        **({"prior_precision": 1.0, "random_state": 0} | parameters)
+    )
 
 
 @cache
@@ -114,7 +116,11 @@ def test_weights_may_be_on_disk_too(tmp_path, of):
     y, model = (Y, logistic()) if of == "labels" else (NUMBERS, None)
     fits = []
     for table, weight in ((X, WEIGHT), (mapped(tmp_path, X), mapped(tmp_path, WEIGHT, "w"))):
-        model = logistic() if of == "labels" else BayesianLinearRegressionSGFS(random_state=0)
+        model = (
+            logistic()
+            if of == "labels"
+            else BayesianLinearRegressionSGFS(random_state=0, prior_precision=1.0)
+        )
         fits.append(model.fit(table, y, sample_weight=weight))
     assert_same_posterior(*fits)
 
@@ -245,7 +251,9 @@ def test_predictions_of_rows_on_disk_are_those_of_the_array():
 
 @SHORT_CHAINS
 def test_predictions_of_a_regression():
-    model = BayesianLinearRegressionSGFS(random_state=0, n_draws=8).fit(X[:1000], NUMBERS[:1000])
+    model = BayesianLinearRegressionSGFS(random_state=0, n_draws=8, prior_precision=1.0).fit(
+        X[:1000], NUMBERS[:1000]
+    )
     for found, expected in zip(
         model.predict(Table(X), return_std=True), model.predict(X, return_std=True), strict=True
     ):
@@ -283,7 +291,7 @@ def test_an_error_names_row_and_column(value, what):
 )
 def test_an_error_names_what_is_wrong_with_targets_and_weights(y, weight, message):
     with pytest.raises(ValueError, match=message):
-        BayesianLinearRegressionSGFS().fit(Table(X), y, sample_weight=weight)
+        BayesianLinearRegressionSGFS(prior_precision=1.0).fit(Table(X), y, sample_weight=weight)
 
 
 @pytest.mark.parametrize(

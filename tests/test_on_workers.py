@@ -45,7 +45,7 @@ def one_thread():
 
 
 def logistic(**parameters):
-    return BayesianLogisticRegressionSGFS(**(SHORT | parameters))
+    return BayesianLogisticRegressionSGFS(**(SHORT | {"prior_precision": 1.0} | parameters))
 
 
 def frame(pandas=FRAME, parts=PARTS):
@@ -138,7 +138,7 @@ def test_partitions_of_other_precision_than_they_say_are_cast():
 
 def test_weights_and_a_regression():
     weight = RNG.integers(0, 3, N).astype(float)
-    model = BayesianLinearRegressionSGFS(random_state=0)
+    model = BayesianLinearRegressionSGFS(random_state=0, prior_precision=1.0)
     expected = model.fit(X, NUMBERS, sample_weight=weight)
     expected = expected.coef_, expected.coef_std_
     model.fit(array(), array(NUMBERS), sample_weight=array(weight))
@@ -169,7 +169,9 @@ def test_predictions_are_lazy_and_those_of_the_rows_in_memory(kind):
 
 
 def test_predictions_of_a_regression_are_lazy_and_skip_empty_partitions():
-    model = BayesianLinearRegressionSGFS(**SHORT).fit(FRAME[list("abc")][:500], NUMBERS[:500])
+    model = BayesianLinearRegressionSGFS(**SHORT, prior_precision=1.0).fit(
+        FRAME[list("abc")][:500], NUMBERS[:500]
+    )
     lazy = frame(parts=(0, 7000, 5000))[list("abc")]
     for found, expected in zip(
         model.predict(lazy, return_std=True),
@@ -191,7 +193,7 @@ def test_an_error_names_partition_and_column():
     with pytest.raises(ValueError, match="NaN in row 2 of partition 2, column 'b'"):
         logistic().fit(lazy[list("abc")], lazy["y"])
     with pytest.raises(ValueError, match="y contains NaN or infinity in row 2 of partition 2"):
-        BayesianLinearRegressionSGFS(**SHORT).fit(lazy[["a", "c"]], lazy["b"])
+        BayesianLinearRegressionSGFS(**SHORT, prior_precision=1.0).fit(lazy[["a", "c"]], lazy["b"])
 
 
 def test_a_column_of_text_is_named():

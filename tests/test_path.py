@@ -30,7 +30,9 @@ ENTRIES = {"precisions", "path", "loss", "n_passes", "sampler", "warnings"}
 def regression(**params):
     """Linear regression with noise variance 1 and without an intercept."""
     fixed = {"noise_variance": 1.0, "fit_intercept": False, "n_chains": 4, "n_draws": 4}
-    return BayesianLinearRegressionSGFS(random_state=0, **(fixed | params))
+    return BayesianLinearRegressionSGFS(
+        random_state=0, **({"prior_precision": 1.0} | fixed | params)
+    )
 
 
 def test_both_fits_find_the_maximum_of_the_evidence():
@@ -56,7 +58,11 @@ def test_constant_sgd_agrees_with_hmc_for_any_number_of_classes(n_classes, seed)
     ratios = []
     for i in range(4):
         model = BayesianLogisticRegressionSGFS(
-            "hmc", n_chains=2, n_draws=8, random_state=100 * seed + i
+            "hmc",
+            n_chains=2,
+            n_draws=8,
+            random_state=100 * seed + i,
+            prior_precision=1.0,
         )
         em = VariationalEM(n_updates=120)
         path = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)
@@ -117,7 +123,9 @@ def refused_on_iris(model):
 
 def test_a_step_that_cannot_run_gives_no_number_but_the_reason():
     """Three classes nearly separated: hardly any gradient noise, so the scalar step is long."""
-    model = BayesianLogisticRegressionSGFS(n_chains=2, n_draws=8, random_state=0)
+    model = BayesianLogisticRegressionSGFS(
+        n_chains=2, n_draws=8, random_state=0, prior_precision=1.0
+    )
     with pytest.warns(ConvergenceWarning, match="constant SGD .sgd_em_.*: .* cannot run"):
         path = refused_on_iris(model)
     assert np.isnan([path.sgd_em_precisions[0], path.sgd_em_loss, path.sgd_em_n_passes]).all()

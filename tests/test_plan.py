@@ -26,7 +26,11 @@ def position(random_state):
 def test_a_resumed_fit_takes_no_numbers_from_random_state(data):
     random_state = np.random.RandomState(0)
     model = BayesianLogisticRegressionSGFS(
-        SGFS(batch_size=50), warm_start=True, random_state=random_state, **SHORT
+        SGFS(batch_size=50),
+        warm_start=True,
+        random_state=random_state,
+        **SHORT,
+        prior_precision=1.0,
     )
     model.fit(*data)
     before = position(random_state)
@@ -40,7 +44,9 @@ def test_a_resumed_fit_takes_no_numbers_from_random_state(data):
 def test_a_refused_call_takes_none_either(data, method):
     random_state = np.random.RandomState(0)
     before = position(random_state)
-    model = BayesianLogisticRegressionSGFS(SGFS(batch_size=0), random_state=random_state, **SHORT)
+    model = BayesianLogisticRegressionSGFS(
+        SGFS(batch_size=0), random_state=random_state, **SHORT, prior_precision=1.0
+    )
     more = {"classes": [0, 1]} if method == "partial_fit" else {}
     with pytest.raises(ValueError, match=r"batch_size must be at least 1|without a sampler"):
         getattr(model, method)(*data, **more)
@@ -49,7 +55,9 @@ def test_a_refused_call_takes_none_either(data, method):
 
 def test_a_question_between_two_fits_changes_no_draw(data):
     sampler = SGFS(PolynomialDecay(30.0, 100.0, 0.3), structure="scalar", batch_size=50)
-    model = BayesianLogisticRegressionSGFS(sampler, warm_start=True, random_state=0, **SHORT)
+    model = BayesianLogisticRegressionSGFS(
+        sampler, warm_start=True, random_state=0, **SHORT, prior_precision=1.0
+    )
     model.fit(*data)
     asked = copy.deepcopy(model)
     asked.predicted_covariance(*data)
@@ -58,14 +66,19 @@ def test_a_question_between_two_fits_changes_no_draw(data):
 
 def test_temperature_zero_goes_with_a_matrix_as_preconditioner(data):
     sampler = SGLD(1e-3, temperature=0.0, preconditioner=np.eye(4), batch_size=50)
-    model = BayesianLogisticRegressionSGFS(sampler, random_state=0, **SHORT).fit(*data)
+    model = BayesianLogisticRegressionSGFS(
+        sampler, random_state=0, **SHORT, prior_precision=1.0
+    ).fit(*data)
     assert np.isfinite(model.draws_).all()
 
 
 def test_integers_of_numpy_are_integers(data):
     draws = [
         BayesianLogisticRegressionSGFS(
-            SGFS(1.0, refresh_every=every, batch_size=50), random_state=0, **SHORT
+            SGFS(1.0, refresh_every=every, batch_size=50),
+            random_state=0,
+            **SHORT,
+            prior_precision=1.0,
         )
         .fit(*data)
         .draws_

@@ -23,8 +23,8 @@ Y = X @ [1.0, -2.0, 0.5] + 3 + RNG.standard_normal(600)
 LABELS = (Y + RNG.logistic(size=600) > 3).astype(int)
 FRAME = pd.DataFrame(X, columns=["age", "income", "debt"])
 SHORT = {"n_chains": 4, "n_draws": 50, "random_state": 0}
-LINEAR = BayesianLinearRegressionSGFS(random_state=0)
-LOGISTIC = BayesianLogisticRegressionSGFS(random_state=0)
+LINEAR = BayesianLinearRegressionSGFS(random_state=0, prior_precision=1.0)
+LOGISTIC = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0)
 MEAN = np.array([2.0, -1.0, 0.0])
 
 
@@ -45,7 +45,9 @@ MEAN = np.array([2.0, -1.0, 0.0])
 )
 def test_a_mean_is_subtracted_from_coefficients_and_their_part_from_y(parameters):
     """The same numbers but for rounding; what is learned of the precision is the same too."""
-    model = BayesianLinearRegressionSGFS(**SHORT).set_params(**parameters, burn_in=60, thin=1)
+    model = BayesianLinearRegressionSGFS(**SHORT, prior_precision=1.0).set_params(
+        **parameters, burn_in=60, thin=1
+    )
     if "prior_precision" not in parameters:
         model.set_params(prior_precision=20.0)
     at_zero = clone(model).fit(X, Y - X @ MEAN)
@@ -111,7 +113,9 @@ def test_impossible_means_are_named(model, mean, message):
 )
 def test_every_sampler_samples_under_a_prior_with_a_matrix(sampler, seed):
     """Given the noise variance, the posterior of two halves is known."""
-    first = BayesianLinearRegressionSGFS(noise_variance=1.0).partial_fit(X[:20], Y[:20])
+    first = BayesianLinearRegressionSGFS(noise_variance=1.0, prior_precision=1.0).partial_fit(
+        X[:20], Y[:20]
+    )
     model = BayesianLinearRegressionSGFS(sampler, noise_variance=1.0, prior=first.posterior_)
     model.set_params(n_chains=8, n_draws=120, random_state=seed).fit(X[20:], Y[20:])
     exact = first.partial_fit(X[20:], Y[20:]).posterior_
@@ -182,7 +186,13 @@ POSTERIOR = clone(LOGISTIC).partial_fit(FRAME, LABELS, classes=[0, 1]).posterior
         ({"fit_intercept": False}, X, LABELS, ValueError, "features, number of classes"),
         ({}, X, LABELS + (X[:, 0] > 1), ValueError, "features, number of classes"),
         ({}, X, LABELS + 1, ValueError, r"prior has the classes array\(\[0, 1\]\)"),
-        ({"prior_precision": "em"}, X, LABELS, ValueError, "stands in place of prior_precision"),
+        (
+            {"prior_precision": VariationalEM()},
+            X,
+            LABELS,
+            ValueError,
+            "stands in place of prior_precision",
+        ),
         ({"prior_mean": 1.0}, X, LABELS, ValueError, "stands in place of prior_precision"),
         ({"prior": LOGISTIC}, X, LABELS, TypeError, "prior must be the posterior_ of another fit"),
     ],
@@ -194,6 +204,10 @@ def test_posteriors_that_are_no_prior_of_this_fit_are_named(parameters, data, y,
 
 
 def test_a_prior_of_given_noise_is_none_of_sampled_noise():
-    given = BayesianLinearRegressionSGFS(noise_variance=1.0).partial_fit(X, Y).posterior_
+    given = (
+        BayesianLinearRegressionSGFS(noise_variance=1.0, prior_precision=1.0)
+        .partial_fit(X, Y)
+        .posterior_
+    )
     with pytest.raises(ValueError, match="whether the noise variance is given"):
         BayesianLinearRegressionSGFS(prior=given).fit(X, Y)

@@ -142,7 +142,12 @@ def test_predicted_covariance_of_averages_has_the_noise_at_the_iterates():
     y = X @ np.ones(4) + rng.standard_normal(2000)
     sampler = IASG(structure="scalar", batch_size=10)
     model = BayesianLinearRegressionSGFS(
-        sampler, noise_variance=1.0, n_chains=8, n_draws=400, random_state=0
+        sampler,
+        noise_variance=1.0,
+        n_chains=8,
+        n_draws=400,
+        random_state=0,
+        prior_precision=1.0,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -22,9 +22,9 @@ LABELS = np.where(Z + RNG.logistic(size=ROWS) > 0, "yes", "no")
 SPECIES = np.array(["a", "b", "c"])[
     (np.stack([Z, -Z, 0 * Z], axis=1) + RNG.gumbel(size=(ROWS, 3))).argmax(axis=1)
 ]
-LINEAR = BayesianLinearRegressionSGFS(random_state=0)
+LINEAR = BayesianLinearRegressionSGFS(random_state=0, prior_precision=1.0)
 GIVEN = BayesianLinearRegressionSGFS(noise_variance=4.0, prior_precision=0.3, random_state=0)
-LOGISTIC = BayesianLogisticRegressionSGFS(random_state=0)
+LOGISTIC = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0)
 EXACT = pytest.mark.parametrize("model", [LINEAR, GIVEN], ids=["sampled noise", "given noise"])
 EACH = pytest.mark.parametrize("model", [LINEAR, LOGISTIC], ids=["linear", "logistic"])
 
@@ -131,7 +131,9 @@ def test_before_the_noise_variance_has_a_mean_nothing_is_made_up():
 @pytest.mark.parametrize("labels", [LABELS, SPECIES], ids=["two", "three"])
 def test_the_posterior_of_one_chunk_is_that_of_a_fit(labels, seed):
     model = after(LOGISTIC, np.arange(ROWS), y=labels)
-    drawn = BayesianLogisticRegressionSGFS("hmc", n_draws=50, random_state=seed).fit(X, labels)
+    drawn = BayesianLogisticRegressionSGFS(
+        "hmc", n_draws=50, random_state=seed, prior_precision=1.0
+    ).fit(X, labels)
     draws = drawn.draws_.reshape(-1, model.model_.dim)
     variance = draws.var(axis=0)
     own = model.posterior_.covariance.diagonal()

@@ -22,7 +22,7 @@ def _close():
 
 @pytest.fixture(scope="module")
 def model():
-    return BayesianLogisticRegressionSGFS(**SHORT).fit(X, Y)
+    return BayesianLogisticRegressionSGFS(prior_precision=1.0, **SHORT).fit(X, Y)
 
 
 def test_lines_are_the_draws_and_the_distribution_of_their_ranks():

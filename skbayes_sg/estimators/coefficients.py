@@ -16,6 +16,7 @@ from skbayes_sg.data import InMemory
 from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators.elsewhere import RowsNeededError
 from skbayes_sg.estimators.updating import UpdatingEstimator
+from skbayes_sg.evidence import NormalEM
 from skbayes_sg.inspection.summary import of_coefficients
 from skbayes_sg.layouts import FULL
 from skbayes_sg.learned_prior import BOUNDS
@@ -182,7 +183,7 @@ class LinearPredictor(UpdatingEstimator):
             )
         return self._spread(model, precision)
 
-    def _unit_information(self, em: VariationalEM, data: InMemory) -> NDArray:
+    def _unit_information(self, em: VariationalEM | NormalEM, data: InMemory) -> NDArray:
         """The first precision to learn from: a prior with as much information as one row.
 
         For linear regression it is in units of 1 / noise variance.
@@ -289,6 +290,8 @@ class LinearPredictor(UpdatingEstimator):
               for the 5 % and 95 % quantiles.
             - ``r_hat``: 1 where the chains agree; above 1.01 draw more.
             - ``mcse_mean``: Monte Carlo error of ``mean``.
+
+            ``attrs`` holds the prior precisions that were learned.
 
         Raises
         ------

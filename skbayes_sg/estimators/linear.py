@@ -24,7 +24,7 @@ from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.stream import Law
+from skbayes_sg.variational import Law
 
 _BLOCK_BYTES = 1 << 24
 
@@ -42,11 +42,12 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         its own defaults up to 1,000 parameters, and without full matrices above. None: SGFS with
         control variates where the posterior is near Gaussian, HMC elsewhere, and SGFS with
         Kronecker-factored matrices above 1,000 parameters. `sampler_reason_` says what ran.
-    prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default=1.0
+    prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default="em"
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
         of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em":
-        learned by variational EM in the sampler (BayesianRidge's ``lambda_ / alpha_``). A
-        `VariationalEM` sets its options.
+        one for all, learned from the rows (BayesianRidge's ``lambda_ / alpha_``, but for a weak
+        hyperprior; math.md#the-default-prior). It supposes columns of comparable scale: use
+        StandardScaler. A `VariationalEM` learns one per feature, in the sampler.
     noise_variance : float, optional
         In squared units of y. By default it is sampled.
     noise_prior : tuple (shape, rate), default=(1e-6, 1e-6)
@@ -120,7 +121,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     def __init__(
         self,
         sampler: Sampler | str | None = None,
-        prior_precision: ArrayLike = 1.0,
+        prior_precision: ArrayLike = "em",
         noise_variance: float | None = None,
         *,
         noise_prior: tuple[float, float] = (1e-6, 1e-6),

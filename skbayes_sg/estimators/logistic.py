@@ -33,10 +33,11 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         its own defaults up to 1,000 parameters, and without full matrices above. None: SGFS with
         control variates where the posterior is near Gaussian, HMC elsewhere, and SGFS with
         Kronecker-factored matrices above 1,000 parameters. `sampler_reason_` says what ran.
-    prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default=1.0
+    prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default="em"
         1 / variance of the prior of each coefficient (LogisticRegression's 1/C): one number, or one
-        per feature, in squared units of its column of X. "em": one for all coefficients, learned by
-        variational EM in the sampler. A `VariationalEM` sets its options.
+        per feature, in squared units of its column of X. "em": one for all coefficients, learned
+        from the rows (math.md#the-default-prior). It supposes columns of comparable scale: use
+        StandardScaler. A `VariationalEM` learns one per class or feature, in the sampler.
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
         Prior precision of the intercepts: a standard deviation of 10 logits.
@@ -143,7 +144,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     def __init__(
         self,
         sampler: Sampler | str | None = None,
-        prior_precision: ArrayLike = 1.0,
+        prior_precision: ArrayLike = "em",
         *,
         fit_intercept: bool = True,
         intercept_precision: float = 0.01,
@@ -194,9 +195,8 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         are kept until there are a thousand, so that what is known of them stays exact for longer.
         Nothing is sampled: `sampler` must be None, and `draws_` are independent draws of the
         present posterior, made whenever they are asked for. After `fit` it goes on from
-        `posterior_`. A prior precision that is to be learned is learned from the first chunk, by
-        short chains, with a warning if its rows hardly determine it. Above 1,000 parameters the
-        precision is a diagonal.
+        `posterior_`. A prior precision that is to be learned is learned from the first chunk.
+        Above 1,000 parameters the precision of the posterior is a diagonal.
 
         Parameters
         ----------

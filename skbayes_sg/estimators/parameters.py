@@ -111,9 +111,12 @@ class CommonParameters(BaseEstimator):
             if not (may_be_auto and isinstance(value, str) and value == "auto"):
                 require_integer(name, value, least, ' or "auto"' if may_be_auto else "")
 
-    def _em(self) -> VariationalEM | None:
+    def _asks_for_em(self) -> bool:
+        return isinstance(self.prior_precision, str) and self.prior_precision == "em"
+
+    def _em(self) -> VariationalEM | Any:
         """How the prior precision is to be learned; None if it is given."""
-        if isinstance(self.prior_precision, str) and self.prior_precision == "em":
+        if self._asks_for_em():
             return VariationalEM()
         if not isinstance(self.prior_precision, VariationalEM):
             return None

@@ -12,16 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg.anchor import Mode
 from skbayes_sg.chains import Chain
 from skbayes_sg.checks import real_array
+from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.calls import warn
 from skbayes_sg.estimators.fitted_posterior import FittedPosterior
+from skbayes_sg.evidence import NormalEM, learn_before
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.plan import Run, first_choice, prepare
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
-from skbayes_sg.stream import Law, Stream, updated
+from skbayes_sg.stream import Stream
+from skbayes_sg.variational import Law, updated
 from skbayes_sg.whitening import FULL_CURVATURE_DIM
 
 _MANY_ROWS = 50_000
@@ -93,6 +96,12 @@ class UpdatingEstimator(BayesianEstimator):
 
     # -- the prior ----------------------------------------------------------------------------
 
+    def _em(self) -> VariationalEM | NormalEM | None:
+        """How the prior precision is to be learned; None if it is given, or the prior is."""
+        if self.prior is not None:
+            return None
+        return NormalEM() if self._asks_for_em() else super()._em()
+
     def _prior_from(
         self, model: Model, precision: Callable[[], NDArray], classes: NDArray | None
     ) -> Prior:
@@ -103,10 +112,11 @@ class UpdatingEstimator(BayesianEstimator):
             raise TypeError(
                 f"prior must be the posterior_ of another fit, or None, got {self.prior!r}"
             )
-        if self._em() is not None or np.any(real_array("prior_mean", self.prior_mean)):
+        learned = isinstance(self.prior_precision, VariationalEM)
+        if learned or np.any(real_array("prior_mean", self.prior_mean)):
             raise ValueError(
-                "prior stands in place of prior_precision and prior_mean; leave both at numbers "
-                "and 0, or prior=None"
+                "prior stands in place of prior_precision and prior_mean; leave both at their "
+                "defaults, or prior=None"
             )
         return self.prior.prior_of(model, self, classes)
 
@@ -195,11 +205,6 @@ class UpdatingEstimator(BayesianEstimator):
         if hasattr(self, "posterior_"):
             prior, law = self._fitted_prior, self.posterior_.law
         elif self._em() is not None:
-            if posterior.n_rows < 2:
-                raise ValueError(
-                    "prior_precision is learned from the first chunk, which needs at least 2 rows; "
-                    "give a larger first chunk, or numbers"
-                )
             seed, other = seed.spawn(2)
             learned = self._learned_from(posterior, other)
             prior = law = prior.with_precision(learned.precision)
@@ -207,7 +212,17 @@ class UpdatingEstimator(BayesianEstimator):
         return Stream(prior, law, law, seed), posterior, learned
 
     def _learned_from(self, posterior: Posterior, seed: np.random.SeedSequence) -> Learned:
-        """The prior that short chains learn from the first chunk, as in `fit`."""
+        """The prior that the first chunk leads to: before any chain, or by short chains."""
+        em = self._em()
+        if isinstance(em, NormalEM):
+            learned, _ = learn_before(em, posterior)
+            if learned is not None:
+                return learned
+        if posterior.n_rows < 2:
+            raise ValueError(
+                "prior_precision is learned from the first chunk, which needs at least 2 rows; "
+                "give a larger first chunk, or numbers"
+            )
         request, plan = self._request(posterior.dim)._replace(seed=seed, last=None), self._plan()
         run, _ = prepare(request, first_choice(request, posterior, plan), posterior, plan)
         assert run.learned is not None

@@ -73,10 +73,14 @@ def of_coefficients(estimator: Any, level: float, scaler: Any, reference: Any):
         draws = np.concatenate([draws, np.exp(blocks["log_noise"])], axis=2)
         terms.append(_own("noise_variance", features))
     columns = _columns(draws, estimator.draw_weights_, level, hasattr(estimator, "classes_"))
+    of_prior = {
+        f"prior precision of {block}": value
+        for block, value in getattr(estimator, "prior_precision_blocks_", {}).items()
+    }
     if not logits:
-        return table(terms, ["term"], columns)
+        return table(terms, ["term"], columns, of_prior)
     pairs = [(label, term) for label in logits for term in terms]
-    return table(pairs, ["class", "term"], columns)
+    return table(pairs, ["class", "term"], columns, of_prior)
 
 
 def of_blocks(estimator: Any, level: float):

@@ -22,7 +22,7 @@ class Table(Bunch):
     """
 
     def __repr__(self) -> str:
-        columns = [name for name in self if name != "index"]
+        columns = [name for name in self if name not in ("index", "attrs")]
         labels = [_joined(label) for label in self["index"]]
         cells = [["", *labels]]
         cells += [[name, *(f"{value:.4g}" for value in self[name])] for name in columns]
@@ -35,16 +35,26 @@ class Table(Bunch):
 
 
 def table(
-    index: Sequence[str] | Sequence[tuple[str, ...]], names: list[str], columns: dict[str, NDArray]
+    index: Sequence[str] | Sequence[tuple[str, ...]],
+    names: list[str],
+    columns: dict[str, NDArray],
+    attrs: dict[str, float] | None = None,
 ):
-    """The columns as a DataFrame whose index levels have these names, else as a `Table`."""
+    """The columns as a DataFrame whose index levels have these names, else as a `Table`.
+
+    ``attrs`` are figures of the whole table.
+    """
+    attrs = attrs or {}
     try:
         import pandas as pd
     except ImportError:
-        return Table(index=list(index), **columns)
+        return Table(index=list(index), attrs=attrs, **columns)
     if len(names) > 1:
-        return pd.DataFrame(columns, index=pd.MultiIndex.from_tuples(index, names=names))
-    return pd.DataFrame(columns, index=pd.Index(index, name=names[0]))
+        frame = pd.DataFrame(columns, index=pd.MultiIndex.from_tuples(index, names=names))
+    else:
+        frame = pd.DataFrame(columns, index=pd.Index(index, name=names[0]))
+    frame.attrs = dict(attrs)
+    return frame
 
 
 def _joined(label: str | tuple[str, ...]) -> str:
