@@ -114,6 +114,18 @@ def kdd99() -> KDD99:
     return KDD99(np.stack(columns, axis=1).astype(np.float64), y, list(data.feature_names), names)
 
 
+def diamonds() -> tuple[NDArray, NDArray]:
+    """53,940 diamonds in float32: seven numbers, colour and clarity as 0 or 1; y is the cut."""
+    found = _stored("diamonds")
+    if found is not None:
+        return found["X"], found["y"]
+    table = datasets.fetch_openml("diamonds", version=1, as_frame=True, parser="auto").frame
+    numbers = table[["carat", "depth", "table", "price", "x", "y", "z"]].to_numpy(np.float32)
+    categories = [table[name].astype(str).to_numpy() for name in ("color", "clarity")]
+    ones = [(column[:, None] == np.unique(column)).astype(np.float32) for column in categories]
+    return np.concatenate([numbers, *ones], axis=1), table["cut"].astype(str).to_numpy()
+
+
 def million() -> tuple[NDArray, NDArray]:
     """Synthetic logistic regression, 1,000,000 x 50 in float32; y is 1 or -1."""
     rng = np.random.default_rng(0)

@@ -127,7 +127,7 @@ def walk(
         If a chain diverges; the message names sampler, step and remedy.
     """
     block = max(1, min(_block_of(state), n_steps))
-    thetas = np.empty((block, *state.theta.shape))
+    thetas = np.empty((block, *state.theta.shape), state.theta.dtype)
     gradients = np.empty_like(thetas)
     draws = np.empty_like(thetas) if thin else thetas[:0]
     weights = np.empty(block)

@@ -96,6 +96,13 @@ class Posterior:
         """The same data under another prior."""
         return Posterior(self.model, self.data, prior)
 
+    def tempered(self, temperature: float) -> Posterior:
+        """The likelihood to the power 1 / temperature, times the prior (math.md#temperature)."""
+        if temperature == 1:
+            return self
+        data = self.data.sample.repeated(1 / temperature)
+        return Posterior(self.model, data, self.prior)
+
     @cached_property
     def single(self) -> Posterior:
         """The same posterior with rows in float32, where gradients need no more digits."""
@@ -138,7 +145,7 @@ class Posterior:
 
     def gradient(self, theta: NDArray, scores: Scores) -> NDArray:
         """Unbiased estimate of grad log p(theta | data), (chains, D)."""
-        gradient = scores.total()
+        gradient = scores.total(theta.dtype)
         gradient *= self.n_total / scores.n_rows
         gradient += self.prior.gradient(theta)
         return gradient

@@ -6,6 +6,7 @@ the next (math.md#streams-as-bayesian-updating).
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
@@ -77,7 +78,15 @@ class GaussianPrior:
         return -0.5 * self.scaled_squares(theta).sum(axis=1)
 
     def gradient(self, theta: NDArray) -> NDArray:
+        if theta.dtype == np.float32 and isinstance(self.operator, Diag):
+            precision, mean = self._single
+            return (mean - theta) * precision
         return -self.operator.matvec(theta - self.mean)
+
+    @cached_property
+    def _single(self) -> tuple[NDArray, NDArray]:
+        """Precision and mean for chains in single precision."""
+        return self.precision.astype(np.float32), self.mean.astype(np.float32)
 
     def curvature(self, theta: NDArray) -> Precision:
         return self.operator

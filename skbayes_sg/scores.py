@@ -13,7 +13,7 @@ from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from skbayes_sg.layouts import Layout
 from skbayes_sg.linalg import Operator, Rotation
@@ -105,8 +105,8 @@ class Scores:
             return Scores(*(Factor(root, f.right) for f in self.factors))
         return Scores(*(Factor(f.left[None], f.right) for f in self.factors))
 
-    def total(self) -> NDArray:
-        """Sum over rows, shape (chains, D), in float64."""
+    def total(self, dtype: DTypeLike = np.float64) -> NDArray:
+        """Sum over rows, shape (chains, D), in float64 or as asked."""
         parts = []
         for left, right in self.factors:
             if right is None:
@@ -117,7 +117,7 @@ class Scores:
                 # all chains and units in one product
                 total = left.reshape(-1, self.n_rows).dot(right)
             parts.append(total.reshape(self.n_chains, -1))
-        return np.concatenate(parts, axis=1, dtype=np.float64)
+        return np.concatenate(parts, axis=1, dtype=dtype)
 
     def covariance(self, layout: Layout) -> Operator:
         """Sample covariance over rows, divisor n - 1: V of Ahn et al., Algorithm 1, line 6."""

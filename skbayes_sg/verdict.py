@@ -15,6 +15,7 @@ _WORST = (3, 10)  # such parameters, at least and at most, by each of two criter
 R_HAT_LIMIT = 1.05
 ESS_LIMIT = 100  # a standard deviation from 100 draws is good to 7 %
 BETWEEN_LIMIT = 0.5
+ERROR_LIMIT = 0.02  # of an averaged probability, by the choice of the chains
 
 
 def judge(
@@ -51,7 +52,9 @@ def judge(
     complaints = [*run.complaints, *complaints]
     if learned is not None:
         complaints += learned.complaints()
-    if "between_chains" in figures:
+    if figures.get("temperature", 1.0) != 1:
+        complaints += _of_averages(figures)
+    elif "between_chains" in figures:
         complaints += _of_modes(figures, sampler.bias_remedy)
     else:
         complaints += _of_parameters(figures) + _of_stein(figures, sampler.bias_remedy)
@@ -78,15 +81,21 @@ def of_predictions(p: NDArray, log_prob: NDArray | None) -> dict[str, float]:
     """Agreement of the chains on probabilities (chains, draws, .), and on the log posterior.
 
     ``between_chains`` is the share of the probabilities' variance that lies between chains.
+    ``prediction_error`` is the standard error of the averages over all chains, as root mean square,
+    from the spread of the chains' own averages.
     """
+    error = np.nan
+    if p.size and len(p) > 1:
+        error = np.sqrt(p.mean(axis=1).var(axis=0, ddof=1).mean() / len(p))
     between, within = p.mean(axis=1).var(axis=0).sum(), p.var(axis=1).mean(axis=0).sum()
     share = between / (between + within) if p.size and between + within > 0 else 0.0
+    of_all = {"between_chains": float(share), "prediction_error": float(error)}
     if log_prob is not None:
         p = np.concatenate([p, log_prob.reshape(*p.shape[:2], 1)], axis=2)
     if not p.size or p.shape[1] < 4:
         unknown = dict.fromkeys(("r_hat_max", "ess_min", "ess_tail_min"), np.nan)
-        return unknown | {"between_chains": float(share)}
-    return of_draws(p) | {"between_chains": float(share)}
+        return unknown | of_all
+    return of_draws(p) | of_all
 
 
 def _of_parameters(figures: dict[str, float]) -> list[str]:
@@ -102,6 +111,17 @@ def _of_parameters(figures: dict[str, float]) -> list[str]:
             "raise n_draws or thin"
         )
     return complaints
+
+
+def _of_averages(figures: dict[str, float]) -> list[str]:
+    """A warning about averages that another seed would change, whatever law each chain has."""
+    error = figures["prediction_error"]
+    if not error > ERROR_LIMIT:
+        return []
+    return [
+        f"prediction_error is {error:.3f}, above {ERROR_LIMIT}: averaged probabilities depend on "
+        "the modes that the chains found; raise n_chains, or burn_in if the chains still move"
+    ]
 
 
 def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:

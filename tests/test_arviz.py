@@ -106,8 +106,8 @@ def test_labels_reach_the_right_numbers(fits):
 def test_a_tree_says_where_it_comes_from(fits):
     attributes = fits["network"].to_arviz().attrs
     assert attributes["inference_library"] == "skbayes_sg"
-    assert attributes["sampler"].startswith("HMC(")
-    assert 0 < attributes["accept_rate"] <= 1
+    assert attributes["sampler"].startswith("SGHMC(")
+    assert attributes["temperature"] < 1
     assert attributes["r_hat_max"] == fits["network"].diagnostics_["r_hat_max"]
 
 

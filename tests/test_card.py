@@ -79,7 +79,7 @@ def test_fit_runs_a_stochastic_gradient_sampler(name, sampler, monkeypatch):
 def test_the_samplers_of_the_papers_have_names():
     """Stochastic Gradient Fisher Scoring first of all, and every other sampler of the papers."""
     ahn, mandt = {"sgfs", "sgld", "sgd", "hmc"}, {"constant_sgd", "momentum_sgd", "iasg"}
-    assert set(SAMPLERS) == ahn | mandt
+    assert set(SAMPLERS) == ahn | mandt | {"sghmc"}
 
 
 def softmax(z):

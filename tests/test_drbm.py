@@ -81,7 +81,7 @@ def test_bad_parameters_are_named(iris):
 
 def test_many_rows_take_sgfs_whose_noise_is_bounded_from_below(iris, monkeypatch):
     monkeypatch.setattr("skbayes_sg.estimators.multimodal._FEW_PRODUCTS", 0)
-    model = DRBMClassifier(n_hidden=3, **SHORT).fit(*iris)
+    model = DRBMClassifier(n_hidden=3, temperature=1.0, **SHORT).fit(*iris)
     assert isinstance(model.sampler_, SGFS)
     assert model.sampler_.B == "bounded"
     assert model.score(*iris) > 0.6

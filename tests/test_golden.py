@@ -68,14 +68,14 @@ def linear(sampler=None, n_rows=400, **parameters):
 
 def mlp(sampler=None, n_rows=150, n_classes=3, **parameters):
     X, y = rows(n_rows, n_classes=n_classes)
-    return BayesianMLPClassifier(
-        (3,), sampler=sampler, **(SHORT | {"n_draws": 10} | parameters)
-    ).fit(X, y)
+    bayes = SHORT | {"n_draws": 10, "temperature": 1.0}
+    return BayesianMLPClassifier((3,), sampler=sampler, **(bayes | parameters)).fit(X, y)
 
 
 def drbm(sampler=None, n_rows=150, n_classes=3, **parameters):
     X, y = rows(n_rows, n_classes=n_classes)
-    return DRBMClassifier(3, sampler=sampler, **(SHORT | {"n_draws": 10} | parameters)).fit(X, y)
+    bayes = SHORT | {"n_draws": 10, "temperature": 1.0}
+    return DRBMClassifier(3, sampler=sampler, **(bayes | parameters)).fit(X, y)
 
 
 def again(model, *data):
@@ -220,6 +220,7 @@ FITS = {
     "mlp, cycles": lambda: mlp(
         SGLD(CosineCycle(0.003, 0.0003, 100), batch_size=50), burn_in=200, thin=10
     ),
+    "mlp, cold": lambda: mlp(temperature=None),
     "drbm": lambda: drbm(burn_in=100),
     "drbm, pilots": lambda: drbm(SGFS(structure="diag", B="bounded", batch_size=50), burn_in=200),
     "stream": lambda: stream_of_classes(BayesianLogisticRegressionSGFS(**GIVEN)),

@@ -17,7 +17,7 @@ FLOORS = (  # from the ground up; a file imports from the floors below and from 
     {"whitening", "chains"},
     {"anchor"},
     {"pool", "tuning", "learned_prior", "prior_share", "variational"},
-    {"pool_rows", "empirical_bayes", "wide"},
+    {"pool_rows", "empirical_bayes", "wide", "modes"},
     {"control_variates", "evidence"},
     {"request"},
     {"plan"},

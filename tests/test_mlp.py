@@ -91,10 +91,10 @@ def test_the_reference_prior_does_not_depend_on_the_unit_of_the_inputs():
     ("n_rows", "accuracy", "loss"),
     [(350, 0.94, 0.25), pytest.param(1347, 0.97, 0.118, marks=pytest.mark.slow)],
 )
-def test_digits_at_default_settings(n_rows, accuracy, loss):
+def test_digits_at_temperature_one(n_rows, accuracy, loss):
     X, y = load_digits(return_X_y=True)
     train, test, a, b = train_test_split(X, y, train_size=n_rows, random_state=0)
-    model = BayesianMLPClassifier(random_state=0).fit(train, a)
+    model = BayesianMLPClassifier(temperature=1.0, random_state=0).fit(train, a)
     assert model.score(test, b) >= accuracy
     assert log_loss(b, model.predict_proba(test)) <= loss
     assert model.draws_.dtype == np.float32
@@ -111,12 +111,19 @@ def test_figures_are_of_predictions_and_the_log_posterior(fitted, iris):
         "ess_tail_min",
         "between_chains",
         "stein_ratio",
-        "accept_rate",
+        "prediction_error",
+        "temperature",
     } <= set(found)
     assert 0 <= found["between_chains"] < 0.5
     assert found["r_hat_max"] >= 1
     of_rows = fitted.diagnose(iris[0][::10])
-    assert set(of_rows) == {"r_hat_max", "ess_min", "ess_tail_min", "between_chains"}
+    assert set(of_rows) == {
+        "r_hat_max",
+        "ess_min",
+        "ess_tail_min",
+        "between_chains",
+        "prediction_error",
+    }
     assert of_rows["ess_min"] > 1
 
 

@@ -40,6 +40,7 @@ ORDER = (
     *("sampler", "prior_precision"),
     *("noise_variance", "noise_prior", "fit_intercept", "intercept_precision"),  # of the model
     *("prior_mean", "prior", "forgetting"),
+    "temperature",
     *("n_chains", "n_draws", "burn_in", "thin", "warm_start", "n_jobs", "random_state"),
     *("class_weight", "n_predict_draws"),
 )
@@ -89,7 +90,7 @@ def test_sgfs_by_name_is_that_of_many_rows_and_hmc_that_of_few(cls, iris, monkey
         monkeypatch.setattr(f"skbayes_sg.{module}.choose_alpha", set_off)
     for name, most in (("hmc", np.inf), ("sgfs", 0)):
         monkeypatch.setattr("skbayes_sg.estimators.multimodal._FEW_PRODUCTS", most)
-        model = cls(2, burn_in=5, thin=1, **SHORT)
+        model = cls(2, temperature=1.0, burn_in=5, thin=1, **SHORT)
         default, named = (clone(model).set_params(sampler=s).fit(*iris) for s in (None, name))
         assert repr(named.sampler_) == repr(default.sampler_)
         if name == "sgfs":

@@ -13,7 +13,7 @@ from skbayes_sg import theory
 from skbayes_sg.chains import run_chain
 from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGLD, ConstantSGD, MomentumSGD
+from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
 
 SAMPLERS = [
     *[
@@ -48,6 +48,8 @@ SAMPLERS = [
     MomentumSGD(damping=0.1, structure="scalar"),
     MomentumSGD(damping=1.0),
     MomentumSGD(batch_size=1),
+    SGHMC(step_size=0.01),
+    SGHMC(step_size=0.02, damping=0.3, temperature=0.5, replace=True),
     SGFS(alpha=1.0, batch_size=1, replace=True),
     ConstantSGD("diag", batch_size=1, replace=True),
     ConstantSGD(covariance="single_row"),
@@ -62,7 +64,7 @@ BY_NAME = [pytest.param(sampler, id=repr(sampler)) for sampler in SAMPLERS]
 
 def simulated(sampler, posterior, mean, seed, n_chains=64, n_draws=300):
     """Draws of independent chains that start near the mode, and the frozen state they leave."""
-    if sampler.get_params().get("batch_size") in (500, "auto"):
+    if sampler.get_params().get("batch_size") in (200, 500, "auto"):
         sampler.set_params(batch_size=20)
     theta = np.tile(mean, (n_chains, 1))
     state = sampler.init(posterior, theta, np.random.default_rng(seed))

@@ -114,6 +114,12 @@ class InMemory(Data):
         weight = None if self.weight is None else self.weight.astype(np.float32, copy=False)
         return replace(self, X=self.X.astype(np.float32, copy=False), y=y, weight=weight)
 
+    def repeated(self, times: float) -> InMemory:
+        """The rows with their weights multiplied by a number."""
+        dtype = self.X.dtype
+        weight = np.ones(self.n_rows, dtype) if self.weight is None else self.weight
+        return replace(self, weight=(weight * times).astype(dtype))
+
     def merged(self) -> InMemory:
         """Merge equal rows into one of their total weight, in an order given by X and y alone.
 

@@ -24,11 +24,13 @@ class DRBMClassifier(MultimodalClassifier):
     n_hidden : int, default=41
         Hidden units.
     sampler : Sampler, str or None, default=None
-        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": in the
-        form that suits a network, with diagonal matrices and short steps (see `sampler_reason_`).
-        None: HMC, which is exact in each mode, up to 1e7 rows times parameters (or times 20
-        n_hidden n_classes, if that is larger). For more rows "sgfs": SGFS with diagonal matrices
-        and ``B="bounded"``; the Stein ratio of short runs chooses its alpha.
+        A sampler, or "sgfs", "sghmc", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or
+        "hmc": in the form that suits a network, with diagonal matrices and short steps (see
+        `sampler_reason_`). None: SGHMC in single precision, from modes that its steps without noise
+        find first, at a temperature other than 1. At temperature 1 HMC, which is exact in each
+        mode, up to 1e7 rows times parameters (or times 20 of the exponentials of a row, if that is
+        larger). For more rows "sgfs": SGFS with diagonal matrices and ``B="bounded"``; the Stein
+        ratio of short runs chooses its alpha.
     prior_precision : "scale", float, array of shape (4,), "em" or VariationalEM, default="scale"
         1 / variance of the normal prior: one number, or one per block W, U, c, d. "scale" follows
         the inputs, so that their unit does not matter. A priori each part of the input of a hidden
@@ -38,11 +40,17 @@ class DRBMClassifier(MultimodalClassifier):
     prior_mean : float or array, default=0.0
         Mean of the normal prior: one number, or one for each entry of `prior_precision`. Units of a
         hidden layer can change places, so a mean other than 0 is of use where they are told apart.
-    n_chains : int, default=4
+    temperature : float, optional
+        T: the likelihood counts to the power 1/T, each row as 1/T rows. 1 is Bayes. Any other T is
+        not, and below 1 probabilities are better on curated data (math.md#temperature). By default
+        it is 0.05 with ``sampler=None``. It is 1 if a sampler is given, or a prior is learned.
+    n_chains : int or "auto", default="auto"
         Independent chains, each from a random point of its own. They find at most as many modes.
+        "auto" is 8 for the default sampler at a temperature other than 1, else 4.
     n_draws : int or "auto", default="auto"
-        Draws kept per chain. A draw takes 4 bytes per parameter. "auto" is 50, or fewer so that the
-        draws of all chains stay below 256 MB.
+        Draws kept per chain. A draw takes 4 bytes per parameter. "auto" is 20 for the default
+        sampler at a temperature other than 1, else 50, or fewer so that the draws of all chains
+        stay below 256 MB.
     burn_in : int or "auto", default="auto"
         Sampler steps before the first kept draw; see the sampler's `run_length`.
     thin : int or "auto", default="auto"
@@ -89,9 +97,10 @@ class DRBMClassifier(MultimodalClassifier):
         ``r_hat_max``, ``ess_min``, ``ess_tail_min`` of the class probabilities of a hundred rows
         and of the log posterior, because weights of hidden units have no meaning of their own.
         ``between_chains``, the share of the probabilities' variance that lies between chains (near
-        1: each chain is in a mode of its own). ``ess_per_pass``. ``stein_ratio`` (drawn over wanted
-        variance of the weights about the mean of all chains) and its standard error ``stein_se``.
-        ``accept_rate`` for HMC.
+        1: each chain is in a mode of its own). ``prediction_error``, the standard error of averaged
+        probabilities by the choice of the chains. ``temperature``. ``ess_per_pass``.
+        ``stein_ratio`` (drawn over wanted variance of the weights about the mean of all chains) and
+        its standard error ``stein_se``. ``accept_rate`` for HMC.
 
     See Also
     --------
@@ -125,7 +134,8 @@ class DRBMClassifier(MultimodalClassifier):
         sampler: Sampler | str | None = None,
         prior_precision: ArrayLike | str = "scale",
         prior_mean: ArrayLike = 0.0,
-        n_chains: int = 4,
+        temperature: float | None = None,
+        n_chains: int | str = "auto",
         n_draws: int | str = "auto",
         burn_in: int | str = "auto",
         thin: int | str = "auto",
@@ -139,6 +149,7 @@ class DRBMClassifier(MultimodalClassifier):
         self.sampler = sampler
         self.prior_precision = prior_precision
         self.prior_mean = prior_mean
+        self.temperature = temperature
         self.n_chains = n_chains
         self.n_draws = n_draws
         self.burn_in = burn_in

@@ -9,19 +9,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg import verdict
-from skbayes_sg.checks import real_array
+from skbayes_sg.checks import real_array, require_positive
 from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.calls import warn
 from skbayes_sg.estimators.chain_streams import ChainStreamClassifier
 from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.models import Model
 from skbayes_sg.models.network import Network
+from skbayes_sg.modes import from_modes
 from skbayes_sg.plan import Plan, Start
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
-from skbayes_sg.request import Choice
+from skbayes_sg.request import Choice, Request
 from skbayes_sg.rows import row_blocks
-from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, Sampler
+from skbayes_sg.samplers import (
+    HMC,
+    IASG,
+    SGFS,
+    SGHMC,
+    SGLD,
+    ConstantSGD,
+    MomentumSGD,
+    Sampler,
+)
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.tuning import choose_alpha
 
@@ -33,6 +43,10 @@ _MATTERS = 0.01  # a probability known to one per cent needs no more agreement
 _FAR_INPUT = 1e3
 _FEW_PRODUCTS = 1e7
 _EXPONENTIAL = 20  # cost of an exponential, in products
+_COLD = 0.05  # the temperature at which chains in many modes predict best
+_CHAINS, _CHAINS_IN_MODES = 4, 8
+_DRAWS_IN_MODES = 20  # per chain
+_NAMED_STEP = 3e-3  # of "sghmc"
 _SHORT_STEP = 0.1  # over curvature plus noise; the DRBM on iris draws ten times its variance at 0.5
 _AVERAGED_STEP = 0.005  # over curvature; of 0.1, 0.02 and 0.001 none has a lower loss on digits
 _SMALL_BATCH = 20  # rows: constant SGD has no other noise than that of its minibatches
@@ -46,11 +60,20 @@ class ManyModes(Plan):
     ----------
     injected : str
         B of SGFS.
+    temperature : float
+        Of the posterior.
     """
 
     injected: str
+    temperature: float
 
     def first(self, posterior: Posterior) -> Choice:
+        if self.temperature != 1:
+            reason = (
+                f"at temperature {self.temperature:g} the posterior is no longer Bayes's, and "
+                "many modes that are sampled shortly predict best"
+            )
+            return Choice(_of_modes(), reason, from_modes)
         products = f"{gradient_products(posterior):.1e} products"
         cost = f"a gradient of {posterior.n_rows} rows costs {products}"
         if few_products(posterior):
@@ -83,6 +106,7 @@ class ManyModes(Plan):
             "momentum_sgd": Choice(MomentumSGD(**short), why),
             "iasg": Choice(averaged, why),
             "sgld": Choice(SGLD(preconditioner="diag"), "each parameter has a step of its own"),
+            "sghmc": Choice(SGHMC(step_size=_NAMED_STEP, single=True), "roundings are small"),
             "hmc": Choice(_of_all_rows(), "the form that sampler=None runs for few rows"),
         }
 
@@ -107,6 +131,11 @@ def _of_all_rows() -> HMC:
     return HMC(structure="diag", single_gradients=True)
 
 
+def _of_modes() -> SGHMC:
+    """SGHMC for chains that are in modes of their own."""
+    return SGHMC(share_rows=True, single=True)
+
+
 def gradient_products(posterior: Posterior) -> float:
     """Cost of a gradient from all rows: weights and exponentials, in products."""
     widest = _EXPONENTIAL * posterior.model.widest
@@ -128,14 +157,14 @@ class MultimodalClassifier(ChainStreamClassifier):
 
     prior_precision: ArrayLike | str
     prior_mean: ArrayLike
+    temperature: float | None
     prior_precision_: NDArray
     _input_square: float
-    _may_be_auto = ("n_draws", "burn_in", "thin")
     _draw_dtype = np.float32
     _injected = "precision"  # B of the default SGFS
 
     def _plan(self) -> ManyModes:
-        return ManyModes(self._injected)
+        return ManyModes(self._injected, self._temperature())
 
     def _forms(self, dim: int) -> dict[str, Choice]:
         return self._plan().forms()
@@ -145,11 +174,35 @@ class MultimodalClassifier(ChainStreamClassifier):
 
     # -- parameters ---------------------------------------------------------------------------
 
+    def _temperature(self) -> float:
+        """The temperature in numbers: by default cold, but Bayes's for a given sampler or "em"."""
+        if self.temperature is None:
+            return 1.0 if self.sampler is not None or self._em() is not None else _COLD
+        require_positive("temperature", self.temperature, "1 is Bayes; below it the fit is colder")
+        if self._em() is not None and self.temperature != 1:
+            raise ValueError(
+                "temperature must be 1 where prior_precision is learned, got "
+                f"{self.temperature!r}: a prior is learned from a posterior; give prior_precision "
+                "numbers"
+            )
+        return float(self.temperature)
+
+    def _in_modes(self) -> bool:
+        """Whether the default sampler of chains in modes runs."""
+        return self.sampler is None and self._temperature() != 1
+
+    def _request(self, dim: int) -> Request:
+        request = super()._request(dim)
+        if request.n_chains != "auto":
+            return request
+        return request._replace(n_chains=_CHAINS_IN_MODES if self._in_modes() else _CHAINS)
+
     def _draws_to_keep(self, dim: int, n_chains: int) -> int:
         """Draws per chain: the given number, or 50, or fewer so that all take at most 256 MB."""
         of_each = n_chains * dim * np.dtype(self._draw_dtype).itemsize
         if self.n_draws == "auto":
-            return max(4, min(_MOST_DRAWS, _DRAW_BYTES // of_each))
+            most = _DRAWS_IN_MODES if self._in_modes() else _MOST_DRAWS
+            return max(4, min(most, _DRAW_BYTES // of_each))
         n_draws = super()._draws_to_keep(dim, n_chains)
         if n_draws * of_each > _MANY_BYTES:
             size = f"{n_draws * of_each / 1e9:.1f} GB"
@@ -217,16 +270,17 @@ class MultimodalClassifier(ChainStreamClassifier):
     def _bind(
         self, X, y: NDArray, classes: NDArray, weight: NDArray | None, n_total: float | None = None
     ) -> Posterior:
-        """Merge equal rows when the data are few.
+        """Temper the posterior, and merge equal rows when the data are few.
 
         HMC amplifies rounding differences. After merging, a weight of 2 and two copies of a row
         give bitwise the same draws.
         """
         posterior = super()._bind(X, y, classes, weight, n_total)
-        if n_total is not None or not few_products(posterior) or self.sampler is not None:
-            return posterior
-        model, data = posterior.model, posterior.data.sample.merged()
-        return Posterior(model, data, self._prior(model, data, classes))
+        if n_total is None and few_products(posterior) and self.sampler is None:
+            model, data = posterior.model, posterior.data.sample.merged()
+            posterior = Posterior(model, data, self._prior(model, data, classes))
+        streaming = n_total is not None and self.temperature is None
+        return posterior if streaming else posterior.tempered(self._temperature())
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """A warning about a column whose values saturate the hidden units."""
@@ -253,7 +307,9 @@ class MultimodalClassifier(ChainStreamClassifier):
         flat = draws.reshape(-1, draws.shape[-1])
         blocks = row_blocks(len(flat), 4 * few.model.row_size * len(rows))
         each = [few.log_prob(flat[block].astype(np.float64)) for block in blocks]
-        return verdict.of_predictions(self._judged(few.data.sample.X), np.concatenate(each))
+        found = verdict.of_predictions(self._judged(few.data.sample.X), np.concatenate(each))
+        streams = self._stream is not None and self.temperature is None
+        return found | {"temperature": 1.0 if streams else self._temperature()}
 
     def _counting_draws(self) -> NDArray:
         """The draws, without those of weight 0 under a cyclical schedule."""
@@ -273,7 +329,8 @@ class MultimodalClassifier(ChainStreamClassifier):
             ``r_hat_max``, ``ess_min``, ``ess_tail_min`` over the probabilities whose posterior
             standard deviation is above 0.01 (NaN if there are none). ``between_chains``: the share
             of their variance that lies between chains. 0 means that the chains sample one law. Near
-            1 each chain is in a mode of its own.
+            1 each chain is in a mode of its own. ``prediction_error``: standard error of the
+            averages over all chains, as root mean square.
         """
         X = self._check_predict(X)
         return verdict.of_predictions(self._judged(X), None)

@@ -71,6 +71,7 @@ def to_arviz(
             groups |= _of_likelihood(estimator, flat, shape, given, log_likelihood)
             if estimator._stream is None:
                 lp = groups["sample_stats"]["lp"]
+                lp /= estimator.diagnostics_.get("temperature", 1.0)
                 lp += estimator._fitted_prior.log_density(flat).reshape(shape)
             else:  # it has been through more rows than these
                 del groups["sample_stats"]

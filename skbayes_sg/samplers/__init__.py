@@ -11,6 +11,7 @@ from skbayes_sg.samplers.momentum_sgd import MomentumSGD
 from skbayes_sg.samplers.schedules import CosineCycle, PolynomialDecay
 from skbayes_sg.samplers.sgd import SGD
 from skbayes_sg.samplers.sgfs import SGFS
+from skbayes_sg.samplers.sghmc import SGHMC
 from skbayes_sg.samplers.sgld import SGLD
 from skbayes_sg.samplers.state import State
 
@@ -19,6 +20,7 @@ __all__ = [
     "IASG",
     "SGD",
     "SGFS",
+    "SGHMC",
     "SGLD",
     "ConstantSGD",
     "CosineCycle",

@@ -1,0 +1,251 @@
+"""Stochastic gradient Hamiltonian Monte Carlo (Chen, Fox & Guestrin 2014)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.layouts import DIAGONAL, Partitioned
+from skbayes_sg.linalg import Diag
+from skbayes_sg.rows import Minibatches, Rows, rows_of
+from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
+from skbayes_sg.samplers.law import Law, LinearLaw
+from skbayes_sg.samplers.schedules import Schedule, require_step, value_at, weight_at
+from skbayes_sg.samplers.state import State
+from skbayes_sg.target import Target
+
+_STEP_OF_ALL_ROWS = 0.01
+_WINDOW = 100  # steps of the running average of squared gradients, as of RMSprop
+_LOOK_EVERY = 10  # steps after burn-in
+_FEWEST_STEPS = 30  # of a draw
+_CHEAP, _MOST_PASSES = 2.5e8, 4  # products of rows and parameters, and passes of a draw
+_LEAST = 1e-6  # of the largest scale, for parameters that nothing moves
+
+
+@dataclass
+class _Memory:
+    velocity: NDArray  # (chains, D)
+    curvature: NDArray  # diagonal at the start, (D,)
+    unit: NDArray  # number of the unit that a parameter belongs to, (D,)
+    recent: NDArray  # running average of squared gradients, (D,)
+    square: NDArray  # it, or after burn-in the largest that it was
+    gain: NDArray  # 1 / (root of it + root of its mean over the unit), (D,)
+    count: float = 0.0  # steps in the average
+    window: int = _WINDOW
+    adapting: bool = True
+
+
+class SGHMC(Sampler):
+    """Stochastic gradient Hamiltonian Monte Carlo with friction.
+
+    ``v = (1 - damping) v + K gradient + sqrt(2 temperature damping K) z``,  ``theta += v``,
+    ``K = step_size / scale``,  ``z ~ N(0, I)``
+
+    The scale of a parameter is the root mean square of its gradient plus that of the weights into
+    the same unit, each with the curvature at the start. So a step has the length of one of Adam,
+    whatever the rows and the temperature.
+
+    Parameters
+    ----------
+    step_size : float, callable or "auto", default="auto"
+        Length of a step in units of theta, the counterpart of MLPClassifier's learning rate. The
+        noise of minibatches adds variance in proportion to it. "auto" is 0.01 sqrt(n / N), because
+        the gradient of n rows of N has noise in proportion to sqrt(N / n).
+    damping : float, default=0.1
+        mu in (0, 1]; 1 is SGLD with this preconditioner.
+    temperature : float or callable, default=1.0
+        Samples posterior^(1 / temperature); 0 is stochastic gradient descent with momentum and
+        RMSprop's scale, which optimises.
+    batch_size : int, default=200
+        Rows per minibatch.
+    replace : bool, default=False
+        Draw the rows of a minibatch with replacement.
+    share_rows : bool, default=False
+        One minibatch serves all chains of a group, in one product, which is several times as fast.
+        The noise of minibatches then moves all chains of one mode alike, so it is for chains in
+        modes of their own.
+    single : bool, default=False
+        Compute and keep everything in single precision, which is twice as fast. Roundings are far
+        below the injected noise.
+
+    Notes
+    -----
+    Source: Chen, Fox & Guestrin 2014, Eq. 15, with their noise estimate 0; Wenzel et al. 2020,
+    Algorithm 1; math.md#sghmc. Scales are averaged in burn-in and then frozen.
+
+    Examples
+    --------
+    >>> from skbayes_sg.samplers import SGHMC
+    >>> SGHMC(step_size=3e-4)
+    SGHMC(step_size=0.0003)
+    """
+
+    remedy = "lower step_size"
+    refuses_streams = NEEDS_ROWS_AGAIN
+
+    def __init__(
+        self,
+        step_size: Schedule | str = "auto",
+        damping: float = 0.1,
+        temperature: Schedule = 1.0,
+        batch_size: int = 200,
+        replace: bool = False,
+        share_rows: bool = False,
+        single: bool = False,
+    ) -> None:
+        self.step_size = step_size
+        self.damping = damping
+        self.temperature = temperature
+        self.batch_size = batch_size
+        self.replace = replace
+        self.share_rows = share_rows
+        self.single = single
+
+    def validate(self, target: Target) -> None:
+        super().validate(target)
+        require_step(self.step_size)
+        if callable(self.damping) or not 0 < value_at(self.damping, 0, "damping") <= 1:
+            raise ValueError(
+                f"damping must lie in (0, 1], got {self.damping!r}; 1 is a step without momentum"
+            )
+        self._temperature_at(0)
+        for name in ("share_rows", "single"):
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)):
+                raise ValueError(f"{name} must be True or False, got {value!r}")
+
+    @property
+    def shares_rows(self) -> bool:
+        return bool(self.share_rows)
+
+    # -- motion -------------------------------------------------------------------------------
+
+    def minibatches(self, target: Target, rng: np.random.Generator, n_chains: int) -> Minibatches:
+        """A stream of rows for each chain, or one for all."""
+        streams = 1 if self.share_rows else n_chains
+        return target.minibatches(self.rows_per_step, self.replace, rng, streams)
+
+    def start(self, state: State, target: Target) -> None:
+        if self.single:
+            state.theta = state.theta.astype(np.float32)
+        zero = np.zeros(target.dim, state.theta.dtype)
+        posterior, rows = self._posterior(target), rows_of(self._rows(state), 0)
+        curvature = posterior.curvature(state.theta[:1], rows, DIAGONAL).diagonal()
+        velocity = np.zeros_like(state.theta)
+        state.memory = _Memory(
+            velocity, curvature.astype(zero.dtype), _units(target), zero, zero, zero
+        )
+        for _ in range(1 if state.rows.whole else 10):
+            self._learn(state.memory, self._gradient(state, target))
+
+    def step(self, state: State, target: Target) -> None:
+        memory = state.memory
+        gradient = self._gradient(state, target)
+        if memory.adapting or state.t % _LOOK_EVERY == 0:
+            self._learn(memory, gradient)
+        gain = self._gain(state)
+        push = gradient * gain
+        memory.velocity *= 1 - self.damping
+        memory.velocity += push
+        temperature = self._temperature_at(state.t)
+        if temperature > 0:
+            kick = push  # which is used up
+            state.normals.standard_normal(out=kick, dtype=kick.dtype.type)
+            kick *= np.sqrt((2 * temperature * self.damping) * gain)
+            memory.velocity += kick
+        state.theta += memory.velocity
+        state.gradient = gradient
+        state.t += 1
+
+    def restart(self, state: State, target: Target) -> None:
+        state.memory.count = math.sqrt(state.memory.count)
+
+    def freeze(self, state: State, target: Target) -> None:
+        state.memory.adapting = False
+        state.memory.window = _WINDOW // _LOOK_EVERY
+
+    def weight(self, state: State) -> float:
+        """The step taken from the draw, as for SGLD; 0 in the first part of a cycle."""
+        return self._step_at(state) * weight_at(self.step_size, state.t)
+
+    def _gradient(self, state: State, target: Target) -> NDArray:
+        posterior, rows = self._posterior(target), self._rows(state)
+        return posterior.gradient(state.theta, posterior.scores(state.theta, rows))
+
+    def _posterior(self, target: Target) -> Target:
+        return target.single if self.single else target
+
+    def _rows(self, state: State) -> Rows:
+        rows = state.rows.draw()
+        return rows[0] if self.share_rows and not isinstance(rows, slice) else rows
+
+    def _learn(self, memory: _Memory, gradient: NDArray) -> None:
+        """Average squared gradients over chains and recent steps."""
+        memory.count += 1
+        square = np.einsum("cd,cd->d", gradient, gradient) / len(gradient)
+        recent = memory.recent + (square - memory.recent) / min(memory.count, memory.window)
+        memory.recent = recent
+        memory.square = recent if memory.adapting else np.maximum(memory.square, recent)
+        mean = memory.square + memory.curvature  # as where the posterior is, not only at its mode
+        sums, sizes = np.bincount(memory.unit, mean), np.bincount(memory.unit)
+        of_unit = np.sqrt(sums / sizes).astype(square.dtype)
+        scale = np.sqrt(mean) + of_unit[memory.unit]
+        memory.gain = 1 / (scale + _LEAST * scale.max())
+
+    def _gain(self, state: State) -> NDArray:
+        """K, the same for all chains of the group, (D,)."""
+        return self._step_at(state) * state.memory.gain
+
+    def _step_at(self, state: State) -> float:
+        if isinstance(self.step_size, str):
+            return _STEP_OF_ALL_ROWS / math.sqrt(state.rows.noise_factor + 1)
+        step = value_at(self.step_size, state.t, "step_size")
+        if step <= 0:
+            raise ValueError(f"step_size must be positive, step_size({state.t}) is {step}")
+        return step
+
+    def _temperature_at(self, t: int) -> float:
+        temperature = value_at(self.temperature, t, "temperature")
+        if temperature < 0:
+            raise ValueError(f"temperature must be at least 0, got {temperature} at step {t}")
+        return temperature
+
+    # -- law and report -----------------------------------------------------------------------
+
+    def run_length(self, state: State) -> RunLength:
+        """A pass a draw, or up to four where passes are cheap; burn-in as long as five draws."""
+        of_a_pass = state.rows.noise_factor + 1
+        products = of_a_pass * state.rows.size * state.theta.shape[1]
+        passes = min(max(1.0, _CHEAP / products), _MOST_PASSES)
+        thin = max(_FEWEST_STEPS, math.ceil(passes * of_a_pass))
+        return RunLength(5 * thin, thin)
+
+    def law(self, state: State, target: Target) -> Law:
+        """The law of a constant step, exact for a Gaussian posterior."""
+        if callable(self.step_size) or callable(self.temperature):
+            changing = "a step_size or temperature that changes has no stationary law; give numbers"
+            return LinearLaw(None, unknown=changing)
+        K = Diag(self._gain(state).astype(np.float64))
+        temperature = self._temperature_at(0)
+        if temperature == 0:
+            return LinearLaw(K, damping=self.damping)
+        root = (K.inverse() * (2 * temperature * self.damping)).cholesky()
+        return LinearLaw(K, root, damping=self.damping)
+
+    def report(self, state: State) -> Report:
+        """A minibatch serves all chains, and counts once for each."""
+        rows = state.t * state.rows.size * len(state.theta)
+        return super().report(state)._replace(rows_touched=rows)
+
+
+def _units(target: Target) -> NDArray:
+    """Number of each parameter's unit, (D,)."""
+    number = np.empty(target.dim, dtype=np.intp)
+    layout = target.layout("block")
+    assert isinstance(layout, Partitioned)
+    for unit, part in enumerate(layout.parts):
+        number[part] = unit
+    return number

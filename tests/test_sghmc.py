@@ -1,0 +1,90 @@
+"""SGHMC: its step against the formula, its scale, its law and what it refuses."""
+
+import math
+
+import numpy as np
+import pytest
+from conftest import KnownGaussian
+
+from skbayes_sg.samplers import SGHMC
+
+
+def begun(sampler, n_chains=2, theta=0.5):
+    posterior = KnownGaussian().posterior
+    start = np.full((n_chains, posterior.dim), theta)
+    return posterior, sampler.init(posterior, start, np.random.default_rng(0))
+
+
+def test_without_noise_a_step_is_momentum_on_the_scaled_gradient():
+    sampler = SGHMC(step_size=0.01, damping=0.25, temperature=0.0, batch_size=30)
+    posterior, state = begun(sampler)
+    sampler.freeze(state, posterior)
+    gain, theta = 0.01 * state.memory.gain, state.theta.copy()
+    state.t = 1  # the scale is looked at in every tenth step
+    velocity = np.zeros_like(theta)
+    for _ in range(3):
+        sampler.step(state, posterior)
+        velocity = 0.75 * velocity + gain * state.gradient
+        theta = theta + velocity
+        np.testing.assert_allclose(state.theta, theta, rtol=1e-12)
+
+
+def test_moments_of_the_noise_of_a_step():
+    sampler = SGHMC(step_size=0.01, damping=0.25, temperature=0.5, batch_size=10_000)  # all rows
+    posterior, state = begun(sampler, n_chains=20_000)
+    sampler.freeze(state, posterior)
+    state.t, start = 1, state.theta.copy()
+    sampler.step(state, posterior)
+    gain = 0.01 * state.memory.gain
+    noise = state.theta - start - gain * state.gradient
+    expected = 2 * 0.5 * 0.25 * gain
+    np.testing.assert_allclose(noise.var(axis=0), expected, rtol=5 * math.sqrt(2 / 20_000))
+
+
+def test_the_scale_follows_gradients_in_burn_in_and_only_rises_afterwards():
+    sampler = SGHMC(batch_size=30)
+    posterior, state = begun(sampler)
+    far = state.memory.square.copy()
+    state.theta[:] = posterior.prior.mean
+    for _ in range(300):
+        sampler.step(state, posterior)
+    assert (state.memory.square < far).any()
+    sampler.freeze(state, posterior)
+    frozen = state.memory.square.copy()
+    for _ in range(200):
+        sampler.step(state, posterior)
+    assert (state.memory.square >= frozen).all()
+
+
+def test_chains_that_share_rows_see_one_minibatch_and_single_precision_stays():
+    sampler = SGHMC(batch_size=30, share_rows=True, single=True)
+    posterior, state = begun(sampler)
+    before = state.theta.copy()
+    sampler.step(state, posterior)
+    assert state.theta.dtype == state.gradient.dtype == np.float32
+    np.testing.assert_array_equal(state.gradient[0], state.gradient[1])  # at one point, so far
+    assert (state.theta[0] != state.theta[1]).all()
+    assert before.dtype == np.float32
+    assert sampler.shares_rows
+
+
+def test_a_changing_step_has_no_law():
+    posterior, state = begun(SGHMC(step_size=lambda t: 0.01))
+    with pytest.raises(ValueError, match="no stationary law; give numbers"):
+        SGHMC(step_size=lambda t: 0.01).law(state, posterior).covariance(np.eye(4), np.eye(4))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"step_size": -1.0}, "step_size must be positive"),
+        ({"step_size": "long"}, 'step_size must be "auto"'),
+        ({"damping": 0.0}, "damping must lie in"),
+        ({"temperature": -1.0}, "temperature must be at least 0"),
+        ({"share_rows": 1}, "share_rows must be True or False"),
+        ({"single": "yes"}, "single must be True or False"),
+    ],
+)
+def test_impossible_parameters(parameters, match):
+    with pytest.raises(ValueError, match=match):
+        begun(SGHMC(**parameters))

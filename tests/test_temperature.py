@@ -1,0 +1,112 @@
+"""Temperature of the networks' posterior, and chains that start in modes of their own."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+
+from skbayes_sg import BayesianMLPClassifier, DRBMClassifier, verdict
+from skbayes_sg.models import MLP
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import HMC, SGFS, SGHMC
+
+SHORT = {"n_chains": 3, "n_draws": 8, "burn_in": 8, "thin": 2, "random_state": 0}
+EACH = pytest.mark.parametrize("cls", [BayesianMLPClassifier, DRBMClassifier])
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 3))
+    return X, (X @ rng.standard_normal((3, 3)) + rng.gumbel(size=(120, 3))).argmax(axis=1)
+
+
+def test_a_tempered_posterior_is_the_likelihood_to_a_power_times_the_prior(data):
+    X, y = data
+    model = MLP(3, 3, (2,))
+    posterior = Posterior.of(model, X, y, 2.0)
+    cold, theta = posterior.tempered(0.25), model.init(np.random.default_rng(1))
+    likelihood = model.log_likelihood(theta, X, y).sum()
+    prior = posterior.prior.log_density(theta)
+    np.testing.assert_allclose(cold.log_prob(theta), 4 * likelihood + prior)
+    gain = cold.full_gradient(theta) - posterior.full_gradient(theta)
+    score = model.scores(theta, X, y).total()
+    np.testing.assert_allclose(gain, 3 * score, atol=1e-10)
+    assert posterior.tempered(1.0) is posterior
+
+
+@EACH
+@pytest.mark.parametrize("sampler", [HMC(), SGFS(structure="diag", alpha=2.0, batch_size=30)])
+def test_a_temperature_divides_the_weights_of_rows(cls, sampler, data):
+    model = cls(2, sampler=sampler, **SHORT)
+    divided = model.fit(*data, sample_weight=np.full(120, 4.0)).draws_
+    model = cls(2, sampler=sampler, temperature=0.25, **SHORT)
+    np.testing.assert_array_equal(model.fit(*data).draws_, divided)
+    assert model.diagnostics_["temperature"] == 0.25
+
+
+@EACH
+def test_the_default_is_cold_and_that_of_samplers_and_learned_priors_is_bayes(cls, data):
+    assert cls()._temperature() < 1
+    for changes in ({"sampler": "sgfs"}, {"prior_precision": "em"}, {"temperature": 1.0}):
+        assert cls(**changes)._temperature() == 1
+    model = cls(2, **SHORT).fit(*data)
+    assert isinstance(model.sampler_, SGHMC)
+    assert "steps without noise find" in model.sampler_reason_
+    bayes = cls(2, temperature=1.0, **SHORT).fit(*data)
+    assert isinstance(bayes.sampler_, HMC)
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("changes", "error", "match"),
+    [
+        ({"temperature": 0.0}, ValueError, "temperature must be"),
+        ({"temperature": "cold"}, (ValueError, TypeError), "temperature must be"),
+        ({"temperature": 0.5, "prior_precision": "em"}, ValueError, "temperature must be 1 where"),
+    ],
+)
+def test_impossible_temperatures_leave_the_estimator_as_it_was(cls, changes, error, match, data):
+    model = cls(2, **SHORT).fit(*data)
+    before = dict(vars(model))
+    model.set_params(**changes)
+    with pytest.raises(error, match=match):
+        model.fit(*data)
+    after = vars(model)
+    assert {name for name in before if after[name] is not before[name]} <= set(changes)
+
+
+def test_a_stream_is_at_temperature_one_unless_a_number_says_otherwise(data):
+    X, y = data
+    models = [
+        BayesianMLPClassifier((2,), temperature=temperature, **SHORT).partial_fit(
+            X, y, classes=[0, 1, 2], n_total=120
+        )
+        for temperature in (None, 1.0, 0.2)
+    ]
+    np.testing.assert_array_equal(models[0].draws_, models[1].draws_)
+    assert not np.array_equal(models[0].draws_, models[2].draws_)
+
+
+def test_chains_in_modes_average_to_more_than_each_and_pass_their_own_diagnostics(seed):
+    X, y = load_digits(return_X_y=True)
+    train, test, a, b = train_test_split(X / 16, y, random_state=seed, train_size=400)
+    model = BayesianMLPClassifier((20,), n_chains=4, n_draws=8, random_state=seed)
+    with warnings.catch_warnings(action="error"):
+        model.fit(train, a)
+    each = model.predict_proba_draws(test).reshape(4, 8, len(test), 10)
+    of_chain = [log_loss(b, p) for p in each.mean(axis=1)]
+    assert log_loss(b, model.predict_proba(test)) < min(of_chain)
+    assert model.diagnostics_["prediction_error"] < 0.02
+
+
+def test_averages_that_depend_on_the_chains_are_reported():
+    p = np.zeros((2, 8, 5)) + np.array([0.1, 0.9])[:, None, None]
+    figures = verdict.of_predictions(p, None)
+    np.testing.assert_allclose(figures["prediction_error"], 0.4)
+    assert "raise n_chains" in verdict._of_averages(figures)[0]
+    assert verdict._of_averages(figures | {"prediction_error": 0.01}) == []
