@@ -16,6 +16,10 @@ from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.tuning import Tuned, set_off
 
+SELF_AVERAGING = 10_000
+"""Parameters from which the mean square of one point of a chain is about that of many."""
+
+_LONG_CHAINS = 16
 _CHAINS, _MANY_CHAINS = 8, 32  # 32 where one product serves all chains of a group
 
 
@@ -55,10 +59,15 @@ class Request(NamedTuple):
     """Last points of the chains of an earlier fit, (chains, D), to start from"""
     n_jobs: int | None
 
-    def chains(self, sampler: Sampler | None = None) -> int:
-        """Number of chains of a sampler; by default the largest that may be needed."""
+    def chains(self, sampler: Sampler | None = None, dim: int = 0) -> int:
+        """Number of chains of a sampler; by default the largest that may be needed.
+
+        Where memory bounds the number of draws of all chains, fewer and longer ones agree sooner.
+        """
         if not isinstance(self.n_chains, str):
             return self.n_chains
+        if dim > SELF_AVERAGING:
+            return _LONG_CHAINS
         return _MANY_CHAINS if sampler is None or sampler.shares_rows else _CHAINS
 
     def length(self, sampler: Sampler, states: list[State]) -> RunLength:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from skbayes_sg.data.base import Batch
 from skbayes_sg.data.passes import ahead, total_of
@@ -31,7 +32,7 @@ def is_stored(array: Any) -> bool:
     """
     if isinstance(array, np.ndarray):
         return isinstance(array, np.memmap) and array.mode is not None
-    if any(hasattr(array, name) for name in ("__dlpack__", "iloc")):
+    if issparse(array) or any(hasattr(array, name) for name in ("__dlpack__", "iloc")):
         return False
     has = all(hasattr(array, name) for name in ("shape", "dtype", "__getitem__"))
     return has and isinstance(array.dtype, np.dtype)

@@ -182,7 +182,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
             )
         model = self._make_model(X.shape[1])
         weights = None if (weight == 1).all() else in_dtype("sample_weight", weight, X.dtype)
-        data = InMemory.of(X, in_dtype("y", y, X.dtype), weights, n_total)
+        y = in_dtype("y", y, X.dtype)
+        data = InMemory.of(X, y, weights, n_total, model.takes_sparse)
         posterior = Posterior(model, data, self._prior(model, data))
         return self._few_merged(posterior, n_total)
 

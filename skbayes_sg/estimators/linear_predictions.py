@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.checks import require_level
-from skbayes_sg.data import dense
 from skbayes_sg.estimators.coefficients import LinearPredictor
 from skbayes_sg.estimators.elsewhere import in_blocks
-from skbayes_sg.estimators.predictive import mixture_quantile
+from skbayes_sg.estimators.predictive import mixture_quantile, under_each
 from skbayes_sg.rows import row_blocks
 
 _BLOCK_BYTES = 1 << 24
@@ -88,5 +87,5 @@ class LinearPredictions(LinearPredictor):
         """Row blocks and their mean under every draw, (S, rows)."""
         draws = self._flat_draws(np.dtype(np.float64))[0]
         for rows in row_blocks(X.shape[0], 8 * len(draws), _BLOCK_BYTES):
-            block = dense(X[rows]).astype(np.float64, copy=False)
-            yield rows, self.model_.predict(draws, block)[:, 0]
+            block = X[rows].astype(np.float64, copy=False)
+            yield rows, under_each(self.model_, draws, block)[:, 0]
