@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.chains import Chain
 from skbayes_sg.linalg import Diag
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior import Drawn, Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+
+_SEEDS = 256  # parameters of a draw that seed a generator
 
 
 class Occurring(Posterior):
@@ -31,10 +33,11 @@ class Occurring(Posterior):
     def __init__(self, whole: Posterior, columns: NDArray) -> None:
         model, data = whole.model, whole.data.sample
         assert isinstance(model, Predictor)
-        silent = np.ones(model.shapes["coef"], bool)
-        silent[:, columns] = False
-        self.silent = np.flatnonzero(silent)
-        self.kept = np.setdiff1d(np.arange(model.dim), self.silent)
+        silent = np.zeros(model.dim, bool)
+        coef = silent[: math.prod(model.shapes["coef"])].reshape(model.shapes["coef"])
+        coef[:] = True
+        coef[:, columns] = False
+        self.silent, self.kept = np.flatnonzero(silent), np.flatnonzero(~silent)
         self._whole = whole
         prior = _restricted(whole.prior, self.kept)
         super().__init__(model.with_columns(len(columns)), data.with_columns(columns), prior)
@@ -53,8 +56,7 @@ class Occurring(Posterior):
         other.__dict__.update(self.__dict__, prior=prior)
         normal = self.prior.precision > 0
         ratio = prior.precision[normal] / self.prior.precision[normal]
-        n_coef = self.model.shapes["coef"][0] * self.model.shapes["coef"][1]
-        of_coef = ratio[:n_coef]
+        of_coef = ratio[: math.prod(self.model.shapes["coef"])]
         precision = self.whole.prior.precision.copy()
         precision[self.kept] = prior.precision
         if np.allclose(of_coef, of_coef[0]):
@@ -62,28 +64,26 @@ class Occurring(Posterior):
         other._whole = self.whole.with_prior(self.whole.prior.with_precision(precision))
         return other
 
-    def completed(self, chains: Sequence[Any], thin: int) -> NDArray:
+    def completed(self, chains: Sequence[Drawn]) -> NDArray:
         """Draws of all parameters, (chains, draws, D).
 
-        The numbers beside a draw depend on its group and step, so that a run that went on has those
-        of a long run.
+        The generator of the numbers beside a draw is seeded by that draw. So they are the same for
+        all ways to run the chains, and for a run that was stopped and went on.
         """
         n_chains = sum(len(chain.draws) for chain in chains)
         _, n_draws, _ = chains[0].draws.shape
         dtype = chains[0].draws.dtype
         draws: NDArray = np.empty((n_chains, n_draws, self.whole.dim), dtype)
-        sd = 1 / np.sqrt(self.whole.prior.precision[self.silent])
-        mean, first = self.whole.prior.mean[self.silent], 0
+        sd = (1 / np.sqrt(self.whole.prior.precision[self.silent])).astype(dtype)
+        mean, first = self.whole.prior.mean[self.silent].astype(dtype), 0
         for chain in chains:
             group = slice(first, first + len(chain.draws))
             draws[group][..., self.kept] = chain.draws
-            seed = int(_unused(chain).integers(2**63))
             for k in range(n_draws):
-                step = chain.state.t - (n_draws - k) * thin
-                rng = np.random.default_rng([seed, step])
+                rng = _seeded_by(chain.draws[:, k])
                 normals = rng.standard_normal((len(chain.draws), len(sd)), np.float32)
-                scale = self._noise(chain.draws[:, k])
-                draws[group, k, self.silent] = mean + scale * sd * normals
+                normals *= self._noise(chain.draws[:, k])
+                draws[group, k, self.silent] = mean + sd * normals
             first = group.stop
         return draws
 
@@ -113,9 +113,8 @@ def _restricted(prior: Prior, kept: NDArray) -> Prior:
     return NormalInverseGammaPrior(prior.precision[coef], prior.shape, prior.rate, prior.mean[coef])
 
 
-def _unused(chain: Chain) -> np.random.Generator:
-    """A copy of the group's generator of rows, which steps of all rows never use."""
-    state = chain.state.rows.rng.bit_generator
-    copy = type(state)()
-    copy.state = state.state
-    return np.random.Generator(copy)
+def _seeded_by(draws: NDArray) -> np.random.Generator:
+    """A generator that depends on the draws of a group alone, (chains, D)."""
+    some = draws[:, :_SEEDS].astype(np.float32)
+    digest = hashlib.blake2b(some.tobytes(), digest_size=16).digest()
+    return np.random.default_rng(int.from_bytes(digest, "little"))

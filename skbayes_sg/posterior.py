@@ -110,8 +110,8 @@ class Posterior:
         """The posterior of all parameters of the fit."""
         return self
 
-    def completed(self, chains: Sequence[Drawn], thin: int) -> NDArray:
-        """Draws of all groups of chains, `thin` steps apart, of `whole`: (chains, draws, D)."""
+    def completed(self, chains: Sequence[Drawn]) -> NDArray:
+        """Draws of all groups of chains, of `whole`: (chains, draws, D)."""
         return np.concatenate([chain.draws for chain in chains])
 
     @cached_property

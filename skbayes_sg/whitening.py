@@ -41,7 +41,8 @@ def many_outputs(posterior: Posterior) -> bool:
     if not isinstance(model, Softmax) or model.binary or posterior.dim <= FULL_CURVATURE_DIM:
         return False
     c = model.columns().shape[1]
-    in_memory = posterior.data.sample.n_rows == posterior.data.n_rows
+    rows = posterior.data.sample
+    in_memory = rows.n_rows == posterior.data.n_rows and not rows.sparse_rows
     return in_memory and c <= _WIDEST and c * posterior.n_rows <= _LARGEST
 
 

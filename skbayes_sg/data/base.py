@@ -16,7 +16,7 @@ class Batch(NamedTuple):
     """A block of rows, dense unless the model takes sparse ones."""
 
     X: NDArray
-    """(n, features), an array or CSR rows; (chains, n, features) where chains have rows of their own"""
+    """(n, features), an array or CSR rows; (chains, n, features) where each chain has its own"""
     y: NDArray
     """(n,) or (chains, n)"""
     weight: NDArray | None

@@ -170,7 +170,8 @@ class InMemory(Data):
 
     def with_columns(self, columns: NDArray) -> InMemory:
         """The same rows with some of their columns."""
-        return replace(self, X=self.X[:, columns])
+        X = self.X[:, columns]
+        return InMemory.of(X, self.y, self.weight, self.n_total, self.sparse_rows)
 
 
 def stays_sparse(X: Any) -> bool:

@@ -38,7 +38,7 @@ from skbayes_sg.request import Request, Signature
 from skbayes_sg.samplers import Sampler
 
 _LONG = 60.0  # seconds of sampling that are announced
-_MANY_NUMBERS = 1 << 25  # of draws that are in single precision from the start
+_MANY_NUMBERS = 1 << 24  # of draws that are in single precision from the start
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
 _INTERRUPTED = (
     "interrupted: each chain has {} of {} draws, which are kept; with warm_start=True the next fit "
@@ -170,7 +170,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         fitted = partial(self._so_far, run, posterior, facts)
         look = watch.over(run, n_draws, run.n_blocks(target, n_draws), fitted, mark)
         dtype = self._draw_dtype
-        if n_chains * n_draws * posterior.dim > _MANY_NUMBERS:
+        if n_chains * n_draws * posterior.whole.dim > _MANY_NUMBERS:
             dtype = np.float32
         how = self.n_jobs, dtype, look, before, is_all_of_the_call()
         chains = run.sample(target, n_draws, *how)
@@ -234,7 +234,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         self.__dict__.update(facts)
         self.sampler_, self.sampler_reason_ = run.sampler, run.reason
         self.states_, self._run, self._stream = states, run.at(chains), None
-        draws = posterior.completed(chains, run.length.thin)
+        draws = posterior.completed(chains)
         posterior = posterior.whole
         self.model_, self._fitted_prior = posterior.model, posterior.prior
         self.draws_ = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws

@@ -134,12 +134,9 @@ class LinearPredictor(UpdatingEstimator):
         return OneMode().forms(dim)
 
     def _determined(self, posterior: Posterior) -> Posterior:
-        """Without columns of zeros, where there are very many parameters.
-
-        Only a sampler whose steps take all rows leaves a random stream for the others.
-        """
-        every_row = self.sampler is None and very_wide(posterior)
-        return occurring(posterior) if every_row else posterior
+        """Without columns of zeros, where there are very many parameters."""
+        wide = self.sampler is None and very_wide(posterior)
+        return occurring(posterior) if wide else posterior
 
     def _require_passes(self) -> None:
         if self.sampler is None or getattr(self.sampler, "variance_reduction", None) is not None:
@@ -245,7 +242,7 @@ class LinearPredictor(UpdatingEstimator):
         ------
         ValueError
             If the sampler has no stationary law: its steps decrease, are clipped, or are unstable
-            on these data.
+            on these data. Also for very many parameters.
         NotFittedError
             If there was no `fit`, only `partial_fit`.
 
@@ -264,8 +261,13 @@ class LinearPredictor(UpdatingEstimator):
             raise NotFittedError(
                 "predicted_covariance needs a `fit`: a stream has no stationary law"
             )
-        run = self._run
-        target = run.target(self._posterior_of(X, y, sample_weight))
+        run, posterior = self._run, self._posterior_of(X, y, sample_weight)
+        if very_wide(posterior):
+            raise ValueError(
+                f"predicted_covariance is a matrix of all parameters; {posterior.dim} parameters "
+                "are too many for one"
+            )
+        target = run.target(posterior)
         theta = self._moments(self.draws_)[0][None]
         Lam = target.coordinates.pulled_matrix(target.expand(theta, FULL).curvature.dense())
         # at the chains' points: draws of IASG are averages of points

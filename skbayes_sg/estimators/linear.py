@@ -40,8 +40,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     sampler : Sampler, str or None, default=None
         A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
         its own defaults up to 1,000 parameters, and without full matrices above. None: SGFS with
-        control variates where the posterior is near Gaussian, HMC elsewhere, and SGFS with
-        Kronecker-factored matrices above 1,000 parameters. `sampler_reason_` says what ran.
+        control variates where the posterior is near Gaussian, elsewhere HMC, or SGFS with
+        Kronecker-factored matrices where there are many parameters. `sampler_reason_` says what ran.
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default=1.0
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
         of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em":
@@ -240,8 +240,9 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            float32 stays float32; sparse rows are made dense one minibatch at a time. Rows may be
-            on disk or on workers, as in `BayesianLogisticRegressionSGFS`.
+            float32 stays float32. Sparse rows of more than 1,000 columns stay sparse with the
+            default sampler, others are made dense one minibatch at a time. Rows may be on disk or
+            on workers, as in `BayesianLogisticRegressionSGFS`.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
             Factor of each row's log likelihood; an integer weight is a repetition.
