@@ -62,11 +62,12 @@ class Request(NamedTuple):
     def chains(self, sampler: Sampler | None = None, dim: int = 0) -> int:
         """Number of chains of a sampler; by default the largest that may be needed.
 
-        Where memory bounds the number of draws of all chains, fewer and longer ones agree sooner.
+        With control variates and very many parameters memory bounds the number of draws of all
+        chains, and fewer and longer ones agree sooner.
         """
         if not isinstance(self.n_chains, str):
             return self.n_chains
-        if dim > SELF_AVERAGING:
+        if dim > SELF_AVERAGING and sampler is not None and sampler.variance_reduction is not None:
             return _LONG_CHAINS
         return _MANY_CHAINS if sampler is None or sampler.shares_rows else _CHAINS
 

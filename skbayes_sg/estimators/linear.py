@@ -41,7 +41,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
         its own defaults up to 1,000 parameters, and without full matrices above. None: SGFS with
         control variates where the posterior is near Gaussian, elsewhere HMC, or SGFS with
-        Kronecker-factored matrices where there are many parameters. `sampler_reason_` says what ran.
+        Kronecker-factored matrices for many parameters. `sampler_reason_` says what ran.
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default=1.0
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
         of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em":
@@ -64,9 +64,11 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     forgetting : float in (0, 1], default=1.0
         `partial_fit` multiplies the information of earlier rows by it before each chunk.
     n_chains : int or "auto", default="auto"
-        Independent chains: 32 for HMC and with control variates, 8 otherwise.
+        Independent chains: 32 for HMC and with control variates (16 above 10,000 parameters), 8
+        otherwise.
     n_draws : int or "auto", default="auto"
-        Draws kept per chain by each `fit`. "auto" is 4,000 over the number of chains.
+        Draws kept per chain by each `fit`. "auto" is 4,000 over the number of chains, or as many as
+        400 MB hold, with a warning.
     burn_in : int or "auto", default="auto"
         Sampler steps before the first kept draw.
     thin : int or "auto", default="auto"
