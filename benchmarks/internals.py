@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from skbayes_sg import diagnostics
 from skbayes_sg.anchor import Mode, find_mode, posterior_mean
 from skbayes_sg.control_variates import AnchoredPosterior
+from skbayes_sg.every_row import LowRankPosterior
 from skbayes_sg.layouts import FULL
 from skbayes_sg.linalg import Dense
 from skbayes_sg.models import Softmax
@@ -49,6 +50,14 @@ def exact_mode(
         here = posterior.expand(theta, FULL)
         theta = theta + here.curvature.inverse().matvec(here.gradient)
     return theta, posterior.expand(theta, FULL).curvature.dense()
+
+
+def low_rank_posterior(X, y: NDArray, precision: float) -> LowRankPosterior:
+    """The posterior of the default logistic regression, in the coordinates of its chains."""
+    model = Softmax(X.shape[1], 2)
+    of_each = np.append(np.full(X.shape[1], precision), 0.01)
+    posterior = posterior_of(model, X, model.encode(y, X.dtype), of_each)
+    return LowRankPosterior.at(posterior, mode_of(posterior))
 
 
 def anchored(posterior: Posterior, mode: Mode) -> tuple[AnchoredPosterior, float]:

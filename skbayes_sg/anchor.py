@@ -18,7 +18,7 @@ from skbayes_sg.layouts import DIAGONAL, FULL
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.posterior import Expansion, Posterior
 from skbayes_sg.rows import fixed_rng
-from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable, many_outputs, whitening
+from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable, many_outputs, very_wide, whitening
 
 _CHORD_STEPS = 8
 
@@ -68,7 +68,7 @@ def find_mode(posterior: Posterior, theta: NDArray, rng: np.random.Generator) ->
             )
         if posterior.dim <= FULL_CURVATURE_DIM:
             return _on_all_rows(posterior, _staged(posterior.of_sample, theta, rng))
-        wide = many_outputs(posterior) or affordable(posterior)
+        wide = many_outputs(posterior) or affordable(posterior) or very_wide(posterior)
         return _whitened_lbfgs(posterior, theta) if wide else _scaled_lbfgs(posterior, theta)
 
 
@@ -178,7 +178,8 @@ def _whitened_lbfgs(posterior: Posterior, theta: NDArray) -> Mode:
     bound = {"maxiter": 300, "gtol": _SMALL_SHIFT, "maxcor": 20}
     result = minimize(objective, start, jac=True, method="L-BFGS-B", options=bound)
     theta = coordinates.natural(result.x[None])
-    here = posterior.expand(theta, DIAGONAL if many_outputs(posterior) else FULL)
+    diagonal = many_outputs(posterior) or very_wide(posterior)
+    here = posterior.expand(theta, DIAGONAL if diagonal else FULL)
     return Mode(theta, here.curvature, here.gradient, result.nfev + 2.0)
 
 
@@ -208,7 +209,7 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     cost, and the expansion says too little about a move of more than a quarter. Rows on disk are
     expanded here for the first time.
     """
-    if many_outputs(posterior):
+    if many_outputs(posterior) or very_wide(posterior):
         return mode
     if isinstance(mode.curvature, Diag):
         mode = mode._replace(curvature=posterior.expand(mode.theta, FULL).curvature)

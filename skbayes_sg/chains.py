@@ -271,6 +271,7 @@ def run_chains(
                 started = perf_counter()
                 more = delayed(partial(go_on, sampler, target, size, thin))
                 rounds.append(parallel(more(chain) for chain in rounds[-1]))
+                rounds[:-1] = [_with_states_of(rounds[-1], before) for before in rounds[:-1]]
                 pace = (perf_counter() - started) / size
                 if watch is not None and watch(rounds):
                     break
@@ -278,6 +279,12 @@ def run_chains(
             if not keep or drawn(rounds) < _FEWEST_DRAWS:
                 raise
     return joined(rounds)
+
+
+def _with_states_of(last: Round, before: Round) -> Round:
+    """The draws of a round beside the states of the last: those of all would fill the memory."""
+    pairs = zip(last, before, strict=True)
+    return [now._replace(draws=then.draws, weights=then.weights) for now, then in pairs]
 
 
 def drawn(rounds: Sequence[Round]) -> int:

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from skbayes_sg.low_rank import LowRank
+
 
 class Natural:
     """The coordinates of the model: every method returns its argument.
@@ -234,4 +236,4 @@ def mapped_columns(X: NDArray, U: NDArray) -> NDArray:
     return (X.astype(np.float64, copy=False) @ U).astype(np.float32)
 
 
-Coordinates = Natural | Whitened | Kronecker
+Coordinates = Natural | Whitened | Kronecker | LowRank

@@ -15,6 +15,8 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+_MANY_NUMBERS = 1 << 23  # of draws that are looked at at a time
+
 STEIN_LIMIT = 0.1
 """Distance of a Stein ratio from 1 that matters."""
 
@@ -57,15 +59,22 @@ def least_agreed(draws: NDArray, n: int) -> NDArray:
     n of them by the variance of the half chains' means over the variance within, and n by that of
     the distances from the mean. To rank the draws of all parameters takes ten times as long.
     """
+    parts = np.array_split(draws, 1 + draws.size // _MANY_NUMBERS, axis=-1)
+    shares: NDArray = np.concatenate([_between_over_within(part) for part in parts], axis=1)
+    worst = [np.argsort(-share, kind="stable")[:n] for share in shares]
+    return np.unique(np.concatenate(worst))
+
+
+def _between_over_within(draws: NDArray) -> NDArray:
+    """Variance of half chains' means over that within, of values and of distances, (2, D)."""
     halves = _split(draws)
     distance = np.abs(halves - halves.mean(axis=(0, 1)))
-    worst = []
+    shares = []
     for values in (halves, distance):
         between, within = values.mean(axis=1).var(axis=0), values.var(axis=1).mean(axis=0)
         with np.errstate(invalid="ignore"):  # a parameter that never moves is never agreed on
-            share = np.nan_to_num(between / within, nan=np.inf)
-        worst.append(np.argsort(-share, kind="stable")[:n])
-    return np.unique(np.concatenate(worst))
+            shares.append(np.nan_to_num(between / within, nan=np.inf))
+    return np.stack(shares)
 
 
 def ess_tail(draws: NDArray, weights: NDArray | None = None) -> NDArray:
@@ -103,6 +112,10 @@ def mcse_mean(draws: NDArray, weights: NDArray | None = None) -> NDArray:
 
 def moments(draws: NDArray, weights: NDArray | None = None) -> tuple[NDArray, NDArray]:
     """Mean and standard deviation over chains and draws, with divisor n; shapes (D,)."""
+    if draws.size > _MANY_NUMBERS and draws.shape[-1] > 1:
+        parts = np.array_split(draws, 1 + draws.size // _MANY_NUMBERS, axis=-1)
+        means, sds = zip(*(moments(part, weights) for part in parts if part.size), strict=True)
+        return np.concatenate(means, axis=-1), np.concatenate(sds, axis=-1)
     each = np.full(draws.shape[1], 1.0) if weights is None else weights
     each = each / each.sum()
     mean = np.tensordot(each, draws, axes=(0, 1)).mean(axis=0)

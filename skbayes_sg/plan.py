@@ -17,21 +17,31 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skbayes_sg.anchor import Mode, distance, posterior_mean
-from skbayes_sg.chains import Chain, Round, block_draws, cores, one_thread, rows_touched, run_chains
+from skbayes_sg.chains import (
+    Chain,
+    Round,
+    block_draws,
+    cores,
+    one_thread,
+    rows_touched,
+    run_chains,
+    start_chains,
+)
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.data import in_threads
 from skbayes_sg.empirical_bayes import VariationalEM, fit_prior
+from skbayes_sg.every_row import LowRankPosterior
 from skbayes_sg.evidence import NormalEM, learn_before
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.linalg import Diag
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.prior_share import DiagonalShare, MatrixShare, PriorShare
-from skbayes_sg.request import Choice, Request, Signature
+from skbayes_sg.request import SELF_AVERAGING, Choice, Request, Signature
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import NoGainError, RunLength
 from skbayes_sg.target import Target
 from skbayes_sg.tuning import choose_alpha, refuse_unstable
-from skbayes_sg.whitening import FULL_CURVATURE_DIM, many_outputs
+from skbayes_sg.whitening import FULL_CURVATURE_DIM, many_outputs, very_wide
 from skbayes_sg.wide import WholePosterior
 
 _ROUNDS = 4  # of learning the prior, each from an anchor of its own
@@ -207,7 +217,7 @@ def _begin(
     rng = np.random.default_rng(start_seed)
     start = plan.start(posterior, rng, request.chains(), request.last)
     sampler, choice, anchor, target = _settle(choice, posterior, plan, start.mode)
-    n_chains = request.chains(sampler)
+    n_chains = request.chains(sampler, posterior.dim)
     theta = start.theta[np.arange(n_chains) % len(start.theta)]
     if anchor is not None and isinstance(anchor.curvature, Diag) and request.last is None:
         theta = target.coordinates.natural(rng.standard_normal(theta.shape))
@@ -254,6 +264,8 @@ def anchored_at(posterior: Posterior, anchor: Mode, sampler: Sampler) -> Posteri
     """The posterior expanded around an anchor, or with all rows where there are many outputs."""
     if many_outputs(posterior):
         return WholePosterior.at(posterior, anchor)
+    if very_wide(posterior):
+        return LowRankPosterior.at(posterior, anchor)
     return AnchoredPosterior.at(posterior, anchor, sampler.follows_coordinates)
 
 
@@ -316,15 +328,20 @@ def _learn_once(
     request: Request, em: VariationalEM, run: Run, target: Posterior
 ) -> tuple[Learned, float]:
     """The prior that the chains of a run learn, and rows read over rows."""
+    assert request.seed is not None
+    states = run.states
+    if target.dim > SELF_AVERAGING and run.anchor is not None:
+        theta = target.coordinates.natural(np.concatenate([s.theta[:1] for s in states]))
+        states = start_chains(run.sampler, target, theta, request.seed.spawn(1)[0])
     found = fit_prior(
         em,
         run.sampler,
         target,
-        run.states,
+        states,
         target.model.prior_blocks(em.per),
         known=_known(target),
         **run.length._asdict(),
         n_jobs=request.n_jobs,
     )
-    read = rows_touched(run.sampler, found.states) - rows_touched(run.sampler, run.states)
+    read = rows_touched(run.sampler, found.states) - rows_touched(run.sampler, states)
     return found, read / target.data.n_rows

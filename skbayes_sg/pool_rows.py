@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.coordinates import Coordinates, Whitened
+from skbayes_sg.coordinates import Natural, Whitened
 from skbayes_sg.data import Batch
 from skbayes_sg.layouts import FULL
 from skbayes_sg.linalg import Dense, Diag, Operator
@@ -31,7 +31,7 @@ class PoolRows:
     ----------
     model : Predictor
         In the coordinates of the chains.
-    coordinates : Coordinates
+    coordinates : Natural or Whitened
     centre : array of shape (1, D)
         The anchor, in the coordinates of the model of the data.
     X : array of shape (m, columns)
@@ -43,7 +43,7 @@ class PoolRows:
     """
 
     model: Predictor
-    coordinates: Coordinates
+    coordinates: Natural | Whitened
     centre: NDArray
     X: NDArray
     at_anchor: tuple[NDArray, ...]
@@ -57,7 +57,7 @@ class PoolRows:
         centre: NDArray,
         batch: Batch,
         pool: Pool,
-        coordinates: Coordinates,
+        coordinates: Natural | Whitened,
     ) -> PoolRows:
         """From the rows as they are in the data."""
         model = posterior.model

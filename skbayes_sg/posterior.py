@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +29,14 @@ class Expansion(NamedTuple):
     """(1, D)"""
     curvature: Operator
     """Model Fisher plus prior precision: minus the expected Hessian."""
+
+
+class Drawn(Protocol):
+    """The draws of a group of chains."""
+
+    @property
+    def draws(self) -> NDArray:
+        """(chains, draws, D)"""
 
 
 class Posterior:
@@ -76,7 +85,8 @@ class Posterior:
         ----------
         model : Model
         X : array or CSR matrix of shape (n_rows, n_features)
-            Kept as given, float32 or float64. Sparse rows are made dense one minibatch at a time.
+            Kept as given, float32 or float64. Rows of more than 1,000 columns stay sparse where
+            chains share them; others are made dense one minibatch at a time.
         y : array of shape (n_rows,)
             In the model's own coding.
         prior_precision : float or array of shape (dim,)
@@ -89,7 +99,7 @@ class Posterior:
             by ``n_total / n_rows``. By default the rows are the population.
         """
         precision = np.full(model.dim, prior_precision, dtype=np.float64)
-        data = InMemory.of(X, y, sample_weight, n_total)
+        data = InMemory.of(X, y, sample_weight, n_total, model.takes_sparse)
         return Posterior(model, data, model.prior(precision))
 
     def with_prior(self, prior: Prior) -> Posterior:
@@ -102,6 +112,15 @@ class Posterior:
             return self
         data = self.data.sample.repeated(1 / temperature)
         return Posterior(self.model, data, self.prior)
+
+    @property
+    def whole(self) -> Posterior:
+        """The posterior of all parameters of the fit."""
+        return self
+
+    def completed(self, chains: Sequence[Drawn]) -> NDArray:
+        """Draws of all groups of chains, of `whole`: (chains, draws, D)."""
+        return np.concatenate([chain.draws for chain in chains])
 
     @cached_property
     def single(self) -> Posterior:

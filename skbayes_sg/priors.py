@@ -16,6 +16,8 @@ from skbayes_sg.linalg import Dense, Diag
 
 Precision = Diag | Dense
 
+_MANY_NUMBERS = 1 << 23  # of draws that are cast at a time
+
 
 class Prior(Protocol):
     """Log density up to a constant, its gradient and its curvature, at theta (chains, D).
@@ -69,7 +71,8 @@ class GaussianPrior:
     def __init__(self, precision: NDArray | Precision, mean: NDArray | float = 0.0) -> None:
         self.operator = _operator(precision)
         self.precision = self.operator.diagonal()
-        self.mean = np.broadcast_to(np.asarray(mean, dtype=np.float64), self.precision.shape)
+        mean = np.asarray(mean, dtype=self.precision.dtype)
+        self.mean = np.broadcast_to(mean, self.precision.shape)
 
     def with_precision(self, precision: NDArray) -> GaussianPrior:
         return GaussianPrior(precision, self.mean)
@@ -250,10 +253,11 @@ class NormalInverseGammaPrior:
         They are mean and variance of each coefficient, and mean and variance of 1 / s2.
         """
         precision, mean = _moments(draws[:, :-1], weights)
-        inverse = np.exp(-draws[:, -1])
+        noise = draws[:, -1].astype(np.float64, copy=False)
+        inverse = np.exp(-noise)
         centre = weights @ inverse
         variance = weights @ (inverse - centre) ** 2
-        precision = precision * float(weights @ np.exp(draws[:, -1]))
+        precision = precision * float(weights @ np.exp(noise))
         return cls(precision, float(centre**2 / variance), float(centre / variance), mean)
 
     def draw(self, rng: np.random.Generator, n_draws: int) -> NDArray:
@@ -307,5 +311,10 @@ def _mixed_normals(
 
 def _moments(draws: NDArray, weights: NDArray) -> tuple[Diag, NDArray]:
     """Precisions and means of weighted draws (S, D), weights of sum 1."""
-    mean = weights @ draws
-    return Diag(1.0 / (weights @ (draws - mean) ** 2)), mean
+    parts = np.array_split(draws, 1 + draws.size // _MANY_NUMBERS, axis=1)
+    means, squares = [], []
+    for part in parts:  # in double precision, some columns at a time
+        part = part.astype(np.float64, copy=False)
+        means.append(weights @ part)
+        squares.append(weights @ (part - means[-1]) ** 2)
+    return Diag(1.0 / np.concatenate(squares)), np.concatenate(means)

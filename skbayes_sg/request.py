@@ -17,6 +17,10 @@ from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.tuning import Tuned, set_off
 
+SELF_AVERAGING = 10_000
+"""Parameters from which the mean square of one point of a chain is about that of many."""
+
+_LONG_CHAINS = 16
 _CHAINS, _MANY_CHAINS = 8, 32  # 32 where one product serves all chains of a group
 
 
@@ -56,10 +60,16 @@ class Request(NamedTuple):
     """Last points of the chains of an earlier fit, (chains, D), to start from"""
     n_jobs: int | None
 
-    def chains(self, sampler: Sampler | None = None) -> int:
-        """Number of chains of a sampler; by default the largest that may be needed."""
+    def chains(self, sampler: Sampler | None = None, dim: int = 0) -> int:
+        """Number of chains of a sampler; by default the largest that may be needed.
+
+        With control variates and very many parameters memory bounds the number of draws of all
+        chains, and fewer and longer ones agree sooner.
+        """
         if not isinstance(self.n_chains, str):
             return self.n_chains
+        if dim > SELF_AVERAGING and sampler is not None and sampler.variance_reduction is not None:
+            return _LONG_CHAINS
         return _MANY_CHAINS if sampler is None or sampler.shares_rows else _CHAINS
 
     def length(self, sampler: Sampler, states: list[State]) -> RunLength:

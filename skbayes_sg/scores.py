@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from skbayes_sg.layouts import Layout
 from skbayes_sg.linalg import Operator, Rotation
+from skbayes_sg.products import dense, squared, times_transposed, weighted_sums
 
 _LARGEST_BASIS = 2000
 _FEW_PRODUCTS = 3e8  # below, one product of all columns is faster than one for each pair of units
@@ -115,7 +116,7 @@ class Scores:
                 total = left @ right
             else:
                 # all chains and units in one product
-                total = left.reshape(-1, self.n_rows).dot(right)
+                total = weighted_sums(left.reshape(-1, self.n_rows), right)
             parts.append(total.reshape(self.n_chains, -1))
         return np.concatenate(parts, axis=1, dtype=dtype)
 
@@ -176,6 +177,7 @@ class Scores:
                 if of_units is not None:
                     of_units += np.tensordot(left, left, axes=([0, 2], [0, 2]))
                 if of_features is not None and right is not None:
+                    right = dense(right)
                     of_features += right.T @ right
             moments.append((of_units, of_features))
         return moments
@@ -188,12 +190,13 @@ class Scores:
         blocks = np.split(v[0], np.cumsum(self.sizes)[:-1])
         for left, right, block in zip(labels, inputs, blocks, strict=True):
             units = block.reshape(left.shape[1], -1)
-            along = units if right is None else units @ right.T
+            along = units if right is None else times_transposed(units, right)
             inner = inner + np.einsum("qkn,kn->qn", left, np.broadcast_to(along, left.shape[1:]))
         parts = []
         for left, right in zip(labels, inputs, strict=True):
             weighted = np.einsum("qkn,qn->kn", left, inner)
-            parts.append((weighted.sum(axis=1) if right is None else weighted @ right).ravel())
+            total = weighted.sum(axis=1) if right is None else weighted_sums(weighted, right)
+            parts.append(total.ravel())
         return np.concatenate(parts, dtype=np.float64)[None]
 
     def rows(self, chain: int = 0, columns: NDArray | None = None) -> NDArray:
@@ -231,7 +234,7 @@ class Scores:
     def _columns(self, chain: int, segment: _Segment) -> NDArray:
         left = self._left(chain, segment).swapaxes(-1, -2)
         right = self._right(segment.block, chain)
-        columns = left if right is None else left * right[:, segment.features]
+        columns = left if right is None else left * dense(right[:, segment.features])
         return columns.reshape(-1, columns.shape[-1])
 
     def _right(self, block: int, chain: int) -> NDArray | None:
@@ -266,7 +269,7 @@ class Scores:
         rights = [self._right(b, chain) for b in range(len(self.factors))]
         wide = [None if x is None else x.astype(np.float64, copy=False) for x in rights]
         inputs = [
-            None if (x := wide[segment.block]) is None else x[:, segment.features]
+            None if (x := wide[segment.block]) is None else dense(x[:, segment.features])
             for segment in segments
         ]
         # (q, units, n) each
@@ -289,7 +292,13 @@ class Scores:
         left, right = factor
         labels = left.reshape(self.n_chains, -1, *left.shape[-2:])
         weight = np.einsum("cqkn,cqkn->ckn", labels, labels)
-        squares = weight.sum(axis=-1) if right is None else weight @ (right * right)
+        if right is None:
+            squares = weight.sum(axis=-1)
+        elif isinstance(right, np.ndarray):
+            squares = weight @ (right * right)
+        else:
+            squares = weighted_sums(weight.reshape(-1, self.n_rows), squared(right))
+            squares = squares.reshape(*weight.shape[:2], -1)
         return squares.sum(axis=0, dtype=np.float64).ravel()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg import Diag, Operator
 
 _LINES = 16  # along which the gradient is least linear
 _DISTANCES = np.array([1.0, 2.0, 3.0, 4.0])  # in standard deviations
@@ -41,12 +41,16 @@ def steepness(gradient: Gradient, curvature: Operator, rough: NDArray, points: N
     """
     root = curvature.inverse().cholesky()
     at_anchor = gradient(np.zeros_like(points[:1]))
-    turn = root.dense()
-    if not np.mean((at_anchor @ turn) ** 2) < 1:
+
+    def turned(v: NDArray) -> NDArray:
+        """``v L`` of the root L, without a matrix where that is a diagonal."""
+        return root.matvec(v) if isinstance(root, Diag) else v @ root.dense()
+
+    if not np.mean(turned(at_anchor) ** 2) < 1:
         return np.inf
     rest = gradient(points) - at_anchor + curvature.matvec(points)
     # the remainder in units of standard deviations: R L, L L^T = curvature^-1
-    lines = np.linalg.svd(rest @ turn, full_matrices=False)[2][:_LINES]
+    lines = np.linalg.svd(turned(rest), full_matrices=False)[2][:_LINES]
     directions = root.matvec(np.concatenate([lines, rough]))
     from_anchor = _along(gradient, directions, at_anchor)
     return max(from_anchor, _around(gradient, directions, points[:_PLACES]))

@@ -93,4 +93,5 @@ def _joined(old: InMemory, share: float, new: InMemory) -> InMemory:
         X = sparse.vstack([sparse.csr_array(old.X), sparse.csr_array(new.X)], format="csr")
     else:
         X = np.concatenate([old.X, new.X])
-    return InMemory.of(X, np.concatenate([old.y, new.y]), weight)
+    y = np.concatenate([old.y, new.y])
+    return InMemory.of(X, y, weight, takes_sparse=True)

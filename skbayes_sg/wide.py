@@ -2,51 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.anchor import Mode
 from skbayes_sg.coordinates import Kronecker
-from skbayes_sg.linalg import Diag, Operator, largest_eigenvalue
+from skbayes_sg.every_row import EveryRow, WholeAnchor
+from skbayes_sg.linalg import Diag
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
-from skbayes_sg.rows import Minibatches, Rows, fixed_rng
+from skbayes_sg.rows import Rows
 from skbayes_sg.scores import Scores
-from skbayes_sg.steepness import steepness
 from skbayes_sg.whitening import BarePrior, kronecker
 
-_POINTS = 32
-_ROUGHEST = 16
-_CELLS = 1 << 24  # numbers held at a time
 
-
-@dataclass(frozen=True, eq=False)
-class WholeAnchor:
-    """The anchor of chains that use all rows: no noise, and no error of a pool."""
-
-    theta: NDArray
-    curvature: Operator
-    pool_size: int
-    steepness: float = 1.0
-    stiffness: float = 1.0
-    pool_error: float = 0.0
-    noise_number: float = 0.0
-
-    @property
-    def batch_size(self) -> int:
-        """All rows."""
-        return self.pool_size
-
-    @property
-    def noise(self) -> Operator:
-        """None."""
-        return Diag(np.zeros(self.curvature.dim))
-
-
-class WholePosterior(Posterior):
+class WholePosterior(EveryRow):
     """The posterior of a multinomial model in Kronecker coordinates; every step takes all rows.
 
     With about as many parameters as rows, a second-order expansion costs as much as the gradient of
@@ -64,7 +35,6 @@ class WholePosterior(Posterior):
         Diagonal of the information of all rows in these coordinates.
     """
 
-    anchor: WholeAnchor
     coordinates: Kronecker
 
     def __init__(
@@ -94,32 +64,18 @@ class WholePosterior(Posterior):
         blocks = data.blocks(posterior.model.row_size)
         X = np.concatenate([coordinates.inputs(data.load(rows).X) for rows in blocks])
         likelihood = 1.0 - coordinates.pulled_diagonal(prior)
-        whole = cls(posterior, coordinates, X, likelihood)
-        whole.anchor = replace(
-            whole.anchor, steepness=whole._steepness(), stiffness=whole._stiffness()
-        )
-        return whole
+        return cls(posterior, coordinates, X, likelihood).measured()
 
     def with_prior(self, prior: Prior) -> WholePosterior:
         """The same data and coordinates under another prior."""
         other = super().with_prior(prior)
         return WholePosterior(other, self.coordinates, self._X, self._likelihood)
 
-    def minibatches(
-        self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int
-    ) -> Minibatches:
-        """Every step takes all rows."""
-        each = np.full(self.n_rows, 1 / self.n_rows)
-        return Minibatches(self.n_rows, self.n_rows, False, rng, 1, probability=each)
-
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         """The gradient of all rows, (chains, D)."""
         change = self.coordinates.bare(theta).astype(np.float32)
         scores = self._bare.scores(change + self._centre, self._X, self.data.sample.y)
         return self._with_prior(scores, change)
-
-    def full_gradient(self, theta: NDArray) -> NDArray:
-        return self.noisy_gradient(theta, slice(None))
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         """Log posterior up to a constant (chains,) and gradient (chains, D)."""
@@ -130,14 +86,6 @@ class WholePosterior(Posterior):
         value += self.prior.log_density(self.coordinates.natural(theta))
         return value, self._with_prior(scores, change)
 
-    def log_prob(self, theta: NDArray) -> NDArray:
-        return self.slope(theta)[0]
-
-    @property
-    def single(self) -> WholePosterior:
-        """The same: its rows are in single precision."""
-        return self
-
     def _with_prior(self, scores: Scores, change: NDArray) -> NDArray:
         """The gradient from the scores of all rows at this change of the bare parameters."""
         if (weight := self.data.sample.weight) is not None:
@@ -147,27 +95,3 @@ class WholePosterior(Posterior):
         gradient += self._prior_slope
         gradient -= self._bare_prior.force(change)
         return self.coordinates.pulled_bare(gradient)
-
-    def _stiffness(self) -> float:
-        """Largest eigenvalue of the curvature at the mode, which the coordinates leave."""
-        here = self.noisy_gradient(np.zeros((1, self.dim)), slice(None))
-
-        def curvature(v: NDArray) -> NDArray:
-            length = np.linalg.norm(v)  # differences over one standard deviation
-            return length * (here - self.noisy_gradient(v / length, slice(None)))
-
-        return largest_eigenvalue(curvature, self.dim, fixed_rng("stiffness"))
-
-    def _steepness(self) -> float:
-        """`steepness` around the mode, along random lines where the gradient is least linear."""
-        rng = fixed_rng("steepness")
-        together = max(1, _CELLS // (self.n_rows * self.model.widest))
-
-        def gradient(u: NDArray) -> NDArray:
-            parts = np.array_split(u, -(-len(u) // together))
-            return np.concatenate([self.noisy_gradient(part, slice(None)) for part in parts])
-
-        points = rng.standard_normal((_POINTS, self.dim))
-        rough = gradient(points[:_ROUGHEST])
-        rough /= np.linalg.norm(rough, axis=1, keepdims=True)
-        return steepness(gradient, Diag(np.ones(self.dim)), rough, points)

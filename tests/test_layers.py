@@ -9,14 +9,14 @@ from skbayes_sg.samplers import SAMPLERS
 
 PACKAGE = Path(__file__).parents[1] / "skbayes_sg"
 FLOORS = (  # from the ground up; a file imports from the floors below and from its own folder
-    {"version", "checks", "linalg", "rows", "theory", "diagnostics", "coordinates"},
-    {"layouts", "priors", "steepness"},
+    {"version", "checks", "linalg", "rows", "theory", "diagnostics", "products", "low_rank"},
+    {"layouts", "priors", "steepness", "coordinates"},
     {"scores", "data"},
     {"models", "target"},
     {"posterior", "samplers"},
     {"whitening", "chains"},
     {"anchor"},
-    {"pool", "tuning", "learned_prior", "prior_share", "variational"},
+    {"pool", "every_row", "occurring", "tuning", "learned_prior", "prior_share", "variational"},
     {"pool_rows", "empirical_bayes", "wide", "modes"},
     {"control_variates", "evidence"},
     {"request"},

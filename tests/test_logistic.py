@@ -238,7 +238,7 @@ def test_one_row_of_leverage_does_not_spoil_the_others():
 
 
 @pytest.mark.verdict
-def test_too_many_columns_for_a_matrix_take_kronecker_factors(monkeypatch):
+def test_too_many_columns_for_a_matrix(monkeypatch):
     monkeypatch.setattr("skbayes_sg.whitening._WIDEST", 300)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1200, 400))
@@ -246,6 +246,9 @@ def test_too_many_columns_for_a_matrix_take_kronecker_factors(monkeypatch):
     model = BLR(n_chains=1, n_draws=4, burn_in=8, thin=1, random_state=0)
     with pytest.warns(ConvergenceWarning):
         model.fit(X, y)
+    assert model.sampler_.variance_reduction == "control_variate"
+    with pytest.warns(ConvergenceWarning):
+        model.set_params(sampler="sgfs").fit(X, y)
     assert model.sampler_.structure == "kron"
     assert "is stable" in model.sampler_reason_
 

@@ -2,7 +2,7 @@
 
 from skbayes_sg.data.base import Batch, Data
 from skbayes_sg.data.disk import OnDisk, Reader, is_stored, on_disk
-from skbayes_sg.data.memory import InMemory, dense
+from skbayes_sg.data.memory import InMemory, stays_sparse
 from skbayes_sg.data.passes import ahead, in_threads
 from skbayes_sg.data.visited import Encode, Source, Visited, in_partitions
 
@@ -16,9 +16,9 @@ __all__ = [
     "Source",
     "Visited",
     "ahead",
-    "dense",
     "in_partitions",
     "in_threads",
     "is_stored",
     "on_disk",
+    "stays_sparse",
 ]

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Batch(NamedTuple):
-    """A dense block of rows."""
+    """A block of rows, dense unless the model takes sparse ones."""
 
     X: NDArray
-    """(n, features), or (chains, n, features) where each chain has rows of its own"""
+    """(n, features), an array or CSR rows; (chains, n, features) where each chain has its own"""
     y: NDArray
     """(n,) or (chains, n)"""
     weight: NDArray | None

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from skbayes_sg.data.base import Batch
 from skbayes_sg.data.passes import ahead, total_of
@@ -35,7 +36,7 @@ def is_stored(array: Any) -> bool:
         return array.mode is not None and _SHARED_BY_JOBLIB not in str(array.filename)
     if isinstance(array, np.ndarray):
         return False
-    if any(hasattr(array, name) for name in ("__dlpack__", "iloc")):
+    if issparse(array) or any(hasattr(array, name) for name in ("__dlpack__", "iloc")):
         return False
     has = all(hasattr(array, name) for name in ("shape", "dtype", "__getitem__"))
     return has and isinstance(array.dtype, np.dtype)

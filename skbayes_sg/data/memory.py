@@ -13,9 +13,12 @@ from scipy import sparse
 
 from skbayes_sg.data.base import Batch, Data
 from skbayes_sg.data.passes import total_of
+from skbayes_sg.products import squared, weighted_sums
 from skbayes_sg.rows import Rows, row_blocks
 
 _SMALL_SPARSE = 1 << 25  # below 32 MB when dense: rows then cost a copy, not a search
+_MANY_COLUMNS = 1000  # from which products with sparse rows are faster than with dense ones
+_SPARSE_BLOCK = 1 << 24  # bytes of the values of a block of sparse rows
 _SCALE_ROWS = 10_000
 
 
@@ -37,6 +40,8 @@ class InMemory(Data):
     y: NDArray
     weight: NDArray | None
     n_total: float
+    sparse_rows: bool = False
+    """Whether shared rows are loaded as CSR rows, and not as dense ones."""
 
     @classmethod
     def of(
@@ -45,18 +50,21 @@ class InMemory(Data):
         y: NDArray,
         weight: NDArray | None = None,
         n_total: float | None = None,
+        takes_sparse: bool = False,
     ) -> Self:
         """Convert to the storage with the fastest row access: C order, small sparse matrices dense.
 
+        Sparse matrices of many columns stay sparse in every product, if the model takes them.
         A memory-mapped array stays on disk. It becomes a plain array, because the subclass costs
         time at every access.
         """
         if sparse.issparse(X):
-            small = X.shape[0] * X.shape[1] * X.dtype.itemsize <= _SMALL_SPARSE
-            X = X.toarray() if small else X.tocsr()
+            X = rows_in_memory(X)
         else:
             X = np.asarray(X) if isinstance(X, np.memmap) else np.ascontiguousarray(X)
-        return cls(X, y, weight, float(X.shape[0] if n_total is None else n_total))
+        sparse_rows = takes_sparse and stays_sparse(X)
+        n_total = float(X.shape[0] if n_total is None else n_total)
+        return cls(X, y, weight, n_total, sparse_rows)
 
     @property
     def n_rows(self) -> int:
@@ -80,12 +88,17 @@ class InMemory(Data):
         return self
 
     def load(self, rows: Rows) -> Batch:
-        """A dense block of rows, (n,) shared by the chains or (chains, n), or a slice."""
+        """A block of rows, (n,) shared by the chains or (chains, n), or a slice.
+
+        It is dense but for shared rows of data that stay sparse.
+        """
+        shared = isinstance(rows, slice) or rows.ndim == 1
+        X = self.X[rows] if self.sparse_rows and shared else self.take(rows)
         if isinstance(rows, slice):
             weight = None if self.weight is None else self.weight[rows]
-            return Batch(self.take(rows), self.y[rows], weight)
+            return Batch(X, self.y[rows], weight)
         weight = None if self.weight is None else self.weight.take(rows)
-        return Batch(self.take(rows), self.y.take(rows), weight)
+        return Batch(X, self.y.take(rows), weight)
 
     def take(self, rows: Rows) -> NDArray:
         """A dense block of rows of X, (*rows.shape, features)."""
@@ -98,14 +111,20 @@ class InMemory(Data):
         return total_of(lambda block: function(self.load(block)), self.blocks(row_size))
 
     def blocks(self, row_size: int) -> list[slice]:
-        """All rows in pieces of a megabyte, if a pass holds so many numbers for each row."""
+        """All rows in pieces of a megabyte, if a pass holds so many numbers for each row.
+
+        A pass over sparse rows holds few numbers for each, and every piece costs a vector of D.
+        """
+        if self.sparse_rows:
+            row_bytes = self.X.data.nbytes // max(1, self.n_rows)
+            return row_blocks(self.n_rows, row_bytes, _SPARSE_BLOCK)
         row_bytes = self.X.dtype.itemsize * max(self.n_features, row_size)
         return row_blocks(self.n_rows, row_bytes)
 
     def some(self, rows: Rows) -> InMemory:
         """These rows alone, as a sample of the same population."""
         X, y, weight, _ = self.load(rows)
-        return InMemory(X, y, weight, self.n_total)
+        return InMemory(X, y, weight, self.n_total, self.sparse_rows)
 
     @cached_property
     def single(self) -> InMemory:
@@ -141,11 +160,33 @@ class InMemory(Data):
     def column_squares(self) -> NDArray:
         """Mean square of each column, from up to 10,000 rows, (features,)."""
         rows = np.unique(np.linspace(0, self.n_rows - 1, _SCALE_ROWS).astype(int))
-        squares = np.square(self.take(rows), dtype=np.float64)
         weight = None if self.weight is None else self.weight[rows]
+        if self.sparse_rows:
+            each = np.ones(len(rows)) if weight is None else weight.astype(np.float64)
+            return weighted_sums(each[None] / each.sum(), squared(self.X[rows]))[0]
+        squares = np.square(self.take(rows), dtype=np.float64)
         return np.average(squares, axis=0, weights=weight)
 
+    @cached_property
+    def occurring(self) -> NDArray:
+        """Numbers of the columns that are not zero in all rows, ascending."""
+        if isinstance(self.X, np.ndarray):
+            return np.flatnonzero(self.X.any(axis=0))
+        counts = np.bincount(self.X.indices, self.X.data != 0, self.n_features)
+        return np.flatnonzero(counts)
 
-def dense(X: Any) -> NDArray:
-    """A block of rows as an array."""
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+    def with_columns(self, columns: NDArray) -> InMemory:
+        """The same rows with some of their columns."""
+        X = self.X[:, columns]
+        return InMemory.of(X, self.y, self.weight, self.n_total, self.sparse_rows)
+
+
+def stays_sparse(X: Any) -> bool:
+    """Whether products with a matrix of so many columns are made without a dense copy."""
+    return sparse.issparse(X) and X.shape[1] > _MANY_COLUMNS
+
+
+def rows_in_memory(X: Any) -> Any:
+    """Sparse rows as an array if that is small, else as CSR."""
+    small = X.shape[0] * X.shape[1] * X.dtype.itemsize <= _SMALL_SPARSE
+    return X.toarray() if small else sparse.csr_array(X)

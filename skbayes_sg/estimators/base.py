@@ -37,8 +37,8 @@ from skbayes_sg.priors import Prior
 from skbayes_sg.request import Request, Signature
 from skbayes_sg.samplers import Sampler
 
-_DRAWS = 4000
 _LONG = 60.0  # seconds of sampling that are announced
+_MANY_NUMBERS = 1 << 24  # of draws that are in single precision from the start
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
 _INTERRUPTED = (
     "interrupted: each chain has {} of {} draws, which are kept; with warm_start=True the next fit "
@@ -98,9 +98,12 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         """Set the attributes that are computed from the draws."""
         raise NotImplementedError
 
-    def _draws_to_keep(self, dim: int, n_chains: int) -> int:
-        """Number of draws of each of some chains; with "auto" they are 4,000 in all."""
-        return _DRAWS // n_chains if self.n_draws == "auto" else int(self.n_draws)
+    def _determined(self, posterior: Posterior) -> Posterior:
+        """The posterior that chains sample; parameters that only the prior knows may be left out.
+
+        By default all parameters.
+        """
+        return posterior
 
     # -- data ---------------------------------------------------------------------------------
 
@@ -156,18 +159,23 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
     def _run_chains(self, posterior: Posterior, X, y, **facts: Any) -> None:
         """Prepare, sample, keep, judge and warn; `facts` are fitted attributes of the subclass."""
         watch = Watch(self, X=X, y=y)
+        posterior = self._determined(posterior)
         run, target, mark, before = self._prepared(posterior, watch.checkpoint)
         posterior = run.under(posterior)
         n_chains = sum(len(state.theta) for state in run.states)
-        n_draws = self._draws_to_keep(posterior.dim, n_chains)
+        n_draws = self._draws_to_keep(posterior.whole.dim, n_chains)
+        warn(self._said_of_draws(posterior.whole.dim, n_chains, n_draws), UserWarning)
         n_steps = run.length.burn_in + n_draws * run.length.thin
         warn(_announced(seconds(run.sampler, target, run.states, n_steps)), UserWarning)
         fitted = partial(self._so_far, run, posterior, facts)
         look = watch.over(run, n_draws, run.n_blocks(target, n_draws), fitted, mark)
-        how = self.n_jobs, self._draw_dtype, look, before, is_all_of_the_call()
+        dtype = self._draw_dtype
+        if n_chains * n_draws * posterior.whole.dim > _MANY_NUMBERS:
+            dtype = np.float32
+        how = self.n_jobs, dtype, look, before, is_all_of_the_call()
         chains = run.sample(target, n_draws, *how)
         complaints = self._keep(run, chains, posterior, facts)
-        complaints += self._causes(posterior) if complaints else []
+        complaints += self._causes(posterior.whole) if complaints else []
         n_drawn = self.draws_.shape[1]
         interrupted = n_drawn < n_draws and not watch.stopped
         watch.close(not interrupted)
@@ -224,10 +232,11 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         touched = rows_touched(run.sampler, states) - rows_touched(run.sampler, run.states)
         passes = touched / posterior.data.n_rows
         self.__dict__.update(facts)
-        self.model_, self._fitted_prior = posterior.model, posterior.prior
         self.sampler_, self.sampler_reason_ = run.sampler, run.reason
         self.states_, self._run, self._stream = states, run.at(chains), None
-        draws = np.concatenate([chain.draws for chain in chains])
+        draws = posterior.completed(chains)
+        posterior = posterior.whole
+        self.model_, self._fitted_prior = posterior.model, posterior.prior
         self.draws_ = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
         self.draw_weights_ = chains[0].weights / chains[0].weights.sum()
         self.n_iter_ = states[0].t
@@ -328,7 +337,9 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
 
     def _flat_draws(self, dtype: np.dtype) -> tuple[NDArray, NDArray]:
         """All draws (S, D) and their weights (S,), summing to 1."""
-        draws = self.draws_.reshape(-1, self.draws_.shape[-1]).astype(dtype, copy=False)
+        draws = self.draws_.reshape(-1, self.draws_.shape[-1])
+        if dtype.itemsize < draws.itemsize:  # else a model casts some at a time
+            draws = draws.astype(dtype)
         n_chains = self.draws_.shape[0]
         return draws, np.tile(self.draw_weights_ / n_chains, n_chains)
 

@@ -12,12 +12,19 @@ from sklearn.utils import Bunch
 from sklearn.utils.class_weight import compute_class_weight
 
 from skbayes_sg.checks import checked_weights, in_dtype, require_integer, require_level
-from skbayes_sg.data import InMemory, dense
+from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.calls import all_or_nothing
 from skbayes_sg.estimators.elsewhere import in_blocks
 from skbayes_sg.estimators.labels import classes_of, known_classes, require_known
-from skbayes_sg.estimators.predictive import batch_error, central_interval, entropy
+from skbayes_sg.estimators.predictive import (
+    batch_error,
+    central_interval,
+    entropy,
+    keeps_sparse,
+    under_each,
+    under_some,
+)
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Categorical
 from skbayes_sg.posterior import Posterior
@@ -25,6 +32,7 @@ from skbayes_sg.priors import Prior
 from skbayes_sg.rows import row_blocks
 
 _BLOCK_ROWS = 256  # rows of a prediction block
+_SPARSE_ROWS = 1 << 14  # of a prediction block of sparse rows
 _BLOCK_BYTES = 1 << 20  # of a prediction block, which decides how many draws: it stays in cache
 
 
@@ -93,7 +101,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         model = self._make_model(X.shape[1], len(classes))
         if weight is not None:
             weight = in_dtype("sample_weight or class_weight", weight, X.dtype)
-        data = InMemory.of(X, model.encode(codes, X.dtype), weight, n_total)
+        y = model.encode(codes, X.dtype)
+        data = InMemory.of(X, y, weight, n_total, model.takes_sparse)
         return Posterior(model, data, self._prior(model, data, classes, n_total is not None))
 
     def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
@@ -112,8 +121,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            float32 stays float32; sparse rows are made dense one minibatch at a time. A memory map,
-            zarr array or HDF5 dataset above 64 MB is read in blocks, and a dask array or data frame
+            float32 stays float32. Sparse rows of more than 1,000 columns stay sparse with the
+            default sampler, others are made dense one minibatch at a time. A memory map, zarr
+            array or HDF5 dataset above 64 MB is read in blocks, and a dask array or data frame
             partition by partition. y and sample_weight may be such arrays too. Networks, and
             samplers given by name, need an array or a memory map.
         y : array-like of shape (n_rows,)
@@ -197,14 +207,12 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         weights = weights.astype(X.dtype)
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         step = max(1, _BLOCK_BYTES // (_BLOCK_ROWS * self.model_.widest * X.dtype.itemsize))
+        n_rows = _SPARSE_ROWS if keeps_sparse(self.model_, X) else _BLOCK_ROWS
         proba = np.zeros((X.shape[0], n_outputs))
-        for start in range(0, X.shape[0], _BLOCK_ROWS):
-            rows = slice(start, start + _BLOCK_ROWS)
-            block = dense(X[rows])
+        for start in range(0, X.shape[0], n_rows):
+            rows = slice(start, start + n_rows)
             mean = 0.0
-            for first in range(0, len(draws), step):
-                some = slice(first, first + step)
-                each = self.model_.predict(draws[some], block)
+            for some, each in under_some(self.model_, draws, X[rows], step):
                 mean = mean + weights[some] @ each.reshape(len(each), -1)
             proba[rows] = np.reshape(mean, (n_outputs, -1)).T
         return self._both_classes(proba, axis=1)
@@ -269,7 +277,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         ends = np.empty((X.shape[0], n_outputs, 2))
         for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), _BLOCK_BYTES):
-            p = self.model_.predict(draws, dense(X[rows]))
+            p = under_each(self.model_, draws, X[rows])
             for output in range(n_outputs):
                 of_row = np.ascontiguousarray(p[:, output].T)
                 ends[rows, output] = central_interval(of_row, level, weights)
@@ -304,7 +312,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     def _probabilities(self, X, draws: NDArray) -> Iterator[tuple[slice, NDArray]]:
         """Row blocks and their probabilities under every draw, (S, classes, rows) in float64."""
         for rows in row_blocks(X.shape[0], 8 * len(draws) * len(self.classes_), 16 * _BLOCK_BYTES):
-            each = self.model_.predict(draws, dense(X[rows])).astype(np.float64)
+            each = under_each(self.model_, draws, X[rows]).astype(np.float64)
             yield rows, self._both_classes(each, axis=1)
 
     def _both_classes(self, proba: NDArray, axis: int) -> NDArray:

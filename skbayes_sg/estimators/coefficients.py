@@ -22,6 +22,7 @@ from skbayes_sg.layouts import FULL
 from skbayes_sg.learned_prior import BOUNDS
 from skbayes_sg.linalg import Diag
 from skbayes_sg.models import Model
+from skbayes_sg.occurring import occurring
 from skbayes_sg.plan import Plan, Start
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
@@ -29,9 +30,10 @@ from skbayes_sg.request import Choice
 from skbayes_sg.samplers import HMC, IASG, SGFS, ConstantSGD, MomentumSGD
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
 from skbayes_sg.tuning import raise_alpha
-from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable, many_outputs
+from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable, many_outputs, very_wide
 
 _MERGED_NUMBERS = 2e4  # to sort more rows takes as long as to sample
+_PRIOR_VARIANCE = 10.0  # of outputs
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class OneMode(Plan):
     def first(self, posterior: Posterior) -> Choice:
         if posterior.dim > FULL_CURVATURE_DIM:
             _require_rows(posterior, _too_many(posterior.dim))
-        if not (affordable(posterior) or many_outputs(posterior)):
+        if not (affordable(posterior) or many_outputs(posterior) or very_wide(posterior)):
             return _careful(_too_many(posterior.dim))
         return Choice(
             SGFS(variance_reduction="control_variate"),
@@ -129,6 +131,11 @@ class LinearPredictor(UpdatingEstimator):
     def _forms(self, dim: int) -> dict[str, Choice]:
         return OneMode().forms(dim)
 
+    def _determined(self, posterior: Posterior) -> Posterior:
+        """Without columns of zeros, where there are very many parameters."""
+        wide = self.sampler is None and very_wide(posterior)
+        return occurring(posterior) if wide else posterior
+
     def _require_passes(self) -> None:
         if self.sampler is None or getattr(self.sampler, "variance_reduction", None) is not None:
             return
@@ -186,9 +193,13 @@ class LinearPredictor(UpdatingEstimator):
     def _unit_information(self, em: VariationalEM | NormalEM, data: InMemory) -> NDArray:
         """The first precision to learn from: a prior with as much information as one row.
 
-        For linear regression it is in units of 1 / noise variance.
+        For linear regression it is in units of 1 / noise variance. With very many columns that is
+        next to nothing, and the mode under it far away. There the outputs of rows have a variance
+        of 10 under the prior.
         """
         square = data.column_squares()
+        if len(square) > FULL_CURVATURE_DIM and em.per == "block":
+            return np.clip(np.full(len(square), square.sum() / _PRIOR_VARIANCE), *BOUNDS)
         square = square if em.per == "feature" else np.full(len(square), square.mean())
         return np.clip(np.where(square > 0, square, 1.0), *BOUNDS)
 
@@ -229,7 +240,7 @@ class LinearPredictor(UpdatingEstimator):
         ------
         ValueError
             If the sampler has no stationary law: its steps decrease, are clipped, or are unstable
-            on these data.
+            on these data. Also for very many parameters.
         NotFittedError
             If there was no `fit`, only `partial_fit`.
 
@@ -248,8 +259,13 @@ class LinearPredictor(UpdatingEstimator):
             raise NotFittedError(
                 "predicted_covariance needs a `fit`: a stream has no stationary law"
             )
-        run = self._run
-        target = run.target(self._posterior_of(X, y, sample_weight))
+        run, posterior = self._run, self._posterior_of(X, y, sample_weight)
+        if very_wide(posterior):
+            raise ValueError(
+                f"predicted_covariance is a matrix of all parameters; {posterior.dim} parameters "
+                "are too many for one"
+            )
+        target = run.target(posterior)
         theta = self._moments(self.draws_)[0][None]
         Lam = target.coordinates.pulled_matrix(target.expand(theta, FULL).curvature.dense())
         # at the chains' points: draws of IASG are averages of points

@@ -40,8 +40,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     sampler : Sampler, str or None, default=None
         A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
         its own defaults up to 1,000 parameters, and without full matrices above. None: SGFS with
-        control variates where the posterior is near Gaussian, HMC elsewhere, and SGFS with
-        Kronecker-factored matrices above 1,000 parameters. `sampler_reason_` says what ran.
+        control variates where the posterior is near Gaussian, elsewhere HMC, or SGFS with
+        Kronecker-factored matrices for many parameters. `sampler_reason_` says what ran.
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default="em"
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
         of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em":
@@ -65,9 +65,11 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     forgetting : float in (0, 1], default=1.0
         `partial_fit` multiplies the information of earlier rows by it before each chunk.
     n_chains : int or "auto", default="auto"
-        Independent chains: 32 for HMC and with control variates, 8 otherwise.
+        Independent chains: 32 for HMC and with control variates (16 above 10,000 parameters), 8
+        otherwise.
     n_draws : int or "auto", default="auto"
-        Draws kept per chain by each `fit`. "auto" is 4,000 over the number of chains.
+        Draws kept per chain by each `fit`. "auto" is 4,000 over the number of chains, or as many as
+        400 MB hold, with a warning.
     burn_in : int or "auto", default="auto"
         Sampler steps before the first kept draw.
     thin : int or "auto", default="auto"
@@ -183,7 +185,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
             )
         model = self._make_model(X.shape[1])
         weights = None if (weight == 1).all() else in_dtype("sample_weight", weight, X.dtype)
-        data = InMemory.of(X, in_dtype("y", y, X.dtype), weights, n_total)
+        y = in_dtype("y", y, X.dtype)
+        data = InMemory.of(X, y, weights, n_total, model.takes_sparse)
         posterior = Posterior(model, data, self._prior(model, data))
         return self._few_merged(posterior, n_total)
 
@@ -240,8 +243,9 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            float32 stays float32; sparse rows are made dense one minibatch at a time. Rows may be
-            on disk or on workers, as in `BayesianLogisticRegressionSGFS`.
+            float32 stays float32. Sparse rows of more than 1,000 columns stay sparse with the
+            default sampler, others are made dense one minibatch at a time. Rows may be on disk or
+            on workers, as in `BayesianLogisticRegressionSGFS`.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
             Factor of each row's log likelihood; an integer weight is a repetition.

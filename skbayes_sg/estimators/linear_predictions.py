@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs
 
 from skbayes_sg.checks import require_level
-from skbayes_sg.data import dense
 from skbayes_sg.estimators.coefficients import LinearPredictor
 from skbayes_sg.estimators.elsewhere import in_blocks
-from skbayes_sg.estimators.predictive import scale_mixture_quantile
+from skbayes_sg.estimators.predictive import keeps_sparse, scale_mixture_quantile
+from skbayes_sg.products import dense
 from skbayes_sg.rows import row_blocks
 
 _BLOCK_BYTES = 1 << 18  # stays in cache
@@ -100,10 +100,12 @@ class LinearPredictions(LinearPredictor):
             root, shift, rest = R[:-1, :-1], R[:-1, -1:], float(R[-1, -1]) ** 2
             times = partial(get_blas_funcs("trmm", (root,)), 1.0, root)
         mean, square = np.empty((2, X.shape[0]))
-        for rows in row_blocks(X.shape[0], 8 * max(root.shape), _BLOCK_BYTES):
-            block = dense(X[rows]).astype(np.float64, copy=False)
+        sparse = keeps_sparse(self.model_, X)
+        row_size = 8 * (len(root) if sparse else max(root.shape))
+        for rows in row_blocks(X.shape[0], row_size, _BLOCK_BYTES):
+            block = (X[rows] if sparse else dense(X[rows])).astype(np.float64, copy=False)
             mean[rows] = block @ self.coef_ + self.intercept_
-            z = times(block.T)
+            z = (block @ root.T).T if sparse else times(block.T)
             z += shift
             square[rows] = np.vecdot(z.T, z.T) + rest
         return mean, square

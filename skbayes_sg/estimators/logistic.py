@@ -31,8 +31,8 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     sampler : Sampler, str or None, default=None
         A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
         its own defaults up to 1,000 parameters, and without full matrices above. None: SGFS with
-        control variates where the posterior is near Gaussian, HMC elsewhere, and SGFS with
-        Kronecker-factored matrices above 1,000 parameters. `sampler_reason_` says what ran.
+        control variates where the posterior is near Gaussian, elsewhere HMC, or SGFS with
+        Kronecker-factored matrices for many parameters. `sampler_reason_` says what ran.
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default="em"
         1 / variance of the prior of each coefficient (LogisticRegression's 1/C): one number, or one
         per feature, in squared units of its column of X. "em": one for all coefficients, learned
@@ -52,10 +52,11 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         before each chunk. The prior is not forgotten. 1 forgets nothing.
     n_chains : int or "auto", default="auto"
         Independent chains. "auto" is 32 where one product of matrices serves all chains of a group
-        (HMC, control variates), and 8 otherwise. Such groups have up to 64 chains, others
-        four.
+        (HMC, control variates), 16 above 10,000 parameters, and 8 otherwise. Such groups have up to
+        64 chains, others four.
     n_draws : int or "auto", default="auto"
-        Draws kept per chain by each `fit`. "auto" is 4,000 over the number of chains.
+        Draws kept per chain by each `fit`. "auto" is 4,000 over the number of chains, or as many as
+        400 MB hold, with a warning.
     burn_in : int or "auto", default="auto"
         Sampler steps before the first kept draw. "auto" is 64 for HMC, or 150 with fewer than 16
         chains in a group, 17 alpha^2 = 51 for SGFS with control variates, and

@@ -14,6 +14,10 @@ from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.request import Choice
 from skbayes_sg.samplers import SAMPLERS, Sampler
 
+_DRAWS = 4000
+_MOST_BYTES = 400 << 20  # of draws whose number is "auto"
+_FEWEST = 8  # draws of a chain
+
 
 class CommonParameters(BaseEstimator):
     """Parameters of a fit, whatever is fitted: the sampler, the prior, length and seed of a run.
@@ -34,6 +38,25 @@ class CommonParameters(BaseEstimator):
     random_state: Any
 
     _may_be_auto: tuple[str, ...] = ("n_chains", "n_draws", "burn_in", "thin")
+
+    def _draws_to_keep(self, dim: int, n_chains: int) -> int:
+        """Number of draws of each of some chains.
+
+        With "auto" they are 4,000 in all, or as many as 400 megabytes hold.
+        """
+        if self.n_draws != "auto":
+            return int(self.n_draws)
+        most = max(_FEWEST, _MOST_BYTES // (4 * dim) // n_chains)
+        return min(_DRAWS // n_chains, most)
+
+    def _said_of_draws(self, dim: int, n_chains: int, n_draws: int) -> list[str]:
+        """What is said where memory bounds the number of draws."""
+        if self.n_draws != "auto" or n_draws >= _DRAWS // n_chains:
+            return []
+        return [
+            f"{n_chains} chains keep {n_draws} draws each of {dim} parameters, and not "
+            f"{_DRAWS // n_chains}: they fill {_MOST_BYTES >> 20} MB; n_draws sets another number"
+        ]
 
     def set_params(self, **params):
         """Set parameters of the estimator, and those of its sampler as ``sampler__<parameter>``.

@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
+
+from skbayes_sg.data import stays_sparse
+from skbayes_sg.models import Model
+from skbayes_sg.products import dense
+
+_SPARSE_CELLS = 1 << 22  # numbers of draws that are multiplied with sparse rows at a time
+
+
+def keeps_sparse(model: Model, X: Any) -> bool:
+    """Whether predictions are products with sparse rows."""
+    return model.takes_sparse and stays_sparse(X)
+
+
+def under_some(model: Model, draws: NDArray, X: Any, step: int) -> Iterator[tuple[slice, NDArray]]:
+    """Predictions of a block of rows under up to `step` draws at a time, (draws, outputs, n)."""
+    if keeps_sparse(model, X):
+        step = max(1, _SPARSE_CELLS // draws.shape[1])
+    else:
+        X = dense(X)
+    for first in range(0, len(draws), step):
+        some = slice(first, first + step)
+        yield some, model.predict(draws[some], X)
+
+
+def under_each(model: Model, draws: NDArray, X: Any) -> NDArray:
+    """Predictions of a block of rows under every draw, (S, outputs, n)."""
+    if not keeps_sparse(model, X):
+        return model.predict(draws, dense(X))
+    return np.concatenate([each for _, each in under_some(model, draws, X, len(draws))])
 
 
 def entropy(p: NDArray, axis: int) -> NDArray:

@@ -105,6 +105,8 @@ def in_single_precision(draws: NDArray) -> NDArray:
 
     It would if a mean is some ten thousand standard deviations away from zero.
     """
+    if draws.dtype == np.float32:
+        return draws
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = draws.astype(np.float32)
         error = np.abs(rounded - draws).max(axis=(0, 1))

@@ -139,6 +139,7 @@ class UpdatingEstimator(BayesianEstimator):
         self, run: Run, chains: list[Chain], posterior: Posterior, facts: dict[str, Any]
     ) -> list[str]:
         complaints = super()._keep(run, chains, posterior, facts)
+        posterior = posterior.whole
         self.posterior_ = self._value_of(self._law_of(run, posterior), posterior.model)
         return complaints
 
@@ -148,7 +149,7 @@ class UpdatingEstimator(BayesianEstimator):
         Many rows, and rows on disk, are not read again: there the curvature at the anchor is that
         law. Above 1,000 parameters it has the moments of the draws.
         """
-        draws, weights = BayesianEstimator._flat_draws(self, np.dtype(np.float64))
+        draws, weights = BayesianEstimator._flat_draws(self, self.draws_.dtype)
         if posterior.dim > FULL_CURVATURE_DIM:
             family = GaussianPrior if posterior.prior.quadratic else NormalInverseGammaPrior
             return family.of_draws(draws, weights)

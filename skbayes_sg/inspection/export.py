@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.inspection.names import feature_names
+from skbayes_sg.products import dense
 from skbayes_sg.rows import row_blocks
 from skbayes_sg.version import __version__
 
@@ -46,7 +46,7 @@ class _Given(NamedTuple):
     def blocks(self, row_bytes: int) -> Iterator[tuple[NDArray, slice]]:
         """Blocks of dense rows, and their numbers."""
         for rows in row_blocks(self.X.shape[0], row_bytes, _BLOCK_BYTES):
-            yield _dense(self.X[rows]), rows
+            yield dense(self.X[rows]), rows
 
 
 def to_arviz(
@@ -79,7 +79,7 @@ def to_arviz(
         if posterior_predictive:
             new = np.concatenate(list(_new_rows(estimator, flat, given)))
             groups["posterior_predictive"] = {"y": new.reshape(*shape, -1)}
-        groups["constant_data"] = {"X": _dense(given.X)}
+        groups["constant_data"] = {"X": dense(given.X)}
         dims |= {"X": ["row", "feature"], "y": ["row"]}
         coords["row"] = np.arange(given.X.shape[0])
     return _assembled(groups, dims, coords, _attributes(estimator))
@@ -163,10 +163,6 @@ def _new_rows(estimator: Any, flat: NDArray, given: _Given) -> Iterator[NDArray]
 def _some(flat: NDArray) -> Iterator[NDArray]:
     for start in range(0, len(flat), _DRAWS_AT_ONCE):
         yield flat[start : start + _DRAWS_AT_ONCE]
-
-
-def _dense(X: Any) -> NDArray:
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
 # -- ArviZ ------------------------------------------------------------------------------------

@@ -41,6 +41,8 @@ class Model(ABC):
     shapes: dict[str, tuple[int, ...]]
     axes: dict[str, tuple[str | None, ...]]
 
+    takes_sparse = False
+    """Whether X may be a block of CSR rows, shared by the chains."""
     fixed_inputs = False
     """Whether the right factors of scores are independent of theta; control variates need it."""
 

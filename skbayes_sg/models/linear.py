@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
+from skbayes_sg.products import times_transposed
 from skbayes_sg.scores import Factor, Scores
 
 
@@ -88,7 +89,8 @@ class Linear(Predictor):
         """Mean of the response: (chains, 1, n)."""
         theta = theta.astype(X.dtype, copy=False)
         coef = theta[:, : self._n_features]
-        z = (coef[:, None, :] @ X.swapaxes(1, 2))[:, 0] if X.ndim == 3 else coef.dot(X.T)
+        each = X.ndim == 3
+        z = (coef[:, None, :] @ X.swapaxes(1, 2))[:, 0] if each else times_transposed(coef, X)
         if self.fit_intercept:
             z += theta[:, self._n_features : self._n_features + 1]
         return z[:, None]
@@ -127,6 +129,9 @@ class Linear(Predictor):
 
     def bare(self, n_columns: int) -> Linear:
         return Linear(n_columns, False, self.noise_variance, self.noise_prior)
+
+    def with_columns(self, n_features: int) -> Linear:
+        return Linear(n_features, self.fit_intercept, self.noise_variance, self.noise_prior)
 
     def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
         """Mean, and the log noise variance where that is sampled."""

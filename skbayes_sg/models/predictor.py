@@ -21,12 +21,17 @@ class Predictor(Model):
     """
 
     fixed_inputs = True
+    takes_sparse = True
     conjugate = False
     """Whether the posterior is of the prior's family, so that one expansion gives it exactly."""
 
     @abstractmethod
     def bare(self, n_columns: int) -> Predictor:
         """The same model on other columns, one of which may be an intercept's."""
+
+    @abstractmethod
+    def with_columns(self, n_features: int) -> Predictor:
+        """The same model of another number of features."""
 
     @abstractmethod
     def outputs(self, theta: NDArray, X: NDArray) -> NDArray:

@@ -11,6 +11,7 @@ from scipy.special import expit, logsumexp, ndtr, roots_genlaguerre
 from skbayes_sg.models.base import NullDirections
 from skbayes_sg.models.categorical import Categorical, softmax
 from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.products import times_transposed
 from skbayes_sg.scores import Scores
 
 _WIDE_LOGIT = 3.0  # standard deviation above which ten nodes are too few
@@ -63,7 +64,8 @@ class Softmax(Categorical, Predictor):
         if X.ndim == 3:
             z = coef.reshape(-1, self.n_logits, self._n_features) @ X.swapaxes(1, 2)
         else:  # rows shared by the chains: one product for all
-            z = coef.reshape(-1, self._n_features).dot(X.T).reshape(len(theta), self.n_logits, -1)
+            z = times_transposed(coef.reshape(-1, self._n_features), X)
+            z = z.reshape(len(theta), self.n_logits, -1)
         if self._dim > self._n_coef:
             z += theta[:, self._n_coef :, None]
         return z
@@ -104,6 +106,10 @@ class Softmax(Categorical, Predictor):
 
     def bare(self, n_columns: int) -> Softmax:
         return Softmax(n_columns, 2 if self.binary else self.n_logits, fit_intercept=False)
+
+    def with_columns(self, n_features: int) -> Softmax:
+        n_classes = 2 if self.binary else self.n_logits
+        return Softmax(n_features, n_classes, "intercept" in self.shapes)
 
     def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
         return self.logits(theta, X)

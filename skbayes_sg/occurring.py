@@ -1,0 +1,120 @@
+"""The parameters of columns that occur; those of columns of zeros have their prior."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.linalg import Diag
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior import Drawn, Posterior
+from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+
+_SEEDS = 256  # parameters of a draw that seed a generator
+
+
+class Occurring(Posterior):
+    """The posterior of the parameters that the rows can say something about.
+
+    The coefficient of a column that is zero in all rows is independent of all others given the
+    noise variance, and has its prior. So chains leave it out, and it is drawn beside each of their
+    draws (math.md#columns-that-never-occur).
+
+    Attributes
+    ----------
+    kept, silent : integer arrays
+        Coordinates of the parameters that are here, and of all others.
+    """
+
+    def __init__(self, whole: Posterior, columns: NDArray) -> None:
+        model, data = whole.model, whole.data.sample
+        assert isinstance(model, Predictor)
+        silent = np.zeros(model.dim, bool)
+        coef = silent[: math.prod(model.shapes["coef"])].reshape(model.shapes["coef"])
+        coef[:] = True
+        coef[:, columns] = False
+        self.silent, self.kept = np.flatnonzero(silent), np.flatnonzero(~silent)
+        self._whole = whole
+        prior = _restricted(whole.prior, self.kept)
+        super().__init__(model.with_columns(len(columns)), data.with_columns(columns), prior)
+
+    @property
+    def whole(self) -> Posterior:
+        return self._whole
+
+    def with_prior(self, prior: Prior) -> Posterior:
+        """Another prior of the parameters that are here.
+
+        The others follow where it is a multiple of the present one: one precision is learned for
+        all coefficients.
+        """
+        other = object.__new__(Occurring)
+        other.__dict__.update(self.__dict__, prior=prior)
+        normal = self.prior.precision > 0
+        ratio = prior.precision[normal] / self.prior.precision[normal]
+        of_coef = ratio[: math.prod(self.model.shapes["coef"])]
+        precision = self.whole.prior.precision.copy()
+        precision[self.kept] = prior.precision
+        if np.allclose(of_coef, of_coef[0]):
+            precision[self.silent] *= of_coef[0]
+        other._whole = self.whole.with_prior(self.whole.prior.with_precision(precision))
+        return other
+
+    def completed(self, chains: Sequence[Drawn]) -> NDArray:
+        """Draws of all parameters, (chains, draws, D).
+
+        The generator of the numbers beside a draw is seeded by that draw. So they are the same for
+        all ways to run the chains, and for a run that was stopped and went on.
+        """
+        n_chains = sum(len(chain.draws) for chain in chains)
+        _, n_draws, _ = chains[0].draws.shape
+        dtype = chains[0].draws.dtype
+        draws: NDArray = np.empty((n_chains, n_draws, self.whole.dim), dtype)
+        sd = (1 / np.sqrt(self.whole.prior.precision[self.silent])).astype(dtype)
+        mean, first = self.whole.prior.mean[self.silent].astype(dtype), 0
+        for chain in chains:
+            group = slice(first, first + len(chain.draws))
+            draws[group][..., self.kept] = chain.draws
+            for k in range(n_draws):
+                rng = _seeded_by(chain.draws[:, k])
+                normals = rng.standard_normal((len(chain.draws), len(sd)), np.float32)
+                normals *= self._noise(chain.draws[:, k])
+                draws[group, k, self.silent] = mean + sd * normals
+            first = group.stop
+        return draws
+
+    def _noise(self, draws: NDArray) -> NDArray | float:
+        """The scale of the prior under each draw, (chains, 1)."""
+        if isinstance(self.prior, NormalInverseGammaPrior):
+            return np.exp(0.5 * draws[:, -1:].astype(np.float64))
+        return 1.0
+
+
+def occurring(posterior: Posterior) -> Posterior:
+    """Without the columns of zeros, if there are some that the prior does not tie to others."""
+    columns = posterior.data.sample.occurring
+    prior = posterior.prior
+    independent = isinstance(getattr(prior, "operator", None), Diag)
+    if len(columns) in (0, posterior.data.n_features) or not independent:
+        return posterior
+    return Occurring(posterior, columns)
+
+
+def _restricted(prior: Prior, kept: NDArray) -> Prior:
+    """The prior of some parameters, the last included where it is the log noise variance."""
+    assert isinstance(prior, GaussianPrior | NormalInverseGammaPrior)
+    if isinstance(prior, GaussianPrior):
+        return GaussianPrior(prior.precision[kept], prior.mean[kept])
+    coef = kept[:-1]
+    return NormalInverseGammaPrior(prior.precision[coef], prior.shape, prior.rate, prior.mean[coef])
+
+
+def _seeded_by(draws: NDArray) -> np.random.Generator:
+    """A generator that depends on the draws of a group alone, (chains, D)."""
+    some = draws[:, :_SEEDS].astype(np.float32)
+    digest = hashlib.blake2b(some.tobytes(), digest_size=16).digest()
+    return np.random.default_rng(int.from_bytes(digest, "little"))

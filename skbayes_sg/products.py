@@ -1,0 +1,33 @@
+"""Products with rows of X, a dense block or a CSR one.
+
+SciPy's products want the many columns of the other factor next to each other, and the results of
+this package are chains-major. So a product with CSR rows is made transposed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+
+def times_transposed(vectors: NDArray, X: Any) -> NDArray:
+    """``vectors X^T``, (k, n), of vectors (k, m) and rows (n, m)."""
+    return vectors.dot(X.T) if isinstance(X, np.ndarray) else (X @ vectors.T).T
+
+
+def weighted_sums(weights: NDArray, X: Any) -> NDArray:
+    """``weights X``, (k, m), of weights (k, n) and rows (n, m)."""
+    return weights.dot(X) if isinstance(X, np.ndarray) else (X.T @ weights.T).T
+
+
+def squared(X: Any) -> Any:
+    """Every entry of a block squared."""
+    return X * X if isinstance(X, np.ndarray) else X.power(2)
+
+
+def dense(X: Any) -> NDArray:
+    """A block of rows as an array."""
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)

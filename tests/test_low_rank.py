@@ -1,0 +1,180 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skbayes_sg.anchor import find_mode
+from skbayes_sg.every_row import LowRankPosterior
+from skbayes_sg.layouts import DIAGONAL, FULL
+from skbayes_sg.low_rank import LowRank
+from skbayes_sg.models import Linear, Softmax
+from skbayes_sg.occurring import occurring
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.whitening import low_rank, very_wide
+
+
+@pytest.fixture
+def always_wide(monkeypatch):
+    """Coordinates and products of very many columns, with few."""
+    monkeypatch.setattr("skbayes_sg.whitening.FULL_CURVATURE_DIM", 5)
+    monkeypatch.setattr("skbayes_sg.whitening._WIDEST", 5)
+    monkeypatch.setattr("skbayes_sg.anchor.FULL_CURVATURE_DIM", 5)
+    monkeypatch.setattr("skbayes_sg.data.memory._SMALL_SPARSE", 0)
+    monkeypatch.setattr("skbayes_sg.data.memory._MANY_COLUMNS", 5)
+
+
+def text(n_rows=400, n_columns=200, entries=20, seed=0):
+    """Counts in columns of very different frequency."""
+    rng = np.random.default_rng(seed)
+    share = 1 / np.arange(1, n_columns + 1)
+    X = np.zeros((n_rows, n_columns))
+    for row in X:
+        words, counts = np.unique(
+            rng.choice(n_columns, entries, p=share / share.sum()), return_counts=True
+        )
+        row[words] = np.log1p(counts)
+    return X, X @ rng.standard_normal(n_columns) / 2
+
+
+def problem(kind, X, eta, form=sparse.csr_array):
+    rng = np.random.default_rng(1)
+    n, p = X.shape
+    weight = rng.uniform(0.5, 1.5, n)
+    if kind == "linear":
+        model, y = Linear(p, True), eta + rng.standard_normal(n)
+    elif kind == "three classes":
+        model = Softmax(p, 3)
+        y = np.argmax(rng.gumbel(size=(n, 3)) + eta[:, None] * [1, 0, -1], axis=1)
+    else:
+        model, y = Softmax(p, 2), np.sign(eta + rng.logistic(size=n))
+    return Posterior.of(model, form(X), y, 2.0, weight)
+
+
+KINDS = ["two classes", "three classes", "linear"]
+
+
+def random_coordinates(rng, outputs=2, c=7, m=3, r=2):
+    V = np.linalg.qr(rng.standard_normal((outputs, outputs)))[0]
+    roots = np.linalg.inv(rng.standard_normal((outputs, m, m)) + 3 * np.eye(m))
+    return LowRank(
+        centre=rng.standard_normal((1, outputs * c)),
+        columns=rng.permutation(outputs * c).reshape(outputs, c),
+        V=V,
+        scale=rng.uniform(0.5, 2, (outputs, c)),
+        leading=np.array([1, 4, 6]),
+        roots=roots,
+        inverses=np.linalg.inv(roots),
+        Q=np.linalg.qr(rng.standard_normal((outputs * c, r)))[0],
+        stretch=rng.uniform(0.5, 2, r),
+    )
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_the_four_maps_belong_to_one_matrix(outputs, seed):
+    rng = np.random.default_rng(seed)
+    here = random_coordinates(rng, outputs)
+    if outputs == 1:
+        here = replace(here, columns=np.arange(7)[None], V=np.ones((1, 1)))
+    D = 7 * outputs
+    T = (here.natural(np.eye(D)) - here.centre).T
+    u, g = rng.standard_normal((2, 4, D))
+    np.testing.assert_allclose(here.natural(u), here.centre + u @ T.T)
+    np.testing.assert_allclose(here.whitened(here.natural(u)), u)
+    np.testing.assert_allclose(here.pulled(g), g @ T)
+    np.testing.assert_allclose(here.pushed(here.pulled(g)), g)
+    np.testing.assert_allclose(here.covariance(np.eye(D)), T @ T.T)
+    np.testing.assert_allclose(here.pulled_matrix(np.diag(g[0])), T.T @ np.diag(g[0]) @ T)
+    without = replace(here, Q=np.zeros((D, 0)), stretch=np.zeros(0))
+    T = (without.natural(np.eye(D)) - here.centre).T
+    np.testing.assert_allclose(
+        without.pulled_diagonal(g[0]), np.diag(T.T @ np.diag(g[0]) @ T), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_with_sparse_rows_are_those_with_dense_ones(kind, always_wide):
+    X, eta = text(60, 30)
+    ours, theirs = problem(kind, X, eta), problem(kind, X, eta, np.asarray)
+    assert ours.data.sparse_rows
+    assert not theirs.data.sparse_rows
+    assert sparse.issparse(ours.data.load(slice(None)).X)
+    theta = 0.3 * np.random.default_rng(0).standard_normal((2, ours.dim))
+    for rows in (slice(5, 40), np.array([3, 1, 7])):
+        a, b = ours.scores(theta, rows), theirs.scores(theta, rows)
+        np.testing.assert_allclose(a.total(), b.total(), atol=1e-12)
+    np.testing.assert_allclose(ours.log_prob(theta), theirs.log_prob(theta))
+    np.testing.assert_allclose(ours.full_gradient(theta), theirs.full_gradient(theta), atol=1e-9)
+    for layout in (DIAGONAL, FULL):
+        a, b = ours.expand(theta[:1], layout), theirs.expand(theta[:1], layout)
+        np.testing.assert_allclose(a.curvature.dense(), b.curvature.dense(), atol=1e-9)
+    v = np.random.default_rng(1).standard_normal((1, ours.dim))
+    a, b = (p.fisher(theta[:1], slice(None)).gram_matvec(v) for p in (ours, theirs))
+    np.testing.assert_allclose(a, b, atol=1e-9)
+    np.testing.assert_allclose(ours.data.column_squares(), theirs.data.column_squares())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_curvature_is_about_the_identity_in_these_coordinates(kind, always_wide):
+    posterior = problem(kind, *text())
+    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
+    here = low_rank(posterior, mode.theta)
+    curvature = here.pulled_matrix(posterior.expand(mode.theta, FULL).curvature.dense())
+    values = np.linalg.eigvalsh(curvature)
+    assert 0.2 < values[0] < values[-1] < 3
+    before = low_rank(posterior, mode.theta, outliers=False)
+    values = np.linalg.eigvalsh(
+        before.pulled_matrix(posterior.expand(mode.theta, FULL).curvature.dense())
+    )
+    if kind == "two classes":  # Lanczos iterations had something to find
+        assert values[-1] / values[0] > 9
+
+
+@pytest.mark.parametrize("form", [sparse.csr_array, np.asarray])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gradient_of_a_step_is_that_of_all_rows(kind, form, always_wide):
+    posterior = problem(kind, *text(), form)
+    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
+    target = LowRankPosterior.at(posterior, mode)
+    u = np.random.default_rng(0).standard_normal((3, posterior.dim))
+    other = posterior.with_prior(posterior.prior.with_precision(2 * posterior.prior.precision))
+    for ours, theirs in ((target, posterior), (target.with_prior(other.prior), other)):
+        expected = target.coordinates.pulled(theirs.full_gradient(target.coordinates.natural(u)))
+        found = ours.noisy_gradient(u, slice(None))
+        np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
+    assert target.anchor.stiffness < 3
+    assert target.anchor.steepness >= target.anchor.stiffness
+
+
+def test_few_dense_rows_leave_the_identity(monkeypatch):
+    monkeypatch.setattr("skbayes_sg.whitening.FULL_CURVATURE_DIM", 5)
+    monkeypatch.setattr("skbayes_sg.whitening._WIDEST", 60)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 80))
+    X += 0.1 * rng.standard_normal(X.shape)
+    posterior = Posterior.of(Softmax(80, 2), X, np.sign(X[:, 0]), 0.5)
+    assert very_wide(posterior)
+    here = low_rank(posterior, np.zeros((1, 81)))
+    curvature = posterior.expand(np.zeros((1, 81)), FULL).curvature.dense()
+    np.testing.assert_allclose(here.pulled_matrix(curvature), np.eye(81), atol=1e-3)
+
+
+def test_columns_of_zeros_are_left_out_and_follow_the_prior(always_wide):
+    X, eta = text(60, 30)
+    X[:, [2, 17]] = 0
+    X[:, 29] = np.where(np.arange(60) == 3, 1.0, 0.0)
+    whole = problem("three classes", X, eta)
+    part = occurring(whole)
+    assert part.whole is whole
+    coef = whole.model.unpack(np.arange(93))["coef"]
+    np.testing.assert_array_equal(part.silent, coef[:, [2, 17]].ravel())
+    theta = np.random.default_rng(0).standard_normal((2, 93))
+    gradient = whole.full_gradient(theta)
+    np.testing.assert_allclose(part.full_gradient(theta[:, part.kept]), gradient[:, part.kept])
+    np.testing.assert_allclose(gradient[:, part.silent], -2 * theta[:, part.silent])
+    learned = part.prior.precision.copy()
+    learned[:-3] *= 3
+    np.testing.assert_allclose(
+        part.with_prior(part.prior.with_precision(learned)).whole.prior.precision[part.silent], 6.0
+    )
+    assert occurring(problem("linear", X[:, 3:10], eta)).whole.dim == 9

@@ -1,0 +1,172 @@
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from test_low_rank import text
+
+from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, VariationalEM
+from skbayes_sg.diagnostics import ess_mean
+
+SHORT = {"n_chains": 4, "n_draws": 10, "burn_in": 5, "thin": 1, "random_state": 0}
+
+
+@pytest.fixture
+def no_small_ones(monkeypatch):
+    monkeypatch.setattr("skbayes_sg.data.memory._SMALL_SPARSE", 0)
+
+
+def rare(n_rows, n_columns, entries=10):
+    """CSR rows of few entries, most of them in a column of their own, and labels."""
+    rng = np.random.default_rng(0)
+    columns = rng.integers(n_columns, size=n_rows * entries)
+    ends = np.arange(0, len(columns) + 1, entries)
+    values = rng.standard_normal(len(columns))
+    X = sparse.csr_array((values, columns, ends), shape=(n_rows, n_columns))
+    return X, (X.sum(axis=1) + rng.logistic(size=n_rows) > 0).astype(int)
+
+
+def every_column(n_rows, n_columns, seed=0):
+    """Rows like text in which every column occurs, and their linear predictor."""
+    X, _ = text(n_rows, n_columns, seed=seed)
+    X[np.arange(n_columns) % n_rows, np.arange(n_columns)] += 1.0
+    return X, X @ np.random.default_rng(seed).standard_normal(n_columns) / 2
+
+
+def quiet(model, *data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(*data)
+
+
+def test_nothing_of_rows_times_columns_is_made():
+    X, y = rare(3500, 400_000, entries=3)  # 11 GB if dense
+    few = SHORT | {"n_chains": 2, "n_draws": 4}
+    tracemalloc.start()
+    model = quiet(BayesianLogisticRegressionSGFS(**few), X, y)
+    proba = model.predict_proba(X[:100])
+    model.predict_interval(X[:100])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert model.draws_.shape == (2, 4, 400_001)
+    assert peak < 3e8
+    assert proba.shape == (100, 2)
+
+
+def test_the_prior_is_learned_by_one_chain_of_each_group(no_small_ones, monkeypatch):
+    monkeypatch.setattr("skbayes_sg.plan.SELF_AVERAGING", 1000)
+    X, eta = every_column(300, 1200)
+    y = eta + np.random.default_rng(4).standard_normal(300)
+    em = VariationalEM(n_updates=60)
+    model = BayesianLinearRegressionSGFS(noise_variance=1.0, prior_precision=em, **SHORT)
+    learned = quiet(model, sparse.csr_array(X), y).prior_precision_[0]
+    best = max(np.geomspace(0.5, 50, 40), key=lambda p: evidence(X, y, p))
+    assert abs(np.log(learned / best)) < 0.3
+
+
+def evidence(X, y, precision):
+    """Log evidence of a prior precision, with the default prior of the intercept."""
+    C = X @ X.T / precision + 1 / 0.01 + np.eye(len(y))
+    return -0.5 * np.linalg.slogdet(C)[1] - 0.5 * y @ np.linalg.solve(C, y)
+
+
+def test_linear_regression_has_the_exact_posterior(no_small_ones, seed):
+    X, eta = every_column(150, 1100, seed)
+    y = eta + np.random.default_rng(seed).standard_normal(150)
+    model = BayesianLinearRegressionSGFS(
+        noise_variance=1.0, prior_precision=3.0, intercept_precision=0.5, random_state=seed
+    ).fit(sparse.csr_array(X), y)
+    X1 = np.column_stack([X, np.ones(150)])
+    precision = X1.T @ X1 + np.diag(np.append(np.full(1100, 3.0), 0.5))
+    mean = np.linalg.solve(precision, X1.T @ y)
+    # in directions of the posterior, from the one that rows determine best to one of the prior
+    values, axes = np.linalg.eigh(precision)
+    along = (model.draws_ - mean) @ axes * np.sqrt(values)
+    ess = np.minimum(ess_mean(along), 4000)
+    z = along.mean(axis=(0, 1)) * np.sqrt(ess)
+    assert np.mean(z**2) == pytest.approx(1, abs=0.3)
+    assert np.abs(z).max() < 5.5
+    squares = along**2
+    z = (squares.mean(axis=(0, 1)) - 1) / squares.std(axis=(0, 1)) * np.sqrt(ess_mean(squares))
+    assert np.abs(z).max() < 6
+    assert np.mean(squares) == pytest.approx(1, abs=0.01)
+
+
+def test_columns_of_zeros_follow_the_prior(no_small_ones):
+    X, eta = every_column(100, 1300)
+    X[:, 1100:] = 0
+    y = (eta > 0).astype(int)
+    mean = np.where(np.arange(1300) < 1200, 0.0, 5.0)
+    model = BayesianLogisticRegressionSGFS(prior_precision=4.0, prior_mean=mean, random_state=0)
+    coef = model.fit(sparse.csr_matrix(X), y).coef_samples_[:, :, 0, 1100:]
+    assert coef.shape[-1] == 200
+    n = coef.size
+    assert abs((coef - mean[1100:]).mean()) < 5 * 0.5 / np.sqrt(n)
+    assert abs(coef.var() * 4 - 1) < 0.05 or abs(coef[..., :100].var() * 4 - 1) < 5 * np.sqrt(2 / n)
+    within = (coef - mean[1100:]).reshape(-1, 200)
+    assert abs(np.mean(within**2) * 4 - 1) < 5 * np.sqrt(2 / n)
+    neighbours = np.corrcoef(within.T)[0, 1:]
+    assert np.abs(neighbours).max() < 5 / np.sqrt(len(within))
+    np.testing.assert_allclose(model.coef_[0, 1100:], mean[1100:], atol=0.05)
+    assert model.prior_precision_.shape == (1301,)
+
+
+def test_sparse_and_dense_rows_have_the_same_predictions(no_small_ones):
+    X, eta = every_column(100, 1300)
+    y = (eta > 0).astype(int)
+    model = quiet(BayesianLogisticRegressionSGFS(**SHORT), sparse.csr_array(X), y)
+    for method in ("predict_proba", "predict_interval", "predict_proba_draws"):
+        ours, theirs = (getattr(model, method)(rows) for rows in (sparse.csr_array(X), X))
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    linear = quiet(BayesianLinearRegressionSGFS(**SHORT), sparse.csr_array(X), eta)
+    for options in ({}, {"return_std": True}):
+        ours, theirs = (linear.predict(rows, **options) for rows in (sparse.csr_array(X), X))
+        np.testing.assert_allclose(ours, theirs, atol=1e-10)
+
+
+def test_a_warm_start_goes_on_as_if_it_had_never_stopped(no_small_ones):
+    X, eta = every_column(100, 1200)
+    X[:, 1150:] = 0
+    X, y = sparse.csr_array(X), (eta > 0).astype(int)
+    once = quiet(BayesianLogisticRegressionSGFS(**SHORT | {"n_draws": 20}), X, y)
+    twice = BayesianLogisticRegressionSGFS(warm_start=True, **SHORT)
+    first = quiet(twice, X, y).draws_
+    second = quiet(twice, X, y).draws_
+    np.testing.assert_array_equal(once.draws_, np.concatenate([first, second], axis=1))
+    elsewhere = quiet(BayesianLogisticRegressionSGFS(n_jobs=2, **SHORT), X, y)
+    np.testing.assert_array_equal(elsewhere.draws_, first)
+
+
+def test_what_memory_does_not_hold_is_said(no_small_ones, monkeypatch):
+    monkeypatch.setattr("skbayes_sg.estimators.parameters._MOST_BYTES", 4 * 1201 * 320)
+    X, y = rare(60, 1200)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    expected = "32 chains keep 10 draws each of 1201 parameters, and not 125"
+    assert any(expected in str(w.message) and "n_draws" in str(w.message) for w in said)
+    assert model.draws_.shape == (32, 10, 1201)
+
+
+def test_a_large_sparse_matrix_is_no_table_on_disk():
+    from skbayes_sg.data import is_stored
+
+    assert not is_stored(sparse.csr_array((10**6, 10**6)))
+
+
+def test_theory_of_very_many_parameters_is_refused(no_small_ones):
+    X, y = rare(60, 1200)
+    model = quiet(BayesianLogisticRegressionSGFS(**SHORT), X, y)
+    with pytest.raises(ValueError, match="1201 parameters"):
+        model.predicted_covariance(X, y)
+
+
+def test_three_classes_and_streams(no_small_ones):
+    X, eta = every_column(200, 1100)
+    y = np.digitize(eta, [-1, 1])
+    model = quiet(BayesianLogisticRegressionSGFS(**SHORT), sparse.csr_array(X), y)
+    assert model.coef_.shape == (3, 1100)
+    assert (model.predict(sparse.csr_array(X)) == y).mean() > 0.8
+    chunk = BayesianLogisticRegressionSGFS().partial_fit(sparse.csr_array(X), y > 0, [False, True])
+    assert (chunk.predict(sparse.csr_array(X)) == (y > 0)).mean() > 0.9
