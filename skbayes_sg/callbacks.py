@@ -214,7 +214,7 @@ class Checkpoint(Callback):
     >>> from skbayes_sg.callbacks import Checkpoint
     >>> X, y = make_regression(200, 3, random_state=0)
     >>> path = os.path.join(tempfile.mkdtemp(), "fit.pickle")
-    >>> model = BayesianLinearRegressionSGFS(random_state=0)
+    >>> model = BayesianLinearRegressionSGFS(prior_precision=1.0, random_state=0)
     >>> model = model.set_callbacks(Checkpoint(path, every=10)).fit(X, y)
     >>> os.path.exists(path)
     False

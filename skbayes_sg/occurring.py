@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 from collections.abc import Sequence
@@ -52,8 +53,10 @@ class Occurring(Posterior):
         The others follow where it is a multiple of the present one: one precision is learned for
         all coefficients.
         """
-        other = object.__new__(Occurring)
-        other.__dict__.update(self.__dict__, prior=prior)
+        other = copy.copy(self)
+        other.prior = prior
+        for cached in ("single", "of_sample"):  # they have the prior of before
+            other.__dict__.pop(cached, None)
         normal = self.prior.precision > 0
         ratio = prior.precision[normal] / self.prior.precision[normal]
         of_coef = ratio[: math.prod(self.model.shapes["coef"])]

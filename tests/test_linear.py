@@ -206,7 +206,13 @@ def test_intervals_are_quantiles_of_the_mixture_over_draws(n_rows, noise_varianc
 def test_intervals_are_those_of_students_distribution(many, shape, seed):
     """The closed form, where half a dozen rows leave the noise variance open."""
     X, y = many[0][:6], many[1][:6]
-    model = BLR(noise_prior=(shape, 2.0), n_draws=500, intercept_precision=1.0, random_state=seed)
+    model = BLR(
+        prior_precision=1.0,
+        noise_prior=(shape, 2.0),
+        n_draws=500,
+        intercept_precision=1.0,
+        random_state=seed,
+    )
     low, high = model.fit(X, y).predict_interval(many[0][:50]).T
     A = np.column_stack([X, np.ones(6)])
     precision = A.T @ A + np.eye(5)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import Bunch
@@ -19,7 +20,7 @@ from skbayes_sg import (
     BayesianMLPClassifier,
     DRBMClassifier,
 )
-from skbayes_sg.samplers import SGLD
+from skbayes_sg.samplers import HMC, SGLD
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -239,12 +240,18 @@ def test_what_needs_rows_at_random_says_what_to_do(model, why):
         model.fit(array(), array(Y))
 
 
-def test_a_posterior_that_needs_hamiltonian_monte_carlo_is_refused():
-    """No pool stands for these rows, and there are too many for all of them at each step."""
-    rare, steep = np.zeros(N, int), np.where(RNG.random((N, D)) < 1e-3, 50.0, 0.0)
-    rare[:3] = 1
-    with pytest.raises(ValueError, match=r"too far from Gaussian .* needs rows at random"):
-        logistic(prior_precision=1e-6).fit(array(steep), rare)
+def test_a_posterior_far_from_gaussian_is_that_of_the_array():
+    """Rare levels of one class only: HMC on the pool of all partitions."""
+    rare = np.random.default_rng(0).random((N, D)) < 0.01
+    steep = 10 * (rare - rare.mean(axis=0))
+    labels = np.where(rare.any(axis=1), 1, Y)
+    model = logistic(prior_precision=1.0)
+    data = (steep, labels), (array(steep), array(labels))
+    here, there = (clone(model).fit(*each) for each in data)
+    assert isinstance(there.sampler_, HMC)
+    limit = 5 * np.sqrt(2 / min(m.diagnostics_["ess_min"] for m in (here, there)))
+    assert np.abs((here.coef_ - there.coef_) / here.coef_std_).max() < limit
+    assert np.abs(np.log(here.coef_std_ / there.coef_std_)).max() < limit
 
 
 # -- steps before the estimator ---------------------------------------------------------------

@@ -19,6 +19,11 @@ _MOST_BYTES = 400 << 20  # of draws whose number is "auto"
 _FEWEST = 8  # draws of a chain
 
 
+def _held(dim: int, n_chains: int) -> int:
+    """Draws of each chain that 400 megabytes hold."""
+    return max(_FEWEST, _MOST_BYTES // (4 * dim) // n_chains)
+
+
 class CommonParameters(BaseEstimator):
     """Parameters of a fit, whatever is fitted: the sampler, the prior, length and seed of a run.
 
@@ -46,12 +51,11 @@ class CommonParameters(BaseEstimator):
         """
         if self.n_draws != "auto":
             return int(self.n_draws)
-        most = max(_FEWEST, _MOST_BYTES // (4 * dim) // n_chains)
-        return min(_DRAWS // n_chains, most)
+        return min(_DRAWS // n_chains, _held(dim, n_chains))
 
     def _said_of_draws(self, dim: int, n_chains: int, n_draws: int) -> list[str]:
         """What is said where memory bounds the number of draws."""
-        if self.n_draws != "auto" or n_draws >= _DRAWS // n_chains:
+        if self.n_draws != "auto" or _held(dim, n_chains) >= _DRAWS // n_chains:
             return []
         return [
             f"{n_chains} chains keep {n_draws} draws each of {dim} parameters, and not "
