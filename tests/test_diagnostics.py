@@ -93,6 +93,23 @@ def test_r_hat_and_ess_from_one_ranking_are_those_from_two():
     np.testing.assert_array_equal(ess, diagnostics.ess_bulk(draws))
 
 
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.7])
+def test_r_hat_of_many_short_chains_is_what_theory_says(rho):
+    """1 + (tau - 1) / 2h to first order in tau / h, for 32 stationary chains of 124 draws."""
+    rng, tau, h = np.random.default_rng(0), (1 + rho) / (1 - rho), 62
+    x = np.empty((32, 124, 200))  # independent parameters
+    x[:, 0] = rng.standard_normal((32, 200))
+    for t in range(1, 124):
+        noise = rng.standard_normal((32, 200))
+        x[:, t] = rho * x[:, t - 1] + np.sqrt(1 - rho**2) * noise
+    ranked = diagnostics._r_hat(diagnostics._rank_normalise(diagnostics._split(x)))
+    expected = np.sqrt(1 - 1 / h + tau / h / (1 - tau / h))
+    error = ranked.std() / np.sqrt(len(ranked))
+    assert abs(ranked.mean() - expected) < 5 * error + (tau / h) ** 2
+    x[0] += 1.0  # one chain elsewhere by one standard deviation
+    assert (diagnostics.r_hat(x) > ranked).mean() > 0.95
+
+
 def test_the_parameters_that_agree_least_are_those_that_are_ranked():
     """One of 500 has a chain elsewhere, one a chain that is wider; the figures miss neither."""
     draws = np.random.default_rng(0).standard_normal((4, 200, 500))
