@@ -48,7 +48,7 @@ def data(n_rows: int, n_features: int) -> tuple[NDArray, NDArray]:
 def against_rows(n_rows: int, watch: Stopwatch) -> dict:
     """A whole fit: what precedes the chains, the chains, the diagnostics."""
     X, y = data(n_rows, 50)
-    model = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0)
+    model = BayesianLogisticRegressionSGFS(random_state=0)
     whole, judged = [], []
     for _ in range(3):
         before = watch.seconds

@@ -45,8 +45,12 @@ class Mode(NamedTuple):
     """Rows touched over rows."""
 
 
-def find_mode(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> Mode:
+def find_mode(
+    posterior: Posterior, theta: NDArray, rng: np.random.Generator, near: bool = False
+) -> Mode:
     """Mode of a posterior whose model Fisher is its curvature, from the start theta (1, D).
+
+    With `near` the start is the mode under a similar prior, and no subsets of rows are searched.
 
     Accurate to a few hundredths of a posterior standard deviation. Where there are too many
     parameters for a matrix, L-BFGS stops after 50 iterations: good enough to start chains, not to
@@ -67,7 +71,9 @@ def find_mode(posterior: Posterior, theta: NDArray, rng: np.random.Generator) ->
                 "StandardScaler"
             )
         if posterior.dim <= FULL_CURVATURE_DIM:
-            return _on_all_rows(posterior, _staged(posterior.of_sample, theta, rng))
+            sample = posterior.of_sample
+            found = _continued(sample, theta) if near else _staged(sample, theta, rng)
+            return _on_all_rows(posterior, found)
         wide = many_outputs(posterior) or affordable(posterior) or very_wide(posterior)
         return _whitened_lbfgs(posterior, theta) if wide else _scaled_lbfgs(posterior, theta)
 
@@ -92,6 +98,15 @@ def _staged(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> M
         passes += (iterations + 1) * size / posterior.n_rows
     assert here is not None
     return Mode(theta, here.curvature, here.gradient, passes)
+
+
+def _continued(posterior: Posterior, theta: NDArray) -> Mode:
+    """Fisher scoring on all rows with the curvature at the start."""
+    curvature = posterior.expand(theta, FULL).curvature
+    found = _fisher_scoring(posterior, theta, posterior.dim * _ENOUGH, curvature)
+    theta = found.theta + found.step
+    here = posterior.expand(theta, FULL)
+    return Mode(theta, here.curvature, here.gradient, found.iterations + 2.0)
 
 
 def _on_all_rows(posterior: Posterior, mode: Mode) -> Mode:

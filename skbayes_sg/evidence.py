@@ -8,7 +8,7 @@ precision where the data hardly determine it. Source: math.md#the-default-prior.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +32,7 @@ _MOST_STEPS = 100
 _STILL = 0.01  # change of log precision
 _NEAR = 0.1  # change of log precision over which a law may be followed and not found anew
 _FARTHEST = 3.0
+_ENOUGH_ROWS, _ROWS_A_PARAMETER = 20_000, 100
 _MANY_NUMBERS = 2_000_000  # rows times parameters, where the mode is the mean
 _PROBES = 64
 _SKEWED = 0.3  # of the log precisions at the mode and in the mean
@@ -73,7 +74,9 @@ class _Share(NamedTuple):
     """(d,)"""
 
 
-def learn_before(em: NormalEM, posterior: Posterior) -> tuple[Learned | None, VariationalEM | None]:
+def learn_before(
+    em: NormalEM, posterior: Posterior
+) -> tuple[Learned | None, VariationalEM | None, NDArray | None]:
     """The precision of all coefficients, before any chain.
 
     Parameters
@@ -88,22 +91,43 @@ def learn_before(em: NormalEM, posterior: Posterior) -> tuple[Learned | None, Va
         None where there are too many parameters for a curvature.
     VariationalEM or None
         How chains should go on from there, if no normal law will do.
+    array of shape (1, D) or None
+        A point near the mode under the learned precision; None where that is of a part of the rows.
     """
     ((label, block),) = posterior.model.prior_blocks(em.per).items()
     gamma = em.hyperprior(float(posterior.prior.precision[block[0]]))
     if not (many_outputs(posterior) or affordable(posterior)):
-        return None, VariationalEM(hyperprior=gamma)
-    found = _Search(posterior.of_sample, block, gamma)
+        return None, VariationalEM(hyperprior=gamma), None
+    few = _few_rows(posterior)
+    found = _Search(few, block, gamma)
     found.run(mean=False)
     at_mode = found.path[-1]
     if _worth_a_mean(posterior):
         found.run(mean=True)
     skewed = abs(found.path[-1] - at_mode) > _SKEWED and posterior.dim <= _CHEAP_UPDATES
-    learned = found.learned(label)
+    learned, guess = found.learned(label), found.guess if few is posterior else None
     if not (skewed or many_outputs(posterior)):
-        return learned, None
+        return learned, None, guess
     n_updates = _UPDATES if skewed else _FEW_UPDATES
-    return learned, _Onward(gamma, n_updates, len(block) * found.uncertainty**2 / 2)
+    onward = _Onward(gamma, n_updates, len(block) * found.uncertainty**2 / 2)
+    return learned, onward, guess
+
+
+def _few_rows(posterior: Posterior) -> Posterior:
+    """The posterior of some rows alone, where there are very many.
+
+    They know the precision of P coefficients nearly as well as all rows: its logarithm has an
+    uncertainty of sqrt(2 / P) however many rows there are. And the more rows, the less it matters.
+    """
+    data, dim = posterior.data.sample, posterior.dim
+    m = max(_ENOUGH_ROWS, _ROWS_A_PARAMETER * dim)
+    if data.n_rows > 2 * m:
+        rows = fixed_rng("prior rows").choice(data.n_rows, m, replace=False)
+        data = data.some(np.sort(rows))
+    elif posterior.of_sample is posterior:
+        return posterior
+    alone = replace(data, n_total=float(data.n_rows))
+    return Posterior(posterior.model, alone, posterior.prior)
 
 
 def _worth_a_mean(posterior: Posterior) -> bool:
@@ -172,7 +196,8 @@ class _Search:
         """The law of the posterior: of the mode, or the variational one."""
         if mean:
             return updated(self.posterior, self.guess)
-        mode = find_mode(self.posterior, self.guess, fixed_rng("prior"))
+        near = len(self.path) > 1
+        mode = find_mode(self.posterior, self.guess, fixed_rng("prior"), near)
         prior: Law = self.posterior.prior  # type: ignore[assignment]
         return prior.updated(mode.theta, mode.gradient, mode.curvature)  # type: ignore[arg-type]
 

@@ -55,11 +55,11 @@ def test_the_fixed_point_holds_for_the_draws(mean, seed):
 def test_noise_has_a_finite_precision_and_units_do_not_matter():
     X, _ = labels(500, 20)
     y = np.random.default_rng(1).random(500) < 0.5
-    learned, onward = learn_before(NormalEM(), bound(X, y))
+    learned, onward, _ = learn_before(NormalEM(), bound(X, y))
     assert 5 < learned.values[0] <= 21  # (P + 2 a) / 2 b
     assert onward is None
     assert not learned.complaints()
-    scaled, _ = learn_before(NormalEM(), bound(10 * X, y, 100.0))
+    scaled, *_ = learn_before(NormalEM(), bound(10 * X, y, 100.0))
     assert scaled.values[0] == pytest.approx(100 * learned.values[0], rel=0.02)
 
 
@@ -73,7 +73,7 @@ def test_one_coefficient_keeps_a_wide_prior(seed):
 def test_separable_classes_go_on_in_the_chains():
     X, _ = labels(100, 4)
     y = X[:, 0] > X[:, 1]
-    learned, onward = learn_before(NormalEM(), bound(X, y))
+    learned, onward, _ = learn_before(NormalEM(), bound(X, y))
     assert onward is not None
     model = BayesianLogisticRegressionSGFS(fit_intercept=False, n_draws=50, random_state=0)
     model.fit(X, y)

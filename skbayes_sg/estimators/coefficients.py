@@ -82,14 +82,16 @@ class OneMode(Plan):
         rng: np.random.Generator,
         n_chains: int,
         last: NDArray | None,
+        guess: NDArray | None = None,
     ) -> Start:
         """Over-dispersed around the mode, or where the last fit stopped."""
-        if last is None:
+        near = guess is not None
+        if last is not None:
+            guess = last.mean(axis=0, keepdims=True)
+        elif guess is None:
             sample = posterior.data.sample
             guess = posterior.model.guess(sample.y, sample.weight)
-        else:
-            guess = last.mean(axis=0, keepdims=True)
-        mode = find_mode(posterior, guess, rng)
+        mode = find_mode(posterior, guess, rng, near)
         # A diagonal ignores correlations. Twice its width starts chains too far out to learn
         # useful matrices.
         factor = 1.0 if isinstance(mode.curvature, Diag) else 2.0

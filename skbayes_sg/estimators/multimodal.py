@@ -22,16 +22,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.request import Choice, Request
 from skbayes_sg.rows import row_blocks
-from skbayes_sg.samplers import (
-    HMC,
-    IASG,
-    SGFS,
-    SGHMC,
-    SGLD,
-    ConstantSGD,
-    MomentumSGD,
-    Sampler,
-)
+from skbayes_sg.samplers import HMC, IASG, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD, Sampler
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.tuning import choose_alpha
 
@@ -119,6 +110,7 @@ class ManyModes(Plan):
         rng: np.random.Generator,
         n_chains: int,
         last: NDArray | None,
+        guess: NDArray | None = None,
     ) -> Start:
         """Random points, or where the last fit stopped."""
         if last is None:

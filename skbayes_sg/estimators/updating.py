@@ -216,7 +216,7 @@ class UpdatingEstimator(BayesianEstimator):
         """The prior that the first chunk leads to: before any chain, or by short chains."""
         em = self._em()
         if isinstance(em, NormalEM):
-            learned, _ = learn_before(em, posterior)
+            learned, _, _ = learn_before(em, posterior)
             if learned is not None:
                 return learned
         if posterior.n_rows < 2:
