@@ -22,7 +22,7 @@ def rank_of_truth(sampler, n_rows, replicate):
     p = 1 / (1 + np.exp(-X @ theta[:-1] - theta[-1]))
     y = (rng.random(n_rows) < p).astype(int)
     model = BayesianLogisticRegressionSGFS(
-        sampler, intercept_precision=1.0, n_draws=200, thin=5, random_state=replicate
+        sampler, 1.0, intercept_precision=1.0, n_draws=200, thin=5, random_state=replicate
     )
     draws = model.fit(X, y).draws_.reshape(-1, DIM)
     some = draws[rng.choice(len(draws), 99, replace=False)]

@@ -36,7 +36,10 @@ def test_every_figure_of_a_page_is_the_rounding_of_the_cell_that_it_cites(page):
     assert not found, "\n".join(["python tests/figures.py --write", *map(str, found)])
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/math.md"])
+GUIDES = ["math", "samplers", "networks", "priors", "peers", "evidence"]
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in GUIDES)])
 def test_another_last_digit_of_a_measured_figure_is_a_fault(page):
     text, faulty = PAGES[page], 0
     some = figures.figures(text)

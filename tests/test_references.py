@@ -73,6 +73,29 @@ def test_references_inside_the_page_resolve(known):
     assert not [link for link in links if link not in known]
 
 
+def test_links_between_pages_resolve():
+    """README, the pages of docs/ and those at the top: the file, and the heading in it."""
+    pages = {name: text for name, text in texts().items() if name.endswith(".md")}
+    missing, found = [], 0
+    for name, text in pages.items():
+        for link in re.findall(r"\]\(([^)\s]+)\)", FENCED.sub("", text)):
+            file, _, slug = link.partition("#")
+            if "://" in link or not file:
+                continue
+            found += 1
+            path = (ROOT / name).parent / file
+            if not path.exists() or (slug and slug not in anchors(path.read_text())):
+                missing.append(f"{name}: {link}")
+    assert found >= 60
+    assert not missing, missing
+
+
+def test_the_readme_links_every_page():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 120
+    assert not [p.name for p in (ROOT / "docs").glob("*.md") if f"(docs/{p.name}" not in readme]
+
+
 def test_every_erratum_has_a_heading(known):
     assert {f"e{number}" for number in range(1, 26)} <= known
 

@@ -126,7 +126,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
 
     Notes
     -----
-    Source: Ahn, Korattikara & Welling 2012, with the corrections listed in the README. The chains
+    Source: Ahn, Korattikara & Welling 2012, with corrections (math.md#errata). The chains
     start around the mode, twice as wide as the posterior. A fit that should not be trusted issues a
     ConvergenceWarning, which names the figure and the parameter to change.
 
