@@ -30,7 +30,7 @@ from skbayes_sg.request import Choice
 from skbayes_sg.samplers import HMC, IASG, SGFS, ConstantSGD, MomentumSGD
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
 from skbayes_sg.tuning import raise_alpha
-from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable, many_outputs, very_wide
+from skbayes_sg.whitening import FULL_CURVATURE_DIM, very_wide
 
 _MERGED_NUMBERS = 2e4  # to sort more rows takes as long as to sample
 _PRIOR_VARIANCE = 10.0  # of outputs
@@ -43,8 +43,6 @@ class OneMode(Plan):
     def first(self, posterior: Posterior) -> Choice:
         if posterior.dim > FULL_CURVATURE_DIM:
             _require_rows(posterior, _too_many(posterior.dim))
-        if not (affordable(posterior) or many_outputs(posterior) or very_wide(posterior)):
-            return _careful(_too_many(posterior.dim))
         return Choice(
             SGFS(variance_reduction="control_variate"),
             "the posterior is near enough to Gaussian for control variates",

@@ -40,8 +40,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     sampler : Sampler, str or None, default=None
         A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
         its own defaults up to 1,000 parameters, and without full matrices above. None: SGFS with
-        control variates where the posterior is near Gaussian, elsewhere HMC, or SGFS with
-        Kronecker-factored matrices for many parameters. `sampler_reason_` says what ran.
+        control variates where the posterior is near Gaussian, HMC on the same pool of rows
+        elsewhere. `sampler_reason_` says what ran.
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default="em"
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
         of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em":

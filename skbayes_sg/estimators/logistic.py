@@ -31,8 +31,8 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     sampler : Sampler, str or None, default=None
         A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
         its own defaults up to 1,000 parameters, and without full matrices above. None: SGFS with
-        control variates where the posterior is near Gaussian, elsewhere HMC, or SGFS with
-        Kronecker-factored matrices for many parameters. `sampler_reason_` says what ran.
+        control variates where the posterior is near Gaussian, HMC on the same pool of rows
+        elsewhere. `sampler_reason_` says what ran.
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default="em"
         1 / variance of the prior of each coefficient (LogisticRegression's 1/C): one number, or one
         per feature, in squared units of its column of X. "em": one for all coefficients, learned
