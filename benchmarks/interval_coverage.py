@@ -1,6 +1,6 @@
 """Coverage of 90 % intervals of coefficients and of regression predictions, on simulated sets.
 
-    python benchmarks/coverage.py
+    python benchmarks/interval_coverage.py
 
 200 sets of 200 rows and 10 columns. Where the coefficients are drawn from the prior that the fit is
 given, intervals cover 90 % in the mean over sets, but for the error of the chains. Where the

@@ -1,6 +1,6 @@
 """A default fit of wide sparse rows: seconds, memory, spreads and log loss.
 
-    python benchmarks/sparse.py
+    python benchmarks/sparse_rows.py
 
 11,000 rows of 100,000 columns, like counts of words: 100 different columns a row, drawn from Zipf's
 law, with logarithms of one plus their counts; two classes, synthetic, float64. One core. The prior
