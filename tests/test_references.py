@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from faults import FAULTS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "math.md"
@@ -139,3 +140,13 @@ def test_every_row_of_the_sources_has_a_status():
     assert not [row for row, cell in zip(rows, cells, strict=True) if not status.match(cell[5])]
     tested = [cell for cell in cells if cell[5].startswith("works") and "`" in cell[2]]
     assert not [cell for cell in tested if "test_" not in cell[3] and ".py" not in cell[4]]
+
+
+def test_every_fault_applies():
+    """The text that a fault of faults.py changes stands once in its file."""
+    stale = [
+        fault.why
+        for fault in FAULTS
+        if (ROOT / "skbayes_sg" / fault.file).read_text().count(fault.old) != 1
+    ]
+    assert stale == []
