@@ -6,6 +6,7 @@ from skbayes_sg import diagnostics
 from skbayes_sg.anchor import find_mode
 from skbayes_sg.chains import run_chain
 from skbayes_sg.control_variates import AnchoredPosterior
+from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC
@@ -154,7 +155,7 @@ def test_directions_without_data_stay_fast(seed):
 
 
 def test_chains_that_hardly_move_are_reported():
-    """A narrow well beside the place that the metric is learned from."""
+    """A chain that accepts nothing, among others that accept."""
     known = KnownGaussian(n_rows=40)
     chain = run(HMC(), known.posterior, 0, n_chains=16, n_draws=20, burn_in=64)
     assert HMC().report(chain.state).complaints == []
@@ -179,3 +180,14 @@ def test_a_chain_in_a_narrow_corner_gets_out(seed):
     chain = run(sampler, mine, seed, n_draws=200, burn_in=48, theta=start)
     assert sampler.report(chain.state).complaints == []
     assert diagnostics.r_hat(chain.draws).max() < 1.1
+
+
+def test_a_diagonal_metric_is_one_with_an_anchor_too():
+    rng = np.random.default_rng(1)
+    posterior = Posterior.of(Softmax(3, 3), rng.standard_normal((60, 3)), rng.integers(0, 3, 60))
+    mode = find_mode(posterior, np.zeros((1, 12)), rng)
+    mine = AnchoredPosterior.at(posterior, mode)
+    for structure, storage in (("diag", Diag), ("full", Dense)):
+        sampler = HMC(structure=structure, variance_reduction="control_variate")
+        chain = run(sampler, mine, 0, n_chains=16, n_draws=4, burn_in=48, theta=np.zeros((16, 12)))
+        assert isinstance(chain.state.memory.metric.inverse, storage)

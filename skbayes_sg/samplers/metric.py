@@ -105,7 +105,7 @@ class RescaledCurvature(Metric):
 
     def _curvature(self, target: Target, points: NDArray) -> Operator:
         if target.anchor is not None:
-            return target.anchor.curvature
+            return self._layout.keep(target.anchor.curvature)
         return target.curvature(points.mean(axis=0, keepdims=True), slice(None), self._layout)
 
 
