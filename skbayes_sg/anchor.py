@@ -2,8 +2,9 @@
 
 Fisher scoring with step halving runs on growing subsets of the rows. A subset of m rows fixes the
 mode to about sqrt(N / m) posterior standard deviations. So all rows are read only in the last two
-or three iterations. Where a D x D curvature costs too much, L-BFGS runs in coordinates scaled by
-the diagonal of the curvature.
+or three iterations. Where a curvature costs as much as tens of gradients, L-BFGS runs in
+coordinates whitened by the curvature at the start. Where none can be had, it runs in coordinates
+scaled by the diagonal.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from skbayes_sg.rows import fixed_rng
 from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable, many_outputs, very_wide, whitening
 
 _CHORD_STEPS = 8
-
+_DEAR_CURVATURE = 250  # parameters
+_FLAT = 0.005  # largest entry of the gradient in whitened coordinates
 _ENOUGH = 1e-3  # squared distance to the mode, in posterior standard deviations per parameter
 _LARGEST_PART = 1 << 25  # numbers
 _SMALL_SHIFT = 0.02  # in posterior standard deviations per parameter
@@ -45,24 +47,32 @@ class Mode(NamedTuple):
     """Rows touched over rows."""
 
 
-def find_mode(
-    posterior: Posterior, theta: NDArray, rng: np.random.Generator, near: bool = False
-) -> Mode:
-    """Mode of a posterior whose model Fisher is its curvature, from the start theta (1, D).
+class Near(NamedTuple):
+    """A point near the mode, such as the mode under a similar prior."""
 
-    With `near` the start is the mode under a similar prior, and no subsets of rows are searched.
+    theta: NDArray
+    """(1, D)"""
+    curvature: Operator | None
+    """Of the posterior near there; None where parameters are too many for a matrix."""
+
+
+def find_mode(posterior: Posterior, start: NDArray | Near, rng: np.random.Generator) -> Mode:
+    """Mode of a posterior whose model Fisher is its curvature, from a start (1, D).
+
+    From a `Near` start no subsets of rows are searched, and its curvature serves for the first
+    steps.
 
     Accurate to a few hundredths of a posterior standard deviation. Where there are too many
     parameters for a matrix, L-BFGS stops after 50 iterations: good enough to start chains, not to
-    report. Nothing is raised when
-    the iterations run out (separable data under a weak prior). Burn-in covers the remaining
-    distance, and the diagnostics judge the result.
+    report. Nothing is raised when the iterations run out (separable data under a weak prior).
+    Burn-in covers the remaining distance, and the diagnostics judge the result.
 
     Raises
     ------
     ValueError
         If squares of values of X overflow.
     """
+    theta, curvature = start if isinstance(start, Near) else (start, None)
     with np.errstate(over="ignore", invalid="ignore"):
         some = posterior.of_rows(slice(0, 1000))
         if not np.isfinite(some.expand(theta, DIAGONAL).curvature.diagonal()).all():
@@ -72,10 +82,17 @@ def find_mode(
             )
         if posterior.dim <= FULL_CURVATURE_DIM:
             sample = posterior.of_sample
-            found = _continued(sample, theta) if near else _staged(sample, theta, rng)
+            if curvature is not None:
+                found = _continued(sample, theta, curvature)
+            elif sample.dim >= _DEAR_CURVATURE and len(_stages(sample)) == 1:
+                found = _whitened_lbfgs(sample, theta, None)
+            else:
+                found = _staged(sample, theta, rng)
             return _on_all_rows(posterior, found)
         wide = many_outputs(posterior) or affordable(posterior) or very_wide(posterior)
-        return _whitened_lbfgs(posterior, theta) if wide else _scaled_lbfgs(posterior, theta)
+        if not wide:
+            return _scaled_lbfgs(posterior, theta)
+        return _whitened_lbfgs(posterior, theta, curvature)
 
 
 def _staged(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> Mode:
@@ -100,13 +117,12 @@ def _staged(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> M
     return Mode(theta, here.curvature, here.gradient, passes)
 
 
-def _continued(posterior: Posterior, theta: NDArray) -> Mode:
+def _continued(posterior: Posterior, theta: NDArray, curvature: Operator) -> Mode:
     """Fisher scoring on all rows with the curvature at the start."""
-    curvature = posterior.expand(theta, FULL).curvature
     found = _fisher_scoring(posterior, theta, posterior.dim * _ENOUGH, curvature)
     theta = found.theta + found.step
     here = posterior.expand(theta, FULL)
-    return Mode(theta, here.curvature, here.gradient, found.iterations + 2.0)
+    return Mode(theta, here.curvature, here.gradient, found.iterations + 1.0)
 
 
 def _on_all_rows(posterior: Posterior, mode: Mode) -> Mode:
@@ -181,16 +197,16 @@ def _look(posterior: Posterior, theta: NDArray, curvature: Operator | None) -> E
     return Expansion(float(value[0]), gradient, curvature)
 
 
-def _whitened_lbfgs(posterior: Posterior, theta: NDArray) -> Mode:
+def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Operator | None) -> Mode:
     """L-BFGS in whitened coordinates, where a gradient costs far less than a curvature."""
-    coordinates = whitening(posterior, theta)
+    coordinates = whitening(posterior, theta, curvature)
 
     def objective(u: NDArray) -> tuple[float, NDArray]:
         value, gradient = posterior.slope(coordinates.natural(u[None]))
         return -float(value[0]), -coordinates.pulled(gradient)[0]
 
     start = coordinates.whitened(theta)[0]
-    bound = {"maxiter": 300, "gtol": _SMALL_SHIFT, "maxcor": 20}
+    bound = {"maxiter": 300, "gtol": _FLAT, "maxcor": 20}
     result = minimize(objective, start, jac=True, method="L-BFGS-B", options=bound)
     theta = coordinates.natural(result.x[None])
     diagonal = many_outputs(posterior) or very_wide(posterior)

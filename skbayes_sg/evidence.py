@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
-from skbayes_sg.anchor import find_mode
+from skbayes_sg.anchor import Near, find_mode
 from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.learned_prior import BOUNDS, Learned
-from skbayes_sg.linalg import Dense
+from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import NormalInverseGammaPrior
@@ -76,7 +76,7 @@ class _Share(NamedTuple):
 
 def learn_before(
     em: NormalEM, posterior: Posterior
-) -> tuple[Learned | None, VariationalEM | None, NDArray | None]:
+) -> tuple[Learned | None, VariationalEM | None, Near | None]:
     """The precision of all coefficients, before any chain.
 
     Parameters
@@ -91,8 +91,8 @@ def learn_before(
         None where there are too many parameters for a curvature.
     VariationalEM or None
         How chains should go on from there, if no normal law will do.
-    array of shape (1, D) or None
-        A point near the mode under the learned precision; None where that is of a part of the rows.
+    Near or None
+        Near the mode under the learned precision; None where that is of a part of the rows.
     """
     ((label, block),) = posterior.model.prior_blocks(em.per).items()
     gamma = em.hyperprior(float(posterior.prior.precision[block[0]]))
@@ -105,12 +105,12 @@ def learn_before(
     if _worth_a_mean(posterior):
         found.run(mean=True)
     skewed = abs(found.path[-1] - at_mode) > _SKEWED and posterior.dim <= _CHEAP_UPDATES
-    learned, guess = found.learned(label), found.guess if few is posterior else None
+    learned, near = found.learned(label), found.near() if few is posterior else None
     if not (skewed or many_outputs(posterior)):
-        return learned, None, guess
+        return learned, None, near
     n_updates = _UPDATES if skewed else _FEW_UPDATES
     onward = _Onward(gamma, n_updates, len(block) * found.uncertainty**2 / 2)
-    return learned, onward, guess
+    return learned, onward, near
 
 
 def _few_rows(posterior: Posterior) -> Posterior:
@@ -145,6 +145,7 @@ class _Search:
         self.posterior, self.block, self.gamma = posterior, block, gamma
         rows = posterior.data.sample
         self.guess = posterior.model.guess(rows.y, rows.weight)
+        self.information: Operator | None = None  # of the likelihood, near the guess
         self.path = [float(np.log(posterior.prior.precision[block[0]]))]
         self.silent = False
         self.uncertainty = np.inf
@@ -158,9 +159,9 @@ class _Search:
         for _ in range(_MOST_LAWS):
             before = self.path[-1]
             if many_outputs(self.posterior):
-                self.guess = self._one_step()
+                self._one_step()
             else:
-                self.guess = self._follow(self._law(mean))
+                self._follow(self._law(mean))
             changes.append(self.path[-1] - before)
             still = abs(changes[-1]) < _NEAR
             if still and len(changes) > 1 and 0 < (r := changes[-1] / changes[-2]) < 1 - _NEAR:
@@ -187,6 +188,13 @@ class _Search:
             hyperprior=True,
         )
 
+    def near(self) -> Near:
+        """The last mode or mean, and the curvature there under the present precision."""
+        if self.information is None:
+            return Near(self.guess, None)
+        prior = self.posterior.prior.curvature(self.guess)
+        return Near(self.guess, self.information + prior)
+
     def _precision(self) -> NDArray:
         precision = self.posterior.prior.precision.copy()
         precision[self.block] = np.exp(self.path[-1])
@@ -194,28 +202,37 @@ class _Search:
 
     def _law(self, mean: bool) -> Law:
         """The law of the posterior: of the mode, or the variational one."""
-        if mean:
-            return updated(self.posterior, self.guess)
-        near = len(self.path) > 1
-        mode = find_mode(self.posterior, self.guess, fixed_rng("prior"), near)
         prior: Law = self.posterior.prior  # type: ignore[assignment]
-        return prior.updated(mode.theta, mode.gradient, mode.curvature)  # type: ignore[arg-type]
+        curvature: Operator
+        if mean:
+            law = updated(self.posterior, self.guess)
+            here, curvature = law.mode, law.operator
+        else:
+            mode = find_mode(self.posterior, self._start(), fixed_rng("prior"))
+            here, curvature = mode.theta, mode.curvature
+            law = prior.updated(here, mode.gradient, curvature)  # type: ignore[arg-type]
+        self.information = curvature + prior.curvature(here) * -1.0
+        self.guess = law.mode
+        return law
 
-    def _one_step(self) -> NDArray:
-        """MacKay's step where a curvature has Kronecker factors; returns the mode, (1, D).
+    def _start(self) -> NDArray | Near:
+        """Where to look for the next mode."""
+        return self.guess if self.information is None else self.near()
+
+    def _one_step(self) -> None:
+        """MacKay's step where a curvature has Kronecker factors.
 
         In their coordinates the curvature is about the identity, of which the data have the rest
         that the prior leaves. They have all of the intercepts.
         """
         posterior, block = self.posterior, self.block
-        mode = find_mode(posterior, self.guess, fixed_rng("prior")).theta
+        mode = self.guess = find_mode(posterior, self.guess, fixed_rng("prior")).theta
         prior = posterior.prior.curvature(mode).diagonal()
         share = 1 - kronecker(posterior, mode).pulled_diagonal(prior)
         known = share.sum() - (posterior.dim - len(block))
         squares = np.sum((mode[0] - posterior.prior.mean)[block] ** 2)
         self.path.append(self._updated(known, float(squares)))
         self.uncertainty = (0.5 * np.sum(share**2) + self.gamma[0]) ** -0.5
-        return mode
 
     def _updated(self, known: float, squares: float) -> float:
         """Log precision, from the number of known coefficients and the sum of squared means."""
@@ -223,8 +240,8 @@ class _Search:
         rho = np.log((max(known, 0.0) + 2 * shape) / (squares + 2 * rate))
         return float(np.clip(rho, *np.log(BOUNDS)))
 
-    def _follow(self, law: Law) -> NDArray:
-        """MacKay's iteration, with the law of other precisions from this law; returns its mode.
+    def _follow(self, law: Law) -> None:
+        """MacKay's iteration, with the law of other precisions from this law.
 
         ``lambda = (P - lambda tr C + 2 a) / (sum of squared means + 2 b)``. For the precision
         lambda + delta the law's precision grows by delta along the block.
@@ -245,7 +262,6 @@ class _Search:
             if abs(rho - before) < _STILL or abs(rho - start) > _FARTHEST:
                 break
         self.path.append(float(np.clip(rho, start - _FARTHEST, start + _FARTHEST)))
-        return law.mode
 
     def _share(self, law: Law, delta: float, rho: float, vector: NDArray) -> _Share:
         """Of the data's share ``I - lambda C``, under a prior precision that is larger by delta.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sg.anchor import Mode, distance, posterior_mean
+from skbayes_sg.anchor import Mode, Near, distance, posterior_mean
 from skbayes_sg.chains import (
     Chain,
     Round,
@@ -77,12 +77,12 @@ class Plan(Protocol):
         rng: np.random.Generator,
         n_chains: int,
         last: NDArray | None,
-        guess: NDArray | None = None,
+        near: Near | None = None,
     ) -> Start:
         """The start of the chains.
 
-        `last` are the last points of an earlier fit, (n_chains, D), and `guess` is a point near the
-        mode, (1, D), if one is known.
+        `last` are the last points of an earlier fit, (n_chains, D), and `near` is near the mode, if
+        such a point is known.
         """
 
 
@@ -198,12 +198,12 @@ def prepare(
 ) -> tuple[Run, Posterior]:
     """A run under the given prior, or under a prior learned here, and its target."""
     with one_thread(), in_threads(cores(request.n_jobs)):
-        em, before, guess = request.em, None, None
+        em, before, near = request.em, None, None
         if isinstance(em, NormalEM):
-            before, em, guess = learn_before(em, posterior)
+            before, em, near = learn_before(em, posterior)
             if before is not None:
                 posterior = before.under(posterior)
-        run, target = _begin(request, choice, posterior, plan, guess)
+        run, target = _begin(request, choice, posterior, plan, near)
         run = replace(run, learned=before)
         if em is not None:
             run, target = _learn(request, em, choice, run, target, posterior, plan)
@@ -218,16 +218,16 @@ def _begin(
     choice: Choice,
     posterior: Posterior,
     plan: Plan,
-    guess: NDArray | None = None,
+    near: Near | None = None,
 ) -> tuple[Run, Posterior]:
     """Start chains under the present prior: choose the sampler, refuse steps unstable at a mode.
 
-    `guess` is a point near the mode, if one is known.
+    `near` is near the mode, if such a point is known.
     """
     assert request.seed is not None
     start_seed, chain_seed = request.seed.spawn(2)
     rng = np.random.default_rng(start_seed)
-    start = plan.start(posterior, rng, request.chains(), request.last, guess)
+    start = plan.start(posterior, rng, request.chains(), request.last, near)
     sampler, choice, anchor, target = _settle(choice, posterior, plan, start.mode)
     n_chains = request.chains(sampler, posterior.dim)
     theta = start.theta[np.arange(n_chains) % len(start.theta)]

@@ -202,7 +202,7 @@ class Posterior:
             scores = _weighted(model.scores(theta, batch.X, batch.y), batch.weight)
             return scores.total()[0], scores.moment(FULL).dense()
 
-        total, moment = self.data.reduce(sums, self._row_size)
+        total, moment = self.data.reduce(sums, self._row_size, pairs=True)
         n_rows = self.data.n_rows
         return (moment - np.outer(total, total) / n_rows) / (n_rows - 1)
 
@@ -237,7 +237,8 @@ class Posterior:
             weight = None if batch.weight is None else np.sqrt(batch.weight)
             return (*_slope(model, theta, batch), _weighted(root, weight).moment(layout))
 
-        value, gradient, information = self.data.reduce(total, self._row_size)
+        pairs = not layout.diagonal
+        value, gradient, information = self.data.reduce(total, self._row_size, pairs)
         scale = self._scale
         curvature = information * scale + layout.keep(self.prior.curvature(theta))
         value, gradient = self._with_prior_slope(theta, scale * value, scale * gradient)
@@ -258,7 +259,7 @@ class Posterior:
             return _weighted(scores, batch.weight).total(), moment
 
         row_size = self.dim * model.widest
-        gradient, information = self.data.reduce(total, row_size)
+        gradient, information = self.data.reduce(total, row_size, pairs=True)
         return gradient + self.prior.gradient(theta), information + self.prior.curvature(theta)
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:

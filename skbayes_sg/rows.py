@@ -197,6 +197,20 @@ def rows_of(rows: Rows, chain: int) -> Rows:
     return rows if isinstance(rows, slice) or rows.ndim == 1 else rows[chain : chain + 1]
 
 
+_CACHED, _LARGEST = 1 << 20, 1 << 22  # bytes
+_ROWS_PER_COLUMN = 4
+
+
+def pass_blocks(n_rows: int, columns: int, itemsize: int, pairs: bool) -> list[slice]:
+    """The blocks of a pass, which stay in the processor's cache with what is computed of them.
+
+    They have some rows for each column, as far as that is possible, if the sums have a number for
+    each pair of columns. Otherwise adding up would cost more than the rows.
+    """
+    size = _ROWS_PER_COLUMN * columns**2 * itemsize if pairs else 0
+    return row_blocks(n_rows, columns * itemsize, min(max(size, _CACHED), _LARGEST))
+
+
 def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = 1 << 20) -> list[slice]:
     """Contiguous slices of about `block_bytes` each, which together cover all rows."""
     step = max(1, block_bytes // max(1, row_bytes))

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from skbayes_sg.coordinates import Coordinates, Kronecker, Whitened
 from skbayes_sg.data import Batch
 from skbayes_sg.layouts import FULL
+from skbayes_sg.linalg import Operator
 from skbayes_sg.low_rank import LowRank
 from skbayes_sg.models import Softmax
 from skbayes_sg.models.predictor import Predictor
@@ -61,15 +62,21 @@ def affordable(posterior: Posterior) -> bool:
     return fixed and posterior.dim <= _WIDEST and posterior.data.sample.is_dense
 
 
-def whitening(posterior: Posterior, theta: NDArray) -> Coordinates:
-    """Coordinates around theta (1, D), from one or two passes over the rows."""
+def whitening(
+    posterior: Posterior, theta: NDArray, curvature: Operator | None = None
+) -> Coordinates:
+    """Coordinates around theta (1, D), from one or two passes over the rows, or a known curvature.
+
+    Many outputs have Kronecker factors, and very wide rows low rank, in its place.
+    """
     if many_outputs(posterior):
         return kronecker(posterior, theta)
     if very_wide(posterior):
         return low_rank(posterior, theta, outliers=False)
-    curvature = posterior.expand(theta, FULL).curvature.dense()
+    if curvature is None:
+        curvature = posterior.expand(theta, FULL).curvature
     assert isinstance(posterior.model, Predictor)
-    return Whitened.of(posterior.model.columns(), theta, curvature)
+    return Whitened.of(posterior.model.columns(), theta, curvature.dense())
 
 
 def kronecker(posterior: Posterior, theta: NDArray) -> Kronecker:

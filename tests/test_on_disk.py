@@ -395,7 +395,7 @@ def test_an_error_in_a_thread_is_raised():
 def test_draws_do_not_depend_on_threads(table, monkeypatch):
     """Blocks are so small that there are many."""
     monkeypatch.setattr("skbayes_sg.rows.row_blocks.__defaults__", (1 << 15,))
-    monkeypatch.setattr("skbayes_sg.data.visited._SMALLEST_PIECE", 1 << 15)
+    monkeypatch.setattr("skbayes_sg.rows._CACHED", 1 << 15)
     with parallel_config("threading"):
         one, two = (logistic(n_jobs=n, n_draws=4).fit(table, Y).draws_ for n in (1, 2))
     np.testing.assert_array_equal(one, two)

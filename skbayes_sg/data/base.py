@@ -57,7 +57,9 @@ class Data(ABC):
         """Rows in memory that can be drawn: all rows, or a random sample of them."""
 
     @abstractmethod
-    def reduce(self, function: Callable[[Batch], tuple], row_size: int) -> tuple:
+    def reduce(
+        self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
+    ) -> tuple:
         """`function` of each block, added up entry by entry: one pass over the rows.
 
         Parameters
@@ -66,4 +68,6 @@ class Data(ABC):
             Of a batch; a tuple of numbers, arrays, operators or lists.
         row_size : int
             Numbers that it holds for each row, if more than its features.
+        pairs : bool, default=False
+            Whether a sum has a number for each pair of them.
         """

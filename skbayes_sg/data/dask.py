@@ -56,14 +56,16 @@ class OnWorkers(Source):
         )
         self._names = list(X.columns) if hasattr(X, "columns") else list(range(self.n_features))
 
-    def reduce(self, function: Callable[[Batch], tuple], row_size: int) -> tuple:
+    def reduce(
+        self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
+    ) -> tuple:
         # a value of the graph goes once to each worker, the function of a task with each task
-        visit = dask.delayed(partial(_visited, function, self.dtype, row_size))
+        visit = dask.delayed(partial(_visited, function, self.dtype, row_size, pairs))
         columns = zip(self._parts, self._y, self._weight, self._starts.tolist(), strict=True)
         sums = [dask.delayed(call)(visit, i, *column) for i, column in enumerate(columns)]
         while len(sums) > 1:
-            pairs = [sums[i : i + 2] for i in range(0, len(sums), 2)]
-            sums = [dask.delayed(added)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+            twos = [sums[i : i + 2] for i in range(0, len(sums), 2)]
+            sums = [dask.delayed(added)(*two) if len(two) == 2 else two[0] for two in twos]
         return dask.compute(sums[0])[0]
 
     @property
@@ -75,6 +77,7 @@ def _visited(
     function: Callable[[Batch], tuple],
     dtype: np.dtype,
     row_size: int,
+    pairs: bool,
     number: int,
     X: Any,
     y: Any,
@@ -90,7 +93,7 @@ def _visited(
                 f"partition {number} has {len(X)} rows in X, and {name} has shape {values.shape}"
             )
     with np.errstate(over="ignore", invalid="ignore"):
-        return total_of(function, pieces(Batch(X, y, weight, start), row_size))
+        return total_of(function, pieces(Batch(X, y, weight, start), row_size, pairs))
 
 
 def _place(starts: NDArray, names: list, row: int, column: int | None = None) -> str:

@@ -104,9 +104,12 @@ class OnDisk(Source):
         self.n_rows, self.n_features = X.shape
         self.dtype = self._reader.dtype
 
-    def reduce(self, function: Callable[[Batch], tuple], row_size: int) -> tuple:
+    def reduce(
+        self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
+    ) -> tuple:
         blocks = ahead(self._read, self._reader.slices())
-        return total_of(function, (part for block in blocks for part in pieces(block, row_size)))
+        parts = (part for block in blocks for part in pieces(block, row_size, pairs))
+        return total_of(function, parts)
 
     @property
     def place(self) -> Callable[..., str]:

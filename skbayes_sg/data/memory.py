@@ -14,7 +14,7 @@ from scipy import sparse
 from skbayes_sg.data.base import Batch, Data
 from skbayes_sg.data.passes import total_of
 from skbayes_sg.products import squared, weighted_sums
-from skbayes_sg.rows import Rows, row_blocks
+from skbayes_sg.rows import Rows, pass_blocks, row_blocks
 
 _SMALL_SPARSE = 1 << 25  # below 32 MB when dense: rows then cost a copy, not a search
 _MANY_COLUMNS = 1000  # from which products with sparse rows are faster than with dense ones
@@ -107,19 +107,21 @@ class InMemory(Data):
         dense = self.X[rows if isinstance(rows, slice) else rows.ravel()].toarray()
         return dense if isinstance(rows, slice) else dense.reshape(*rows.shape, -1)
 
-    def reduce(self, function: Callable[[Batch], tuple], row_size: int) -> tuple:
-        return total_of(lambda block: function(self.load(block)), self.blocks(row_size))
+    def reduce(
+        self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
+    ) -> tuple:
+        return total_of(lambda block: function(self.load(block)), self.blocks(row_size, pairs))
 
-    def blocks(self, row_size: int) -> list[slice]:
-        """All rows in pieces of a megabyte, if a pass holds so many numbers for each row.
+    def blocks(self, row_size: int, pairs: bool = False) -> list[slice]:
+        """All rows in pieces for a pass that holds so many numbers for each row, see `reduce`.
 
         A pass over sparse rows holds few numbers for each, and every piece costs a vector of D.
         """
         if self.sparse_rows:
             row_bytes = self.X.data.nbytes // max(1, self.n_rows)
             return row_blocks(self.n_rows, row_bytes, _SPARSE_BLOCK)
-        row_bytes = self.X.dtype.itemsize * max(self.n_features, row_size)
-        return row_blocks(self.n_rows, row_bytes)
+        columns = max(self.n_features, row_size)
+        return pass_blocks(self.n_rows, columns, self.X.dtype.itemsize, pairs)
 
     def some(self, rows: Rows) -> InMemory:
         """These rows alone, as a sample of the same population."""

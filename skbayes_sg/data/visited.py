@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data.base import Batch, Data
 from skbayes_sg.data.memory import InMemory
-from skbayes_sg.rows import row_blocks
+from skbayes_sg.rows import pass_blocks
 
 _SAMPLE_BYTES = 1 << 24
-_SMALLEST_PIECE, _LARGEST_PIECE = 1 << 20, 1 << 22  # bytes
-_ROWS_PER_COLUMN = 4
 
 Encode = Callable[[NDArray, NDArray | None], tuple[NDArray, NDArray | None]]
 """Targets and weights of some rows as they were given -> those of the model."""
@@ -43,7 +41,9 @@ class Source(ABC):
     dtype: np.dtype
 
     @abstractmethod
-    def reduce(self, function: Callable[[Batch], tuple], row_size: int) -> tuple:
+    def reduce(
+        self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
+    ) -> tuple:
         """As `Data.reduce`, with targets and weights as they were given."""
 
     @property
@@ -93,10 +93,12 @@ class Visited(Data):
     def sample(self) -> InMemory:
         return self._sample
 
-    def reduce(self, function: Callable[[Batch], tuple], row_size: int) -> tuple:
+    def reduce(
+        self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
+    ) -> tuple:
         assert self._source is not None
         assert self._encode is not None
-        return self._source.reduce(partial(_of_encoded, function, self._encode), row_size)
+        return self._source.reduce(partial(_of_encoded, function, self._encode), row_size, pairs)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the rows: chains in other processes need none, and some stores cannot be sent."""
@@ -108,16 +110,9 @@ def _of_encoded(function: Callable[[Batch], tuple], encode: Encode, batch: Batch
     return function(batch._replace(y=y, weight=weight))
 
 
-def pieces(batch: Batch, row_size: int) -> Iterator[Batch]:
-    """A block in parts that stay in the processor's cache with what is computed of them.
-
-    They have some rows for each column, as far as that is possible. Otherwise sums with a number
-    for each pair of columns would cost more than the rows.
-    """
+def pieces(batch: Batch, row_size: int, pairs: bool) -> Iterator[Batch]:
+    """A block in parts for a pass, see `Data.reduce`."""
     X, y, weight, start = batch
-    columns = max(X.shape[1], row_size)
-    wanted = _ROWS_PER_COLUMN * columns * columns * X.itemsize
-    size = min(max(wanted, _SMALLEST_PIECE), _LARGEST_PIECE)
-    for rows in row_blocks(len(X), columns * X.itemsize, size):
+    for rows in pass_blocks(len(X), max(X.shape[1], row_size), X.itemsize, pairs):
         part = None if weight is None else weight[rows]
         yield Batch(X[rows], y[rows], part, start + rows.start)

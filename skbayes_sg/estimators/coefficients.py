@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg import diagnostics
-from skbayes_sg.anchor import find_mode
+from skbayes_sg.anchor import Near, find_mode
 from skbayes_sg.checks import real_array, require_positive
 from skbayes_sg.data import InMemory
 from skbayes_sg.empirical_bayes import VariationalEM
@@ -80,16 +80,12 @@ class OneMode(Plan):
         rng: np.random.Generator,
         n_chains: int,
         last: NDArray | None,
-        guess: NDArray | None = None,
+        near: Near | None = None,
     ) -> Start:
         """Over-dispersed around the mode, or where the last fit stopped."""
-        near = guess is not None
-        if last is not None:
-            guess = last.mean(axis=0, keepdims=True)
-        elif guess is None:
-            sample = posterior.data.sample
-            guess = posterior.model.guess(sample.y, sample.weight)
-        mode = find_mode(posterior, guess, rng, near)
+        sample = posterior.data.sample
+        guess = near or posterior.model.guess(sample.y, sample.weight)
+        mode = find_mode(posterior, guess if last is None else last.mean(axis=0)[None], rng)
         # A diagonal ignores correlations. Twice its width starts chains too far out to learn
         # useful matrices.
         factor = 1.0 if isinstance(mode.curvature, Diag) else 2.0

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg import verdict
+from skbayes_sg.anchor import Near
 from skbayes_sg.checks import real_array, require_positive
 from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.calls import warn
@@ -110,7 +111,7 @@ class ManyModes(Plan):
         rng: np.random.Generator,
         n_chains: int,
         last: NDArray | None,
-        guess: NDArray | None = None,
+        near: Near | None = None,
     ) -> Start:
         """Random points, or where the last fit stopped."""
         if last is None:
