@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 from sklearn.base import BaseEstimator
 
-from skbayes_sg.chains import burn, in_parallel, one_thread, restarts, walk
+from skbayes_sg.blas import one_thread
+from skbayes_sg.chains import burn, in_parallel, restarts, walk
 from skbayes_sg.checks import require_choice, require_integer
 from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.learned_prior import BOUNDS, Learned
@@ -243,7 +244,7 @@ def _follow(
     initial = target.prior.precision
     rho = np.log(members.mean(initial))
     path = np.empty((em.n_updates, len(rho)))
-    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+    with one_thread, np.errstate(over="ignore", invalid="ignore"):
         burn(sampler, target, state, burn_in)
         share, stein = known(target, _point(target, state)), _stein(target, state)
         silent = [_says_nothing(share.of_data(block)) for block in members.blocks()]

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skbayes_sg.anchor import Mode, Near, distance, posterior_mean
+from skbayes_sg.blas import one_thread
 from skbayes_sg.chains import (
     Chain,
     Round,
     block_draws,
     cores,
-    one_thread,
     rows_touched,
     run_chains,
     start_chains,
@@ -197,7 +197,7 @@ def prepare(
     request: Request, choice: Choice, posterior: Posterior, plan: Plan
 ) -> tuple[Run, Posterior]:
     """A run under the given prior, or under a prior learned here, and its target."""
-    with one_thread(), in_threads(cores(request.n_jobs)):
+    with one_thread, in_threads(cores(request.n_jobs)):
         em, before, near = request.em, None, None
         if isinstance(em, NormalEM):
             before, em, near = learn_before(em, posterior)

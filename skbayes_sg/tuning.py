@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sg.chains import burn, in_parallel, one_thread, start_chains, walk
+from skbayes_sg.blas import one_thread
+from skbayes_sg.chains import burn, in_parallel, start_chains, walk
 from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.samplers import SGFS, Sampler, State
 from skbayes_sg.target import Target
@@ -204,7 +205,7 @@ def _short_run(
     """Adapt for half of the steps, then measure. `group`: a state, and the start of its chains."""
     state, start = copy.deepcopy(group[0]), group[1]
     balance, about_start = [], []
-    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+    with one_thread, np.errstate(over="ignore", invalid="ignore"):
         burn(sampler, target, state, n_steps // 2)
         state.memory.radius = 0.0  # of another alpha
         sampler.freeze(state, target)
