@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -52,6 +53,9 @@ __all__ = ["Callback", "Checkpoint", "ConvergenceStop", "Progress", "TimeLimit"]
 
 _FORMAT = 1  # of the file of a checkpoint
 _FEWEST = 8  # draws of a chain whose figures say something
+_UNSAVED = "{}: the checkpoint is not written, the one before is kept; make room or change the path"
+_GARBLED = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError)
+_UNREADABLE = "Checkpoint: {} cannot be read ({}); remove it, or give another path"
 
 
 class Progress(NamedTuple):
@@ -191,7 +195,8 @@ class Checkpoint(Callback):
     A fit that was killed or interrupted and goes on ends with the draws of the unbroken fit, to the
     last bit, if `random_state` is a number. A fit that ends by itself removes the file. What comes
     before the first draw (finding the mode, learning the prior) is not saved. One file serves one
-    fit at a time.
+    fit at a time. It is written beside and renamed, so that a full disk or a killed process leaves
+    the file before.
 
     Parameters
     ----------
@@ -204,7 +209,9 @@ class Checkpoint(Callback):
     ------
     ValueError
         By `fit`, if the file is the checkpoint of a fit with other data, parameters or seed, or of
-        another version of the format.
+        another version of the format, or cannot be read.
+    OSError
+        By `fit`, if the file cannot be written.
 
     Examples
     --------
@@ -231,13 +238,22 @@ class Checkpoint(Callback):
         return False
 
     def save(self, progress: Progress) -> None:
-        """Write the file; a process killed on the way leaves the file before."""
+        """Write the file; whatever fails on the way leaves the file before."""
         path = Path(self.path)
         parts = (_FORMAT, progress.fingerprint, progress.run, progress.rounds)
         beside = path.with_name(f"{path.name}.{os.getpid()}")
-        with beside.open("wb") as file:
-            pickle.dump(parts, file, protocol=pickle.HIGHEST_PROTOCOL)
-        beside.replace(path)
+        try:
+            with beside.open("wb") as file:
+                pickle.dump(parts, file, protocol=pickle.HIGHEST_PROTOCOL)
+                file.flush()
+                os.fsync(file.fileno())  # or a power failure may leave an empty file
+            beside.replace(path)
+        except BaseException as error:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise OSError(error.errno, _UNSAVED.format(error.strerror), str(path)) from error
+            raise
         self._saved = progress.seconds
 
     def load(self, fingerprint: Fingerprint) -> tuple[Run, list[Round]] | None:
@@ -245,8 +261,11 @@ class Checkpoint(Callback):
         self._saved, path = 0.0, Path(self.path)
         if not path.exists():
             return None
-        with path.open("rb") as file:
-            form, written, run, rounds = pickle.load(file)
+        try:
+            with path.open("rb") as file:
+                form, written, run, rounds = pickle.load(file)
+        except _GARBLED as error:
+            raise ValueError(_UNREADABLE.format(self.path, error)) from error
         if form != _FORMAT or not fingerprint.matches(written):
             raise ValueError(
                 f"Checkpoint: {self.path} is of a fit with other data, parameters or seed; remove "

@@ -6,6 +6,7 @@ import functools
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -28,6 +29,11 @@ _RESCALE = (
     "precisions of the prior nearer to 1"
 )
 _SINGULAR = "the posterior is singular in double precision ({}); " + _RESCALE
+_FULL = "memory is full ({}); lower n_draws, n_chains or n_jobs, or fit fewer rows or columns"
+_KILLED = (
+    "a worker process ended before its chains did, most often because memory was full ({}); lower "
+    "n_jobs or n_draws; callbacks.Checkpoint saves draws on the way"
+)
 
 
 def warn(messages: Iterable[str], category: type[Warning] = ConvergenceWarning) -> None:
@@ -68,7 +74,8 @@ def all_or_nothing(method: Callable) -> Callable:
     """Restore the attributes of the estimator if a call raises or is interrupted.
 
     NumPy does not warn of overflow on the way. A result that is not finite is refused
-    (`require_finite`), and so is a matrix or number that overflow or underflow made singular.
+    (`require_finite`), and so is a matrix or number that overflow or underflow made singular. An
+    error of the machine (memory is full, a worker process was killed) gets a remedy.
     """
 
     @functools.wraps(method)
@@ -82,6 +89,10 @@ def all_or_nothing(method: Callable) -> Callable:
             vars(self).update(before)
             if isinstance(error, (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)):
                 raise ValueError(_SINGULAR.format(error)) from error
+            if isinstance(error, MemoryError):
+                raise MemoryError(_FULL.format(error)) from error
+            if isinstance(error, BrokenExecutor):
+                raise RuntimeError(_KILLED.format(str(error).split("\n")[0])) from error
             raise
 
     return guarded

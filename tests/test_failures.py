@@ -1,0 +1,332 @@
+"""What a fit leaves behind when the machine fails: full disks and memory, killed workers, signals.
+
+The slow ones run in processes of their own and send real signals.
+"""
+
+import copy
+import multiprocessing
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from conftest import differences, leaves
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    DRBMClassifier,
+)
+from skbayes_sg.callbacks import Callback, Checkpoint
+from skbayes_sg.samplers import SGFS
+
+SHORT = {"n_chains": 3, "n_draws": 40, "burn_in": 8, "thin": 2, "random_state": 0}
+MODELS = {
+    "logistic": BayesianLogisticRegressionSGFS(**SHORT),
+    "minibatches": BayesianLogisticRegressionSGFS(SGFS(batch_size=30, alpha=1.0), **SHORT),
+    "linear": BayesianLinearRegressionSGFS(**SHORT),
+    "network": BayesianMLPClassifier((3,), **SHORT),
+    "machine": DRBMClassifier(3, **SHORT),
+}
+EACH = pytest.mark.parametrize("model", [pytest.param(MODELS[name], id=name) for name in MODELS])
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((200, 4))
+NUMBERS = X[:, 0] + RNG.standard_normal(200)
+
+
+def y_of(model):
+    return (NUMBERS > 0).astype(int) if is_classifier(model) else NUMBERS
+
+
+def fitted(model, *callbacks, **changes):
+    model = clone(model).set_params(**changes).set_callbacks(*callbacks)
+    return model.fit(X, y_of(model))
+
+
+@pytest.fixture(scope="module")
+def some():
+    """Fitted models, to be copied."""
+    return {name: fitted(MODELS[name]) for name in ("logistic", "minibatches", "network")}
+
+
+class At(Callback):
+    """Does something once so many draws are there."""
+
+    def __init__(self, n_draws, action):
+        self.n_draws, self.action = n_draws, action
+
+    def after_block(self, progress):
+        if progress.drawn == self.n_draws:
+            self.action()
+        return False
+
+
+# -- a full disk ------------------------------------------------------------------------------
+
+
+def fill_the_disk():
+    """No file may grow beyond 2,000 bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+
+
+@pytest.fixture
+def _room_again():
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("_room_again")
+def test_a_full_disk_leaves_the_checkpoint_before(some, tmp_path):
+    path, model = tmp_path / "fit.pickle", clone(MODELS["minibatches"])
+    model.set_callbacks(Checkpoint(path, every=1e-9), At(20, fill_the_disk))
+    before = list(vars(model))
+    with pytest.raises(OSError, match=r"the checkpoint is not written.*make room or.*fit\.pickle"):
+        model.fit(X, y_of(model))
+    assert list(vars(model)) == before
+    assert list(tmp_path.iterdir()) == [path]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    again = fitted(MODELS["minibatches"], Checkpoint(path))
+    np.testing.assert_array_equal(again.draws_, some["minibatches"].draws_)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x05garbled", b"N.", b"]."])
+def test_a_file_that_is_no_checkpoint_is_refused_and_kept(content, tmp_path):
+    path = tmp_path / "fit.pickle"
+    path.write_bytes(content)
+    with pytest.raises(
+        ValueError, match=r"fit\.pickle cannot be read .*; remove it, or give anoth"
+    ):
+        fitted(MODELS["linear"], Checkpoint(path))
+    assert path.read_bytes() == content
+
+
+# -- memory and workers -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (MemoryError("unable"), MemoryError, r"memory is full \(unable\); lower n_draws"),
+        (BrokenExecutor("gone"), RuntimeError, r"a worker process ended .*\(gone\); lower n_jobs"),
+    ],
+)
+def test_errors_of_the_machine_have_a_remedy(some, error, kind, message, monkeypatch):
+    def fail(*given):
+        raise error
+
+    model = copy.deepcopy(some["logistic"])
+    before = leaves(model)
+    monkeypatch.setattr("skbayes_sg.chains.begin_chain", fail)
+    with pytest.raises(kind, match=message):
+        model.fit(X, y_of(model))
+    assert not differences(before, leaves(model))
+
+
+CHILD = """
+import os, resource, subprocess, sys, warnings
+warnings.simplefilter("ignore")
+sys.path[:0] = sys.argv[2:]
+from test_failures import MODELS, X, y_of
+from sklearn.base import clone
+
+def workers():
+    found = subprocess.run(["ps", "--ppid", str(os.getpid()), "-o", "pid=,args="],
+                           capture_output=True, text=True).stdout.splitlines()
+    return [int(line.split()[0]) for line in found if "popen_loky" in line]
+
+def size():
+    return int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+model = clone(MODELS["minibatches"])
+"""
+KILLED = """
+import signal, threading, time
+def kill():
+    while not workers():
+        time.sleep(0.05)
+    time.sleep(float(sys.argv[1]))
+    os.kill(workers()[-1], signal.SIGKILL)
+
+threading.Thread(target=kill, daemon=True).start()
+model.set_params(n_jobs=2, n_draws=200_000)
+before = model.get_params()
+try:
+    model.fit(X, y_of(model))
+except RuntimeError as error:
+    print(error)
+assert not hasattr(model, "draws_") and model.get_params() == before
+print(model.set_params(n_draws=8).fit(X, y_of(model)).draws_.shape)
+"""
+FULL = """
+import numpy as np
+model.set_params(sampler=None).fit(X, y_of(model))
+before, shape = list(vars(model)), model.draws_.shape
+many = np.asfortranarray(np.tile(X, (10_000, 1))), np.tile(y_of(model), 10_000)
+limit = size() + int(float(sys.argv[1]) * 2**20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+try:
+    model.fit(*many)
+except MemoryError as error:
+    print(error)
+assert list(vars(model)) == before and model.draws_.shape == shape
+del many
+print(model.set_params(n_draws=8).fit(X, y_of(model)).draws_.shape)
+"""
+INTERRUPTED = """
+from test_failures import At
+warnings.simplefilter("always")
+signalled = lambda: (print("drawn", flush=True), __import__("time").sleep(0.5))
+model.set_params(n_jobs=2, n_draws=40_000).set_callbacks(At(4_000, signalled))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    model.fit(X, y_of(model))
+print(model.draws_.shape[1], [str(w.message) for w in caught])
+"""
+
+
+def child(script, argument, request):
+    """A process group of its own that runs a script; it is joined below."""
+    here = [str(request.path.parent), *filter(None, sys.path)]
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD + script, str(argument), *here],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def ended(process, said=""):
+    """What it printed; nothing of its group is left after it."""
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, out + err
+    for _ in range(100):
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return said + out
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    raise AssertionError("processes are left")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.0, 6.0])
+def test_a_killed_worker_ends_the_fit_with_a_remedy(seconds, request):
+    said = ended(child(KILLED, seconds, request))
+    assert "lower n_jobs or n_draws" in said
+    assert "(3, 8, 5)" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("megabytes", [1, 40, 100])
+def test_full_memory_ends_the_fit_with_a_remedy(megabytes, request):
+    said = ended(child(FULL, megabytes, request))
+    assert "memory is full" in said
+    assert "lower n_draws" in said
+    assert "(3, 8, 5)" in said
+
+
+@pytest.mark.slow
+def test_an_interrupt_of_all_workers_keeps_what_was_drawn(request):
+    """As Ctrl-C does, which reaches the workers too."""
+    process = child(INTERRUPTED, 0, request)
+    assert process.stdout.readline() == "drawn\n"
+    os.killpg(process.pid, signal.SIGINT)
+    kept, said = ended(process).split(" ", 1)
+    assert 4_000 <= int(kept) < 40_000
+    assert f"interrupted: each chain has {kept} of 40000 draws" in said
+
+
+# -- interrupts -------------------------------------------------------------------------------
+
+STAGES = {
+    "data checks": "estimators.base.require_squares",
+    "choice of the sampler": "estimators.base.first_choice",
+    "mode search": "anchor._look",
+    "mode search of networks": "modes._moved",
+    "burn-in": "chains.begin_chain",
+    "sampling": "chains.go_on",
+    "attributes": "estimators.base.in_single_precision",
+    "diagnostics": "verdict.judge",
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_interrupt_at_any_stage_leaves_the_model_as_it_was(some, stage, monkeypatch):
+    def interrupted(*given, **more):
+        signal.raise_signal(signal.SIGINT)
+
+    model = copy.deepcopy(some["network" if "networks" in stage else "logistic"])
+    before = leaves(model)
+    monkeypatch.setattr("skbayes_sg.estimators.base._LARGE_DRAWS", 0)
+    monkeypatch.setattr(f"skbayes_sg.{STAGES[stage]}", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y_of(model))
+    assert not differences(before, leaves(model))
+
+
+@pytest.mark.slow
+@EACH
+def test_an_interrupt_at_any_moment_leaves_the_model_as_it_was_or_with_fewer_draws(model):
+    """Forty signals, evenly over the time of a fit."""
+    model, data = fitted(model, n_draws=400), (X * 2, y_of(model))
+    begun = time.perf_counter()
+    whole = clone(model).fit(*data)
+    seconds, before, interrupted = time.perf_counter() - begun, leaves(model), 0
+    for moment in np.linspace(0.01, 0.99, 40) * seconds:
+        timer = threading.Timer(moment, os.kill, (os.getpid(), signal.SIGINT))
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                timer.start()
+                model.fit(*data)
+                timer.join()  # the signal may come after the fit
+        except KeyboardInterrupt:
+            interrupted += 1
+            timer.join()
+        finally:
+            timer.cancel()
+        if differences(before, leaves(model)):
+            n_draws = model.draws_.shape[1]
+            np.testing.assert_array_equal(model.draws_, whole.draws_[:, :n_draws])
+            said = [str(w.message) for w in caught if w.category is ConvergenceWarning]
+            assert n_draws == 400 or any("interrupted" in one for one in said)
+            model.fit(X, y_of(model))
+    assert interrupted > 5
+
+
+# -- threads and forks ------------------------------------------------------------------------
+
+
+def test_fits_in_threads_are_those_alone(some):
+    """Filters of warnings and the threads of BLAS belong to the process."""
+    with ThreadPoolExecutor(len(some)) as threads:
+        together = list(threads.map(lambda name: fitted(MODELS[name]), some))
+    for one, other in zip(some.values(), together, strict=True):
+        np.testing.assert_array_equal(one.draws_, other.draws_)
+        np.testing.assert_equal(one.diagnostics_, other.diagnostics_)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_predicts_and_fits_the_same(some):
+    model = some["minibatches"]
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        probability = pool.apply(model.predict_proba, (X,))
+        draws = pool.apply(fitted, (MODELS["minibatches"],)).draws_
+    np.testing.assert_array_equal(probability, model.predict_proba(X))
+    np.testing.assert_array_equal(draws, model.draws_)
