@@ -151,15 +151,15 @@ def test_the_log_posterior_is_that_of_the_fit(name, weight):
 
 @pytest.mark.parametrize("name", ["binary", "multinomial, learned prior", "network", "machine"])
 def test_new_labels_have_the_probabilities_of_the_predictions(fits, name, seed):
-    model = fits[name]
-    new = model.to_arviz(FRAME, posterior_predictive=True)["posterior_predictive"]["y"].values
-    proba = model.predict_proba_draws(FRAME)
+    model, rows = fits[name], FRAME.sample(frac=1, replace=True, random_state=seed)
+    new = model.to_arviz(rows, posterior_predictive=True)["posterior_predictive"]["y"].values
+    proba = model.predict_proba_draws(rows)
     counts = np.stack([(new == code).sum(axis=(0, 1, 2)) for code in range(len(model.classes_))])
     expected = proba.sum(axis=(0, 1))
     error = np.sqrt((proba * (1 - proba)).sum(axis=(0, 1)))
     assert (np.abs(counts - expected) < 5 * error).all()
     assert new.shape == (4, 40, 80)
-    again = model.to_arviz(FRAME, posterior_predictive=True)["posterior_predictive"]["y"]
+    again = model.to_arviz(rows, posterior_predictive=True)["posterior_predictive"]["y"]
     np.testing.assert_array_equal(again, new)
 
 

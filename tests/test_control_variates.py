@@ -291,7 +291,7 @@ def test_rare_levels_that_were_standardised_take_short_steps_of_all_rows():
 # -- the law of the chain ---------------------------------------------------------------------
 
 
-def groups(sampler, posterior, seed, n_groups=8, n_draws=250, thin=3):
+def groups(sampler, posterior, seed, n_groups=24, n_draws=84, thin=3):
     """Draws of independent groups of chains that share rows, (groups, chains, draws, D)."""
     out = []
     origin = posterior.coordinates.whitened(posterior.anchor.theta)

@@ -149,12 +149,14 @@ def test_without_intercept(binary):
 # -- exact weights ----------------------------------------------------------------------------
 
 
-def test_weights_are_repetitions_in_distribution(binary):
+def test_weights_are_repetitions_in_distribution(binary, seed):
     """With minibatches: weighted rows have the posterior of repeated ones."""
     X, y = binary
     weight = np.random.default_rng(0).integers(0, 3, len(y))
-    weighted = BLR("sgfs", random_state=0).fit(X, y, sample_weight=weight)
-    repeated = BLR("sgfs", random_state=1).fit(X.repeat(weight, axis=0), y.repeat(weight))
+    weighted = BLR("sgfs", random_state=seed).fit(X, y, sample_weight=weight)
+    repeated = BLR("sgfs", random_state=seed + 10_000).fit(
+        X.repeat(weight, axis=0), y.repeat(weight)
+    )
     ess = min(weighted.diagnostics_["ess_min"], repeated.diagnostics_["ess_min"])
     difference = (weighted.coef_ - repeated.coef_) / repeated.coef_std_
     assert np.abs(difference).max() < 5 * np.sqrt(2 / ess)

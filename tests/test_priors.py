@@ -34,11 +34,11 @@ def test_densities_up_to_a_constant():
     np.testing.assert_allclose(np.diff(scaled.log_density(THETA)), np.diff(expected))
 
 
-def test_curvature_is_minus_the_expected_second_derivative():
+def test_curvature_is_minus_the_expected_second_derivative(seed):
     gaussian, scaled = PRIORS
     np.testing.assert_array_equal(gaussian.curvature(THETA).values, gaussian.precision)
     one = THETA[:1]
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     s2 = 0.7 / rng.gamma(1.5, size=200_000)  # the prior's own draws
     beta = rng.standard_normal((200_000, 3)) * np.sqrt(s2[:, None] / scaled.precision[:-1])
     second = 0.5 * (scaled.precision[:-1] * beta**2).sum(axis=1) / s2 + 0.7 / s2
@@ -47,8 +47,8 @@ def test_curvature_is_minus_the_expected_second_derivative():
     np.testing.assert_allclose(curvature[:-1], np.exp(-one[0, -1]) * scaled.precision[:-1])
 
 
-def test_scaled_squares_have_mean_one_under_the_prior():
-    rng = np.random.default_rng(2)
+def test_scaled_squares_have_mean_one_under_the_prior(seed):
+    rng = np.random.default_rng(seed)
     s2 = 0.7 / rng.gamma(1.5, size=50_000)
     for prior in PRIORS:
         precision = prior.precision[prior.precision > 0]

@@ -9,10 +9,10 @@ from conftest import KnownGaussian
 from skbayes_sg.samplers import SGHMC
 
 
-def begun(sampler, n_chains=2, theta=0.5):
+def begun(sampler, n_chains=2, theta=0.5, seed=0):
     posterior = KnownGaussian().posterior
     start = np.full((n_chains, posterior.dim), theta)
-    return posterior, sampler.init(posterior, start, np.random.default_rng(0))
+    return posterior, sampler.init(posterior, start, np.random.default_rng(seed))
 
 
 def test_without_noise_a_step_is_momentum_on_the_scaled_gradient():
@@ -29,9 +29,9 @@ def test_without_noise_a_step_is_momentum_on_the_scaled_gradient():
         np.testing.assert_allclose(state.theta, theta, rtol=1e-12)
 
 
-def test_moments_of_the_noise_of_a_step():
+def test_moments_of_the_noise_of_a_step(seed):
     sampler = SGHMC(step_size=0.01, damping=0.25, temperature=0.5, batch_size=10_000)  # all rows
-    posterior, state = begun(sampler, n_chains=20_000)
+    posterior, state = begun(sampler, n_chains=20_000, seed=seed)
     sampler.freeze(state, posterior)
     state.t, start = 1, state.theta.copy()
     sampler.step(state, posterior)
