@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from functools import cache, partial
+from functools import partial
 from time import perf_counter, process_time
 from typing import NamedTuple
 
@@ -14,8 +13,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
-from threadpoolctl import ThreadpoolController  # a dependency of scikit-learn
 
+from skbayes_sg.blas import one_thread
 from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.target import Target
@@ -62,17 +61,6 @@ class Chain(NamedTuple):
 
 Round = list[Chain]
 """The next draws of all groups."""
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    """To find the libraries takes as long as fifty steps."""
-    return ThreadpoolController()
-
-
-def one_thread() -> AbstractContextManager:
-    """BLAS with one thread: two take three times as long for the small products of a step."""
-    return _controller().limit(limits=1, user_api="blas")
 
 
 def group_sizes(n_chains: int, most: int = 4) -> list[int]:

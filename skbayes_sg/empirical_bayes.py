@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 from sklearn.base import BaseEstimator
 
-from skbayes_sg.chains import burn, in_parallel, one_thread, restarts, walk
+from skbayes_sg.blas import one_thread
+from skbayes_sg.chains import burn, in_parallel, restarts, walk
 from skbayes_sg.checks import require_choice, require_integer
 from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.learned_prior import BOUNDS, Learned

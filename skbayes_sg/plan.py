@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skbayes_sg.anchor import Mode, Near, distance, posterior_mean
+from skbayes_sg.blas import one_thread
 from skbayes_sg.chains import (
     Chain,
     Round,
     block_draws,
     cores,
-    one_thread,
     rows_touched,
     run_chains,
     start_chains,

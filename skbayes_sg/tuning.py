@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sg.chains import burn, in_parallel, one_thread, start_chains, walk
+from skbayes_sg.blas import one_thread
+from skbayes_sg.chains import burn, in_parallel, start_chains, walk
 from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.samplers import SGFS, Sampler, State
 from skbayes_sg.target import Target

@@ -20,12 +20,14 @@ import pytest
 from conftest import differences, leaves
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
     DRBMClassifier,
+    blas,
 )
 from skbayes_sg.callbacks import Callback, Checkpoint
 from skbayes_sg.samplers import SGFS
@@ -319,6 +321,34 @@ def test_fits_in_threads_are_those_alone(some):
     for one, other in zip(some.values(), together, strict=True):
         np.testing.assert_array_equal(one.draws_, other.draws_)
         np.testing.assert_equal(one.diagnostics_, other.diagnostics_)
+
+
+def test_blas_has_its_threads_again_after_fits_in_threads():
+    """Also if the first to begin ends first."""
+
+    def threads():
+        return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+
+    def wait():
+        begun.set()
+        assert ended.wait(60)
+        inside.extend(threads())
+
+    begun, ended, inside = threading.Event(), threading.Event(), []
+    two = threadpool_limits(2, user_api="blas")
+    blas.release()
+    try:
+        before = threads()
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(fitted, MODELS["minibatches"], At(20, begun.wait))
+            second = pool.submit(fitted, MODELS["minibatches"], At(30, wait))
+            first.result()
+            ended.set()
+            second.result()
+        assert set(inside) == {1}
+        assert threads() == before
+    finally:
+        two.restore_original_limits()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
