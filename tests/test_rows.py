@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skbayes_sg.rows import Minibatches, Partition, fixed_rng, row_blocks
+from skbayes_sg import rows
+from skbayes_sg.rows import Minibatches, Partition, fixed_rng, row_blocks, rows_of
 
 
 @pytest.mark.parametrize(("n_rows", "size"), [(60, 4), (60, 30), (12, 11)])
@@ -133,3 +134,25 @@ def test_fixed_choices_have_nothing_to_do_with_the_first_numbers_of_a_users_gene
     assert not np.isin(mine, theirs).any()
     np.testing.assert_array_equal(mine, fixed_rng("pool").random(5))
     assert not np.isin(mine, fixed_rng("points").random(5)).any()
+
+
+def test_rows_of_a_chain_are_its_own_unless_all_chains_share_them():
+    shared, own = np.arange(5), np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(rows_of(shared, 1), shared)
+    np.testing.assert_array_equal(rows_of(own, 1), own[1:])
+    assert rows_of(slice(2, 4), 1) == slice(2, 4)
+
+
+def test_a_large_subset_has_the_smallest_of_random_keys():
+    stream = Minibatches(12, 9, False, np.random.default_rng(0))
+    first = stream.draw()[0]
+    keys = np.random.default_rng(0).random(12)
+    np.testing.assert_array_equal(first, np.sort(np.argsort(keys)[:9]))
+
+
+def test_rows_ahead_are_bounded(monkeypatch):
+    monkeypatch.setattr(rows, "_MAX_INDICES", 50)
+    for size, steps in ((20, 1), (60, 1), (5, 5)):
+        stream = Minibatches(1000, size, True, np.random.default_rng(0), n_chains=2)
+        stream.draw()
+        assert len(stream._ahead) == steps
