@@ -45,4 +45,9 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-one_thread = OneThread()
+_SHARED = OneThread()
+
+
+def one_thread() -> OneThread:
+    """The limit that all fits share."""
+    return _SHARED

@@ -10,12 +10,17 @@ import pytest
 from conftest import logistic_data, second_moments, z_scores
 from scipy.special import expit
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, pool
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    control_variates,
+    pool,
+)
 from skbayes_sg.anchor import find_mode, posterior_mean
 from skbayes_sg.chains import run_chain
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.layouts import FULL
-from skbayes_sg.linalg import Dense
+from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.pool import choose_pool, inclusion_probabilities, remainder_sizes
 from skbayes_sg.posterior import Posterior
@@ -251,14 +256,41 @@ def test_rows_are_drawn_with_their_probabilities(seed):
     assert (np.abs(found - probability) <= 5 * se).all()
 
 
+def test_one_stream_of_the_pool_serves_all_chains(binary):
+    mine, rng = anchored(binary), np.random.default_rng(0)
+    size = mine.anchor.pool_size
+    few, all_of_it = (mine.minibatches(n, False, rng, 4) for n in (20, size))
+    assert (few.replace, few.shared, few.draw().shape) == (True, True, (20,))
+    assert few.noise_factor == binary.n_total / 20
+    assert (all_of_it.replace, all_of_it.noise_factor, all_of_it.size) == (False, 0.0, size)
+
+
+def test_a_matrix_is_stored_as_a_diagonal_if_rounding_is_all_that_is_off_it():
+    matrix = np.diag([1.0, 2.0, 3.0]) + 1e-13
+    assert isinstance(control_variates._stored(matrix), Diag)
+    assert isinstance(control_variates._stored(matrix + 1e-3), Dense)
+    assert isinstance(control_variates._stored(np.eye(1)), Diag)
+
+
 # -- steepness --------------------------------------------------------------------------------
 
 
-def test_steepness_is_the_largest_slope_where_the_posterior_has_mass(regression, binary):
+def test_steepness_is_the_largest_slope_where_the_posterior_has_mass(
+    regression, binary, monkeypatch
+):
     """1 for a Gaussian; in one dimension the largest -gradient / distance of a skewed density."""
+    lines = []
+
+    def along(gradient, curvature, rough, points):
+        lines.append(rough)
+        return steepness(gradient, curvature, rough, points)
+
+    monkeypatch.setattr(control_variates, "steepness", along)
     linear = Posterior.of(Linear(3, noise_variance=1.0), *regression.data.load(slice(None))[:2])
     assert anchored(linear).anchor.steepness == pytest.approx(1.0, abs=1e-4)
     assert 1.0 < anchored(binary).anchor.steepness < 1.3
+    np.testing.assert_allclose(np.linalg.norm(lines[-1], axis=1), 1.0)
+    assert len(lines[-1]) > 1
 
     def gradient(d):  # of log density -(e^(s d) - s d - 1) / s^2: 1 at 0, steeper to the right
         return -(np.expm1(0.5 * d)) / 0.5

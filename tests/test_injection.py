@@ -154,6 +154,10 @@ def test_a_step_too_long_for_c_is_refused_with_the_alpha_that_is_not(gaussian, s
     sampler.set_params(alpha=1.01 * least).refresh(state, gaussian.posterior)
     with pytest.raises(ValueError, match="too small"):
         sampler.set_params(alpha=0.99 * least).refresh(state, gaussian.posterior)
+    share = float(str(refused.value).split("C below ")[1].split(" times")[0])
+    sampler.set_params(alpha=0.1, C=0.99 * share * C).refresh(state, gaussian.posterior)
+    with pytest.raises(ValueError, match="too small"):
+        sampler.set_params(C=1.01 * share * C).refresh(state, gaussian.posterior)
 
 
 def test_as_alpha_grows_the_step_is_that_of_sgld_with_p_the_inverse_of_b(gaussian):

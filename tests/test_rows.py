@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from skbayes_sg.rows import Minibatches, Partition, fixed_rng, row_blocks
+from skbayes_sg import rows
+from skbayes_sg.rows import Minibatches, Partition, fixed_rng, row_blocks, rows_of
 
 
 @pytest.mark.parametrize(("n_rows", "size"), [(60, 4), (60, 30), (12, 11)])
@@ -24,11 +26,12 @@ def test_subsets_are_uniform_and_independent(n_rows, size, seed):
     for indicator, truth in [
         (hit[:, :, :].reshape(-1, n_rows), p),
         (hit[:, 0] * np.roll(hit[:, 0], 1, axis=1), pair),
-        (hit[1:, 0] * hit[:-1, 0], p * p),
+        (hit[1::2, 0] * hit[::2, 0], p * p),  # of pairs that share no step
         (hit[:, 0] * hit[:, 1], p * p),
     ]:
-        se = np.sqrt(truth * (1 - truth) / len(indicator))
-        assert np.abs(indicator.mean(axis=0) - truth).max() < 5 * se
+        count, law = indicator.sum(axis=0), stats.binom(len(indicator), truth)
+        # as rare as five errors of a normal law, which counts of ten are far from
+        assert np.minimum(law.cdf(count), law.sf(count - 1)).min() > 3e-7
 
 
 def test_replacement_allows_repeats_and_changes_the_noise_factor():
@@ -131,3 +134,25 @@ def test_fixed_choices_have_nothing_to_do_with_the_first_numbers_of_a_users_gene
     assert not np.isin(mine, theirs).any()
     np.testing.assert_array_equal(mine, fixed_rng("pool").random(5))
     assert not np.isin(mine, fixed_rng("points").random(5)).any()
+
+
+def test_rows_of_a_chain_are_its_own_unless_all_chains_share_them():
+    shared, own = np.arange(5), np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(rows_of(shared, 1), shared)
+    np.testing.assert_array_equal(rows_of(own, 1), own[1:])
+    assert rows_of(slice(2, 4), 1) == slice(2, 4)
+
+
+def test_a_large_subset_has_the_smallest_of_random_keys():
+    stream = Minibatches(12, 9, False, np.random.default_rng(0))
+    first = stream.draw()[0]
+    keys = np.random.default_rng(0).random(12)
+    np.testing.assert_array_equal(first, np.sort(np.argsort(keys)[:9]))
+
+
+def test_rows_ahead_are_bounded(monkeypatch):
+    monkeypatch.setattr(rows, "_MAX_INDICES", 50)
+    for size, steps in ((20, 1), (60, 1), (5, 5)):
+        stream = Minibatches(1000, size, True, np.random.default_rng(0), n_chains=2)
+        stream.draw()
+        assert len(stream._ahead) == steps

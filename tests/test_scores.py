@@ -155,6 +155,16 @@ def test_kronecker_factors_are_those_of_a_kronecker_product():
     )
 
 
+def test_a_side_of_one_entry_has_no_kronecker_factor():
+    wide, tall = np.ones((1, 1, 6)), np.ones((1, 3, 6))
+    units, features = Scores(Factor(wide, np.ones((6, 2)))).kronecker_factors()[0]
+    assert units is None
+    assert features.shape == (2, 2)
+    units, features = Scores(Factor(tall, np.ones((6, 1)))).kronecker_factors()[0]
+    assert units.shape == (3, 3)
+    assert features is None
+
+
 def test_grams_of_float32_rows_are_summed_in_float64():
     """A direction that the rows do not see stays one: c N times float32 rounding would drown a weak
     prior.

@@ -128,6 +128,7 @@ def test_before_the_noise_variance_has_a_mean_nothing_is_made_up():
 # -- logistic regression ----------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("_short_runs_may_complain")  # R-hat of 50 draws passes 1.05 at times
 @pytest.mark.parametrize("labels", [LABELS, SPECIES], ids=["two", "three"])
 def test_the_posterior_of_one_chunk_is_that_of_a_fit(labels, seed):
     model = after(LOGISTIC, np.arange(ROWS), y=labels)

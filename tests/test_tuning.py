@@ -48,8 +48,8 @@ def test_the_balance_is_the_stein_ratio_of_the_stationary_law(structure, seed):
 def test_the_balance_needs_no_motion(seed):
     """Alpha = 20 has an autocorrelation time of 4,000 steps: nothing has moved after 50."""
     known = KnownGaussian(misspecified=False)
-    run = short_run(SGFS(20.0, "diag", B="precision", batch_size=20), known, 100, 32, seed)
-    assert run.about_start.mean() < 0.1
+    run = short_run(SGFS(20.0, "diag", B="precision", batch_size=20), known, 100, 320, seed)
+    assert run.about_start.mean() < 0.1  # some .05, with a Monte Carlo error of .009
     assert run.balance.mean() == pytest.approx(1.0, abs=0.01)  # alpha^2 / (1 + alpha^2) is tr K W
 
 

@@ -1,0 +1,76 @@
+"""Rows in memory, dense and sparse."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skbayes_sg.data import InMemory
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((30, 4)) * (RNG.random((30, 4)) < 0.6)
+Y, WEIGHT = RNG.integers(0, 2, 30) * 2.0 - 1, RNG.uniform(0.5, 2, 30)
+KINDS = ["dense", "sparse rows, loaded dense", "sparse rows"]
+
+
+@pytest.fixture(params=KINDS)
+def make(request, monkeypatch):
+    """Makes data of one kind of storage."""
+    if request.param == "dense":
+        return lambda weight=None: InMemory.of(X, Y, weight, 900.0)
+    monkeypatch.setattr("skbayes_sg.data.memory._SMALL_SPARSE", 0)
+    if request.param == "sparse rows":
+        monkeypatch.setattr("skbayes_sg.data.memory._MANY_COLUMNS", 1)
+    return lambda weight=None: InMemory.of(
+        sparse.csr_array(X), Y, weight, 900.0, request.param == "sparse rows"
+    )
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+def test_rows_are_those_that_were_asked_for(make, weight):
+    data = make(weight)
+    for rows in (slice(3, 9), np.array([5, 2, 5]), np.array([[1, 2], [3, 3]])):
+        batch = data.load(rows)
+        found = batch.X.toarray() if sparse.issparse(batch.X) else batch.X
+        np.testing.assert_array_equal(found, X[rows])
+        np.testing.assert_array_equal(data.take(rows), X[rows])
+        np.testing.assert_array_equal(batch.y, Y[rows])
+        assert (batch.weight is None) == (weight is None)
+        if weight is not None:
+            np.testing.assert_array_equal(batch.weight, weight[rows])
+    some = data.some(np.array([4, 1]))
+    assert (some.n_rows, some.n_total, some.sparse_rows) == (2, 900.0, data.sparse_rows)
+    np.testing.assert_array_equal(some.take(slice(None)), X[[4, 1]])
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+def test_columns_and_their_squares(make, weight):
+    data = make(weight)
+    np.testing.assert_allclose(data.column_squares(), np.average(X**2, axis=0, weights=weight))
+    part = data.with_columns(np.array([2, 0]))
+    np.testing.assert_array_equal(part.take(slice(None)), X[:, [2, 0]])
+    np.testing.assert_array_equal(part.y, Y)
+    assert part.weight is data.weight
+    assert (part.n_total, part.sparse_rows) == (900.0, data.sparse_rows)
+
+
+def test_squares_of_many_rows_are_those_of_some_from_end_to_end(make, monkeypatch):
+    monkeypatch.setattr("skbayes_sg.data.memory._SCALE_ROWS", 3)
+    np.testing.assert_allclose(make().column_squares(), (X[[0, 14, 29]] ** 2).mean(axis=0))
+
+
+def test_blocks_cover_all_rows(make):
+    data = make()
+    assert np.concatenate([np.arange(30)[block] for block in data.blocks(5)]).tolist() == [
+        *range(30)
+    ]
+    total, count = data.reduce(lambda batch: (np.asarray(batch.X.sum(axis=0)), len(batch.y)), 5)
+    np.testing.assert_allclose(np.ravel(total), X.sum(axis=0))
+    assert count == 30
+
+
+def test_equal_rows_are_merged():
+    one, twice = InMemory.of(X, Y), InMemory.of(np.repeat(X, 2, axis=0), np.repeat(Y, 2))
+    assert one.merged().weight is None
+    np.testing.assert_array_equal(twice.merged().weight, np.full(30, 2.0))
+    np.testing.assert_array_equal(twice.merged().X, one.merged().X)
+    assert (one.merged().n_total, twice.merged().n_total) == (30.0, 30.0)
