@@ -1,47 +1,63 @@
-"""Read a posterior: which measurements speak for a benign tumour, and did the chains agree?
+"""
+A table of coefficients, a forest plot, and the chains behind them
+==================================================================
 
-Draws odds ratios with intervals, and traces and ranks of the parameters that agree least. Prints
-the features whose 95 % interval leaves out 1.
+Which measurements of a cell nucleus speak for a malignant tumour? The table and the picture give an
+interval for each, and the traces say whether the chains agree. Columns that measure nearly the same
+share one effect, which a point estimate does not say.
 """
 
-from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
+import numpy as np
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_breast_cancer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, CoefficientsDisplay, TraceDisplay
 
-COEFFICIENTS = Path(__file__).with_name("coefficients.png")
-TRACES = Path(__file__).with_name("traces.png")
+# %%
+# The table
+# ---------
+# ``summary()`` has one row for each coefficient: its mean, its interval and the odds ratio per
+# standard deviation of the column, and how many independent draws its figures are worth. Here
+# are the first rows.
 
+data = load_breast_cancer(as_frame=True)
+model = BayesianLogisticRegressionSGFS(random_state=0)
+pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), model)
+pipeline.fit(data.data, data.target_names[data.target])
+print(model.summary().iloc[:6, :9].round(2).to_string())
 
-def main():
-    """Fit, draw both pictures, print the clear effects."""
-    data = load_breast_cancer(as_frame=True)
-    model = BayesianLogisticRegressionSGFS(random_state=0)
-    pipeline = make_pipeline(StandardScaler(), model).fit(data.data, data.target)
-    effects = CoefficientsDisplay.from_estimator(pipeline, odds_ratio=True)
-    effects.ax_.set_title(f"{data.target_names[1]} tumours: odds ratio per standard deviation")
-    effects.figure_.savefig(COEFFICIENTS, dpi=110)
-    traces = TraceDisplay.from_estimator(pipeline, n_worst=3)
-    traces.figure_.savefig(TRACES, dpi=110)
+# %%
+# The forest plot
+# ---------------
+# Thick bars hold half of the posterior, thin ones 95 %. The axis of odds ratios is logarithmic.
 
-    below, above = effects.outer[0, :, 1] < 0, effects.outer[0, :, 0] > 0
-    for side, clear in (("below", below), ("above", above)):
-        names = [name for name, out in zip(effects.feature_names, clear, strict=True) if out]
-        print(f"odds ratio {side} 1: {', '.join(names) or 'none'}")
-    print(f"largest R-hat: {traces.r_hat.max():.3f} ({traces.names[0]})")
-    print(f"pictures: {COEFFICIENTS}, {TRACES}")
+effects = CoefficientsDisplay.from_estimator(pipeline, odds_ratio=True)
+effects.ax_.set_title("per standard deviation of each measurement")
+plt.show()
+
+# %%
+# How much do columns share?
+# --------------------------
+# Radius, perimeter and area are nearly one measurement. How the effect of a larger nucleus is
+# divided among them is uncertain. That there is one, their sum, is less so.
+
+columns = [data.data.columns.get_loc(f"worst {name}") for name in ("radius", "perimeter", "area")]
+draws = model.coef_samples_[:, :, 0, columns].reshape(-1, 3)
+effects = dict(zip(data.data.columns[columns], draws.T, strict=True))
+for name, each in (effects | {"their sum": draws.sum(axis=1)}).items():
+    low, high = np.quantile(each, [0.025, 0.975])
     print(
-        "\nWhat you saw: columns that measure nearly the same share one effect, so that the"
-        "\nintervals of most of them hold 1, although the model predicts well. A point estimate"
-        "\ngives each a number and does not say so."
+        f"{name:16} 95 % interval {low:5.2f} to {high:5.2f}, P(above 0) = {np.mean(each > 0):.3f}"
     )
 
+# %%
+# Did the chains agree?
+# ---------------------
+# Traces of the three parameters that agree least. On the right are the ranks of each chain among
+# all draws: the grey band holds chains that agree.
 
-if __name__ == "__main__":
-    main()
+traces = TraceDisplay.from_estimator(pipeline, n_worst=3)
+plt.show()
+print(f"largest R-hat: {traces.r_hat.max():.3f} ({traces.names[0]})")

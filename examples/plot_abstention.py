@@ -1,0 +1,100 @@
+"""
+A classifier that may abstain
+=============================
+
+Some answers are better left to a human. Which ones follows from costs, if probabilities can be
+believed: ask wherever the risk of an error costs more than the question. Do they hold what they
+promise where a model has seen few rows?
+"""
+
+import numpy as np
+from matplotlib import pyplot as plt
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sg import AbstentionDisplay, BayesianLogisticRegressionSGFS
+
+COST = 20  # of an error, in units of the cost of asking
+
+# %%
+# Learn from 40 rows, in twelve splits
+# ------------------------------------
+
+X, y = load_breast_cancer(return_X_y=True)
+models = {
+    "LogisticRegression": LogisticRegression(max_iter=5000),
+    "LogisticRegressionCV": LogisticRegressionCV(
+        Cs=10,
+        l1_ratios=(0,),
+        scoring="neg_log_loss",
+        max_iter=5000,
+        use_legacy_attributes=False,
+    ),
+    "posterior": BayesianLogisticRegressionSGFS(random_state=0),
+}
+styles = {
+    name: {"color": colour, "linestyle": line, "linewidth": 2}
+    for name, colour, line in zip(
+        models, ("#D55E00", "0.45", "#0072B2"), ("--", ":", "-"), strict=True
+    )
+}
+probabilities, labels = {name: [] for name in models}, []
+for seed in range(12):
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, y, train_size=40, stratify=y, random_state=seed
+    )
+    labels.append(y_test)
+    for name, model in models.items():
+        pipeline = make_pipeline(StandardScaler(), model).fit(X_train, y_train)
+        probabilities[name].append(pipeline.predict_proba(X_test))
+labels = np.concatenate(labels)
+probabilities = {name: np.concatenate(each) for name, each in probabilities.items()}
+
+# %%
+# The picture
+# -----------
+# On the left the surest rows are answered first: the lower the curve, the better a model knows
+# which of its answers are wrong. On the right a row is answered if the probability of the
+# predicted class is above a threshold. The vertical line is the threshold that follows from the
+# costs. What a model promises to cost there can be set beside what it costs. Cross-validation in
+# 40 rows often chooses a weak penalty, and promises too much. The posterior promises too little,
+# and so asks more than it must. The default penalty of ``LogisticRegression`` happens to suit
+# these data.
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+thresholds = 1 - np.logspace(np.log10(0.5), -3.5, 200)
+rule = 1 - 1 / COST
+for name, proba in probabilities.items():
+    AbstentionDisplay.from_predictions(labels, proba, name=name, ax=left, **styles[name])
+    sure, wrong = proba.max(axis=1), proba.argmax(axis=1) != labels
+    costs = [np.mean(np.where(sure > t, COST * wrong, 1.0)) for t in thresholds]
+    right.plot(1 - thresholds, costs, label=name, **styles[name])
+    answered = sure > rule
+    promised = np.mean(np.where(answered, COST * (1 - sure), 1.0))
+    cost = np.mean(np.where(answered, COST * wrong, 1.0))
+    print(
+        f"{name:22} answers {answered.mean():.0%} at a cost of {cost:.3f} per row, and promised "
+        f"{promised:.3f}; the best threshold costs {min(costs):.3f}"
+    )
+left.set_title("answer the surest rows first", loc="left")
+right.axvline(1 / COST, color="0.6", linewidth=1, zorder=0)
+right.annotate(
+    "the rule",
+    (1 / COST, 1),
+    (4, -4),
+    xycoords=("data", "axes fraction"),
+    textcoords="offset points",
+    va="top",
+    color="0.4",
+)
+right.set(
+    xscale="log",
+    xlabel="answer if the probability of an error is below",
+    ylabel="cost per row (asking costs 1)",
+    ylim=(0, None),
+)
+right.set_title(f"an error costs {COST} questions", loc="left")
+plt.show()
