@@ -41,8 +41,8 @@ probabilities = {
 # On the left are probabilities against what came true, on the right the errors if the surest
 # rows are answered first. The bars of the bins overlap: this many rows do not tell the three
 # apart by calibration. The log loss does, because the mode is all but certain of some of its
-# errors. With a prior that fits, a point estimate does as well here; what it lacks are the
-# intervals.
+# errors. Where it must answer every row, the average makes more errors than the mode. With a
+# prior that fits, a point estimate does as well here; what it lacks are the intervals.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5.5), layout="constrained")
 print(f"{'':24}log loss  calibration error  area of risk over coverage")

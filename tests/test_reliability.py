@@ -44,6 +44,14 @@ def test_bars_are_wilson_intervals_and_the_histogram_counts_rows():
     np.testing.assert_allclose(display.histogram_.get_data().edges, edges)
 
 
+def test_the_histogram_shows_the_part_of_the_axis_that_the_curve_shows():
+    display = ReliabilityDisplay.from_predictions(Y, P)
+    display.ax_.set_xlim(0.5, 1)
+    assert display.counts_ax_.get_xlim() == (0.5, 1)
+    assert not display.ax_.xaxis.get_tick_params()["labelbottom"]
+    assert display.counts_ax_.xaxis.get_tick_params().get("labelbottom", True)
+
+
 def test_intervals_cover_the_probability(seed):
     """Those of 95 % of bins, within five Monte Carlo errors, where the model is right."""
     rng, held = np.random.default_rng(seed), []

@@ -254,7 +254,7 @@ class ReliabilityDisplay:
         self.ax_.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel=share)
         self.ax_.tick_params(labelbottom=False)
         self.ax_.legend(loc="best", fontsize="small", framealpha=0.9)
-        self.counts_ax_.set(xlim=(-0.02, 1.02), ylabel="rows")
+        self.counts_ax_.set(ylabel="rows")
         self.counts_ax_.set_xlabel(f"predicted probability of {what}")
 
 
@@ -263,4 +263,4 @@ def _axes_below(ax: Any) -> Any:
     for child in ax.child_axes:
         if child.get_label() == _COUNTS:
             return child
-    return ax.inset_axes([0, -0.27, 1, 0.24], label=_COUNTS)
+    return ax.inset_axes([0, -0.27, 1, 0.24], label=_COUNTS, sharex=ax)
