@@ -55,10 +55,10 @@ def log_density(model, X, y):
 # Score each
 # ----------
 # The score of a row is the log density that its outcome was given by a model that had not seen
-# it. ``to_arviz`` hands over draws and likelihoods. That of the rows that were learned from
-# stands beside them, and flatters the larger models. ArviZ also says how far its own figure can
-# be trusted: where Pareto's k is large for a patient, one fit says too little of the fit without
-# that patient.
+# it. ``to_arviz`` hands over draws and likelihoods. Beside it stands the same score of the rows
+# that were learned from, which flatters the larger models. ArviZ also says how far its own
+# figure can be trusted: where Pareto's k is large for a patient, one fit says too little of the
+# fit without that patient.
 
 scores = {}
 for name, columns in sets.items():
