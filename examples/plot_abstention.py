@@ -59,10 +59,10 @@ probabilities = {name: np.concatenate(each) for name, each in probabilities.item
 # On the left the surest rows are answered first: the lower the curve, the better a model knows
 # which of its answers are wrong. On the right a row is answered if the probability of the
 # predicted class is above a threshold. The vertical line is the threshold that follows from the
-# costs. What a model promises to cost there can be set beside what it costs. Cross-validation in
-# 40 rows often chooses a weak penalty, and promises too much. The posterior promises too little,
-# and so asks more than it must. The default penalty of ``LogisticRegression`` happens to suit
-# these data.
+# costs. The lines below the picture set what it costs beside the cost that the model's own
+# probabilities let one expect. Cross-validation in 40 rows often chooses a weak penalty, and then
+# expects too little. The posterior expects too much, and so asks more than it must. The default
+# penalty of ``LogisticRegression`` happens to suit these data.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 thresholds = 1 - np.logspace(np.log10(0.5), -3.5, 200)
@@ -73,11 +73,11 @@ for name, proba in probabilities.items():
     costs = [np.mean(np.where(sure > t, COST * wrong, 1.0)) for t in thresholds]
     right.plot(1 - thresholds, costs, label=name, **styles[name])
     answered = sure > rule
-    promised = np.mean(np.where(answered, COST * (1 - sure), 1.0))
+    expected = np.mean(np.where(answered, COST * (1 - sure), 1.0))
     cost = np.mean(np.where(answered, COST * wrong, 1.0))
     print(
-        f"{name:22} answers {answered.mean():.0%} at a cost of {cost:.3f} per row, and promised "
-        f"{promised:.3f}; the best threshold costs {min(costs):.3f}"
+        f"{name:22} answers {answered.mean():.0%} at a cost of {cost:.3f} per row, expected "
+        f"{expected:.3f}; the best threshold costs {min(costs):.3f}"
     )
 left.set_title("answer the surest rows first", loc="left")
 right.axvline(1 / COST, color="0.6", linewidth=1, zorder=0)

@@ -25,8 +25,8 @@ STYLES = {"random": ("0.45", ":"), "total": ("#D55E00", "--"), "epistemic": ("#0
 # Two tasks
 # ---------
 # The classes of tumours are hardly noisy: with enough rows few errors remain. Whether diabetes
-# goes on faster than in half of the patients is noisy: many answers stay wrong for ever. In a
-# round four labels are asked for in the first task, and eight in the second.
+# goes on faster than in half of the patients is noisy: many answers stay wrong however many rows
+# there are. In a round four labels are asked for in the first task, and eight in the second.
 
 patients, progression = load_diabetes(return_X_y=True)
 tasks = {

@@ -48,7 +48,9 @@ class Record(callbacks.Callback):
 # Stop when it is enough
 # ----------------------
 
-model = BayesianLogisticRegressionSGFS("hmc", n_chains=8, n_draws=1000, random_state=0)
+model = BayesianLogisticRegressionSGFS(
+    "hmc", prior_precision=1.0, n_chains=8, n_draws=1000, random_state=0
+)
 unbroken, stopped = Record(), Record()
 whole = clone(model).set_callbacks(unbroken).fit(X, y)
 early = clone(model).set_callbacks(stopped, callbacks.ConvergenceStop(ess=800)).fit(X, y)
