@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test slow fuzz lint bench clean
+.PHONY: demo test slow fuzz lint docs dist bench clean
 
 demo: $(VENV)/plot
 	$(BIN)/python examples/plot_demo.py
@@ -25,6 +25,16 @@ lint: $(VENV)/lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# the site in docs/_build/html; warnings are errors, and links are followed
+docs: $(VENV)/docs
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going --nitpicky -q -b html docs docs/_build/html
+	$(BIN)/python docs/links.py docs/_build/html
+
+# wheel and sdist in dist
+dist: $(VENV)/dist
+	rm -rf dist
+	$(BIN)/python -m build
+
 # every script; the loop goes on after a failure and fails in the end
 SCRIPTS := $(shell grep -l '^if __name__' benchmarks/*.py)
 bench: $(VENV)/bench
@@ -43,4 +53,4 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/_build docs/gallery docs/api/generated .pytest_cache .mypy_cache .ruff_cache

@@ -141,12 +141,15 @@ def autocorrelation_time(draws: NDArray) -> NDArray:
 
 
 def mean_error(mean: NDArray, reference: NDArray) -> float:
-    """E1 of Ahn et al. Eq. 14: sum |mean - reference| / sum |reference|."""
+    """Error E1 of a mean (Ahn et al. Eq. 14): ``sum |mean - reference| / sum |reference|``."""
     return float(np.abs(mean - reference).sum() / np.abs(reference).sum())
 
 
 def covariance_error(covariance: NDArray, reference: NDArray) -> float:
-    """E2 of Ahn et al. Eq. 14: sum |covariance - reference| / sum |reference|, over D^2 entries."""
+    """Error E2 of a covariance (Ahn et al. Eq. 14), over D^2 entries.
+
+    ``sum |covariance - reference| / sum |reference|``
+    """
     return float(np.abs(covariance - reference).sum() / np.abs(reference).sum())
 
 

@@ -62,7 +62,7 @@ class Model(ABC):
         return 1
 
     def unpack(self, theta: NDArray) -> dict[str, NDArray]:
-        """Views of the blocks: name -> (..., *shape)."""
+        """Views of the blocks: name -> ``(..., *shape)``."""
         blocks, start = {}, 0
         for name, shape in self.shapes.items():
             stop = start + prod(shape)

@@ -1,0 +1,139 @@
+"""The site: `make docs` builds it, without network, into docs/_build/html.
+
+The pages are read on GitHub too. So links lead to files of the repository, and `on_the_site` turns
+those into pages of the site.
+"""
+
+import re
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+import skbayes_sg
+
+ROOT = Path(__file__).resolve().parents[1]
+
+project = "skbayes_sg"
+author = "The authors of skbayes_sg"
+project_copyright = "2026, " + author
+version = release = skbayes_sg.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # MathJax and its fonts out of a wheel
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "gallery/sg_execution_times.rst", "sg_execution_times.rst"]
+templates_path = ["_templates"]
+default_role = "literal"  # docstrings write `names` as Markdown does
+nitpicky = True
+nitpick_ignore_regex = [("py:obj", r"\w+_samples_")]  # properties, which numpydoc looks for
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc has the types, with their shapes
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False  # the template lists them
+numpydoc_class_members_toctree = False
+
+myst_enable_extensions = ["dollarmath"]
+myst_fence_as_directive = ["math"]
+myst_heading_anchors = 4
+suppress_warnings = ["myst.header"]  # errata are headings of the fourth level, below the second
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_",
+    "ignore_pattern": r"plot_demo",
+    "reference_url": {},
+    "show_memory": False,
+    "download_all_examples": False,
+    "min_reported_time": 1e9,
+    "plot_gallery": True,
+    "abort_on_example_error": False,
+    "capture_repr": (),
+    "matplotlib_animations": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "skbayes_sg"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navbar_end": ["theme-switcher"],
+    "secondary_sidebar_items": ["page-toc"],
+    "header_links_before_dropdown": 6,
+    "show_prev_next": False,
+    "footer_end": [],
+}
+
+PAGES = {"README.md": "readme", "CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog"}
+LINK = re.compile(r"\]\(\.\./([\w./-]+)")
+
+
+def on_the_site(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Links to files of the repository become links to the pages that show them, if there are any.
+
+    Pages of `repository/` are the files of the repository's root.
+    """
+    folder, _, name = docname.rpartition("/")
+    up = "../" if folder else ""
+    if folder == "repository":
+        source[0] = (ROOT / f"{name.upper()}.md").read_text(encoding="utf-8")
+        source[0] = re.sub(r"\]\((?!https?:|#)(?:docs/)?", "](../", source[0])
+        up = ""
+
+    def page(match: re.Match) -> str:
+        path = match[1]
+        if path in PAGES:
+            return f"]({up}{'' if folder == 'repository' else 'repository/'}{PAGES[path]}.md"
+        if re.fullmatch(r"examples/plot_\w+\.py", path):
+            return f"]({up}gallery/{Path(path).stem}.rst"
+        return match[0]
+
+    source[0] = LINK.sub(page, source[0])
+
+
+def cited(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list) -> None:
+    """`math.md#heading` in a docstring becomes a link; `linked` says where to."""
+    for i, line in enumerate(lines):
+        lines[i] = re.sub(
+            r"(?<![\w/])(?:docs/)?(\w+)\.md#([\w-]+)", r"`\g<0> <docs:\1#\2>`__", line
+        )
+
+
+def linked(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Addresses of what docstrings cite, from this page."""
+    for link in doctree.findall(nodes.reference):
+        scheme, _, target = link.get("refuri", "").partition("docs:")
+        if not scheme and target:
+            page, _, slug = target.partition("#")
+            link["refuri"] = f"{app.builder.get_relative_uri(docname, page)}#{slug}"
+
+
+def explained(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Names of parameters in the reference lead to the glossary, which says them once."""
+    if not docname.startswith("api/generated/"):
+        return
+    sections = app.env.get_doctree("glossary").findall(nodes.section)
+    terms = {section.next_node(nodes.title).astext(): section["ids"][0] for section in sections}
+    uri = app.builder.get_relative_uri(docname, "glossary")
+    for name in list(doctree.findall(nodes.strong)):
+        if isinstance(name.parent, nodes.term) and name.astext() in terms:
+            link = nodes.reference(refuri=f"{uri}#{terms[name.astext()]}", internal=True)
+            name.replace_self(link)
+            link += name
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the above."""
+    app.connect("source-read", on_the_site)
+    app.connect("autodoc-process-docstring", cited)
+    app.connect("doctree-resolved", linked)
+    app.connect("doctree-resolved", explained)
