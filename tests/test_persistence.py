@@ -113,9 +113,10 @@ def test_a_file_of_another_format_says_so_at_the_users_line(model, monkeypatch):
             warnings.simplefilter("error")
             twin = pickle.loads(saved)
         assert vars(twin).keys() == vars(one).keys()
+    written = f"written by skbayes_sg {stored.__version__} in format {stored.FORMAT}"
+    said = f"this {type(model).__name__} was {written}, and "
     monkeypatch.setattr(stored, "FORMAT", 7)
     monkeypatch.setattr(stored, "__version__", "1.2.3")
-    said = f"this {type(model).__name__} was written by skbayes_sg 0.1.0 in format 1, and "
     with pytest.warns(UserWarning, match=re.escape(f"{said}skbayes_sg 1.2.3 reads format 7")) as w:
         pickle.loads(saved)
     assert w[0].filename == __file__
