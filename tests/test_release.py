@@ -1,0 +1,82 @@
+"""Wheel and sdist hold the package and nothing that does not belong to it, and install anywhere."""
+
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from skbayes_sg import __version__
+
+ROOT = Path(__file__).parents[1]
+FIT = """
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
+import skbayes_sg
+X, y = load_breast_cancer(return_X_y=True)
+model = skbayes_sg.BayesianLogisticRegressionSGFS(random_state=0).fit(scale(X), y)
+assert model.score(scale(X), y) > 0.95
+print(skbayes_sg.__version__, skbayes_sg.__file__)
+"""
+
+
+def test_changelog_and_citation_are_of_this_version():
+    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    assert next(name.rstrip(",") for name in headings if name != "Unreleased") == __version__
+    assert f"version: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_what_is_run_before_a_commit_is_what_lint_runs():
+    """The same versions of ruff and mypy, and the same commands."""
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    lint = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for command in ("ruff check", "ruff format", "mypy"):
+        assert command in hooks
+        assert command in lint[1]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {"docs", "dist", "lint", "test"} <= set(extras)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Wheel and sdist, as `make dist` builds them: the wheel out of the sdist."""
+    out = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--outdir", str(out), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,), (sdist,) = out.glob("*.whl"), out.glob("*.tar.gz")
+    return wheel, sdist
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_package_alone(built):
+    names = zipfile.ZipFile(built[0]).namelist()
+    package = {path.relative_to(ROOT).as_posix() for path in (ROOT / "skbayes_sg").rglob("*.py")}
+    assert package | {"skbayes_sg/py.typed"} <= set(names)
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"skbayes_sg"}
+
+
+@pytest.mark.slow
+def test_the_sdist_holds_what_tests_and_site_need(built):
+    with tarfile.open(built[1]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    for name in ("README.md", "LICENSE", "Makefile", "tests/conftest.py", "docs/conf.py"):
+        assert name in names
+    assert not [name for name in names if name.startswith(("docs/_build", "docs/gallery", ".venv"))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [0, 1], ids=["wheel", "sdist"])
+def test_it_installs_into_an_empty_environment_and_fits(built, kind, tmp_path):
+    venv.create(tmp_path / "env", with_pip=True)
+    python = str(tmp_path / "env" / "bin" / "python")
+    install = [python, "-m", "pip", "install", "--quiet", str(built[kind])]
+    subprocess.run(install, check=True, cwd=tmp_path)
+    run = subprocess.run([python, "-I", "-c", FIT], check=True, cwd=tmp_path, capture_output=True)
+    version, _, file = run.stdout.decode().strip().partition(" ")
+    assert version == __version__
+    assert file.startswith(str(tmp_path))
