@@ -5,6 +5,7 @@ those into pages of the site.
 """
 
 import re
+import sys
 from pathlib import Path
 
 from docutils import nodes
@@ -13,6 +14,7 @@ from sphinx.application import Sphinx
 import skbayes_sg
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
 
 project = "skbayes_sg"
 author = "The authors of skbayes_sg"
@@ -48,16 +50,12 @@ suppress_warnings = ["myst.header"]  # errata are headings of the fourth level, 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"plot_",
-    "ignore_pattern": r"plot_demo",
-    "reference_url": {},
-    "show_memory": False,
+    "within_subsection_order": "gallery_order.ByTopic",
+    "ignore_pattern": r"plot_demo",  # the demo is a program, `make demo`
     "download_all_examples": False,
+    "show_signature": False,
     "min_reported_time": 1e9,
-    "plot_gallery": True,
-    "abort_on_example_error": False,
     "capture_repr": (),
-    "matplotlib_animations": True,
 }
 
 html_theme = "pydata_sphinx_theme"
