@@ -52,7 +52,7 @@ def dead(site: Path) -> list[str]:
             lost = target in pages and unquote(parts.fragment) not in pages[target].anchors
             if lost or not target.exists():
                 found.append(f"{path.relative_to(site.resolve())}: {link}")
-    return found
+    return sorted(found)
 
 
 if __name__ == "__main__":

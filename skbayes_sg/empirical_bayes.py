@@ -43,6 +43,9 @@ _BY_CHANCE = 1e-3
 class VariationalEM(BaseEstimator):
     """Learn the prior precision in the sampler: ``prior_precision=VariationalEM()``.
 
+    The precision says how strongly coefficients are pulled to the prior mean. While the chains
+    move, it follows them to the value under which the rows are most probable (the evidence).
+
     For networks it is "em" for short.
 
     Parameters

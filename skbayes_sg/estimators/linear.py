@@ -32,6 +32,10 @@ _BLOCK_BYTES = 1 << 24
 class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     """Linear regression with a posterior instead of a point, sampled from minibatches.
 
+    It stands where `Ridge` or `BayesianRidge` would. `fit` draws some thousand values of the
+    coefficients and of the noise. `predict` averages over them, and `predict_interval` is an
+    interval of a new observation.
+
     ``y = coef . x + intercept + noise`` with normal noise and normal priors. The noise variance is
     given, or sampled on the log scale under an inverse-gamma prior.
 

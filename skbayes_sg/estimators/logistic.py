@@ -23,6 +23,10 @@ _CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
 class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     """Logistic regression with a posterior instead of a point, sampled from minibatches.
 
+    It stands where `LogisticRegression` would. In place of one best value `fit` draws some thousand
+    values of the coefficients, each as often as rows and prior make it plausible. `predict_proba`
+    averages over them. `summary` and `predict_interval` say how far they differ.
+
     ``p(y = k | x) = softmax(coef x + intercept)_k`` with normal priors. Two classes have one logit;
     K > 2 have K.
 

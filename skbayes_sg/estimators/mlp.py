@@ -18,6 +18,9 @@ from skbayes_sg.samplers import Sampler
 class BayesianMLPClassifier(MultimodalClassifier):
     """Neural network with a posterior instead of a point, sampled from minibatches.
 
+    It stands where `MLPClassifier` would. `fit` keeps many values of the weights, out of several
+    chains that start apart, and predictions average over them.
+
     ``p(y = k | x) = softmax(z)_k``, ``z = W_L h + b_L``, ``h = activation(W_l h + b_l)`` layer by
     layer from x. Priors are independent normals of mean zero. Predictions average over draws of all
     chains. Scale the columns of X.

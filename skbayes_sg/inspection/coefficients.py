@@ -23,7 +23,7 @@ class CoefficientsDisplay:
 
     The thick bar is the inner interval, the thin one the outer. A line marks no effect. More than
     two classes have a panel each. Their coefficients are drawn as differences to the mean over all
-    classes, because to add one number to all changes no probability.
+    classes, because one number added to those of all classes changes no probability.
 
     Use `from_estimator`.
 

@@ -11,6 +11,9 @@ from skbayes_sg.target import Target
 class ConstantSGD(ConstantStep):
     """Constant-step SGD whose stationary law is the posterior's Gaussian approximation, or near it.
 
+    SGD with a step that never shrinks moves about the mode for ever. The step is chosen so that
+    this motion is as wide as the posterior. No noise is injected.
+
     ``theta += step_size H gradient``
 
     With P = Lam + M, the sum of measured curvature and gradient noise:

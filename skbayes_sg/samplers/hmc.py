@@ -48,6 +48,9 @@ class _Memory:
 class HMC(Sampler):
     """Hamiltonian Monte Carlo with the gradient of all rows, or of a pool of them.
 
+    A draw is the end of a trajectory, as of a ball that rolls without friction. It is right for any
+    posterior with one mode, so it is the reference for other samplers.
+
     Leapfrog steps of ``H = -log posterior + p^T Lam^-1 p / 2`` are accepted with probability
     ``min(1, exp(-change of H))``. So the posterior is the stationary law for any shape of it.
 

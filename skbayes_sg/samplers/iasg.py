@@ -34,6 +34,8 @@ class _Window(ConstantMemory):
 class IASG(ConstantStep):
     """Iterate averaging: a draw is the mean of a window of successive iterates of constant SGD.
 
+    For standard errors that are right where the model is wrong (the sandwich covariance).
+
     ``theta += step_size H gradient``;  draw = mean of `window` iterates
 
     Where the model is right and the prior negligible, the average of about one pass has the

@@ -23,6 +23,8 @@ class _Memory(ConstantMemory):
 class MomentumSGD(ConstantStep):
     """Constant-step SGD with momentum.
 
+    As `ConstantSGD`, with a velocity that keeps most of the last step.
+
     ``velocity = (1 - damping) velocity + step_size H gradient``,  ``theta += velocity``
 
     H and the automatic step are those of `ConstantSGD` with P = M / damping + Lam / (2 - damping).

@@ -14,7 +14,7 @@ Schedule = float | Callable[[int], float]
 
 @dataclass(frozen=True)
 class PolynomialDecay:
-    """``a * (b + t) ** -power``: the annealed step of Welling & Teh.
+    """A step that falls as a power of time, ``a * (b + t) ** -power`` (Welling & Teh 2011).
 
     Parameters
     ----------

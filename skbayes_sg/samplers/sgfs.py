@@ -40,6 +40,9 @@ _CHOICES = {
 class SGFS(PreconditionedSampler):
     """Stochastic gradient Fisher scoring.
 
+    A step is the gradient of a minibatch times a matrix. The matrix is such that the noise of the
+    minibatch does the work of random draws, and long steps stay right.
+
     ``theta += 2 P^-1 (gradient + eta)``,  ``eta ~ N(0, W)``,  ``P = curvature + noise + W``
 
     The curvature is that of the log posterior (model Fisher plus prior precision). The noise is the

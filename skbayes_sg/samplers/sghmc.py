@@ -41,6 +41,9 @@ class _Memory:
 class SGHMC(Sampler):
     """Stochastic gradient Hamiltonian Monte Carlo with friction.
 
+    Steps with momentum, as those of an optimizer, with friction and with noise that balances it.
+    The default of networks.
+
     ``v = (1 - damping) v + K gradient + sqrt(2 temperature damping K) z``,  ``theta += v``,
     ``K = step_size / scale``,  ``z ~ N(0, I)``
 

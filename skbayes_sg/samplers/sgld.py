@@ -62,6 +62,9 @@ class _Memory:
 class SGLD(Sampler):
     """Stochastic gradient Langevin dynamics.
 
+    A small step along the gradient of a minibatch, plus noise of the size that makes the posterior
+    the law of the chain. Right as the step goes to 0, and slow where curvatures differ.
+
     ``theta += eta_t P gradient + sqrt(2 temperature eta_t) P^(1/2) z``,  ``z ~ N(0, I)``
 
     Parameters

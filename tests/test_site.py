@@ -1,0 +1,74 @@
+"""What the site is made of; `make docs` builds it and follows its links."""
+
+import importlib
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import skbayes_sg
+from skbayes_sg import callbacks, diagnostics, samplers, theory
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def described():
+    """Names in the reference, with their modules."""
+    text = (DOCS / "api" / "index.rst").read_text()
+    for module, names in re.findall(
+        r"currentmodule:: (\S+)\n\n\.\. autosummary::\n(?:   :.*\n)+\n((?:   .+\n)+)", text
+    ):
+        yield from (f"{module}.{name.lstrip('~')}" for name in names.split())
+
+
+def public():
+    """Classes and functions of every public module."""
+    for module in (skbayes_sg, samplers, callbacks, theory):
+        for name in module.__all__:
+            if inspect.isclass(found := getattr(module, name)) or inspect.isfunction(found):
+                yield f"{module.__name__}.{name}"
+    for name, found in vars(diagnostics).items():
+        own = inspect.isfunction(found) and found.__module__ == diagnostics.__name__
+        if own and not name.startswith("_"):
+            yield f"{diagnostics.__name__}.{name}"
+
+
+def test_the_reference_has_every_public_name():
+    assert not {*public()} - {*described()}
+
+
+def test_what_the_reference_names_exists():
+    for path in described():
+        module, _, name = path.rpartition(".")
+        assert getattr(importlib.import_module(module), name).__doc__, path
+
+
+def test_parameters_that_several_classes_share_are_in_the_glossary():
+    terms = re.findall(r"^### (\w+)$", (DOCS / "glossary.md").read_text(), flags=re.MULTILINE)
+    classes = [
+        *(each for each in vars(skbayes_sg).values() if hasattr(each, "fit")),
+        *samplers.SAMPLERS.values(),
+    ]
+    names = [name for each in classes for name in inspect.signature(each).parameters]
+    assert not {name for name in names if names.count(name) > 1} - {*terms} - {"fit_intercept"}
+
+
+@pytest.fixture
+def links():
+    spec = importlib.util.spec_from_file_location("links", DOCS / "links.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_dead_links_are_found(links, tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#here">, <a href="#top">, <a href="https://x">'
+    )
+    (tmp_path / "b.html").write_text('<p id="here"><img src="data:x"><a href="a.html">')
+    assert links.dead(tmp_path) == []
+    (tmp_path / "b.html").write_text('<img src="c.png"><script src="https://x.js"></script>')
+    expected = {"a.html: b.html#here", "b.html: c.png", "b.html loads https://x.js"}
+    assert {*links.dead(tmp_path)} == expected
