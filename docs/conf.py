@@ -67,6 +67,7 @@ html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
     "header_links_before_dropdown": 6,
+    "navbar_align": "left",
     "show_prev_next": False,
     "footer_end": [],
 }

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-RUN = ["quickstart", "streams", "extending", "paper_ahn", "paper_mandt", "paper_handout"]
+RUN = ["index", "quickstart", "streams", "extending", "paper_ahn", "paper_mandt", "paper_handout"]
 PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted(DOCS.glob("*.md")))]
 CODE = re.compile(r"^```python\n(.*?)^```\n(?:\s*```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
 NO_PROSE = re.compile(
