@@ -39,6 +39,7 @@ nitpick_ignore_regex = [("py:obj", r"\w+_samples_")]  # properties, which numpyd
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc has the types, with their shapes
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False  # the template lists them
 numpydoc_class_members_toctree = False
 
@@ -63,6 +64,7 @@ html_title = "skbayes_sg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("quickstart", "extending", "repository/*")}
 html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
