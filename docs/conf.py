@@ -14,7 +14,7 @@ from sphinx.application import Sphinx
 import skbayes_sg
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "docs"))
+sys.path.insert(0, str(ROOT / "docs"))  # gallery_order
 
 project = "skbayes_sg"
 author = "The authors of skbayes_sg"
@@ -30,7 +30,7 @@ extensions = [
     "myst_parser",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "gallery/sg_execution_times.rst", "sg_execution_times.rst"]
+exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 default_role = "literal"  # docstrings write `names` as Markdown does
 nitpicky = True
@@ -39,6 +39,7 @@ nitpick_ignore_regex = [("py:obj", r"\w+_samples_")]  # properties, which numpyd
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc has the types, with their shapes
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False  # the template lists them
 numpydoc_class_members_toctree = False
 
@@ -54,7 +55,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"plot_demo",  # the demo is a program, `make demo`
     "download_all_examples": False,
     "show_signature": False,
-    "min_reported_time": 1e9,
+    "write_computation_times": False,
     "capture_repr": (),
 }
 
@@ -63,6 +64,7 @@ html_title = "skbayes_sg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("quickstart", "extending", "repository/*")}
 html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],

@@ -62,7 +62,9 @@ def test_the_sdist_holds_what_tests_and_site_need(built):
         names = {name.partition("/")[2] for name in archive.getnames()}
     for name in ("README.md", "LICENSE", "Makefile", "tests/conftest.py", "docs/conf.py"):
         assert name in names
-    assert not [name for name in names if name.startswith(("docs/_build", "docs/gallery", ".venv"))]
+    assert not [
+        name for name in names if name.startswith(("docs/_build/", "docs/gallery/", ".venv/"))
+    ]
 
 
 @pytest.mark.slow
