@@ -223,4 +223,4 @@ def main(report: Report, n_problems: int) -> None:
 
 
 if __name__ == "__main__":
-    benchmark(main, threads=1, n_problems={"type": int, "default": 60})
+    benchmark(main, threads=1, n_problems={"type": int, "default": 30})

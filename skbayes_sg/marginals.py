@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FEWEST, _PER_PARAMETER = 32, 4  # draws
+_ROUNDING = 1e-12  # of a correlation matrix
 
 
 class Moments(NamedTuple):
@@ -61,20 +62,48 @@ def from_gradients(theta: NDArray, gradient: NDArray) -> Moments | None:
     if not (np.isfinite(gradient).all() and (scale > 0).all()):
         return None
     x, slope = (theta - centre) / scale, gradient * scale
+    values, turn = np.linalg.eigh(x.T @ x / n)
+    if not values[0] > _ROUNDING:
+        return None
+    x, slope = x @ turn, slope @ turn  # uncorrelated coordinates
     middle = slope.mean(axis=0)
     try:
-        inverse = np.linalg.inv(x.T @ x / n)
-        Lam = -inverse @ (x.T @ (slope - middle) / n)
-        root = np.linalg.inv(np.linalg.cholesky(0.5 * (Lam + Lam.T)))
+        root = np.linalg.inv(np.linalg.cholesky(_precision(x, slope - middle, values)))
     except np.linalg.LinAlgError:
         return None
-    V = root.T @ root  # in units of `scale`
-    sd = np.sqrt(V.diagonal())
-    rest = ((slope - middle) @ V + x) / sd  # what is not linear
-    reach = (x @ (inverse @ V)) / sd
+    V = root.T @ root
+    root = root @ turn.T
+    sd = np.sqrt(np.sum(root * root, axis=0))
+    rest = ((slope - middle) @ V + x) @ turn.T / sd  # what is not linear
+    reach = (x / values) @ V @ turn.T / sd
     return Moments(
-        centre + (V @ middle) * scale,
+        centre + (turn @ (V @ middle)) * scale,
         sd * scale,
         np.sqrt((rest**2).mean(axis=0) / n),
         0.5 * np.sqrt(((reach * rest) ** 2).mean(axis=0) / n),
     )
+
+
+def flattest(theta: NDArray) -> tuple[NDArray, float]:
+    """The direction in which draws (draws, D) move least, and their variance along it.
+
+    A step along it is one in coordinates that are scaled to the draws' standard deviations.
+    """
+    scale = theta.std(axis=0)
+    scale[scale == 0] = 1.0
+    values, turn = np.linalg.eigh(np.cov((theta / scale).T, bias=True).reshape(2 * scale.shape))
+    return scale * turn[:, 0], max(0.0, float(values[0]))
+
+
+def _precision(x: NDArray, slope: NDArray, variance: NDArray) -> NDArray:
+    """Minus the slope of `slope` over uncorrelated coordinates x of these variances, symmetric.
+
+    Each entry is that of two regressions, and the one with the smaller error counts for more. In a
+    direction in which the draws hardly move, the other regression knows next to nothing.
+    """
+    Lam = -(x.T @ slope) / (len(x) * variance[:, None])
+    noise = ((slope + x @ Lam) ** 2).mean(axis=0)
+    of_other = variance * noise
+    total = of_other[:, None] + of_other
+    share = np.divide(of_other[:, None], total, out=np.full(Lam.shape, 0.5), where=total > 0)
+    return share * Lam + (share * Lam).T

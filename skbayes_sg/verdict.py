@@ -22,6 +22,8 @@ SPREAD_LIMIT = 0.15  # of a standard deviation, relative
 _CERTAIN = 4.0  # standard errors; the worst of many parameters counts
 _MOST_GRADIENTS = 256
 _SHARE = 0.1  # of the work of a fit
+_PROBE = 1e-3  # standard deviations of the draws
+_FLAT = 0.1  # of a standard deviation: there is no spread at all
 _CELLS = 1 << 22  # outputs of rows that are held at a time
 _OF_A_STEP = 2000  # rows of a gradient that take as long as what a step costs besides its rows
 
@@ -121,7 +123,7 @@ def of_gradients(
     gradient = np.concatenate([posterior.full_gradient(part) for part in parts if len(part)])
     wanted = marginals.from_gradients(theta, gradient)
     if wanted is None:
-        return figures
+        return figures | {"sd_ratio": _flattest_ratio(posterior, theta), "sd_ratio_se": 0.0}
     mean, sd = diagnostics.moments(draws, weights)
     ess = np.maximum(diagnostics.ess_mean(draws, weights), 1.0)
     few = np.maximum(1.0, len(theta) / ess)  # draws for an independent one
@@ -132,6 +134,20 @@ def of_gradients(
     j = np.argmax(np.abs(ratio - 1) - _CERTAIN * ratio_se)
     worst = (shift[i], shift_se[i], ratio[j], ratio_se[j])
     return dict(zip(figures, map(float, worst), strict=True))
+
+
+def _flattest_ratio(posterior: Posterior, theta: NDArray) -> float:
+    """Standard deviation drawn over wanted in the flattest direction of the draws, if it is tiny.
+
+    The variance wanted is at least 1 / the curvature there, which two gradients tell.
+    """
+    direction, variance = marginals.flattest(theta)
+    centre = theta.mean(axis=0)
+    ends = np.stack([centre + _PROBE * direction, centre - _PROBE * direction])
+    above, below = posterior.full_gradient(ends)
+    curvature = float(direction @ (below - above)) / (2 * _PROBE)
+    ratio = np.sqrt(variance * curvature) if curvature > 0 else np.nan
+    return float(ratio) if ratio < _FLAT else np.nan
 
 
 def of_predictions(p: NDArray, log_prob: NDArray | None) -> dict[str, float]:

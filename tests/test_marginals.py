@@ -81,6 +81,18 @@ def test_the_worst_parameter_is_seen_where_the_average_is_right(seed):
     assert "mean_shift" in verdict._of_bias(figures, "remedy")[0]
 
 
+def test_draws_that_stay_in_a_plane_are_seen():
+    """As those of constant SGD along the shift of all classes, that moves by the prior alone."""
+    rng = np.random.default_rng(0)
+    posterior = _linear(rng, 2)
+    z = rng.standard_normal((4, 100, 1)) * [0.1, 0.1]
+    found = verdict.of_gradients(posterior, z, np.full(100, 0.01), 256)
+    assert found["sd_ratio"] < 1e-6
+    assert "sd_ratio" in verdict._of_bias(found, "remedy")[0]
+    still = np.zeros((4, 100, 2))
+    assert verdict.of_gradients(posterior, still, np.full(100, 0.01), 256)["sd_ratio"] == 0
+
+
 def test_few_gradients_say_nothing():
     posterior = _linear(np.random.default_rng(0), 10)
     draws = np.random.default_rng(1).standard_normal((4, 50, 10))
