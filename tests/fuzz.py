@@ -11,10 +11,12 @@ import pickle
 import re
 import signal
 import sys
+import time
 import traceback
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -499,23 +501,33 @@ def _too_long(*_):
     raise BrokenPromiseError(f"no end after {_SECONDS} s")
 
 
-def main(n_cases=3000, first=0):
-    """Run so many cases; print each kind of failure once, and return how many kinds there are."""
-    found, ended = {}, Counter()
+class Found(NamedTuple):
+    """What random cases led to, by kind."""
+
+    failures: dict  # kind: times
+    ended: Counter  # of (estimator, end of a call)
+    seconds: dict  # estimator: processor time of each case
+
+
+def explore(n_cases, first=0):
+    """Run so many cases, and print the first of each kind of failure."""
+    found = Found({}, Counter(), defaultdict(list))
     signal.signal(signal.SIGVTALRM, _too_long)
 
     def one(case):
+        name, start = type(case["model"]).__name__, time.process_time()
         signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS)
         try:
-            ended.update(run(case))
+            found.ended.update((name, end) for end in run(case))
         except Exception as error:
             last = traceback.extract_tb((error.__cause__ or error).__traceback__)[-1]
-            kind = str(error)[:60], last.filename, last.lineno
-            if kind not in found:
+            kind = name, str(error)[:60], last.filename, last.lineno
+            if kind not in found.failures:
                 print(f"\n{type(error).__name__}: {str(error)[:300]}\n    {case}", flush=True)
-            found[kind] = found.get(kind, 0) + 1
+            found.failures[kind] = found.failures.get(kind, 0) + 1
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            found.seconds[name].append(time.process_time() - start)
 
     for number in range(first, first + -(-n_cases // _OF_A_SEED)):
         some_cases = settings(
@@ -527,12 +539,20 @@ def main(n_cases=3000, first=0):
             suppress_health_check=list(HealthCheck),
         )(given(CASES)(one))
         seed(number)(some_cases)()
-    print(f"\n{sum(ended.values())} calls, {ended['fitted']} fitted; {len(found)} kinds of failure")
-    for kind, times in sorted(found.items(), key=lambda item: -item[1]):
+    return found
+
+
+def main(n_cases=3000, first=0):
+    """Run so many cases; print each kind of failure once, and return how many kinds there are."""
+    found = explore(n_cases, first)
+    fitted = sum(times for (_, end), times in found.ended.items() if end == "fitted")
+    n_kinds = len(found.failures)
+    print(f"\n{found.ended.total()} calls, {fitted} fitted; {n_kinds} kinds of failure")
+    for kind, times in sorted(found.failures.items(), key=lambda item: -item[1]):
         print(times, *kind)
     if "-v" in sys.argv:
-        print(*ended.most_common(), sep="\n")
-    return len(found)
+        print(*found.ended.most_common(), sep="\n")
+    return n_kinds
 
 
 if __name__ == "__main__":
