@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg import diagnostics
+from skbayes_sg import diagnostics, marginals
 from skbayes_sg.chains import Chain
 from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.plan import Run
+from skbayes_sg.posterior import Posterior
 
 _RANKED = 100_000  # draws of all parameters that are ranked: to rank all takes longer than to draw
 _WORST = (3, 10)  # such parameters, at least and at most, by each of two criteria
@@ -16,6 +17,15 @@ R_HAT_LIMIT = 1.05
 ESS_LIMIT = 100  # a standard deviation from 100 draws is good to 7 %
 BETWEEN_LIMIT = 0.5
 ERROR_LIMIT = 0.02  # of an averaged probability, by the choice of the chains
+SHIFT_LIMIT = 0.2  # of a mean, in posterior standard deviations
+SPREAD_LIMIT = 0.15  # of a standard deviation, relative
+_CERTAIN = 4.0  # standard errors; the worst of many parameters counts
+_MOST_GRADIENTS = 256
+_SHARE = 0.1  # of the work of a fit
+_PROBE = 1e-3  # standard deviations of the draws
+_FLAT = 0.1  # of a standard deviation: there is no spread at all
+_CELLS = 1 << 22  # outputs of rows that are held at a time
+_OF_A_STEP = 2000  # rows of a gradient that take as long as what a step costs besides its rows
 
 
 def judge(
@@ -57,7 +67,9 @@ def judge(
     elif "between_chains" in figures:
         complaints += _of_modes(figures, sampler.bias_remedy)
     else:
-        complaints += _of_parameters(figures) + _of_stein(figures, sampler.bias_remedy)
+        n_halves = 2 * sum(len(chain.draws) for chain in chains)
+        complaints += _of_parameters(figures, n_halves)
+        complaints += _of_bias(figures, sampler.bias_remedy)
     return figures, list(dict.fromkeys(complaints))
 
 
@@ -75,6 +87,67 @@ def of_draws(draws: NDArray) -> dict[str, float]:
         "ess_min": float(np.min(ess)),
         "ess_tail_min": float(np.min(diagnostics.ess_tail(draws))),
     }
+
+
+def affordable(run: Run, chains: list[Chain], rows_read: float, n_rows: int) -> int:
+    """Gradients of all rows that take a tenth of the time of the run, within bounds."""
+    steps = sum(chain.state.t for chain in chains) - sum(state.t for state in run.states)
+    work = rows_read + _OF_A_STEP * steps
+    return min(_MOST_GRADIENTS, int(_SHARE * work / n_rows))
+
+
+def of_gradients(
+    posterior: Posterior, draws: NDArray, weights: NDArray, n: int
+) -> dict[str, float]:
+    """Worst mean and worst standard deviation of draws (chains, draws, D), by `marginals`.
+
+    ``mean_shift`` is the mean of the draws minus that of the posterior, in posterior standard
+    deviations, and ``sd_ratio`` the standard deviation of the draws over that of the posterior.
+    Each has a standard error. They are NaN where `n` gradients are too few, or tell nothing.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    draws : array of shape (chains, draws, D)
+    weights : array of shape (draws,)
+    n : int
+        Gradients that may be computed.
+    """
+    figures = dict.fromkeys(("mean_shift", "mean_shift_se", "sd_ratio", "sd_ratio_se"), np.nan)
+    each = min(max(1, n // len(draws)), draws.shape[1])
+    some = draws[:n, diagnostics.systematic(weights, each)]
+    theta = some.reshape(-1, draws.shape[2]).astype(np.float64)
+    if len(theta) < marginals.fewest(theta.shape[1]):
+        return figures
+    parts = np.array_split(theta, 1 + posterior.data.n_rows * len(theta) // _CELLS)
+    gradient = np.concatenate([posterior.full_gradient(part) for part in parts if len(part)])
+    wanted = marginals.from_gradients(theta, gradient)
+    if wanted is None:
+        return figures | {"sd_ratio": _flattest_ratio(posterior, theta), "sd_ratio_se": 0.0}
+    mean, sd = diagnostics.moments(draws, weights)
+    ess = np.maximum(diagnostics.ess_mean(draws, weights), 1.0)
+    few = np.maximum(1.0, len(theta) / ess)  # draws for an independent one
+    shift, ratio = (mean - wanted.mean) / wanted.sd, sd / wanted.sd
+    shift_se = np.sqrt(few * wanted.mean_error**2 + ratio**2 / ess)
+    ratio_se = ratio * np.sqrt(few * wanted.sd_error**2 + 0.5 / ess)
+    i = np.argmax(np.abs(shift) - _CERTAIN * shift_se)
+    j = np.argmax(np.abs(ratio - 1) - _CERTAIN * ratio_se)
+    worst = (shift[i], shift_se[i], ratio[j], ratio_se[j])
+    return dict(zip(figures, map(float, worst), strict=True))
+
+
+def _flattest_ratio(posterior: Posterior, theta: NDArray) -> float:
+    """Standard deviation drawn over wanted in the flattest direction of the draws, if it is tiny.
+
+    The variance wanted is at least 1 / the curvature there, which two gradients tell.
+    """
+    direction, variance = marginals.flattest(theta)
+    centre = theta.mean(axis=0)
+    ends = np.stack([centre + _PROBE * direction, centre - _PROBE * direction])
+    above, below = posterior.full_gradient(ends)
+    curvature = float(direction @ (below - above)) / (2 * _PROBE)
+    ratio = np.sqrt(variance * curvature) if curvature > 0 else np.nan
+    return float(ratio) if ratio < _FLAT else np.nan
 
 
 def of_predictions(p: NDArray, log_prob: NDArray | None) -> dict[str, float]:
@@ -98,11 +171,15 @@ def of_predictions(p: NDArray, log_prob: NDArray | None) -> dict[str, float]:
     return of_draws(p) | of_all
 
 
-def _of_parameters(figures: dict[str, float]) -> list[str]:
+def _of_parameters(figures: dict[str, float], n_halves: int) -> list[str]:
+    """Warnings about chains that are too short, from `n_halves` half chains."""
     complaints = []
-    if not figures["r_hat_max"] <= R_HAT_LIMIT:
+    limit = R_HAT_LIMIT
+    if _by_gradients(figures):  # then chains need not agree one by one (math.md#many-chains)
+        limit = max(limit, (1 + n_halves / ESS_LIMIT) ** 0.5)
+    if not figures["r_hat_max"] <= limit:
         complaints.append(
-            f"r_hat_max is {figures['r_hat_max']:.3f}, above {R_HAT_LIMIT}: the chains do not "
+            f"r_hat_max is {figures['r_hat_max']:.3f}, above {limit:.3g}: the chains do not "
             "agree; raise burn_in, or n_draws and thin"
         )
     if figures["ess_min"] < ESS_LIMIT:
@@ -111,6 +188,31 @@ def _of_parameters(figures: dict[str, float]) -> list[str]:
             "raise n_draws or thin"
         )
     return complaints
+
+
+def _by_gradients(figures: dict[str, float]) -> bool:
+    """Whether gradients know mean and standard deviation of every parameter well enough."""
+    errors = figures.get("mean_shift_se", np.nan), figures.get("sd_ratio_se", np.nan)
+    return _CERTAIN * errors[0] < 2 * SHIFT_LIMIT and _CERTAIN * errors[1] < 2 * SPREAD_LIMIT
+
+
+def _of_bias(figures: dict[str, float], bias_remedy: str) -> list[str]:
+    """Warnings about a wrong law: by parameter, or else on average over directions."""
+    complaints = []
+    shift, ratio = figures.get("mean_shift", np.nan), figures.get("sd_ratio", np.nan)
+    if abs(shift) > max(SHIFT_LIMIT, _CERTAIN * figures.get("mean_shift_se", np.nan)):
+        complaints.append(
+            f"mean_shift is {shift:.2f}, beyond {SHIFT_LIMIT}: gradients of all rows say that the "
+            "mean of a parameter is off by so many of its posterior standard deviations; "
+            f"{bias_remedy}"
+        )
+    if abs(ratio - 1) > max(SPREAD_LIMIT, _CERTAIN * figures.get("sd_ratio_se", np.nan)):
+        complaints.append(
+            f"sd_ratio is {ratio:.2f}, not 1 within {SPREAD_LIMIT}: gradients of all rows say that "
+            f"the standard deviation of a parameter is too {'large' if ratio > 1 else 'small'}; "
+            f"{bias_remedy}"
+        )
+    return complaints if complaints or _by_gradients(figures) else _of_stein(figures, bias_remedy)
 
 
 def _of_averages(figures: dict[str, float]) -> list[str]:

@@ -1,18 +1,22 @@
 """Random data, parameters and sequences of calls, and what must hold after every call.
 
-A call ends with a finite model whose probabilities sum to 1, or with an error of this package or of
-scikit-learn's validation. No warning of NumPy or SciPy leaks, and a refused call leaves the
-estimator as it was. `make fuzz` runs thousands of cases; `python tests/fuzz.py 500` runs 500.
+A call ends with a finite model whose probabilities sum to 1, or with an error of this package or
+of scikit-learn's validation that names a parameter or the data. No warning of NumPy or SciPy leaks.
+A refused call leaves the estimator as it was, and so does a question. `make fuzz` runs thousands of
+cases; `python tests/fuzz.py 500` runs 500.
 """
 
 import copy
 import pickle
+import re
 import signal
 import sys
+import time
 import traceback
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,13 +38,16 @@ from skbayes_sg.samplers import (
     IASG,
     SGD,
     SGFS,
+    SGHMC,
     SGLD,
     ConstantSGD,
+    CosineCycle,
     MomentumSGD,
     PolynomialDecay,
 )
+from skbayes_sg.samplers import SAMPLERS as SAMPLERS_BY_NAME
 
-_SECONDS = 60  # a case takes less than one
+_SECONDS = 20.0  # of the processor; a case takes less than one
 _OF_A_SEED = 20  # cases; later ones of a seed are variations of earlier ones
 _ERRORS = (ValueError, TypeError, FloatingPointError)
 _WARNINGS = (UserWarning, DeprecationWarning, FutureWarning)  # ConvergenceWarning is a UserWarning
@@ -194,12 +201,12 @@ def some(cls, **strategies):
 
 ALPHAS = st.sampled_from(["auto", 0.0, 0.5, 3.0, -1.0, 1e6])
 REDUCED = st.sampled_from([None, "control_variate"])
+SCHEDULES = st.sampled_from([PolynomialDecay(1e-3, 10.0, 0.55), CosineCycle(1e-3, 0.1, 10)])
+SAMPLER_NAMES = sorted(SAMPLERS_BY_NAME)
 SAMPLERS = st.one_of(
     st.none(),
     st.none(),
-    st.sampled_from(
-        ["sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc", "nuts", 3]
-    ),
+    st.sampled_from([*SAMPLER_NAMES, "nuts", 3]),
     some(
         SGFS,
         alpha=ALPHAS,
@@ -219,7 +226,16 @@ SAMPLERS = st.one_of(
         batch_size=BATCHES,
         variance_reduction=REDUCED,
     ),
-    some(SGLD, step_size=st.just(PolynomialDecay(1e-3, 10.0, 0.55)), batch_size=BATCHES),
+    some(SGLD, step_size=SCHEDULES, batch_size=BATCHES),
+    some(
+        SGHMC,
+        step_size=st.one_of(STEPS, SCHEDULES),
+        damping=st.sampled_from([0.1, 1.0, 0.0]),
+        temperature=st.sampled_from([1.0, 0.0, 2.0]),
+        batch_size=BATCHES,
+        share_rows=st.booleans(),
+        single=st.booleans(),
+    ),
     some(SGD, step_size=STEPS, batch_size=BATCHES),
     some(
         ConstantSGD,
@@ -251,7 +267,7 @@ LENGTHS = {
 }
 EMS = st.builds(
     VariationalEM,
-    per=st.sampled_from(["all", "class", "feature", "layer"]),
+    per=st.sampled_from(["block", "class", "feature", "layer"]),
     n_updates=st.just(8),
     hyperprior=st.sampled_from([(0.0, 0.0), (1.0, 1.0)]),
 )
@@ -261,6 +277,8 @@ COMMON = {
     "prior_precision": st.one_of(st.just(1.0), st.just(1.0), PRIORS, EMS),
     "warm_start": st.booleans(),
 }
+MEANS = st.sampled_from([0.0, 0.0, 1.0, 1e300, np.nan, [1.0] * 3])
+FORGETTING = st.sampled_from([1.0, 1.0, 0.5, 1e-300, 0.0])
 CLASS_WEIGHTS = st.sampled_from(
     [None, None, None, "balanced", {0: 2.0}, {"a": 3.0}, {0: 0.0}, {0: 1e300}, {1: -1.0}]
 )
@@ -271,26 +289,39 @@ OWN = {
         "fit_intercept": st.booleans(),
         "intercept_precision": INTERCEPTS,
         "n_predict_draws": st.sampled_from([None, 1, 5]),
+        "prior_mean": MEANS,
+        "forgetting": FORGETTING,
     },
     BayesianLinearRegressionSGFS: {
         "fit_intercept": st.booleans(),
         "intercept_precision": INTERCEPTS,
         "noise_variance": st.sampled_from([None, None, 1.0, 1e-12, 1e12, 1e300, 0.0]),
         "noise_prior": st.sampled_from([(1e-6, 1e-6), (1.0, 1.0), (1e-300, 1e-300), (3, 1e10)]),
+        "prior_mean": MEANS,
+        "forgetting": FORGETTING,
     },
     BayesianMLPClassifier: {
         "hidden_layer_sizes": st.sampled_from([(1,), (3,), (2, 2), 3, (), (0,)]),
         "activation": st.sampled_from(["logistic", "relu", "tanh", "sine"]),
+        "temperature": st.sampled_from([1.0, 0.05, 0.0]),
         "class_weight": CLASS_WEIGHTS,
     },
-    DRBMClassifier: {"n_hidden": st.sampled_from([1, 2, 3, 5, 0]), "class_weight": CLASS_WEIGHTS},
+    DRBMClassifier: {
+        "n_hidden": st.sampled_from([1, 2, 3, 5, 0]),
+        "temperature": st.sampled_from([1.0, 0.05, 0.0]),
+        "class_weight": CLASS_WEIGHTS,
+    },
 }
+SMALL = {BayesianMLPClassifier: {"hidden_layer_sizes": (2,)}, DRBMClassifier: {"n_hidden": 2}}
 
 
 def estimators(cls):
     more = st.fixed_dictionaries({}, optional={**COMMON, **OWN[cls]})
     always = st.fixed_dictionaries(LENGTHS)  # never the long automatic runs
-    return st.tuples(always, more).map(lambda two: cls(**{**two[0], **two[1], "random_state": 0}))
+    small = SMALL.get(cls, {})
+    return st.tuples(always, more).map(
+        lambda two: cls(**{**small, **two[0], **two[1], "random_state": 0})
+    )
 
 
 ESTIMATORS = st.sampled_from(list(OWN)).flatmap(estimators)
@@ -302,7 +333,8 @@ CALLS = st.one_of(
     st.tuples(st.just("partial_fit"), DATA),
     st.tuples(st.just("again"), st.none()),
     st.tuples(st.just("set_params"), st.fixed_dictionaries({}, optional=COMMON)),
-    st.tuples(st.sampled_from(["pickle", "clone", "copy"]), st.none()),
+    st.tuples(st.sampled_from(["pickle", "clone", "copy", "summary"]), st.none()),
+    st.tuples(st.just("predict"), DATA),
 )
 CASES = st.fixed_dictionaries(
     {
@@ -313,6 +345,12 @@ CASES = st.fixed_dictionaries(
 )
 
 
+_NAMES = {name for cls in OWN for name in cls().get_params()}
+_NAMES |= {name for cls in SAMPLERS_BY_NAME.values() for name in cls().get_params()}
+_NAMES |= {*VariationalEM().get_params(), "X", "y", "sample_weight", "classes", "fitted", "data"}
+_SUBJECTS = re.compile(rf"\b({'|'.join(sorted(_NAMES))})\b")
+
+
 class BrokenPromiseError(AssertionError):
     """What must hold does not."""
 
@@ -321,14 +359,10 @@ def run(case):
     """Make the calls of a case, check what must hold after each, and return how they ended."""
     model, last, ends = clone(case["model"]), None, []
     for name, argument in [case["first"], *case["calls"]]:
-        if name == "set_params":
-            model = model.set_params(**argument)
-        elif name == "clone":
-            model = clone(model)
-        elif name == "copy":
-            model = copy.deepcopy(model)
-        elif name == "pickle":
-            model = pickle.loads(pickle.dumps(model))
+        if name in CHANGES_OF_THE_OBJECT:
+            model = CHANGES_OF_THE_OBJECT[name](model, argument)
+        elif name in QUESTIONS:
+            ends.append(_ask(model, name, argument))
         else:
             name, argument = last if name == "again" and last else (name, argument)
             if argument is not None:
@@ -337,11 +371,61 @@ def run(case):
     return ends
 
 
+CHANGES_OF_THE_OBJECT = {
+    "set_params": lambda model, given: model.set_params(**given),
+    "clone": lambda model, _: clone(model),
+    "copy": lambda model, _: copy.deepcopy(model),
+    "pickle": lambda model, _: pickle.loads(pickle.dumps(model)),
+}
+
+
+def _summary(model, _):
+    table = model.summary()
+    numbers = pd.DataFrame(table).select_dtypes("number")
+    known = numbers.drop(columns=[c for c in numbers if c.startswith(("r_hat", "odds", "ess"))])
+    if not np.isfinite(known.to_numpy()).all() and hasattr(model, "draws_"):
+        raise BrokenPromiseError("summary is not finite")
+
+
+def _predictions(model, data):
+    X = made(data, is_classifier(model))[0]
+    if not is_classifier(model):
+        return model.predict(X)
+    proba = model.predict_proba(X)
+    if not np.allclose(proba.sum(axis=1), 1.0):
+        raise BrokenPromiseError("probabilities do not sum to 1")
+    return proba
+
+
+QUESTIONS = {"summary": _summary, "predict": _predictions}
+
+
+def _ask(model, name, argument):
+    """A question changes nothing, whether it is answered or refused."""
+    before = leaves(model)
+    try:
+        with heard():
+            QUESTIONS[name](model, argument)
+        end = "answered"
+    except _ERRORS as error:
+        _check_error(error)
+        end = f"{type(error).__name__}: {error}"[:40]
+    changed = [path for path in differences(before, leaves(model)) if not _is_cache(path)]
+    if changed:
+        raise BrokenPromiseError(f"{name} changed {changed[0]}")
+    return end
+
+
+def _is_cache(path):
+    return "random_state" in path
+
+
 def _fit(model, name, data):
     X, y, weight = made(data, is_classifier(model))
     more = {"sample_weight": weight}
     if name == "partial_fit":
-        more = {"n_total": [None, 1000][data["seed"] % 2]}
+        if hasattr(model, "hidden_layer_sizes") or hasattr(model, "n_hidden"):
+            more = {"n_total": [None, 1000][data["seed"] % 2]}
         if is_classifier(model) and not hasattr(model, "draws_"):
             more["classes"] = _classes(y)
     before = leaves(model)
@@ -380,7 +464,9 @@ def heard():
 
 
 def _check_error(error):
-    """An error is one of this package, or of scikit-learn's validation."""
+    """An error is one of this package or of scikit-learn's validation, and says of what."""
+    if not _SUBJECTS.search(str(error)):
+        raise BrokenPromiseError(f"an error about nothing: {error}") from error
     last = traceback.extract_tb(error.__traceback__)[-1]
     if isinstance(error, np.linalg.LinAlgError) or not (
         "/skbayes_sg/" in last.filename or "/sklearn/" in last.filename
@@ -415,23 +501,33 @@ def _too_long(*_):
     raise BrokenPromiseError(f"no end after {_SECONDS} s")
 
 
-def main(n_cases=3000, first=0):
-    """Run so many cases; print each kind of failure once, and return how many kinds there are."""
-    found, ended = {}, Counter()
-    signal.signal(signal.SIGALRM, _too_long)
+class Found(NamedTuple):
+    """What random cases led to, by kind."""
+
+    failures: dict  # kind: times
+    ended: Counter  # of (estimator, end of a call)
+    seconds: dict  # estimator: processor time of each case
+
+
+def explore(n_cases, first=0):
+    """Run so many cases, and print the first of each kind of failure."""
+    found = Found({}, Counter(), defaultdict(list))
+    signal.signal(signal.SIGVTALRM, _too_long)
 
     def one(case):
-        signal.alarm(_SECONDS)
+        name, start = type(case["model"]).__name__, time.process_time()
+        signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS)
         try:
-            ended.update(run(case))
+            found.ended.update((name, end) for end in run(case))
         except Exception as error:
             last = traceback.extract_tb((error.__cause__ or error).__traceback__)[-1]
-            kind = str(error)[:60], last.filename, last.lineno
-            if kind not in found:
-                print(f"\n{type(error).__name__}: {error}\n    {case}", flush=True)
-            found[kind] = found.get(kind, 0) + 1
+            kind = name, str(error)[:60], last.filename, last.lineno
+            if kind not in found.failures:
+                print(f"\n{type(error).__name__}: {str(error)[:300]}\n    {case}", flush=True)
+            found.failures[kind] = found.failures.get(kind, 0) + 1
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            found.seconds[name].append(time.process_time() - start)
 
     for number in range(first, first + -(-n_cases // _OF_A_SEED)):
         some_cases = settings(
@@ -443,12 +539,20 @@ def main(n_cases=3000, first=0):
             suppress_health_check=list(HealthCheck),
         )(given(CASES)(one))
         seed(number)(some_cases)()
-    print(f"\n{sum(ended.values())} calls, {ended['fitted']} fitted; {len(found)} kinds of failure")
-    for kind, times in sorted(found.items(), key=lambda item: -item[1]):
+    return found
+
+
+def main(n_cases=3000, first=0):
+    """Run so many cases; print each kind of failure once, and return how many kinds there are."""
+    found = explore(n_cases, first)
+    fitted = sum(times for (_, end), times in found.ended.items() if end == "fitted")
+    n_kinds = len(found.failures)
+    print(f"\n{found.ended.total()} calls, {fitted} fitted; {n_kinds} kinds of failure")
+    for kind, times in sorted(found.failures.items(), key=lambda item: -item[1]):
         print(times, *kind)
     if "-v" in sys.argv:
-        print(*ended.most_common(), sep="\n")
-    return len(found)
+        print(*found.ended.most_common(), sep="\n")
+    return n_kinds
 
 
 if __name__ == "__main__":

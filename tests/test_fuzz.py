@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianMLPClassifier, DRBMClassifier
-from skbayes_sg.samplers import SGLD
+from skbayes_sg.samplers import SGLD, ConstantSGD
 
 PLAIN = {
     "shape": "small",
@@ -43,6 +43,17 @@ FOUND = {
         "partial_fit",
         labels="one class",
     ),
+    "curvature that overflows": found(
+        DRBMClassifier(2, class_weight={0: 1e300}, sampler=ConstantSGD(), **SHORT), shape="few"
+    ),
+    "a metric that overflows": found(LINEAR, numbers="times 1e20", weights="huge", seed=1),
+    "remainders of rows that overflow": found(
+        BayesianLinearRegressionSGFS(prior_precision=1.0, noise_variance=1e-12, **SHORT),
+        shape="few",
+        numbers="times 1e300",
+        seed=9,
+    ),
+    "questions to a stream": found(LINEAR, "partial_fit", "summary", "predict", "fit"),
 }
 
 

@@ -10,7 +10,7 @@ from skbayes_sg.samplers import SAMPLERS
 PACKAGE = Path(__file__).parents[1] / "skbayes_sg"
 FLOORS = (  # from the ground up; a file imports from the floors below and from its own folder
     {"version", "checks", "linalg", "rows", "theory", "diagnostics"}
-    | {"products", "low_rank", "blas"},
+    | {"products", "low_rank", "blas", "marginals"},
     {"layouts", "priors", "steepness", "coordinates"},
     {"scores", "data"},
     {"models", "target"},

@@ -82,8 +82,11 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         """Validated X, y and weights (None where all are 1) of data of the fitted shape."""
         raise NotImplementedError
 
-    def _agreement(self, posterior: Posterior) -> dict[str, float]:
-        """How far the chains agree; by default `verdict.of_draws` of all draws."""
+    def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
+        """How far the chains agree; by default `verdict.of_draws` of all draws.
+
+        It may compute `n_gradients` gradients of all rows.
+        """
         return verdict.of_draws(self.draws_)
 
     def _notices(self, posterior: Posterior) -> list[str]:
@@ -246,7 +249,8 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         self._require_finite()
         drawn = self.draws_.shape[1] * run.length.thin
         kept = drawn / (drawn + run.length.burn_in)
-        agreement = self._agreement(posterior)
+        n_gradients = verdict.affordable(run, chains, touched, posterior.data.n_rows)
+        agreement = self._agreement(posterior, n_gradients)
         self.diagnostics_, complaints = verdict.judge(run, chains, agreement, kept * passes)
         return complaints
 

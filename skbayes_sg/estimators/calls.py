@@ -28,6 +28,7 @@ _RESCALE = (
     "scale the columns of X, for example by StandardScaler, and numbers in y; or bring weights and "
     "precisions of the prior nearer to 1"
 )
+_NOT_FINITE = ("cannot convert float NaN", "array must not contain infs or NaNs")  # not our words
 _SINGULAR = "the posterior is singular in double precision ({}); " + _RESCALE
 _FULL = "memory is full ({}); lower n_draws, n_chains or n_jobs, or fit fewer rows or columns"
 _KILLED = (
@@ -87,7 +88,8 @@ def all_or_nothing(method: Callable) -> Callable:
         except BaseException as error:
             vars(self).clear()
             vars(self).update(before)
-            if isinstance(error, (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)):
+            singular = isinstance(error, (np.linalg.LinAlgError, ZeroDivisionError, OverflowError))
+            if singular or str(error).startswith(_NOT_FINITE):
                 raise ValueError(_SINGULAR.format(error)) from error
             if isinstance(error, MemoryError):
                 raise MemoryError(_FULL.format(error)) from error

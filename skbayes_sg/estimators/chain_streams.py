@@ -127,4 +127,4 @@ class ChainStreamClassifier(BayesianClassifier):
         self.n_passes_ = touched / posterior.n_total
         self._keep_learned(None)
         self._read_off(posterior)
-        self.diagnostics_ = self._agreement(posterior) if len(stream.kept) >= 8 else {}
+        self.diagnostics_ = self._agreement(posterior, 0) if len(stream.kept) >= 8 else {}

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg import diagnostics
+from skbayes_sg import diagnostics, verdict
 from skbayes_sg.anchor import Near, find_mode
 from skbayes_sg.checks import real_array, require_positive
 from skbayes_sg.data import InMemory
@@ -131,6 +131,14 @@ class LinearPredictor(UpdatingEstimator):
         """Without columns of zeros, where there are very many parameters."""
         wide = self.sampler is None and very_wide(posterior)
         return occurring(posterior) if wide else posterior
+
+    def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
+        """Also what gradients say of single parameters, where a pass over the rows is at hand."""
+        figures = super()._agreement(posterior, n_gradients)
+        if posterior.of_sample is not posterior:
+            return figures
+        draws = self.draws_, self.draw_weights_
+        return figures | verdict.of_gradients(posterior, *draws, n_gradients)
 
     def _require_passes(self) -> None:
         if self.sampler is None or getattr(self.sampler, "variance_reduction", None) is not None:

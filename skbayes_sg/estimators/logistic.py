@@ -122,7 +122,11 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     diagnostics_ : dict of str to float
         ``r_hat_max``, ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``. ``stein_ratio``
         (drawn over wanted variance, averaged over directions; 1 for exact draws of any posterior)
-        and its standard error ``stein_se``. ``accept_rate`` for HMC.
+        and its standard error ``stein_se``. ``mean_shift`` and ``sd_ratio`` with standard errors
+        ``mean_shift_se`` and ``sd_ratio_se``: how far the worst parameter's mean is off, in
+        posterior standard deviations, and its standard deviation drawn over wanted, by gradients of
+        all rows; NaN where these would cost more than a tenth of the fit
+        (math.md#moments-from-gradients). ``accept_rate`` for HMC.
 
     See Also
     --------

@@ -292,7 +292,7 @@ class MultimodalClassifier(ChainStreamClassifier):
 
     # -- diagnostics --------------------------------------------------------------------------
 
-    def _agreement(self, posterior: Posterior) -> dict[str, float]:
+    def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
         """Agreement on the probabilities of a hundred rows, and on their log posterior."""
         rows = np.unique(np.linspace(0, posterior.n_rows - 1, _JUDGED_ROWS).astype(int))
         few = Posterior(posterior.model, posterior.data.sample.some(rows), posterior.prior)

@@ -224,7 +224,13 @@ class HMC(Sampler):
         before = np.log(memory.metric.inverse.diagonal())
         memory.metric.restart(target, state.theta)
         after = np.log(memory.metric.inverse.diagonal())
-        memory.log_step = _bounded(memory.log_step + 0.5 * float(np.mean(before - after)))
+        log_step = memory.log_step + 0.5 * float(np.mean(before - after))
+        if not math.isfinite(log_step):
+            raise FloatingPointError(
+                f"the metric of {self} overflows; scale the columns of X and the numbers in y, or "
+                "divide the weights by a constant"
+            )
+        memory.log_step = _bounded(log_step)
 
     def _adapt(self, state: State, target: Target, chance: float) -> None:
         """Robbins-Monro step of the log step; show the points to the metric."""

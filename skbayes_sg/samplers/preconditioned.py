@@ -302,9 +302,21 @@ class PreconditionedSampler(Sampler):
         return weight
 
     def _noise_and_curvature(self, state: State, target: Target) -> tuple[Operator, Operator]:
-        """M = c N I1, and Lam, the model Fisher of all rows plus the prior's curvature."""
+        """M = c N I1, and Lam, the model Fisher of all rows plus the prior's curvature.
+
+        Raises
+        ------
+        FloatingPointError
+            If they overflow.
+        """
         memory, N = state.memory, target.n_total
-        return memory.I1 * (state.rows.noise_factor * N), memory.fisher * N + memory.prior
+        M, Lam = memory.I1 * (state.rows.noise_factor * N), memory.fisher * N + memory.prior
+        if not (np.isfinite(M.diagonal()).all() and np.isfinite(Lam.diagonal()).all()):
+            raise FloatingPointError(
+                f"{self}: curvature or gradient noise overflows; scale the columns of X, or divide "
+                "the weights by a constant"
+            )
+        return M, Lam
 
     # -- law and report -----------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skbayes_sg.linalg import Diag
-from skbayes_sg.samplers.base import Sampler
+from skbayes_sg.samplers.base import Report, Sampler
 from skbayes_sg.samplers.law import Law, Linearised, LinearLaw
 from skbayes_sg.samplers.schedules import PolynomialDecay, Schedule, require_step, value_at
 from skbayes_sg.samplers.state import State
@@ -87,3 +87,13 @@ class SGD(Sampler):
             why = "SGD with decreasing steps has no stationary law but the mode; use ConstantSGD"
             return LinearLaw(None, unknown=why)
         return LinearLaw(Diag(np.full(target.dim, self._eta(state))))
+
+    def report(self, state: State) -> Report:
+        """Decreasing steps have no law but the mode, whatever the spread of the draws so far."""
+        report = super().report(state)
+        if self.step_size == "auto" or callable(self.step_size):
+            report.complaints.append(
+                "SGD with decreasing steps goes to the mode: its draws have no law, and their "
+                "standard deviations mean nothing; use SGFS or ConstantSGD for a posterior"
+            )
+        return report
