@@ -83,7 +83,7 @@ def start_chains(
     parts = np.split(theta, ends[:-1])
     # SFC64 is the fastest for row numbers
     generators = [np.random.Generator(np.random.SFC64(stream)) for stream in streams]
-    with one_thread, np.errstate(over="ignore", invalid="ignore"):
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         each = zip(parts, generators, strict=True)
         return [sampler.init(target, target.coordinates.whitened(part), rng) for part, rng in each]
 
@@ -190,7 +190,7 @@ def run_chain(
 def begin_chain(sampler: Sampler, target: Target, burn_in: int, dtype: type, state: State) -> Chain:
     """A group after burn-in, without draws. `state` is copied."""
     state = copy.deepcopy(state)
-    with one_thread, np.errstate(over="ignore", invalid="ignore"):
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         if burn_in or state.t == 0:
             burn(sampler, target, state, burn_in)
             sampler.freeze(state, target)
@@ -206,7 +206,7 @@ def go_on(sampler: Sampler, target: Target, n_draws: int, thin: int, before: Cha
     n_chains, dim = state.theta.shape
     draws: NDArray = np.empty((n_chains, n_draws, dim), before.draws.dtype)
     weights, kept = np.empty(n_draws), 0
-    with one_thread, np.errstate(over="ignore", invalid="ignore"):
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         for stretch in walk(sampler, target, state, n_draws * thin, thin):
             here = slice(kept, kept + len(stretch.draws))
             draws[:, here] = target.coordinates.natural(stretch.draws).swapaxes(0, 1)
@@ -247,7 +247,7 @@ def run_chains(
     """
     rounds, unit = list(before), _whole_stretches(states, thin)
     share = block_draws(target, states, n_draws, thin)
-    with one_thread, Parallel(n_jobs=n_jobs) as parallel:
+    with one_thread(), Parallel(n_jobs=n_jobs) as parallel:
         pace, started = None, perf_counter()
         try:
             if not rounds:
@@ -328,7 +328,7 @@ def in_parallel(function: Callable, each: Iterable, n_jobs: int | None) -> list:
     BLAS runs with one thread. The products of a step are too small for two threads, workers must
     not compete for cores, and a sum that is split over threads rounds differently.
     """
-    with one_thread:  # outermost, as threads of one process share the limit
+    with one_thread():  # outermost, as threads of one process share the limit
         return Parallel(n_jobs=n_jobs)(delayed(function)(one) for one in each)
 
 
@@ -340,7 +340,7 @@ def seconds(sampler: Sampler, target: Target, states: Sequence[State], n_steps: 
     if n_steps <= _FEW_STEPS:
         return 0.0
     state = copy.deepcopy(states[0])
-    with one_thread, np.errstate(over="ignore", invalid="ignore"):
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         sampler.step(state, target)
         start = process_time()
         sampler.step(state, target)

@@ -247,7 +247,7 @@ def _follow(
     initial = target.prior.precision
     rho = np.log(members.mean(initial))
     path = np.empty((em.n_updates, len(rho)))
-    with one_thread, np.errstate(over="ignore", invalid="ignore"):
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         burn(sampler, target, state, burn_in)
         share, stein = known(target, _point(target, state)), _stein(target, state)
         silent = [_says_nothing(share.of_data(block)) for block in members.blocks()]

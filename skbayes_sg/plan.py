@@ -197,7 +197,7 @@ def prepare(
     request: Request, choice: Choice, posterior: Posterior, plan: Plan
 ) -> tuple[Run, Posterior]:
     """A run under the given prior, or under a prior learned here, and its target."""
-    with one_thread, in_threads(cores(request.n_jobs)):
+    with one_thread(), in_threads(cores(request.n_jobs)):
         em, before, near = request.em, None, None
         if isinstance(em, NormalEM):
             before, em, near = learn_before(em, posterior)

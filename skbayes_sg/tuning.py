@@ -205,7 +205,7 @@ def _short_run(
     """Adapt for half of the steps, then measure. `group`: a state, and the start of its chains."""
     state, start = copy.deepcopy(group[0]), group[1]
     balance, about_start = [], []
-    with one_thread, np.errstate(over="ignore", invalid="ignore"):
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         burn(sampler, target, state, n_steps // 2)
         state.memory.radius = 0.0  # of another alpha
         sampler.freeze(state, target)
