@@ -144,10 +144,11 @@ def test_rows_of_a_chain_are_its_own_unless_all_chains_share_them():
 
 
 def test_a_large_subset_has_the_smallest_of_random_keys():
-    stream = Minibatches(12, 9, False, np.random.default_rng(0))
-    first = stream.draw()[0]
-    keys = np.random.default_rng(0).random(12)
-    np.testing.assert_array_equal(first, np.sort(np.argsort(keys)[:9]))
+    stream = Minibatches(200, 100, False, np.random.default_rng(0))
+    stream.draw()
+    keys = np.random.default_rng(0).random((len(stream._ahead), 200))
+    smallest = np.sort(keys.argsort(axis=1)[:, :100], axis=1)
+    np.testing.assert_array_equal(stream._ahead[:, 0], smallest)
 
 
 def test_rows_ahead_are_bounded(monkeypatch):
