@@ -6,7 +6,6 @@ The slow ones run in processes of their own and send real signals.
 import copy
 import multiprocessing
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -32,6 +31,7 @@ from skbayes_sg import (
 from skbayes_sg.callbacks import Callback, Checkpoint
 from skbayes_sg.samplers import SGFS
 
+resource = pytest.importorskip("resource")  # limits of a process, which Windows lacks
 SHORT = {"n_chains": 3, "n_draws": 40, "burn_in": 8, "thin": 2, "random_state": 0}
 MODELS = {
     "logistic": BayesianLogisticRegressionSGFS(**SHORT),
