@@ -23,7 +23,7 @@ def _labelled(z: NDArray, rng: np.random.Generator) -> NDArray:
     return (z + rng.logistic(size=len(z)) > 0).astype(int)
 
 
-def _some(X: NDArray, y: NDArray, n_rows: int = ROWS) -> Set:
+def some(X: NDArray, y: NDArray, n_rows: int = ROWS) -> Set:
     """Rows at random, without classes of fewer than twenty rows."""
     rows = np.random.default_rng(0).permutation(len(y))[:n_rows]
     X, y = np.asarray(X[rows], dtype=np.float64), y[rows]
@@ -41,30 +41,30 @@ def diabetes() -> Set:
 def wine_grades() -> Set:
     """White wines: poor, middling, good."""
     X, y = data.regression("wine")
-    return _some(X, np.digitize(y, [5.5, 6.5]))
+    return some(X, np.digitize(y, [5.5, 6.5]))
 
 
 def covertype() -> Set:
     """The two commonest forest covers, with forty-four indicator columns."""
     X, y = data.covertype()
     kept = y <= 2
-    return _some(X[kept], y[kept])
+    return some(X[kept], y[kept])
 
 
 def kdd99() -> Set:
     """Attacks or not, by the numeric columns."""
     found = data.kdd99()
-    return _some(found.X, (found.target_names[found.y] != "normal").astype(int))
+    return some(found.X, (found.target_names[found.y] != "normal").astype(int))
 
 
 def skin() -> Set:
     """Skin or not, by three colours."""
-    return _some(*data.skin())
+    return some(*data.skin())
 
 
 def digits_7_vs_9() -> Set:
     """MNIST's sevens and nines in 50 projections."""
-    return _some(*data.mnist_7_vs_9())
+    return some(*data.mnist_7_vs_9())
 
 
 def moderate() -> Set:

@@ -1,32 +1,63 @@
-"""Simulation-based calibration: is the posterior the posterior? Long runs, `make slow`.
+"""Is the posterior the posterior? Calibration by simulation, and Geweke's joint test.
 
-Parameters from the prior, data from the model, draws from the sampler: the rank of the true
-parameter among the draws is uniform if the draws are right (Talts et al. 2018).
+The simulations are those of the benchmarks of the same names. Here are their tools, controls that
+they must detect, and short forms of them (`make slow`).
 """
+
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
-from skbayes_sg import BayesianLogisticRegressionSGFS
 from skbayes_sg.samplers import HMC, SGFS
 
-N_REPLICATES, N_BINS, DIM = 200, 10, 5
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+sys.path.insert(0, str(FOLDER))
+rank_tests = pytest.importorskip("rank_tests")
+simulation_calibration = pytest.importorskip("simulation_calibration")
+joint_test = pytest.importorskip("joint_test")
+sys.path.remove(str(FOLDER))
+
+N, N_RANKS = 300, rank_tests.N_RANKED + 1
 
 
-def rank_of_truth(sampler, n_rows, replicate):
-    """Share of 99 nearly independent draws below the true parameter, for each parameter."""
-    rng = np.random.default_rng([n_rows, replicate])
-    theta = rng.standard_normal(DIM)
-    X = rng.standard_normal((n_rows, DIM - 1))
-    p = 1 / (1 + np.exp(-X @ theta[:-1] - theta[-1]))
-    y = (rng.random(n_rows) < p).astype(int)
-    model = BayesianLogisticRegressionSGFS(
-        sampler, 1.0, intercept_precision=1.0, n_draws=200, thin=5, random_state=replicate
-    )
-    draws = model.fit(X, y).draws_.reshape(-1, DIM)
-    some = draws[rng.choice(len(draws), 99, replace=False)]
-    return (some < theta).sum(axis=0)
+def test_the_band_has_its_level(seed):
+    """Of 500 sets of uniform ranks a share of .05 leave the band, and their p values say so."""
+    rng = np.random.default_rng(seed)
+    low, high = rank_tests.band(N)
+    outside, p_values = [], []
+    for _ in range(500):
+        ranked = rng.integers(N_RANKS, size=(N, 1))
+        share = np.array([(ranked <= k).mean() for k in range(N_RANKS - 1)])
+        outside.append(np.any((share < low - 1e-9) | (share > high + 1e-9)))
+        p_values.append(rank_tests.judge(ranked).p_value)
+    np.testing.assert_array_equal(outside, np.array(p_values) < 0.05)
+    assert abs(np.mean(outside) - 0.05) < 5 * np.sqrt(0.05 * 0.95 / 500)
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(0.7, 0.0), (1.4, 0.0), (1.0, 0.5)])
+def test_draws_with_a_wrong_scale_or_place_are_detected(scale, shift, seed):
+    rng = np.random.default_rng(seed)
+    truths = rng.standard_normal((N, 1))
+    draws = shift + scale * rng.standard_normal((N, rank_tests.N_RANKED, 1))
+    found = [rank_tests.ranks(truth, each) for truth, each in zip(truths, draws, strict=True)]
+    assert rank_tests.judge(np.array(found)).p_value < 0.001
+
+
+def test_coverage_counts_the_ranks_of_central_intervals():
+    ranked = np.arange(N_RANKS)[:, None]
+    assert rank_tests.judge(ranked).coverage == 0.9
+    assert rank_tests.spaced(np.arange(4000)).shape == (rank_tests.N_RANKED,)
+
+
+def test_the_joint_test_passes_hmc_and_detects_a_prior_that_is_too_narrow(seed):
+    problem = joint_test.problems()["logistic"]
+    rng = np.random.default_rng(seed)
+    draws = joint_test.independent(problem, 500, rng)
+    for kernel, right in [(joint_test.hmc, True), (joint_test.narrow, False)]:
+        means = joint_test.successive(problem, kernel, 40, 10, rng)
+        assert (joint_test.compared(draws, means)[1] > 1e-4) is right
 
 
 @pytest.mark.slow
@@ -42,9 +73,7 @@ def rank_of_truth(sampler, n_rows, replicate):
     ids=str,
 )
 def test_ranks_of_the_truth_are_uniform(sampler, n_rows):
-    """Chi-squared over ten bins for each parameter; the smallest of five p-values above 0.001."""
-    ranks = np.array([rank_of_truth(sampler, n_rows, r) for r in range(N_REPLICATES)])
-    expected = N_REPLICATES / N_BINS
-    for k in range(DIM):
-        counts = np.bincount(ranks[:, k] * N_BINS // 100, minlength=N_BINS)
-        assert chi2.sf(((counts - expected) ** 2 / expected).sum(), N_BINS - 1) > 0.001
+    """200 replicates; the p value of all parameters and the log likelihood is above 0.001."""
+    case = simulation_calibration.Case("", simulation_calibration.logistic(n_rows, sampler=sampler))
+    ranked = simulation_calibration.ranked(case, 200)
+    assert rank_tests.judge(ranked).p_value > 0.001
