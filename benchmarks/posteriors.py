@@ -23,6 +23,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from fnmatch import fnmatch
 from typing import NamedTuple
 
 import classification
@@ -44,8 +45,10 @@ ENOUGH, AGREED = 10_000, 1.01
 ERRORS = 3.0
 """Monte Carlo errors that are allowed on top"""
 CHAINS, BURN_IN = 32, 150
-MANY_DRAWS, FEW_DRAWS, DEAR = 2000, 450, 30_000
-"""of each chain, and from how many rows times parameters on they are few"""
+DRAWS, FEW_DRAWS = 2000, 450
+"""of each chain"""
+DEAR = ("MNIST, *", "covertype, 7 *")
+"""posteriors of which there are few"""
 ROWS = 1500
 """at most, of classifications"""
 
@@ -133,9 +136,9 @@ def moments(draws: NDArray) -> Moments:
 
 def by_hmc(name: str, X: NDArray, y: NDArray, precision: float) -> Moments:
     """The long run, from the folder if it is there."""
-
-    dim = (X.shape[1] + 1) * (len(np.unique(y)) if len(np.unique(y)) > 2 else 1)
-    n_draws = MANY_DRAWS if X.shape[0] * dim < DEAR else FEW_DRAWS
+    label = "given" if precision == 1 else "learned"
+    dear = any(fnmatch(f"{name}, {label}", pattern) for pattern in DEAR)
+    n_draws = FEW_DRAWS if dear else DRAWS
 
     def make() -> dict[str, NDArray]:
         model = BayesianLogisticRegressionSGFS(
@@ -149,7 +152,6 @@ def by_hmc(name: str, X: NDArray, y: NDArray, precision: float) -> Moments:
         return moments(model.fit(X, y).draws_)._asdict()
 
     about = np.array([precision, CHAINS, n_draws, BURN_IN])
-    label = "given" if precision == 1 else "learned"
     file = f"posterior_{name}_{label}".replace(",", "").replace(" ", "_").lower()
     return Moments(*cached(file, make, X, y, about))
 
