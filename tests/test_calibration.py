@@ -17,6 +17,7 @@ sys.path.insert(0, str(FOLDER))
 rank_tests = pytest.importorskip("rank_tests")
 simulation_calibration = pytest.importorskip("simulation_calibration")
 joint_test = pytest.importorskip("joint_test")
+posteriors = pytest.importorskip("posteriors")
 sys.path.remove(str(FOLDER))
 
 N, N_RANKS = 300, rank_tests.N_RANKED + 1
@@ -58,6 +59,20 @@ def test_the_joint_test_passes_hmc_and_detects_a_prior_that_is_too_narrow(seed):
     for kernel, right in [(joint_test.hmc, True), (joint_test.narrow, False)]:
         means = joint_test.successive(problem, kernel, 40, 10, rng)
         assert (joint_test.compared(draws, means)[1] > 1e-4) is right
+
+
+def test_what_is_beyond_the_monte_carlo_errors_of_both_runs():
+    one, many = np.ones(2), np.full(2, np.inf)
+    true = posteriors.Moments(0 * one, one, many, many, np.ones(()))
+    few = np.array([100.0, 400.0])
+    fitted = posteriors.Moments(np.array([0.2, 0.2]), np.array([0.8, 1.2]), few, few, np.ones(()))
+    found = posteriors.beyond(fitted, true)
+    assert found["mean beyond"] == pytest.approx(0.2 - 3 / 20)
+    assert found["sd beyond"] == pytest.approx(0.2 - 3 / np.sqrt(800))
+    exact = posteriors.exact(np.arange(6.0)[:, None], np.array([0.0, 2, 1, 4, 3, 5]), 1e-9)
+    np.testing.assert_allclose(
+        exact.mean[:2], np.polyfit(np.arange(6), [0, 2, 1, 4, 3, 5], 1), 1e-5
+    )
 
 
 @pytest.mark.slow
