@@ -254,7 +254,12 @@ def cases(part: str) -> list[Case]:
             for sampler in EXACT
         ],
         *[
-            Case(repr(sampler), known_noise(sampler, **length), claim, 100)
+            Case(
+                repr(sampler),
+                known_noise(sampler, **length),
+                claim,
+                200 if claim == "wrong" else 100,
+            )
             for claim, length, sampler in [
                 ("exact", SHORT, SGFS(**few)),
                 ("exact", LONG, SGFS(alpha=2.0, **few)),
