@@ -89,6 +89,14 @@ def test_fisher_is_the_second_moment_of_scores_under_the_models_own_labels(model
 
 
 @MODEL
+def test_a_pass_for_values_and_scores_gives_those_of_two_passes(model):
+    theta, (X, y) = theta_of(model, chains=2), data(model)
+    value, scores = model.value_and_scores(theta, X, y)
+    np.testing.assert_allclose(value, model.log_likelihood(theta, X, y), rtol=1e-13, atol=1e-14)
+    np.testing.assert_array_equal(scores.total(), model.scores(theta, X, y).total())
+
+
+@MODEL
 @pytest.mark.parametrize("private", [True, False], ids=["rows of its own", "shared rows"])
 def test_chains_in_lock_step_equal_chains_one_by_one(model, private):
     X, y = data(model, chains=4 if private else None)

@@ -99,7 +99,16 @@ class DRBM(Network):
     def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
         """A_jk = sigmoid(o_jk) (1[y = k] - p_k) in U; its sum over k, times x, in W."""
         z, active = self._forward(theta, X)
-        residual = self.residual(z, y)
+        return self._of_residual(self.residual(z, y), active, X)
+
+    def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
+        """Of one forward pass."""
+        z, active = self._forward(theta, X)
+        value, residual = self.value_and_residual(z, y)
+        return value, self._of_residual(residual, active, X)
+
+    def _of_residual(self, residual: NDArray, active: NDArray, X: NDArray) -> Scores:
+        """It overwrites `active`."""
         return self._factors(residual, np.multiply(active, residual[:, None], out=active), X)
 
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:

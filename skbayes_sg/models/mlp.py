@@ -151,6 +151,12 @@ class MLP(Network):
         z, hidden, coefs = self._forward(theta, X)
         return self._backward(self.residual(z, y), X, hidden, coefs)
 
+    def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
+        """Of one forward pass."""
+        z, hidden, coefs = self._forward(theta, X)
+        value, residual = self.value_and_residual(z, y)
+        return value, self._backward(residual, X, hidden, coefs)
+
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:
         """As `scores`, for the residuals of virtual labels: the generalised Gauss-Newton matrix."""
         z, hidden, coefs = self._forward(theta, X)
