@@ -23,7 +23,7 @@ from skbayes_sg import (
     DRBMClassifier,
     VariationalEM,
 )
-from skbayes_sg.samplers import SGFS, SGLD
+from skbayes_sg.samplers import SGFS, SGHMC, SGLD
 
 LINEAR = (BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS)
 SHORT = {"n_chains": 3, "n_draws": 8, "burn_in": 8, "thin": 2, "random_state": 0}
@@ -37,11 +37,12 @@ MODELS = {
     "linear": BayesianLinearRegressionSGFS(**SHORT),
     "linear, minibatches": BayesianLinearRegressionSGFS(MINIBATCHES, **SHORT),
     "linear, learned prior": BayesianLinearRegressionSGFS(prior_precision=EM, **SHORT),
-    "network": BayesianMLPClassifier((3,), **SHORT),
-    "network, minibatches": BayesianMLPClassifier((3,), sampler=MINIBATCHES, **SHORT),
-    "machine": DRBMClassifier(3, temperature=1.0, **SHORT),
-    "machine, minibatches": DRBMClassifier(3, sampler=MINIBATCHES, **SHORT),
 }
+NETWORKS = {"network": BayesianMLPClassifier(3, **SHORT), "machine": DRBMClassifier(3, **SHORT)}
+for name, network in NETWORKS.items():
+    MODELS[name] = network
+    MODELS[f"{name}, Bayes"] = clone(network).set_params(temperature=1.0)
+    MODELS[f"{name}, minibatches"] = clone(network).set_params(sampler=MINIBATCHES)
 
 
 def such(*words):
@@ -52,6 +53,7 @@ def such(*words):
 
 EVERY = such(*MODELS)
 ONE_EACH = such("logistic", "linear", "network", "machine")
+NETWORK = such(*NETWORKS)
 MINIBATCH = such("minibatches")
 CHAIN_STREAMS = such("network, minibatches", "machine, minibatches")
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -138,7 +140,7 @@ def test_copies_predict_the_same_and_clones_are_unfitted(model):
 # -- weights ----------------------------------------------------------------------------------
 
 
-@ONE_EACH
+@such("logistic", "linear", "network", "machine", "Bayes")
 def test_an_integer_weight_is_a_repetition(model):
     """To the last bit where chains forget nothing of a rounding error."""
     weight = np.random.default_rng(1).integers(0, 4, 300)
@@ -382,7 +384,7 @@ def test_a_refused_chunk_leaves_the_model_as_it_was(model, case):
 
 
 @pytest.mark.parametrize("case", OF_CHAINS.values(), ids=OF_CHAINS)
-@such("network", "machine")
+@NETWORK
 def test_a_chunk_that_a_chain_refuses_leaves_the_model_as_it_was(model, case):
     parameters, data, y, n_total, message = case
     refuse_chunk(model, parameters, data, y, message, n_total)
@@ -423,6 +425,28 @@ def test_an_interrupted_fit_or_chunk_leaves_the_model_as_it_was(model, before, m
                 run(one)
         interrupted[how] = differences(was, leaves(one))
     assert interrupted == {"fit": [], "partial_fit": []}
+
+
+@pytest.mark.parametrize("stop", [7, 500, 603])  # steps to a mode, 600, and of burn-in
+@NETWORK
+def test_an_interrupted_search_for_modes_leaves_the_network_as_it_was(model, stop, monkeypatch):
+    step, taken = SGHMC.step, []
+
+    def counted(*call):
+        taken.append(call)
+        if len(taken) == stop:
+            raise KeyboardInterrupt
+        step(*call)
+
+    for one in (clone(model), fitted(model, warm_start=True), streamed(clone(model))):
+        before = leaves(one)
+        taken.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(SGHMC, "step", counted)
+            with pytest.raises(KeyboardInterrupt):
+                one.fit(X * 2.0, LABELS)  # other rows than those that a warm start goes on with
+        assert len(taken) == stop
+        assert not differences(before, leaves(one))
 
 
 @ONE_EACH
@@ -529,7 +553,7 @@ class HeardError(Exception):
     """Raised in place of a warning, so that what is warned of is not done."""
 
 
-@such("network", "machine")
+@NETWORK
 def test_the_warning_of_draws_that_fill_the_memory_names_the_users_line(model, monkeypatch):
     def heard(message, category, filename, lineno, *more):
         raise HeardError(str(message), filename, lineno)
