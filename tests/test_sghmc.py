@@ -1,6 +1,7 @@
 """SGHMC: its step against the formula, its scale, its law and what it refuses."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -66,6 +67,15 @@ def test_chains_that_share_rows_see_one_minibatch_and_single_precision_stays():
     assert (state.theta[0] != state.theta[1]).all()
     assert before.dtype == np.float32
     assert sampler.shares_rows
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "thin"), [(200, 30), (60_000, 300), (200_000, 1000), (444_619, 1000)]
+)
+def test_a_draw_of_many_rows_takes_a_thousand_steps_and_no_whole_pass(n_rows, thin):
+    rows = SimpleNamespace(noise_factor=n_rows / 200 - 1, size=200)
+    state = SimpleNamespace(rows=rows, theta=np.empty((8, 5000)))
+    assert SGHMC().run_length(state) == (5 * thin, thin)
 
 
 def test_a_changing_step_has_no_law():

@@ -20,7 +20,7 @@ from skbayes_sg.target import Target
 _STEP_OF_ALL_ROWS = 0.01
 _WINDOW = 100  # steps of the running average of squared gradients, as of RMSprop
 _LOOK_EVERY = 10  # steps after burn-in
-_FEWEST_STEPS = 30  # of a draw
+_FEWEST_STEPS, _MOST_STEPS = 30, 1000  # of a draw
 _CHEAP, _MOST_PASSES = 2.5e8, 4  # products of rows and parameters, and passes of a draw
 _LEAST = 1e-6  # of the largest scale, for parameters that nothing moves
 
@@ -216,11 +216,15 @@ class SGHMC(Sampler):
     # -- law and report -----------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
-        """A pass a draw, or up to four where passes are cheap; burn-in as long as five draws."""
+        """A pass a draw, or up to four where passes are cheap; burn-in as long as five draws.
+
+        A draw takes a thousand steps at most: a chain forgets in steps, of which a pass over many
+        rows has more than it needs (math.md#sghmc).
+        """
         of_a_pass = state.rows.noise_factor + 1
         products = of_a_pass * state.rows.size * state.theta.shape[1]
         passes = min(max(1.0, _CHEAP / products), _MOST_PASSES)
-        thin = max(_FEWEST_STEPS, math.ceil(passes * of_a_pass))
+        thin = min(max(_FEWEST_STEPS, math.ceil(passes * of_a_pass)), _MOST_STEPS)
         return RunLength(5 * thin, thin)
 
     def law(self, state: State, target: Target) -> Law:
