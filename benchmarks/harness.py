@@ -105,6 +105,13 @@ class Report:
         print(f"\nwrote {', '.join([path.name, *(f'{key}.png' for key in figures or {})])}\n")
         self.judge(claims)
 
+    def earlier(self) -> list[dict]:
+        """The rows of the last run: numbers as numbers, without empty cells."""
+        with (RESULTS / f"{self.name}.csv").open() as file:
+            lines = [line for line in file if not line.startswith("#")]
+        rows = csv.DictReader(lines)
+        return [{key: _number(cell) for key, cell in row.items() if cell} for row in rows]
+
     def judge(self, claims: Iterable[Claim]) -> None:
         """Print verdicts, and remember a failure."""
         for claim in claims:
@@ -155,6 +162,16 @@ def print_table(rows: list[dict]) -> None:
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
     for line in [names, *cells]:
         print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
+
+
+def _number(cell: str) -> int | float | str:
+    """As a number if it is one."""
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            continue
+    return cell
 
 
 def _one_line(value):
