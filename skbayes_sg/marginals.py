@@ -76,11 +76,13 @@ def from_gradients(theta: NDArray, gradient: NDArray) -> Moments | None:
     sd = np.sqrt(np.sum(root * root, axis=0))
     rest = ((slope - middle) @ V + x) @ turn.T / sd  # what is not linear
     reach = (x / values) @ V @ turn.T / sd
+    bent = (rest**2).mean(axis=0)
+    rare = 1 + np.minimum(1, bent)  # few draws decide, and none may be among these
     return Moments(
         centre + (turn @ (V @ middle)) * scale,
         sd * scale,
-        np.sqrt((rest**2).mean(axis=0) / n),
-        0.5 * np.sqrt(((reach * rest) ** 2).mean(axis=0) / n),
+        rare * np.sqrt(bent / n),
+        rare * 0.5 * np.sqrt(((reach * rest) ** 2).mean(axis=0) / n),
     )
 
 

@@ -197,7 +197,10 @@ def _by_gradients(figures: dict[str, float]) -> bool:
 
 
 def _of_bias(figures: dict[str, float], bias_remedy: str) -> list[str]:
-    """Warnings about a wrong law: by parameter, or else on average over directions."""
+    """Warnings about a wrong law: by parameter, and on average over directions.
+
+    Where gradients know each standard deviation, the average has the same limit as these.
+    """
     complaints = []
     shift, ratio = figures.get("mean_shift", np.nan), figures.get("sd_ratio", np.nan)
     if abs(shift) > max(SHIFT_LIMIT, _CERTAIN * figures.get("mean_shift_se", np.nan)):
@@ -212,7 +215,8 @@ def _of_bias(figures: dict[str, float], bias_remedy: str) -> list[str]:
             f"the standard deviation of a parameter is too {'large' if ratio > 1 else 'small'}; "
             f"{bias_remedy}"
         )
-    return complaints if complaints or _by_gradients(figures) else _of_stein(figures, bias_remedy)
+    limit = 2 * SPREAD_LIMIT if _by_gradients(figures) else STEIN_LIMIT  # of a variance
+    return complaints + _of_stein(figures, bias_remedy, limit)
 
 
 def _of_averages(figures: dict[str, float]) -> list[str]:
@@ -252,13 +256,13 @@ def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:
     return complaints + _of_stein(figures, bias_remedy)
 
 
-def _of_stein(figures: dict[str, float], bias_remedy: str) -> list[str]:
+def _of_stein(figures: dict[str, float], bias_remedy: str, limit: float = STEIN_LIMIT) -> list[str]:
     """A warning about a Stein ratio that is not 1."""
     ratio, se = figures["stein_ratio"], figures["stein_se"]
     off = abs(ratio - 1.0)
-    if not off > STEIN_LIMIT or off < 4 * se:
+    if not off > limit or off < 4 * se:
         return []
     return [
-        f"stein_ratio is {ratio:.3f}, not 1 within {STEIN_LIMIT}: posterior variances are too "
+        f"stein_ratio is {ratio:.3f}, not 1 within {limit}: posterior variances are too "
         f"{'large' if ratio > 1 else 'small'}, on average over directions; {bias_remedy}"
     ]
