@@ -258,7 +258,7 @@ def cases(part: str) -> list[Case]:
                 repr(sampler),
                 known_noise(sampler, **length),
                 claim,
-                200 if claim == "wrong" else 100,
+                300 if claim == "wrong" else 100,
             )
             for claim, length, sampler in [
                 ("exact", SHORT, SGFS(**few)),
