@@ -10,6 +10,7 @@ import csv
 import os
 import sys
 import time
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -81,8 +82,8 @@ def main(seconds, words):
     """Run the tests, write the table anew after each, and say whether all passed."""
     table = {}
     if words and TABLE.exists():
-        with TABLE.open() as file:
-            table = {row["test"]: row for row in csv.DictReader(file)}
+        lines = TABLE.read_text().splitlines()[1:]
+        table = {row["test"]: row for row in csv.DictReader(lines)}
     found = run("", 0, 1, "--collect-only").tests
     asked = [test for test in found if not words or any(word in test for word in words)]
     table = {test: row for test, row in table.items() if test in found}
@@ -90,6 +91,7 @@ def main(seconds, words):
         table[test] = row_of(test, found[test], seconds)
         print(*table[test].values(), flush=True)
         with TABLE.open("w", newline="") as file:
+            file.write(f"# python tests/flakiness.py {seconds:g}, {date.today()}\n")
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(table[test] for test in sorted(table))

@@ -43,9 +43,11 @@ def test_every_script_uses_the_harness_and_says_how_to_run_it(path):
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
 def test_every_table_names_its_command(path):
     comments, rows = read(path)
-    command = re.fullmatch(r"# python benchmarks/(\w+\.py)( .+)?, \d{4}-\d\d-\d\d", comments[0])
+    script = r"python ((?:benchmarks|tests)/\w+\.py)"
+    command = re.fullmatch(rf"# (?:{script}|mutmut run)( .+)?, \d{{4}}-\d\d-\d\d", comments[0])
     assert command, comments[0]
-    assert FOLDER / command[1] in SCRIPTS
+    if command[1] is not None:
+        assert ROOT / command[1] in [*SCRIPTS, ROOT / "tests" / "flakiness.py"]
     assert all(re.match("# (ok  |FAIL|--  ) ", line) for line in comments[1:])
     assert rows
     assert all(None not in row and None not in row.values() for row in rows)
