@@ -70,6 +70,7 @@ def fitted(table):
     return on_disk(table), type(table), MODELS["coefficients"].fit(table, Y).draws_
 
 
+@pytest.mark.slow
 def test_an_array_that_joblib_maps_for_its_workers_is_in_memory(monkeypatch, tmp_path):
     """joblib maps what is large; a file of the user is read in blocks there too."""
     monkeypatch.setattr("skbayes_sg.data.disk._IN_MEMORY", 0)

@@ -81,9 +81,8 @@ def test_the_evidence_is_maximised(kind, sampler, seed):
     assert learned.change[0] < 0.02
 
 
-@pytest.mark.parametrize(
-    "sampler", [HMC(), pytest.param(SGFS(batch_size=100), marks=pytest.mark.slow)], ids=str
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", [HMC(), SGFS(batch_size=100)], ids=str)
 def test_the_evidence_is_maximised_where_data_are_weak(sampler, seed):
     """The mean of independent runs, in Monte Carlo errors, and within 3 %."""
     X, y = rows_of_the_figures("weak")

@@ -328,6 +328,7 @@ def rare_levels(seed):
     return StandardScaler().fit_transform(rare), np.where(rare.any(axis=1), 1, Y)
 
 
+@pytest.mark.slow
 def test_a_posterior_far_from_gaussian_is_that_of_the_array():
     """HMC on the pool of the table."""
     steep, labels = rare_levels(0)

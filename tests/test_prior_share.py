@@ -108,7 +108,7 @@ def test_known_null_directions_are_restored_where_a_chain_stands_still():
     assert found == pytest.approx(1 / 3, abs=0.05)
 
 
-@pytest.mark.parametrize("of_model", [False, True])
+@pytest.mark.parametrize("of_model", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize(
     "sampler",
     [ConstantSGD(batch_size=50), ConstantSGD("scalar", batch_size=50), MomentumSGD(batch_size=50)],
@@ -132,6 +132,7 @@ def test_a_sampler_without_noise_there_learns_what_hmc_learns(sampler, of_model,
     assert learned[1] == pytest.approx(learned[0], rel=0.05)
 
 
+@pytest.mark.slow
 def test_predicted_covariance_of_averages_has_the_noise_at_the_iterates():
     """A scalar step spreads the iterates more than their averages."""
     from skbayes_sg import BayesianLinearRegressionSGFS
