@@ -73,7 +73,8 @@ class Learned:
         return (
             f"prior_precision_path_ still moves for {self._named(moving)}: that of "
             f"{self.labels[worst]} by a factor of {np.exp(self.change[worst]):.2f} over its last "
-            "half; raise n_updates of prior_precision=VariationalEM(), or n_chains, or give a number"
+            "half; raise n_updates of prior_precision=VariationalEM(), or n_chains, or give a "
+            "number"
         )
 
     @property

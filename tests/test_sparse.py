@@ -114,12 +114,12 @@ def test_columns_of_zeros_follow_the_prior(no_small_ones):
 
 def test_sparse_and_dense_rows_have_the_same_predictions(no_small_ones):
     X, eta = every_column(100, 1300)
-    y = (eta > 0).astype(int)
-    model = quiet(BayesianLogisticRegressionSGFS(prior_precision=1.0, **SHORT), sparse.csr_array(X), y)
+    y, given = (eta > 0).astype(int), SHORT | {"prior_precision": 1.0}
+    model = quiet(BayesianLogisticRegressionSGFS(**given), sparse.csr_array(X), y)
     for method in ("predict_proba", "predict_interval", "predict_proba_draws"):
         ours, theirs = (getattr(model, method)(rows) for rows in (sparse.csr_array(X), X))
         np.testing.assert_allclose(ours, theirs, atol=1e-12)
-    linear = quiet(BayesianLinearRegressionSGFS(prior_precision=1.0, **SHORT), sparse.csr_array(X), eta)
+    linear = quiet(BayesianLinearRegressionSGFS(**given), sparse.csr_array(X), eta)
     for options in ({}, {"return_std": True}):
         ours, theirs = (linear.predict(rows, **options) for rows in (sparse.csr_array(X), X))
         np.testing.assert_allclose(ours, theirs, atol=1e-10)
