@@ -17,43 +17,18 @@ from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 import numpy as np
 import pytest
 from conftest import differences, leaves
-from sklearn.base import clone, is_classifier
+from short_fits import EACH, MODELS, X, fitted, y_of
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
-    BayesianMLPClassifier,
-    DRBMClassifier,
     blas,
 )
 from skbayes_sg.callbacks import Callback, Checkpoint
-from skbayes_sg.samplers import SGFS
 
 resource = pytest.importorskip("resource")  # limits of a process, which Windows lacks
-SHORT = {"n_chains": 3, "n_draws": 40, "burn_in": 8, "thin": 2, "random_state": 0}
-MODELS = {
-    "logistic": BayesianLogisticRegressionSGFS(**SHORT),
-    "minibatches": BayesianLogisticRegressionSGFS(SGFS(batch_size=30, alpha=1.0), **SHORT),
-    "linear": BayesianLinearRegressionSGFS(**SHORT),
-    "network": BayesianMLPClassifier((3,), **SHORT),
-    "machine": DRBMClassifier(3, **SHORT),
-}
-EACH = pytest.mark.parametrize("model", [pytest.param(MODELS[name], id=name) for name in MODELS])
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((200, 4))
-NUMBERS = X[:, 0] + RNG.standard_normal(200)
-
-
-def y_of(model):
-    return (NUMBERS > 0).astype(int) if is_classifier(model) else NUMBERS
-
-
-def fitted(model, *callbacks, **changes):
-    model = clone(model).set_params(**changes).set_callbacks(*callbacks)
-    return model.fit(X, y_of(model))
 
 
 @pytest.fixture(scope="module")
