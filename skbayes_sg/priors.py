@@ -11,6 +11,7 @@ from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammainc
 
 from skbayes_sg.linalg import Dense, Diag
 
@@ -271,6 +272,11 @@ class NormalInverseGammaPrior:
     def noise_variance(self) -> float:
         """Mean of s2; infinite for a shape of at most 1."""
         return self.rate / (self.shape - 1) if self.shape > 1 else np.inf
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether draws of s2 overflow: of a million more than one, in the mean."""
+        return bool(gammainc(self.shape, self.rate / np.finfo(np.float64).max) > 1e-6)
 
     @property
     def variance(self) -> NDArray:

@@ -4,7 +4,12 @@ import fuzz
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianMLPClassifier, DRBMClassifier
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianMLPClassifier,
+    DRBMClassifier,
+    VariationalEM,
+)
 from skbayes_sg.samplers import SGLD, ConstantSGD
 
 PLAIN = {
@@ -51,6 +56,21 @@ FOUND = {
         BayesianLinearRegressionSGFS(prior_precision=1.0, noise_variance=1e-12, **SHORT),
         shape="few",
         numbers="times 1e300",
+        seed=9,
+    ),
+    "a noise variance without bounds": found(
+        BayesianLinearRegressionSGFS(**SHORT), "partial_fit", weights="tiny", columns="zero"
+    ),
+    "a precision that no chains can learn": found(
+        BayesianLinearRegressionSGFS(
+            prior_precision=VariationalEM("feature", (0.0, 0.0), n_updates=8),
+            noise_prior=(1e-300, 1e-300),
+            **SHORT | {"burn_in": 0, "n_chains": 5, "n_draws": 4},
+        ),
+        "partial_fit",
+        shape="wide",
+        change="column times 1e6",
+        container="frame",
         seed=9,
     ),
     "questions to a stream": found(LINEAR, "partial_fit", "summary", "predict", "fit"),

@@ -306,8 +306,15 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     def _read_law(self, law: Law) -> None:
         super()._read_law(law)
         self.intercept_ = float(self.intercept_)
-        known = law.noise_variance if isinstance(law, NormalInverseGammaPrior) else 0.0
-        self.noise_variance_ = float(self.noise_variance or known)
+        self.noise_variance_ = float(self.noise_variance or 0)
+        if not isinstance(law, NormalInverseGammaPrior):
+            return
+        if law.unbounded:
+            raise ValueError(
+                "sample_weight: weights so small leave the noise variance without bounds; give "
+                "larger weights, or noise_prior a larger shape, or noise_variance a number"
+            )
+        self.noise_variance_ = law.noise_variance
 
     def _precision_of(self, posterior: Posterior) -> NDArray:
         n_normal = posterior.dim - ("log_noise" in posterior.model.shapes)

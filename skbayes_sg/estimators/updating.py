@@ -226,7 +226,11 @@ class UpdatingEstimator(BayesianEstimator):
             )
         request, plan = self._request(posterior.dim)._replace(seed=seed, last=None), self._plan()
         run, _ = prepare(request, first_choice(request, posterior, plan), posterior, plan)
-        assert run.learned is not None
+        if run.learned is None:  # control variates threw the chains, and so did what came instead
+            raise ValueError(
+                "prior_precision cannot be learned from the first chunk, because its posterior is "
+                "too far from Gaussian; give a larger first chunk, or numbers"
+            )
         warn(run.learned.complaints())
         return run.learned
 
