@@ -186,6 +186,7 @@ class _Search:
             silent=np.array([self.silent]),
             one_each=False,
             hyperprior=True,
+            gamma=self.gamma,
         )
 
     def near(self) -> Near:

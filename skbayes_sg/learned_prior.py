@@ -49,6 +49,8 @@ class Learned:
     """Whether blocks are single features. The precision of one feature is always vague."""
     hyperprior: bool
     """Whether a hyperprior holds what the data leave vague."""
+    gamma: tuple[float, float] = (0.0, 0.0)
+    """Shape and rate of that hyperprior; zeros without one."""
 
     def under(self, posterior: Posterior) -> Posterior:
         """The same data under this prior."""

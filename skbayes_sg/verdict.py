@@ -10,6 +10,7 @@ from skbayes_sg.chains import Chain
 from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.plan import Run
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.uncertain_precision import PrecisionLaw
 
 _RANKED = 100_000  # draws of all parameters that are ranked: to rank all takes longer than to draw
 _WORST = (3, 10)  # such parameters, at least and at most, by each of two criteria
@@ -19,6 +20,8 @@ BETWEEN_LIMIT = 0.5
 ERROR_LIMIT = 0.02  # of an averaged probability, by the choice of the chains
 SHIFT_LIMIT = 0.2  # of a mean, in posterior standard deviations
 SPREAD_LIMIT = 0.15  # of a standard deviation, relative
+PRECISION_SHIFT_LIMIT = 1.5  # below, first order is enough (math.md#an-uncertain-precision)
+SCORE_LIMIT = 2.0  # of a learned log precision, in its standard deviations
 _CERTAIN = 4.0  # standard errors; the worst of many parameters counts
 _MOST_GRADIENTS = 256
 _SHARE = 0.1  # of the work of a fit
@@ -169,6 +172,28 @@ def of_predictions(p: NDArray, log_prob: NDArray | None) -> dict[str, float]:
         unknown = dict.fromkeys(("r_hat_max", "ess_min", "ess_tail_min"), np.nan)
         return unknown | of_all
     return of_draws(p) | of_all
+
+
+def of_precision(law: PrecisionLaw) -> tuple[dict[str, float], list[str]]:
+    """Figures of a learned precision, as the draws tell, and warnings about it."""
+    names = ("precision_sd", "precision_score", "precision_shift")
+    figures = dict(zip(names, (law.sd, law.score, law.shift), strict=True))
+    complaints = []
+    if law.shift > PRECISION_SHIFT_LIMIT:
+        complaints.append(
+            f"precision_shift is {law.shift:.1f}, above {PRECISION_SHIFT_LIMIT}: the data hardly "
+            "determine the prior precision, and coefficients move by so many posterior standard "
+            "deviations within its uncertainty, as where classes are separable; intervals are too "
+            "narrow; give prior_precision a number that you believe in"
+        )
+    if abs(law.score) > SCORE_LIMIT and abs(law.score) * law.shift > 2 * SHIFT_LIMIT:
+        complaints.append(
+            f"precision_score is {law.score:.1f}, beyond {SCORE_LIMIT}: the learned prior "
+            f"precision is too {'high' if law.score < 0 else 'low'} by some of its standard "
+            "deviations, and coefficients are off with it; learn it longer, by "
+            "prior_precision=VariationalEM(hyperprior=(0.5, 0.5)), or give a number"
+        )
+    return figures, complaints
 
 
 def _of_parameters(figures: dict[str, float], n_halves: int) -> list[str]:

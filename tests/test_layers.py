@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "skbayes_sg"
 FLOORS = (  # from the ground up; a file imports from the floors below and from its own folder
     {"version", "checks", "linalg", "rows", "theory", "diagnostics"}
     | {"products", "low_rank", "blas", "marginals"},
-    {"layouts", "priors", "steepness", "coordinates"},
+    {"layouts", "priors", "steepness", "coordinates", "uncertain_precision"},
     {"scores", "data"},
     {"models", "target"},
     {"posterior", "samplers"},

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skbayes_sg import verdict
 from skbayes_sg.anchor import Mode
 from skbayes_sg.chains import Chain
 from skbayes_sg.checks import real_array
@@ -24,6 +25,7 @@ from skbayes_sg.plan import Run, first_choice, prepare
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 from skbayes_sg.stream import Stream
+from skbayes_sg.uncertain_precision import averaged, measured
 from skbayes_sg.variational import Law, updated
 from skbayes_sg.whitening import FULL_CURVATURE_DIM
 
@@ -140,7 +142,26 @@ class UpdatingEstimator(BayesianEstimator):
     ) -> list[str]:
         complaints = super()._keep(run, chains, posterior, facts)
         posterior = posterior.whole
+        if run.learned is not None and isinstance(self._em(), NormalEM):
+            complaints += self._average_over_precision(run.learned, posterior)
         self.posterior_ = self._value_of(self._law_of(run, posterior), posterior.model)
+        return complaints
+
+    def _average_over_precision(self, learned: Learned, posterior: Posterior) -> list[str]:
+        """Widen the draws by what the uncertainty of the learned precision adds."""
+        draws, weights = self.draws_, self.draw_weights_
+        ((_, block),) = posterior.model.prior_blocks("block").items()
+        scaled = posterior.prior.scaled_squares
+        squares = np.stack([scaled(chain)[:, block].sum(axis=1) for chain in draws])
+        shape, rate = learned.gamma
+        hyperprior = shape, rate * float(learned.values[0])
+        law = measured(
+            draws, weights, squares, len(block), hyperprior, float(learned.uncertainty[0])
+        )
+        self.draws_ = averaged(draws, weights, law)
+        self._read_off(posterior)
+        figures, complaints = verdict.of_precision(law)
+        self.diagnostics_ |= figures
         return complaints
 
     def _law_of(self, run: Run, posterior: Posterior) -> Law:

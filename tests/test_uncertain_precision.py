@@ -1,0 +1,120 @@
+"""What an uncertain prior precision adds to the draws, against quadrature over the precision."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, VariationalEM
+from skbayes_sg.uncertain_precision import averaged, measured
+
+SHAPE, RATE = 0.5, 0.5
+
+
+def rows(n=30, p=12, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    return X, X @ rng.standard_normal(p) + 2 * rng.standard_normal(n)
+
+
+class Exact:
+    """Regression with noise variance 4 and no intercept: everything given the precision."""
+
+    def __init__(self, X, y):
+        self.G, self.h, self.p = X.T @ X / 4, X.T @ y / 4, X.shape[1]
+
+    def given(self, rho):
+        cov = np.linalg.inv(self.G + np.exp(rho) * np.eye(self.p))
+        return cov @ self.h, cov
+
+    def log_density(self, rho):
+        mean, cov = self.given(rho)
+        evidence = 0.5 * (self.p * rho + np.linalg.slogdet(cov)[1] + mean @ self.h)
+        return evidence + SHAPE * rho - RATE * np.exp(rho)
+
+    def best(self):
+        grid = np.linspace(-6, 6, 4001)
+        return grid[np.argmax([self.log_density(rho) for rho in grid])]
+
+    def derivatives(self, f, rho, d=1e-4):
+        up, here, down = f(rho + d), f(rho), f(rho - d)
+        return (up - down) / (2 * d), (up - 2 * here + down) / d**2
+
+
+def draws_under(exact, rho, n=20_000):
+    mean, cov = exact.given(rho)
+    rng = np.random.default_rng(1)
+    half = rng.standard_normal((2, n // 4, exact.p)) @ np.linalg.cholesky(cov).T
+    return mean + np.concatenate([half, -half], axis=1)  # in pairs: the mean is exact
+
+
+def law_of(exact, rho):
+    draws, lam = draws_under(exact, rho), np.exp(rho)
+    weights = np.full(draws.shape[1], 1 / draws.shape[1])
+    squares = lam * (draws**2).sum(axis=2)
+    return draws, weights, measured(draws, weights, squares, exact.p, (SHAPE, RATE * lam), np.nan)
+
+
+@pytest.mark.parametrize("off", [-0.5, 0.0, 0.5])
+def test_figures_are_the_derivatives_of_the_evidence_and_of_the_mean(off):
+    exact = Exact(*rows())
+    rho = exact.best() + off
+    draws, _, law = law_of(exact, rho)
+    slope, _ = exact.derivatives(lambda r: exact.given(r)[0], rho)
+    first, second = exact.derivatives(exact.log_density, rho)
+    error = draws.std(axis=(0, 1)) * np.sqrt(2 * exact.p / draws.size * exact.p)
+    assert (np.abs(law.slope - slope) < 5 * error).all()
+    assert law.sd**-2 == pytest.approx(-second, rel=0.1)
+    assert law.score / law.sd == pytest.approx(first, abs=5 * np.sqrt(exact.p / 2 / 20_000))
+
+
+def test_averaged_draws_have_the_variance_over_all_precisions():
+    exact = Exact(*rows())
+    draws, weights, law = law_of(exact, exact.best())
+    grid = np.linspace(-6, 6, 2001)
+    share = np.exp([exact.log_density(rho) for rho in grid])
+    share /= share.sum()
+    means, variances = zip(*((m, c.diagonal()) for m, c in map(exact.given, grid)), strict=True)
+    mean = share @ means
+    true = share @ (variances + (means - mean) ** 2)
+    widened = averaged(draws, weights, law)
+    np.testing.assert_allclose(widened.mean(axis=(0, 1)), draws.mean(axis=(0, 1)), atol=1e-12)
+    before, after = draws.var(axis=(0, 1)) / true, widened.var(axis=(0, 1)) / true
+    assert np.abs(after - 1).mean() < 0.5 * np.abs(before - 1).mean()
+    assert np.abs(after - 1).max() < 0.15
+
+
+def test_draws_that_are_too_few_leave_the_other_estimate():
+    rng = np.random.default_rng(0)
+    draws = rng.standard_normal((4, 10, 600))  # of the prior: the information is a difference
+    squares = (draws**2).sum(axis=2)
+    law = measured(draws, np.full(10, 0.1), squares, 600, (SHAPE, RATE), 0.25)
+    assert law.sd == 0.25
+
+
+def test_only_the_default_averages():
+    X, y = rows(60, 5)
+    fits = {
+        "default": BayesianLinearRegressionSGFS(random_state=0).fit(X, y),
+        "em": BayesianLinearRegressionSGFS(prior_precision=VariationalEM(), random_state=0),
+        "given": BayesianLinearRegressionSGFS(prior_precision=1.0, random_state=0),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        shifts = {name: model.fit(X, y).diagnostics_ for name, model in fits.items()}
+    assert "precision_shift" in shifts["default"]
+    assert "precision_shift" not in shifts["em"] | shifts["given"]
+
+
+def test_separable_classes_are_said_to_leave_the_precision_open():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 20))
+    y = (X @ rng.standard_normal(20) > 0).astype(int)
+    with pytest.warns(ConvergenceWarning, match="precision_shift is .* intervals are too narrow"):
+        model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    assert model.diagnostics_["precision_shift"] > 1.5
+    rng.shuffle(y)  # noise bounds the precision from below
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
