@@ -27,7 +27,7 @@ _FLAT = 0.005  # largest entry of the gradient in whitened coordinates
 _ENOUGH = 1e-3  # squared distance to the mode, in posterior standard deviations per parameter
 _LARGEST_PART = 1 << 25  # numbers
 _SMALL_SHIFT = 0.02  # in posterior standard deviations per parameter
-_LARGE_SHIFT = 0.25  # an expansion at the mode says little of a mean so far away
+LARGE_SHIFT = 0.25  # an expansion at the mode says little of a mean so far away
 _POINT_ROWS = 50_000
 _FEWEST_POINTS = 32
 _MOST_POINTS = 128
@@ -244,6 +244,17 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
         return mode
     if isinstance(mode.curvature, Diag):
         mode = mode._replace(curvature=posterior.expand(mode.theta, FULL).curvature)
+    shift, length = step_to_mean(posterior, mode)
+    moves = _SMALL_SHIFT <= length <= LARGE_SHIFT
+    if not moves and posterior.of_sample is posterior:
+        return mode
+    centre = mode.theta + shift if moves else mode.theta
+    here = posterior.expand(centre, FULL)
+    return Mode(centre, here.curvature, here.gradient, mode.passes + 1)
+
+
+def step_to_mean(posterior: Posterior, mode: Mode) -> tuple[NDArray, float]:
+    """The step of `posterior_mean` (1, D), and its length in posterior sd per parameter."""
     theta, blocks = laplace_points(posterior, mode)
     theta = np.concatenate([theta, 2 * mode.theta - theta])  # in pairs: odd powers cancel
     change = np.zeros((1, posterior.dim))
@@ -255,12 +266,7 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     at_points = posterior.prior.gradient(theta).mean(axis=0)
     gradient += at_points - posterior.prior.gradient(mode.theta)
     shift = mode.curvature.inverse().matvec(gradient)
-    moves = _SMALL_SHIFT**2 <= np.sum(shift * gradient) / posterior.dim <= _LARGE_SHIFT**2
-    if not moves and posterior.of_sample is posterior:
-        return mode
-    centre = mode.theta + shift if moves else mode.theta
-    here = posterior.expand(centre, FULL)
-    return Mode(centre, here.curvature, here.gradient, mode.passes + 1)
+    return shift, float(np.sqrt(max(0.0, np.sum(shift * gradient)) / posterior.dim))
 
 
 def laplace_points(posterior: Posterior, mode: Mode) -> tuple[NDArray, list[NDArray]]:

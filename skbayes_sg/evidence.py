@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
-from skbayes_sg.anchor import Near, find_mode
+from skbayes_sg.anchor import LARGE_SHIFT, Mode, Near, find_mode, step_to_mean
 from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.learned_prior import BOUNDS, Learned
 from skbayes_sg.linalg import Dense, Operator
@@ -104,11 +104,13 @@ def learn_before(
     at_mode = found.path[-1]
     if _worth_a_mean(posterior):
         found.run(mean=True)
-    skewed = abs(found.path[-1] - at_mode) > _SKEWED and posterior.dim <= _CHEAP_UPDATES
+        normal = abs(found.path[-1] - at_mode) <= _SKEWED
+    else:
+        normal = not many_outputs(posterior) and found.is_normal()
     learned, near = found.learned(label), found.near() if few is posterior else None
-    if not (skewed or many_outputs(posterior)):
+    if normal:
         return learned, None, near
-    n_updates = _UPDATES if skewed else _FEW_UPDATES
+    n_updates = _UPDATES if posterior.dim <= _CHEAP_UPDATES else _FEW_UPDATES
     onward = _Onward(gamma, n_updates, len(block) * found.uncertainty**2 / 2)
     return learned, onward, near
 
@@ -188,6 +190,15 @@ class _Search:
             hyperprior=True,
             gamma=self.gamma,
         )
+
+    def is_normal(self) -> bool:
+        """Whether the law is exact, or the mean near the mode, by one step towards it."""
+        here, model = self.near(), self.posterior.model
+        assert isinstance(model, Predictor)
+        if model.conjugate or not isinstance(here.curvature, Dense):
+            return True
+        mode = Mode(here.theta, here.curvature, np.zeros_like(here.theta), 0.0)
+        return step_to_mean(self.posterior, mode)[1] <= LARGE_SHIFT
 
     def near(self) -> Near:
         """The last mode or mean, and the curvature there under the present precision."""

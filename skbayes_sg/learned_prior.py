@@ -51,6 +51,8 @@ class Learned:
     """Whether a hyperprior holds what the data leave vague."""
     gamma: tuple[float, float] = (0.0, 0.0)
     """Shape and rate of that hyperprior; zeros without one."""
+    judged_by_draws: bool = False
+    """Whether `uncertain_precision` judges it by the draws; then its path need not settle."""
 
     def under(self, posterior: Posterior) -> Posterior:
         """The same data under this prior."""
@@ -58,7 +60,9 @@ class Learned:
 
     def complaints(self) -> list[str]:
         """Warnings about the learned precisions."""
-        found = (self._moving(), self._at_bounds(), self._uninformed(), self._misdrawn())
+        found = [self._at_bounds(), self._uninformed()]
+        if not self.judged_by_draws:
+            found += [self._moving(), self._misdrawn()]
         return [complaint for complaint in found if complaint]
 
     def _named(self, which: NDArray) -> str:

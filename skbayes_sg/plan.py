@@ -342,8 +342,9 @@ def _learn_once(
     """The prior that the chains of a run learn, and rows read over rows."""
     assert request.seed is not None
     states = run.states
-    if target.dim > SELF_AVERAGING and run.anchor is not None:
-        theta = target.coordinates.natural(np.concatenate([s.theta[:1] for s in states]))
+    few = -(-SELF_AVERAGING // (target.dim * len(states)))  # chains of each group
+    if few < len(states[0].theta) and run.anchor is not None:
+        theta = target.coordinates.natural(np.concatenate([s.theta[:few] for s in states]))
         states = start_chains(run.sampler, target, theta, request.seed.spawn(1)[0])
     found = fit_prior(
         em,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -140,10 +141,13 @@ class UpdatingEstimator(BayesianEstimator):
     def _keep(
         self, run: Run, chains: list[Chain], posterior: Posterior, facts: dict[str, Any]
     ) -> list[str]:
+        learned = run.learned if isinstance(self._em(), NormalEM) else None
+        if learned is not None:
+            run = replace(run, learned=replace(learned, judged_by_draws=True))
         complaints = super()._keep(run, chains, posterior, facts)
         posterior = posterior.whole
-        if run.learned is not None and isinstance(self._em(), NormalEM):
-            complaints += self._average_over_precision(run.learned, posterior)
+        if learned is not None:
+            complaints += self._average_over_precision(learned, posterior)
         self.posterior_ = self._value_of(self._law_of(run, posterior), posterior.model)
         return complaints
 
