@@ -225,10 +225,11 @@ class LinearPredictor(UpdatingEstimator):
 
         The result is the stationary covariance of the fitted sampler, as its chains froze it after
         burn-in. Its curvature is that of all rows at the posterior mean. Its gradient noise is the
-        mean over the last draws of up to eight chains. The call costs some ten passes over the
-        data. The result differs from the posterior covariance (the inverse curvature) by the
-        sampler's bias. It differs from the covariance of the draws by Monte Carlo error and by the
-        posterior's deviation from a Gaussian.
+        mean over the last draws of up to eight chains. What an uncertain prior precision adds to
+        the draws is added. The call costs some ten passes over the data. The result differs from
+        the posterior covariance (the inverse curvature) by the sampler's bias. It differs from the
+        covariance of the draws by Monte Carlo error and by the posterior's deviation from a
+        Gaussian.
 
         Parameters
         ----------
@@ -278,7 +279,11 @@ class LinearPredictor(UpdatingEstimator):
         M = run.states[0].rows.noise_factor * target.n_total * I1
         each = [run.sampler.law(state, target).covariance(Lam, M) for state in run.states]
         mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
-        return target.coordinates.covariance(mean)
+        covariance = target.coordinates.covariance(mean)
+        law = self._precision_law
+        return (
+            covariance if law is None else covariance + law.sd**2 * np.outer(law.slope, law.slope)
+        )
 
     def summary(self, level: float = 0.95, *, scaler=None, reference=None):
         """Table of the posterior: one row per coefficient, intercept and sampled noise variance.

@@ -26,7 +26,7 @@ from skbayes_sg.plan import Run, first_choice, prepare
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 from skbayes_sg.stream import Stream
-from skbayes_sg.uncertain_precision import averaged, measured
+from skbayes_sg.uncertain_precision import PrecisionLaw, averaged, measured
 from skbayes_sg.variational import Law, updated
 from skbayes_sg.whitening import FULL_CURVATURE_DIM
 
@@ -71,6 +71,7 @@ class UpdatingEstimator(BayesianEstimator):
     coef_std_: NDArray
     intercept_: Any
     _stream: Stream | None = None
+    _precision_law: PrecisionLaw | None = None
 
     draws_ = OfStream(lambda self: self._draws_of_stream())
     draw_weights_ = OfStream(lambda self: np.full((n := self._shape_of_draws()[1]), 1 / n))
@@ -145,7 +146,7 @@ class UpdatingEstimator(BayesianEstimator):
         if learned is not None:
             run = replace(run, learned=replace(learned, judged_by_draws=True))
         complaints = super()._keep(run, chains, posterior, facts)
-        posterior = posterior.whole
+        posterior, self._precision_law = posterior.whole, None
         if learned is not None:
             complaints += self._average_over_precision(learned, posterior)
         self.posterior_ = self._value_of(self._law_of(run, posterior), posterior.model)
@@ -159,7 +160,7 @@ class UpdatingEstimator(BayesianEstimator):
         squares = np.stack([scaled(chain)[:, block].sum(axis=1) for chain in draws])
         shape, rate = learned.gamma
         hyperprior = shape, rate * float(learned.values[0])
-        law = measured(
+        law = self._precision_law = measured(
             draws, weights, squares, len(block), hyperprior, float(learned.uncertainty[0])
         )
         self.draws_ = averaged(draws, weights, law)
