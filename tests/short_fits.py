@@ -1,4 +1,4 @@
-"""Fits of a fraction of a second, of every family."""
+"""Fits of a fraction of a second, of every family, whose draws do not depend on later ones."""
 
 import numpy as np
 import pytest
@@ -14,9 +14,9 @@ from skbayes_sg.samplers import SGFS
 
 SHORT = {"n_chains": 3, "n_draws": 40, "burn_in": 8, "thin": 2, "random_state": 0}
 MODELS = {
-    "logistic": BayesianLogisticRegressionSGFS(**SHORT),
-    "minibatches": BayesianLogisticRegressionSGFS(SGFS(batch_size=30, alpha=1.0), **SHORT),
-    "linear": BayesianLinearRegressionSGFS(**SHORT),
+    "logistic": BayesianLogisticRegressionSGFS(prior_precision=1.0, **SHORT),
+    "minibatches": BayesianLogisticRegressionSGFS(SGFS(batch_size=30, alpha=1.0), 1.0, **SHORT),
+    "linear": BayesianLinearRegressionSGFS(prior_precision=1.0, **SHORT),
     "network": BayesianMLPClassifier((3,), **SHORT),
     "machine": DRBMClassifier(3, **SHORT),
 }

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import BayesianRidge
 
 from skbayes_sg import (
@@ -76,7 +77,8 @@ def test_separable_classes_go_on_in_the_chains():
     learned, onward, _ = learn_before(NormalEM(), bound(X, y))
     assert onward is not None
     model = BayesianLogisticRegressionSGFS(fit_intercept=False, n_draws=50, random_state=0)
-    model.fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="the data hardly determine the prior precision"):
+        model.fit(X, y)
     path = model.prior_precision_path_[:, 0]
     assert len(path) > len(learned.path)
     assert model.prior_precision_[0] < learned.values[0]

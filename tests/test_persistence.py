@@ -70,9 +70,9 @@ def test_the_file_of_a_default_fit_is_below_a_megabyte():
 
 def test_many_draws_are_single_and_go_on_as_those_of_one_fit(monkeypatch):
     """The chains are in double precision."""
-    double = fitted(clone(MODELS[0]).set_params(n_draws=20))
+    double = fitted(clone(MODELS[0]).set_params(prior_precision=1.0, n_draws=20))
     monkeypatch.setattr(base, "_LARGE_DRAWS", 100)
-    long = fitted(clone(MODELS[0]).set_params(n_draws=20))
+    long = fitted(clone(MODELS[0]).set_params(prior_precision=1.0, n_draws=20))
     assert long.draws_.dtype == np.float32
     np.testing.assert_array_equal(long.draws_, double.draws_.astype(np.float32))
     np.testing.assert_allclose(long.coef_, double.coef_, rtol=1e-6)
@@ -81,7 +81,7 @@ def test_many_draws_are_single_and_go_on_as_those_of_one_fit(monkeypatch):
         # the two draws around a median are as far from it, and rounding ranks them
         close = 1e-2 if name == "r_hat_max" else 1e-4
         assert long.diagnostics_[name] == pytest.approx(figure, rel=close), name
-    half = fitted(clone(MODELS[0]).set_params(n_draws=14, warm_start=True))
+    half = fitted(clone(MODELS[0]).set_params(prior_precision=1.0, n_draws=14, warm_start=True))
     first, half = half.draws_, pickle.loads(pickle.dumps(half))
     half.set_params(n_draws=6).fit(X, LABELS)
     np.testing.assert_array_equal(np.concatenate([first, half.draws_], axis=1), long.draws_)

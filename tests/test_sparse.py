@@ -129,12 +129,13 @@ def test_a_warm_start_goes_on_as_if_it_had_never_stopped(no_small_ones):
     X, eta = every_column(100, 1200)
     X[:, 1150:] = 0
     X, y = sparse.csr_array(X), (eta > 0).astype(int)
-    once = quiet(BayesianLogisticRegressionSGFS(**SHORT | {"n_draws": 20}), X, y)
-    twice = BayesianLogisticRegressionSGFS(warm_start=True, **SHORT)
+    given = SHORT | {"prior_precision": 1.0}
+    once = quiet(BayesianLogisticRegressionSGFS(**given | {"n_draws": 20}), X, y)
+    twice = BayesianLogisticRegressionSGFS(warm_start=True, **given)
     first = quiet(twice, X, y).draws_
     second = quiet(twice, X, y).draws_
     np.testing.assert_array_equal(once.draws_, np.concatenate([first, second], axis=1))
-    elsewhere = quiet(BayesianLogisticRegressionSGFS(n_jobs=2, **SHORT), X, y)
+    elsewhere = quiet(BayesianLogisticRegressionSGFS(n_jobs=2, **given), X, y)
     np.testing.assert_array_equal(elsewhere.draws_, first)
 
 

@@ -15,7 +15,7 @@ from skbayes_sg.diagnostics import systematic
 from skbayes_sg.estimators.calls import warn
 from skbayes_sg.version import __version__
 
-FORMAT = 2
+FORMAT = 3
 """Of the fitted attributes. It is raised when their names or meaning change."""
 _BLUR = 1e-3  # rounding error of a draw, in posterior standard deviations
 
@@ -93,7 +93,8 @@ class Stored(BaseEstimator):
             if n_draws // n_chains < len(kept):
                 kept, weights = systematic(weights, n_draws // n_chains), np.ones_like(weights)
         small = copy.copy(self)
-        small.__dict__.pop("states_", None)
+        for name in ("states_", "_precision_law"):  # `predicted_covariance` needs both
+            small.__dict__.pop(name, None)
         small._run = small._stream = None
         small.draws_ = in_single_precision(self.draws_[:, kept])
         small.draw_weights_ = weights[kept] / weights[kept].sum()
