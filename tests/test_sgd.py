@@ -13,6 +13,7 @@ from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import IASG, SGD, ConstantSGD, MomentumSGD, PolynomialDecay
+from skbayes_sg.samplers.iasg import _averaging, _right_on_average
 
 
 def known_state(sampler, known, dense):
@@ -129,6 +130,19 @@ def test_window_is_solved_for_a_variance_ratio_of_one():
     assert np.trace(averaged @ known.Lam) / 4 == pytest.approx(1.0, abs=0.01)
     one_pass = IASG(structure="scalar", batch_size=20)
     assert known_state(one_pass, known, dense=True).memory.length == 99
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.98, 0.0, -0.9])
+def test_the_window_is_the_best_of_all_lengths(rho):
+    for noise in (0.1, 0.9, 3.3, 40.2, 999.5):
+        lengths = range(1, int(noise) + 3)  # up to the next integer above `noise` and one more
+        off = [abs(noise * _averaging(rho, T) - 1) for T in lengths]
+        assert _right_on_average(noise, rho) == lengths[np.argmin(off)]
+
+
+def test_the_window_of_heavy_weights_is_found_at_once():
+    T = _right_on_average(1e9, 1 - 5e-9)
+    assert 1e9 * _averaging(1 - 5e-9, T) == pytest.approx(1.0, abs=1e-6)
 
 
 def test_step_size_multiplies_the_preconditioned_gradient(gaussian):
