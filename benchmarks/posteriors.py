@@ -201,6 +201,9 @@ def compare(name: str, X: NDArray, y: NDArray, learned: bool) -> dict:
         else:
             true = exact(X, y, precision) if name in NUMBERS else by_hmc(name, X, y, precision)
     draws = moments(model.draws_)
+    if (law := model._precision_law) is not None:  # the reference is under one precision
+        widened = (law.sd * law.slope) ** 2
+        draws = draws._replace(sd=np.sqrt(draws.sd.astype(float) ** 2 - widened))
     return {
         "set": name,
         "rows": len(X),

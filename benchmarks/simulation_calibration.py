@@ -249,17 +249,9 @@ def cases(part: str) -> list[Case]:
         ]
     few = {"batch_size": 20}
     return [
+        *[Case(repr(sampler) if sampler else "default", known_noise(sampler)) for sampler in EXACT],
         *[
-            Case(repr(sampler) if sampler else "default", known_noise(sampler), replicates=200)
-            for sampler in EXACT
-        ],
-        *[
-            Case(
-                repr(sampler),
-                known_noise(sampler, **length),
-                claim,
-                300 if claim == "wrong" else 100,
-            )
+            Case(repr(sampler), known_noise(sampler, **length), claim, 300)
             for claim, length, sampler in [
                 ("exact", SHORT, SGFS(**few)),
                 ("exact", LONG, SGFS(alpha=2.0, **few)),

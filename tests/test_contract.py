@@ -75,6 +75,18 @@ def test_a_state_is_the_whole_checkpoint(cls, posterior):
     assert np.isfinite(state.theta).all()
 
 
+def test_a_sampler_without_a_law_says_so(gaussian):
+    class Still(Sampler):
+        batch_size, replace = 30, False
+
+        def step(self, state, target):
+            state.gradient = 0.0 * state.theta
+
+    state = Still().init(gaussian.posterior, np.zeros((1, 4)), np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"^Still has no law in closed form$"):
+        Still().law(state, gaussian.posterior).covariance(gaussian.Lam, gaussian.Lam)
+
+
 @pytest.mark.parametrize(("cls", "posterior"), ON_EVERYTHING)
 def test_chains_of_a_group_are_not_copies_of_each_other(cls, posterior):
     sampler = small(cls)

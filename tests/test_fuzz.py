@@ -10,7 +10,7 @@ from skbayes_sg import (
     DRBMClassifier,
     VariationalEM,
 )
-from skbayes_sg.samplers import SGLD, ConstantSGD
+from skbayes_sg.samplers import IASG, SGLD, ConstantSGD
 
 PLAIN = {
     "shape": "small",
@@ -72,6 +72,10 @@ FOUND = {
         change="column times 1e6",
         container="frame",
         seed=9,
+    ),
+    "a window of many heavy rows": found(
+        BayesianLinearRegressionSGFS(IASG(batch_size=5), noise_variance=1.0, **SHORT),
+        weights="large",
     ),
     "questions to a stream": found(LINEAR, "partial_fit", "summary", "predict", "fit"),
 }

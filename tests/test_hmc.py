@@ -6,10 +6,12 @@ from skbayes_sg import diagnostics
 from skbayes_sg.anchor import find_mode
 from skbayes_sg.chains import run_chain
 from skbayes_sg.control_variates import AnchoredPosterior
+from skbayes_sg.layouts import FULL
 from skbayes_sg.linalg import Dense, Diag
-from skbayes_sg.models import Softmax
+from skbayes_sg.models import MLP, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC
+from skbayes_sg.samplers.metric import RescaledCurvature
 
 
 def run(sampler, posterior, seed, n_chains=32, n_draws=400, burn_in=200, theta=None):
@@ -193,3 +195,48 @@ def test_a_diagonal_metric_is_one_with_an_anchor_too():
         sampler = HMC(structure=structure, variance_reduction="control_variate")
         chain = run(sampler, mine, 0, n_chains=16, n_draws=4, burn_in=48, theta=np.zeros((16, 12)))
         assert isinstance(chain.state.memory.metric.inverse, storage)
+
+
+def test_a_metric_is_in_single_precision_around_an_anchor_only():
+    posterior = logistic_posterior(60)
+    mode = find_mode(posterior, np.zeros((1, 1)), np.random.default_rng(0))
+    mine = AnchoredPosterior.at(posterior, mode)
+    for target, dtype in ((posterior, np.float64), (mine, np.float32)):
+        metric = HMC().init(target, np.zeros((2, 1)), np.random.default_rng(0)).memory.metric
+        assert metric.inverse.diagonal().dtype == metric.root.diagonal().dtype == dtype
+
+
+def test_a_metric_weighs_the_spread_of_draws_against_the_curvature(gaussian):
+    """(n variance + 10) / (n + 10) along the axes, n the number of points."""
+    metric = RescaledCurvature(gaussian.posterior, np.zeros((3, 4)), FULL)
+    spread = 2 * np.linalg.cholesky(np.linalg.inv(gaussian.Lam))
+    points = np.random.default_rng(0).standard_normal((10, 3, 4)) @ spread.T
+    for t, theta in enumerate(points):
+        metric.see(gaussian.posterior, theta, t)
+    metric.restart(gaussian.posterior, points[-1])
+    d = np.sqrt(gaussian.Lam.diagonal())
+    values, V = np.linalg.eigh(gaussian.Lam / np.outer(d, d))
+    along = np.sqrt(values)[:, None] * V.T * d  # to coordinates of unit curvature
+    variance = (points.reshape(30, 4) @ along.T).var(axis=0)
+    back = np.linalg.inv(along) * np.sqrt((30 * variance + 10) / 40)
+    np.testing.assert_allclose(metric.inverse.dense(), back @ back.T)
+    root = metric.root.dense()
+    np.testing.assert_allclose(root @ root.T, np.linalg.inv(back @ back.T))
+
+
+@pytest.mark.parametrize(("n_hidden", "thin"), [(14, 1), (15, 2)])
+def test_draws_of_more_than_two_hundred_parameters_are_thinned(n_hidden, thin):
+    posterior = Posterior.of(MLP(9, 4, (n_hidden,)), np.zeros((8, 9)), np.arange(8) % 4, 1.0)
+    assert posterior.dim == (200 if thin == 1 else 214)
+    state = HMC().init(posterior, np.zeros((2, posterior.dim)), np.random.default_rng(0))
+    assert HMC().run_length(state) == (300, thin)
+
+
+def test_a_metric_that_overflows_is_refused_with_a_remedy(gaussian, monkeypatch):
+    state = HMC().init(gaussian.posterior, np.zeros((2, 4)), np.random.default_rng(0))
+    infinite = Diag(np.full(4, np.inf))
+    monkeypatch.setattr(
+        state.memory.metric, "restart", lambda *_: setattr(state.memory.metric, "inverse", infinite)
+    )
+    with pytest.raises(FloatingPointError, match=r"or divide the weights by a constant$"):
+        HMC().freeze(state, gaussian.posterior)

@@ -223,6 +223,7 @@ def test_numbers_of_numpy_are_numbers(gaussian):
     for number in (np.float32(7.0), np.int64(7), 7):
         state = known_state(SGFS(2.0, B=number, variant="paper", batch_size=20), gaussian)
         assert isinstance(sampler_noise(state), Diag)
+    SGFS(2.0, B=1e-3, batch_size=20).validate(gaussian.posterior)  # below 1 too
 
 
 def sampler_noise(state):

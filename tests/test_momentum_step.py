@@ -158,6 +158,18 @@ def test_the_whole_pool_of_all_rows_has_no_noise(posterior):
     np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max() + 1e-4)
 
 
+def test_steps_are_counted():
+    posterior = softmax_posterior()
+    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
+    mine = AnchoredPosterior.at(posterior, mode)
+    sampler = SGFS(2.0, batch_size=30, variance_reduction="control_variate")
+    state = sampler.init(mine, np.zeros((2, posterior.dim)), np.random.default_rng(0))
+    for t in range(3):
+        assert state.t == t
+        sampler.step(state, mine)
+    assert sampler.report(state).rows_touched == 3 * 30  # both chains see the same rows
+
+
 class Steep:
     """An anchor with given figures."""
 

@@ -13,6 +13,7 @@ from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import IASG, SGD, ConstantSGD, MomentumSGD, PolynomialDecay
+from skbayes_sg.samplers.iasg import _averaging, _right_on_average
 
 
 def known_state(sampler, known, dense):
@@ -131,6 +132,19 @@ def test_window_is_solved_for_a_variance_ratio_of_one():
     assert known_state(one_pass, known, dense=True).memory.length == 99
 
 
+@pytest.mark.parametrize("rho", [0.5, 0.98, 0.0, -0.9])
+def test_the_window_is_the_best_of_all_lengths(rho):
+    for noise in (0.1, 0.9, 3.3, 40.2, 999.5):
+        lengths = range(1, int(noise) + 3)  # up to the next integer above `noise` and one more
+        off = [abs(noise * _averaging(rho, T) - 1) for T in lengths]
+        assert _right_on_average(noise, rho) == lengths[np.argmin(off)]
+
+
+def test_the_window_of_heavy_weights_is_found_at_once():
+    T = _right_on_average(1e9, 1 - 5e-9)
+    assert 1e9 * _averaging(1 - 5e-9, T) == pytest.approx(1.0, abs=1e-6)
+
+
 def test_step_size_multiplies_the_preconditioned_gradient(gaussian):
     for structure, scale in [("full", 0.5), ("diag", 0.5), ("scalar", None)]:
         auto = known_state(
@@ -159,6 +173,18 @@ def test_sgd_goes_to_the_mode(gaussian, batch_size):
     assert np.abs((chain.draws.mean(axis=(0, 1)) - gaussian.mean) / sd).max() < 0.1
     if batch_size == 200:
         np.testing.assert_allclose(chain.draws[:, -1], np.tile(gaussian.mean, (8, 1)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("step_size", ["auto", PolynomialDecay(1e-3, 1.0, 1.0)], ids=str)
+def test_decreasing_steps_have_no_law_and_say_so(gaussian, step_size):
+    sampler = SGD(step_size, batch_size=20)
+    state = start(sampler, gaussian.posterior, 1)
+    with pytest.raises(ValueError, match=r"no stationary law but the mode; use ConstantSGD$"):
+        sampler.law(state, gaussian.posterior).covariance(gaussian.Lam, gaussian.Lam)
+    (complaint,) = sampler.report(state).complaints
+    remedy = "their standard deviations mean nothing; use SGFS or ConstantSGD for a posterior"
+    assert complaint.endswith(remedy)
+    assert SGD(1e-4, batch_size=20).report(state).complaints == []
 
 
 def test_sgd_takes_a_schedule(gaussian):
@@ -253,6 +279,19 @@ def test_iasg_draws_are_averages_of_windows(gaussian):
     np.testing.assert_array_equal(sampler.draw(fresh), fresh.theta)
 
 
+def test_the_window_of_iasg_starts_with_the_frozen_step(gaussian):
+    sampler = IASG(window=5, batch_size=20)
+    state = start(sampler, gaussian.posterior, 2)
+    for _ in range(3):
+        sampler.step(state, gaussian.posterior)
+    sampler.freeze(state, gaussian.posterior)
+    points = []
+    for _ in range(5):
+        sampler.step(state, gaussian.posterior)
+        points.append(state.theta.copy())
+    np.testing.assert_allclose(sampler.draw(state), np.mean(points, axis=0))
+
+
 def test_iasg_names_the_condition_number_where_a_scalar_step_cannot_serve():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 3)) * [1.0, 1.0, 30.0]
@@ -313,7 +352,9 @@ def test_iasg_reports_the_sandwich():
     ratios = np.linalg.eigvals(sampler.law(state, posterior).covariance(Lam, M) @ Lam).real
     assert ratios.min() > 3
     np.testing.assert_allclose(state.memory.expected, (ratios.min(), ratios.max()), rtol=0.1)
-    assert f"from {state.memory.expected[0]:.2f}" in sampler.report(state).complaints[0]
+    (complaint,) = sampler.report(state).complaints
+    assert f"from {state.memory.expected[0]:.2f}" in complaint
+    assert complaint.endswith("the prior counts, or the window is off; use SGFS")
 
 
 @pytest.mark.parametrize(
@@ -329,6 +370,7 @@ def test_iasg_reports_the_sandwich():
         (MomentumSGD(damping=0.0), ValueError, r"damping must lie in \(0, 1\]"),
         (MomentumSGD(damping=1.5), ValueError, r"damping must lie in \(0, 1\]"),
         (MomentumSGD(damping="high"), ValueError, "damping must be a finite number"),
+        (MomentumSGD(damping=lambda t: 0.5), ValueError, r"damping must lie in \(0, 1\]"),
         (MomentumSGD(structure="sqrt"), ValueError, "structure must be one of"),
         (IASG(window=0), ValueError, "window must be at least 1"),
         (IASG(window=2.5), TypeError, 'window must be an integer or "pass"'),
@@ -361,6 +403,25 @@ def test_the_continuous_time_step_needs_noise_everywhere():
     for structure, remedy in [("full", 'use correction="discrete"'), ("sqrt", 'use "diag"')]:
         with pytest.raises(ValueError, match=remedy):
             start(ConstantSGD(structure, "ou", batch_size=20), known.posterior, 1)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "stable"),
+    [
+        (ConstantSGD(), True),
+        (ConstantSGD("diag"), False),
+        (ConstantSGD(correction="ou"), False),
+        (ConstantSGD(step_size=1.0), False),
+        (MomentumSGD(), True),
+        (IASG(), True),
+    ],
+    ids=repr,
+)
+def test_the_automatic_step_of_a_matrix_is_stable_on_any_data(gaussian, sampler, stable):
+    sampler.set_params(batch_size=20)
+    state = start(sampler, gaussian.posterior, 1)
+    law = sampler.law(state, gaussian.posterior)
+    assert (law.spectral_radius(state, gaussian.posterior) == 0.0) == stable
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,11 @@ def test_draws_are_weighted_by_the_step_that_leaves_them(gaussian):
         ({"step_size": "large"}, 'step_size must be "auto"'),
         ({"step_size": lambda t: "x"}, r"step_size\(0\) must be a finite number"),
         ({"temperature": -1.0}, "temperature must be at least 0"),
-        ({"preconditioner": lambda t: np.ones(4)}, 'step_size="auto" is that of one'),
+        (
+            {"preconditioner": lambda t: np.ones(4)},
+            'step_size="auto" is that of one preconditioner; give a step_size, a number or a '
+            "callable, with a callable preconditioner$",
+        ),
         (
             {"preconditioner": lambda t: np.ones(3), "step_size": 0.1},
             r"preconditioner\(0\) must have",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -151,14 +152,9 @@ class IASG(ConstantStep):
         noise = _trace_of_product(covariance, M) / Lam.dim
         length = noise if isinstance(self.window, str) else self.window
         k = min(0.5, 5 / max(length, 1.0)) if self.step_size == "auto" else float(self.step_size)
-        candidates = (
-            np.arange(1, math.ceil(max(noise, 1.0)) + 2)
-            if self.window == "pass"
-            else np.array([self.window])
-        )
-        averaging = _averaging(1 - k, candidates)
-        best = np.abs(noise * averaging - 1).argmin()
-        memory.length, memory.averaging = int(candidates[best]), float(averaging[best])
+        one_pass = self.window == "pass"
+        memory.length = _right_on_average(noise, 1 - k) if one_pass else int(self.window)
+        memory.averaging = _averaging(1 - k, memory.length)
         return covariance * k
 
     def _of_one_scalar(self, memory: _Window, Lam: Dense, c: float) -> Operator:
@@ -213,6 +209,20 @@ def _trace_of_product(A: Operator, B: Operator) -> float:
     return float(A.diagonal() @ B.diagonal())
 
 
-def _averaging(rho: float, T: NDArray) -> NDArray:
+def _right_on_average(noise: float, rho: float) -> int:
+    """The T at which `noise` times `_averaging` is nearest to 1.
+
+    It falls with T, or with even and with odd T where rho < 0: no list of all T is needed, which
+    heavy weights make long.
+    """
+    near: list[int] = []
+    for first in (1, 2):
+        lengths = range(first, math.ceil(max(noise, 1.0)) + 2, 2)
+        below = bisect_left(lengths, -1.0, key=lambda T: -noise * _averaging(rho, T))
+        near += lengths[max(0, below - 1) : below + 1]
+    return min(sorted(near), key=lambda T: abs(noise * _averaging(rho, T) - 1))
+
+
+def _averaging(rho: float, T: int) -> float:
     """Variance of the mean of T iterates over M / Lam^2, F = rho (math.md#iterate-averaging)."""
     return (1 - 2 * rho * (1 - rho**T) / (T * (1 - rho * rho))) / T
