@@ -6,7 +6,7 @@ The sets are those of the data folder and those that scikit-learn ships; what it
 download is skipped. Columns are standardised. Classifications have 1,500 rows at most, at random,
 and of more than two classes those columns that leave a small posterior. Each set has two
 posteriors: under prior precision 1, and under the precision that the default fit learned, held
-there.
+there. What its uncertainty adds to the draws is taken off.
 
 The reference of a classification is HMC on all of those rows, 32 chains. "ESS" and "R-hat" are its
 worst ones: where ESS is below 10,000 or R-hat above 1.01, it could not be had in the time. For

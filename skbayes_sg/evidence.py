@@ -195,7 +195,8 @@ class _Search:
         """Whether the law is exact, or the mean near the mode, by one step towards it."""
         here, model = self.near(), self.posterior.model
         assert isinstance(model, Predictor)
-        if model.conjugate or not isinstance(here.curvature, Dense):
+        few = self.posterior.dim <= FULL_CURVATURE_DIM  # a step costs as much as a mode beyond
+        if model.conjugate or not (few and isinstance(here.curvature, Dense)):
             return True
         mode = Mode(here.theta, here.curvature, np.zeros_like(here.theta), 0.0)
         return step_to_mean(self.posterior, mode)[1] <= LARGE_SHIFT

@@ -50,7 +50,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
         of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em":
         one for all, learned from the rows (BayesianRidge's ``lambda_ / alpha_``, but for a weak
-        hyperprior; math.md#the-default-prior). It supposes columns of comparable scale: use
+        hyperprior; math.md#the-default-prior). The draws are then widened by its uncertainty
+        (math.md#an-uncertain-precision). It supposes columns of comparable scale: use
         StandardScaler. A `VariationalEM` learns one per feature, in the sampler.
     noise_variance : float, optional
         In squared units of y. By default it is sampled.

@@ -40,7 +40,8 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default="em"
         1 / variance of the prior of each coefficient (LogisticRegression's 1/C): one number, or one
         per feature, in squared units of its column of X. "em": one for all coefficients, learned
-        from the rows (math.md#the-default-prior). It supposes columns of comparable scale: use
+        from the rows (math.md#the-default-prior). The draws are then widened by its uncertainty
+        (math.md#an-uncertain-precision). It supposes columns of comparable scale: use
         StandardScaler. A `VariationalEM` learns one per class or feature, in the sampler.
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
