@@ -15,6 +15,10 @@ paper's HMC has one leapfrog step and the Fisher matrix at the mode. Minibatches
 SGFS needs a cautious start (see `warm_up`): its matrices must be those of the posterior, and not
 of the mode, where few rows have any gradient.
 
+`chains.run_chain` of the package makes the chains, and not DRBMClassifier, whose chains start at
+random points and find modes of their own. Here covariances are compared in one mode, so all chains
+start there. They also end by the clock, and SGFS changes its noise on the way.
+
 All other methods have two chains in lock step and the same time: 1.6975 CPU seconds of one thread
 (`time.process_time`) after the burn-in, which is the paper's 6,790 s over 4,000; --full takes ten
 times as long for everything. SGLD has the paper's steps, and 2e-3 because a tenth of the rows

@@ -36,26 +36,27 @@ two thirds, and SGFS-d with alpha = 1 and 2 more.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from datasets import mnist
 from harness import Claim, Report, benchmark
-from internals import Posterior, begin, posterior_of
+from internals import Posterior, begin, posterior_of, whole_path
 from joblib import Parallel, delayed
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 from timing import Clock
 
-from skbayes_sg import chains
-from skbayes_sg.chains import restarts
+from skbayes_sg import BayesianMLPClassifier
 from skbayes_sg.models import MLP
 from skbayes_sg.samplers import SGD, SGFS, SGLD, PolynomialDecay
 
 BATCH = 2000
 STEPS_PER_PASS = 60_000 // BATCH
+PRIOR_PRECISION = 0.001
 N_CHAINS = 4
 WINDOWS = 100
 """Of a path, for the running average."""
@@ -115,28 +116,19 @@ class Path(NamedTuple):
     """Points of one chain, one a pass from its first step on."""
 
     draws: NDArray
-    weights: list[float]
+    weights: NDArray
     radius: float
 
 
 def walk(sampler, posterior: Posterior, n_passes: int, seed: int) -> Path:
-    """A chain from random weights, with what `run_chain` does to the sampler in burn-in."""
+    """A chain from random weights; the first half is its burn-in."""
     n_steps = n_passes * STEPS_PER_PASS
-    burn_in = n_steps // 2
     start = posterior.model.init(np.random.default_rng(seed))
-    draws, weights = [], []
     with threadpool_limits(1, "blas"):
         state = begin(sampler, posterior, start, 52 + seed)
-        done, whole = 0, STEPS_PER_PASS
-        for until in (*restarts(burn_in), burn_in, n_steps):
-            for part in chains.walk(sampler, posterior, state, until - done, whole, -done % whole):
-                draws.extend(part.draws[:, 0].astype(np.float32))
-                weights.extend(part.weights)
-            if until < n_steps:
-                (sampler.freeze if until == burn_in else sampler.restart)(state, posterior)
-            done = until
+        draws, weights = whole_path(sampler, posterior, state, n_steps, STEPS_PER_PASS)
         radius = sampler.law(state, posterior).spectral_radius(state, posterior)
-    return Path(np.array(draws), weights, radius)
+    return Path(draws[:, 0].astype(np.float32), weights, radius)
 
 
 def predictions(model: MLP, path: Path, X: NDArray, y: NDArray) -> tuple[list[float], NDArray]:
@@ -195,15 +187,21 @@ def chosen(rows: list[dict]) -> dict[str, dict]:
     return {row["family"]: row for row in rows if row["family"] not in ("cold", "validation")}
 
 
-def validated(model: MLP, X: NDArray, y: NDArray, n_passes: int) -> tuple[list, list[dict]]:
+def validated(X: NDArray, y: NDArray, n_passes: int) -> tuple[list, list[dict]]:
     """The settings of SGD and SGLD with the least validation error, and the errors of all."""
-    posterior = posterior_of(model, X[10_000:], model.encode(y[10_000:], X.dtype), 0.001)
+    half = n_passes // 2
+    run = {"burn_in": half * STEPS_PER_PASS, "n_draws": half, "thin": STEPS_PER_PASS}
+    fixed = {"prior_precision": PRIOR_PRECISION, "temperature": 1.0, "n_chains": 1}
     best: dict[str, tuple[float, tuple]] = {}
     rows = []
     for family, label, sampler in stepped():
-        path = walk(sampler, posterior, n_passes, 0)
-        held = Errors(model, [path], X[:10_000], y[:10_000])
-        error = float(held.single[0, -1]) if family == "SGD" else held.running[-1]
+        model = BayesianMLPClassifier((30,), sampler=sampler, random_state=0, **fixed, **run)
+        model.fit(X[10_000:], y[10_000:])
+        if family == "SGD":
+            p = model.predict_proba_draws(X[:10_000])[-1]
+        else:
+            p = model.predict_proba(X[:10_000])
+        error = _error(p.T, y[:10_000])
         rows.append({"family": "validation", "setting": label, "validation error": error})
         if family not in best or error < best[family][0]:
             best[family] = error, (family, label, sampler)
@@ -266,8 +264,9 @@ def main(report: Report, full: bool) -> None:
     n_passes = 3000 if full else 600
     (X, y), test = projected()
     model = MLP(20, 10, (30,))
-    posterior = posterior_of(model, X, model.encode(y, X.dtype), 0.001)
-    best, rows = validated(model, X, y, int(n_passes * VALIDATION_SHARE))
+    posterior = posterior_of(model, X, model.encode(y, X.dtype), PRIOR_PRECISION)
+    warnings.simplefilter("ignore")  # one chain, and decreasing steps
+    best, rows = validated(X, y, int(n_passes * VALIDATION_SHARE))
     curves = {}
     for family, label, sampler in [*best, *scored()]:
         cold = family == "cold"

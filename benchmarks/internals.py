@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg import diagnostics
 from skbayes_sg.anchor import Mode, find_mode, posterior_mean
+from skbayes_sg.chains import restarts, walk
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.every_row import LowRankPosterior
 from skbayes_sg.layouts import FULL
@@ -70,6 +71,25 @@ def begin(sampler: Sampler, posterior: Posterior, theta: NDArray, seed: int) -> 
     """State of chains in lock step that start at theta (chains, D)."""
     theta = posterior.coordinates.whitened(theta)
     return sampler.init(posterior, theta, np.random.Generator(np.random.SFC64(seed)))
+
+
+def whole_path(
+    sampler: Sampler, posterior: Posterior, state: State, n_steps: int, thin: int
+) -> tuple[NDArray, NDArray]:
+    """Every `thin`-th point of a run from its first step on, (points, chains, D), and weights.
+
+    The state is moved. The sampler learns in the first half of the run, as `chains.burn` has it,
+    which keeps no points.
+    """
+    draws, weights, done = [], [], 0
+    for until in (*restarts(n_steps // 2), n_steps // 2, n_steps):
+        for part in walk(sampler, posterior, state, until - done, thin, -done % thin):
+            draws.append(part.draws.copy())
+            weights.append(part.weights.copy())
+        if until < n_steps:
+            (sampler.freeze if until == n_steps // 2 else sampler.restart)(state, posterior)
+        done = until
+    return np.concatenate(draws), np.concatenate(weights)
 
 
 def learned_precisions(model) -> list[float]:

@@ -17,7 +17,7 @@ _WORST = (3, 10)  # such parameters, at least and at most, by each of two criter
 R_HAT_LIMIT = 1.05
 ESS_LIMIT = 100  # a standard deviation from 100 draws is good to 7 %
 BETWEEN_LIMIT = 0.5
-ERROR_LIMIT = 0.02  # of an averaged probability, by the choice of the chains
+ERROR_LIMIT = 0.02  # of an averaged probability, by the choice of the chains or the run's length
 SHIFT_LIMIT = 0.2  # of a mean, in posterior standard deviations
 SPREAD_LIMIT = 0.15  # of a standard deviation, relative
 PRECISION_SHIFT_LIMIT = 1.5  # below, first order is enough (math.md#an-uncertain-precision)
@@ -158,14 +158,20 @@ def of_predictions(p: NDArray, log_prob: NDArray | None) -> dict[str, float]:
 
     ``between_chains`` is the share of the probabilities' variance that lies between chains.
     ``prediction_error`` is the standard error of the averages over all chains, as root mean square,
-    from the spread of the chains' own averages.
+    from the spread of the chains' own averages. ``prediction_drift`` is how far they are from
+    those over the second half of the draws, beyond chance (math.md#modes).
     """
-    error = np.nan
+    error = drift = np.nan
     if p.size and len(p) > 1:
         error = np.sqrt(p.mean(axis=1).var(axis=0, ddof=1).mean() / len(p))
+        drift = _drift(p)
     between, within = p.mean(axis=1).var(axis=0).sum(), p.var(axis=1).mean(axis=0).sum()
     share = between / (between + within) if p.size and between + within > 0 else 0.0
-    of_all = {"between_chains": float(share), "prediction_error": float(error)}
+    of_all = {
+        "between_chains": float(share),
+        "prediction_error": float(error),
+        "prediction_drift": float(drift),
+    }
     if log_prob is not None:
         p = np.concatenate([p, log_prob.reshape(*p.shape[:2], 1)], axis=2)
     if not p.size or p.shape[1] < 4:
@@ -194,6 +200,16 @@ def of_precision(law: PrecisionLaw) -> tuple[dict[str, float], list[str]]:
             "prior_precision=VariationalEM(hyperprior=(0.5, 0.5)), or give a number"
         )
     return figures, complaints
+
+
+def _drift(p: NDArray) -> float:
+    """Root mean square distance to the second half, without what the spread of chains explains."""
+    half = p.shape[1] // 2
+    if not half:
+        return np.nan
+    change = p[:, -half:].mean(axis=1) - p.mean(axis=1)
+    by_chance = change.var(axis=0, ddof=1) / len(p)
+    return float(np.sqrt(max(0.0, (change.mean(axis=0) ** 2 - by_chance).mean())))
 
 
 def _of_parameters(figures: dict[str, float], n_halves: int) -> list[str]:
@@ -245,14 +261,24 @@ def _of_bias(figures: dict[str, float], bias_remedy: str) -> list[str]:
 
 
 def _of_averages(figures: dict[str, float]) -> list[str]:
-    """A warning about averages that another seed would change, whatever law each chain has."""
-    error = figures["prediction_error"]
-    if not error > ERROR_LIMIT:
-        return []
-    return [
-        f"prediction_error is {error:.3f}, above {ERROR_LIMIT}: averaged probabilities depend on "
-        "the modes that the chains found; raise n_chains, or burn_in if the chains still move"
-    ]
+    """Warnings about averages that another seed or a longer run would change.
+
+    R-hat has no limit: chains in modes of their own have different laws (math.md#modes).
+    """
+    complaints = []
+    error, drift = figures["prediction_error"], figures["prediction_drift"]
+    if error > ERROR_LIMIT:
+        complaints.append(
+            f"prediction_error is {error:.3f}, above {ERROR_LIMIT}: averaged probabilities depend "
+            "on the modes that the chains found; raise n_chains"
+        )
+    if drift > ERROR_LIMIT:
+        complaints.append(
+            f"prediction_drift is {drift:.3f}, above {ERROR_LIMIT}: averaged probabilities "
+            "are that far from those over the second half of the draws: the chains still move; "
+            "raise burn_in"
+        )
+    return complaints
 
 
 def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:

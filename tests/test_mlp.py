@@ -112,6 +112,7 @@ def test_figures_are_of_predictions_and_the_log_posterior(fitted, iris):
         "between_chains",
         "stein_ratio",
         "prediction_error",
+        "prediction_drift",
         "temperature",
     } <= set(found)
     assert 0 <= found["between_chains"] < 0.5
@@ -123,6 +124,7 @@ def test_figures_are_of_predictions_and_the_log_posterior(fitted, iris):
         "ess_tail_min",
         "between_chains",
         "prediction_error",
+        "prediction_drift",
     }
     assert of_rows["ess_min"] > 1
 

@@ -57,6 +57,20 @@ def test_the_scale_follows_gradients_in_burn_in_and_only_rises_afterwards():
     assert (state.memory.square >= frozen).all()
 
 
+@pytest.mark.parametrize("adapting", [True, False])
+def test_a_gradient_far_beyond_its_scale_is_learned_before_it_throws_the_chain(adapting):
+    sampler = SGHMC(step_size=0.01, temperature=0.0, batch_size=30)
+    posterior, state = begun(sampler)
+    if not adapting:
+        sampler.freeze(state, posterior)
+    memory = state.memory
+    memory.square, memory.recent = np.zeros_like(memory.square), np.zeros_like(memory.recent)
+    memory.gain = 1e6 * memory.gain  # as if gradients had been a millionth
+    state.t, start = 1, state.theta.copy()
+    sampler.step(state, posterior)
+    assert np.abs(state.theta - start).max() < 0.01 * (2 * memory.window) ** 0.5
+
+
 def test_chains_that_share_rows_see_one_minibatch_and_single_precision_stays():
     sampler = SGHMC(batch_size=30, share_rows=True, single=True)
     posterior, state = begun(sampler)

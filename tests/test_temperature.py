@@ -108,5 +108,42 @@ def test_averages_that_depend_on_the_chains_are_reported():
     p = np.zeros((2, 8, 5)) + np.array([0.1, 0.9])[:, None, None]
     figures = verdict.of_predictions(p, None)
     np.testing.assert_allclose(figures["prediction_error"], 0.4)
-    assert "raise n_chains" in verdict._of_averages(figures)[0]
+    assert figures["prediction_drift"] == 0
+    (warning,) = verdict._of_averages(figures)
+    assert "raise n_chains" in warning
     assert verdict._of_averages(figures | {"prediction_error": 0.01}) == []
+
+
+def test_averages_that_still_move_are_reported(seed):
+    rng = np.random.default_rng(seed)
+    apart = rng.uniform(0.45, 0.55, (8, 1, 300)) + 0.02 * rng.standard_normal((8, 20, 300))
+    still = verdict.of_predictions(apart, None)
+    moving = verdict.of_predictions(apart + np.linspace(0, 0.1, 20)[:, None], None)
+    error = 0.02 / np.sqrt(20 * 8)  # of an average against that of a half, by chance
+    change = 0.1 * 5 / 19
+    np.testing.assert_allclose(moving["prediction_drift"], change, atol=5 * error / 300**0.5)
+    (warning,) = verdict._of_averages(moving)
+    assert "raise burn_in" in warning
+    # the excess of 300 squares over their mean has 300^-1/2 (2 + 2/7)^1/2 of it as standard error
+    assert still["prediction_drift"] ** 2 < 5 * error**2 * ((2 + 2 / 7) / 300) ** 0.5
+    assert verdict._of_averages(still) == []
+    short = verdict.of_predictions(apart[:, :1], None)
+    assert np.isnan(short["prediction_drift"])
+    assert verdict._of_averages(short) == []
+
+
+def test_a_cold_fit_without_burn_in_warns_by_drift_and_one_with_it_does_not(seed):
+    X, y = load_digits(return_X_y=True)
+    found = []
+    for burn_in in (1, 500):
+        model = BayesianMLPClassifier(
+            (10,), sampler="sghmc", temperature=0.05, burn_in=burn_in, n_draws=10, thin=10
+        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.set_params(random_state=seed).fit(X[:400] / 16, y[:400])
+        found.append([str(warning.message) for warning in caught])
+        assert model.diagnostics_["prediction_error"] < 0.02  # which sees nothing of it
+    assert found[1] == []
+    (warning,) = found[0]
+    assert "raise burn_in" in warning

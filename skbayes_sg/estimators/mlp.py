@@ -105,7 +105,8 @@ class BayesianMLPClassifier(MultimodalClassifier):
         and of the log posterior, because weights of hidden units have no meaning of their own.
         ``between_chains``, the share of the probabilities' variance that lies between chains (near
         1: each chain is in a mode of its own). ``prediction_error``, the standard error of averaged
-        probabilities by the choice of the chains. ``temperature``. ``ess_per_pass``.
+        probabilities by the choice of the chains. ``prediction_drift``, how far they are from
+        those over the second half of the draws. ``temperature``. ``ess_per_pass``.
         ``stein_ratio`` (drawn over wanted variance of the weights about the mean of all chains) and
         its standard error ``stein_se``. ``accept_rate`` for HMC.
 

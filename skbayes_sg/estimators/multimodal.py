@@ -323,7 +323,8 @@ class MultimodalClassifier(ChainStreamClassifier):
             standard deviation is above 0.01 (NaN if there are none). ``between_chains``: the share
             of their variance that lies between chains. 0 means that the chains sample one law. Near
             1 each chain is in a mode of its own. ``prediction_error``: standard error of the
-            averages over all chains, as root mean square.
+            averages over all chains, as root mean square. ``prediction_drift``: how far they are
+            from those over the second half of the draws, beyond chance, as root mean square.
         """
         X = self._check_predict(X)
         return verdict.of_predictions(self._judged(X), None)

@@ -22,6 +22,7 @@ _WINDOW = 100  # steps of the running average of squared gradients, as of RMSpro
 _LOOK_EVERY = 10  # steps after burn-in
 _FEWEST_STEPS, _MOST_STEPS = 30, 1000  # of a draw
 _CHEAP, _MOST_PASSES = 2.5e8, 4  # products of rows and parameters, and passes of a draw
+_LONGEST = 200  # lengths of a step; momentum makes ten times as much of it
 _LEAST = 1e-6  # of the largest scale, for parameters that nothing moves
 
 
@@ -77,7 +78,8 @@ class SGHMC(Sampler):
     Notes
     -----
     Source: Chen, Fox & Guestrin 2014, Eq. 15, with their noise estimate 0; Wenzel et al. 2020,
-    Algorithm 1; math.md#sghmc. Scales are averaged in burn-in and then frozen.
+    Algorithm 1; math.md#sghmc. Scales are averaged in burn-in and then frozen. They rise
+    where gradients grow, before a step of more than 200 times its length.
 
     Examples
     --------
@@ -151,6 +153,10 @@ class SGHMC(Sampler):
             self._learn(memory, gradient)
         gain = self._gain(state)
         push = gradient * gain
+        if max(push.max(), -push.min()) > _LONGEST * self._step_at(state):
+            self._learn(memory, gradient)  # before it throws the chain (math.md#separable-classes)
+            gain = self._gain(state)
+            push = gradient * gain
         memory.velocity *= 1 - self.damping
         memory.velocity += push
         temperature = self._temperature_at(state.t)
