@@ -73,7 +73,8 @@ class ReliabilityDisplay:
     >>> from sklearn.preprocessing import scale
     >>> from skbayes_sg import BayesianLogisticRegressionSGFS, ReliabilityDisplay
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = BayesianLogisticRegressionSGFS(random_state=0).fit(scale(X)[::2], y[::2])
+    >>> model = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0)
+    >>> model = model.fit(scale(X)[::2], y[::2])
     >>> display = ReliabilityDisplay.from_estimator(model, scale(X)[1::2], y[1::2], n_bins=5)
     >>> bool(display.calibration_error < 0.05)
     True
