@@ -1,8 +1,8 @@
 """What the uncertainty of a learned prior precision adds to the posterior. Arrays in, numbers out.
 
-Chains run under one precision, the most probable. Its law given the data widens the posterior: to
+Chains run under one precision, the most probable. Its law given the data widens the posterior, to
 first order by the variance of log precision times the square of the slope of the posterior mean
-over it (Kass & Steffey 1989). Both are moments of the draws under that one precision
+over it (Kass & Steffey 1989). All that is needed are moments of the draws under that one precision
 (math.md#an-uncertain-precision).
 """
 
@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import gammaincinv
 
 from skbayes_sg import diagnostics
 from skbayes_sg.rows import fixed_rng
 
+_LEAST_INFORMATION = 1.5  # less leaves coefficients without mean or variance
+_MOST_SHRINKAGE = 0.5  # of a posterior that is the prior
 _VAGUE_INFORMATION = 2.0  # on log precision; an error of so much is not worth another estimate
 
 
@@ -29,6 +31,8 @@ class PrecisionLaw(NamedTuple):
     """derivative of its log density there, times `sd`: about how many of them it is off"""
     slope: NDArray
     """(D,), derivative of the posterior mean of the parameters over log precision"""
+    shrinkage: float
+    """minus the derivative of the log size of the coefficients, as root mean square"""
     shift: float
     """largest `sd` times slope, in posterior standard deviations of the parameter"""
 
@@ -89,20 +93,35 @@ def measured(
     slope = -0.5 * np.einsum("cs,csd->d", each * rest, draws)
     _, spread = diagnostics.moments(draws, weights)
     shift = sd * np.abs(slope) / np.where(spread > 0, spread, np.inf)
-    return PrecisionLaw(sd, score, slope, float(shift.max()))
+    shrinkage = min(variance / (4 * max(mean, 1e-300)), _MOST_SHRINKAGE)
+    return PrecisionLaw(sd, score, slope, shrinkage, float(shift.max()))
 
 
-def averaged(draws: NDArray, weights: NDArray, law: PrecisionLaw) -> NDArray:
+def averaged(draws: NDArray, weights: NDArray, law: PrecisionLaw, scales: NDArray) -> NDArray:
     """Draws (chains, draws, D) over the law of the precision, from those under one of them.
 
-    Log precision takes the quantiles of a normal distribution, in a fixed random order. The mean of
-    the draws stays.
+    The precision takes the quantiles of the Gamma distribution with this most probable value and
+    this information on its logarithm, in a fixed random order. With it move the mean, by its slope,
+    and the spread around the mean, both as fast as the size of the coefficients.
+
+    Parameters
+    ----------
+    draws : array of shape (chains, draws, D)
+    weights : array of shape (draws,)
+    law : PrecisionLaw
+    scales : array of shape (D,)
+        Of which coordinates the spread moves.
     """
     n_chains, n_draws = draws.shape[:2]
+    information = max(law.sd**-2, _LEAST_INFORMATION)
     levels = (np.arange(n_chains * n_draws) + 0.5) / (n_chains * n_draws)
-    away = law.sd * fixed_rng("precision").permutation(ndtri(levels)).reshape(n_chains, n_draws)
-    away -= np.average(away, axis=1, weights=weights).mean()
+    away = np.log(gammaincinv(information, levels) / information)
+    away = fixed_rng("precision").permutation(away).reshape(n_chains, n_draws)
+    growth = np.expm1(-law.shrinkage * away)
+    path = -growth / law.shrinkage if law.shrinkage > 0 else away
+    mean, _ = diagnostics.moments(draws, weights)
     moved = np.empty_like(draws)
-    for before, after, change in zip(draws, moved, away, strict=True):  # one chain at a time
-        after[:] = before + np.outer(change, law.slope)
+    for before, after, grown, along in zip(draws, moved, growth, path, strict=True):
+        rest = np.where(scales, before - mean, 0.0)  # one chain at a time
+        after[:] = before + grown[:, None] * rest + np.outer(along, law.slope)
     return moved

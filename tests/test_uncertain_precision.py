@@ -78,11 +78,23 @@ def test_averaged_draws_have_the_variance_over_all_precisions():
     means, variances = zip(*((m, c.diagonal()) for m, c in map(exact.given, grid)), strict=True)
     mean = share @ means
     true = share @ (variances + (means - mean) ** 2)
-    widened = averaged(draws, weights, law)
-    np.testing.assert_allclose(widened.mean(axis=(0, 1)), draws.mean(axis=(0, 1)), atol=1e-12)
-    before, after = draws.var(axis=(0, 1)) / true, widened.var(axis=(0, 1)) / true
-    assert np.abs(after - 1).mean() < 0.5 * np.abs(before - 1).mean()
-    assert np.abs(after - 1).max() < 0.15
+    widened = averaged(draws, weights, law, np.ones(exact.p, bool))
+    sd = np.sqrt(true)
+    before, after = (d.var(axis=(0, 1)) / true - 1 for d in (draws, widened))
+    assert np.abs(after).mean() < 0.5 * np.abs(before).mean()
+    assert np.abs(after).max() < 0.15
+    assert (np.abs(widened.mean(axis=(0, 1)) - mean) < 0.2 * sd).all()
+
+
+def test_coordinates_that_do_not_scale_keep_their_spread():
+    exact = Exact(*rows())
+    draws, weights, law = law_of(exact, exact.best())
+    law = law._replace(slope=np.zeros(exact.p))
+    widened = averaged(draws, weights, law, np.arange(exact.p) > 0)
+    np.testing.assert_array_equal(widened[..., 0], draws[..., 0])
+    assert (widened[..., 1:].std(axis=(0, 1)) > draws[..., 1:].std(axis=(0, 1))).all()
+    still = law._replace(shrinkage=0.0)
+    np.testing.assert_array_equal(averaged(draws, weights, still, np.ones(exact.p, bool)), draws)
 
 
 def test_draws_that_are_too_few_leave_the_other_estimate():

@@ -163,7 +163,7 @@ class UpdatingEstimator(BayesianEstimator):
         law = self._precision_law = measured(
             draws, weights, squares, len(block), hyperprior, float(learned.uncertainty[0])
         )
-        self.draws_ = averaged(draws, weights, law)
+        self.draws_ = averaged(draws, weights, law, posterior.prior.precision > 0)
         self._read_off(posterior)
         figures, complaints = verdict.of_precision(law)
         self.diagnostics_ |= figures
