@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv
+from scipy.special import ndtri
 
 from skbayes_sg import diagnostics
 from skbayes_sg.rows import fixed_rng
 
-_LEAST_INFORMATION = 1.5  # less leaves coefficients without mean or variance
+_WIDEST = 0.8  # standard deviation of log precision; the normal law is no guide beyond
 _MOST_SHRINKAGE = 0.5  # of a posterior that is the prior
 _VAGUE_INFORMATION = 2.0  # on log precision; an error of so much is not worth another estimate
 
@@ -100,9 +100,9 @@ def measured(
 def averaged(draws: NDArray, weights: NDArray, law: PrecisionLaw, scales: NDArray) -> NDArray:
     """Draws (chains, draws, D) over the law of the precision, from those under one of them.
 
-    The precision takes the quantiles of the Gamma distribution with this most probable value and
-    this information on its logarithm, in a fixed random order. With it move the mean, by its slope,
-    and the spread around the mean, both as fast as the size of the coefficients.
+    Log precision takes the quantiles of a normal distribution, in a fixed random order. With it
+    move the mean, by its slope, and the spread around the mean, both as fast as the size of the
+    coefficients.
 
     Parameters
     ----------
@@ -113,10 +113,9 @@ def averaged(draws: NDArray, weights: NDArray, law: PrecisionLaw, scales: NDArra
         Of which coordinates the spread moves.
     """
     n_chains, n_draws = draws.shape[:2]
-    information = max(law.sd**-2, _LEAST_INFORMATION)
     levels = (np.arange(n_chains * n_draws) + 0.5) / (n_chains * n_draws)
-    away = np.log(gammaincinv(information, levels) / information)
-    away = fixed_rng("precision").permutation(away).reshape(n_chains, n_draws)
+    away = min(law.sd, _WIDEST) * fixed_rng("precision").permutation(ndtri(levels))
+    away = away.reshape(n_chains, n_draws)
     growth = np.expm1(-law.shrinkage * away)
     path = -growth / law.shrinkage if law.shrinkage > 0 else away
     mean, _ = diagnostics.moments(draws, weights)
@@ -125,3 +124,14 @@ def averaged(draws: NDArray, weights: NDArray, law: PrecisionLaw, scales: NDArra
         rest = np.where(scales, before - mean, 0.0)  # one chain at a time
         after[:] = before + grown[:, None] * rest + np.outer(along, law.slope)
     return moved
+
+
+def averaged_covariance(covariance: NDArray, law: PrecisionLaw, scales: NDArray) -> NDArray:
+    """The covariance of `averaged` draws, from that under one precision, (D, D)."""
+    variance = min(law.sd, _WIDEST) ** 2
+    square = law.shrinkage**2 * variance  # means of exponentials of normal numbers follow
+    growth = np.exp(
+        np.where(scales[:, None] & scales, 2.0, 0.5 * (scales[:, None] | scales)) * square
+    )
+    along = variance * np.exp(square) * (np.expm1(square) / square if square > 0 else 1.0)
+    return covariance * growth + along * np.outer(law.slope, law.slope)

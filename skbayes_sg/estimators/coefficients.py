@@ -30,6 +30,7 @@ from skbayes_sg.request import Choice
 from skbayes_sg.samplers import HMC, IASG, SGFS, ConstantSGD, MomentumSGD
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
 from skbayes_sg.tuning import raise_alpha
+from skbayes_sg.uncertain_precision import averaged_covariance
 from skbayes_sg.whitening import FULL_CURVATURE_DIM, very_wide
 
 _MERGED_NUMBERS = 2e4  # to sort more rows takes as long as to sample
@@ -280,10 +281,9 @@ class LinearPredictor(UpdatingEstimator):
         each = [run.sampler.law(state, target).covariance(Lam, M) for state in run.states]
         mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
         covariance = target.coordinates.covariance(mean)
-        law = self._precision_law
-        return (
-            covariance if law is None else covariance + law.sd**2 * np.outer(law.slope, law.slope)
-        )
+        if (law := self._precision_law) is not None:
+            covariance = averaged_covariance(covariance, law, posterior.prior.precision > 0)
+        return covariance
 
     def summary(self, level: float = 0.95, *, scaler=None, reference=None):
         """Table of the posterior: one row per coefficient, intercept and sampled noise variance.
