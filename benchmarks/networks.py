@@ -224,7 +224,8 @@ def claims(rows: list[dict]) -> list[Claim]:
     for data in sets:
         ours, one, five = (table[data, model] for model in (OURS, ONE, FIVE))
         limit = min(0.9 * one["log loss"], five["log loss"])
-        good.append(ours["log loss"] <= limit)
+        if data in FIVE_SETS:
+            good.append(ours["log loss"] <= limit)
         found += [
             Claim(f"{data}: log loss, .9 of one and the ensemble's", ours["log loss"], high=limit),
             Claim(f"{data}: CPU seconds, the ensemble's", ours["s"], high=five["s"]),
@@ -255,6 +256,7 @@ def main(report: Report, seeds: list[int] | None, only: list[str] | None, add: b
                 found += compare(name, seed, (30,), "logistic")
             rows += found
             report.save(rows, claims(rows), title="all splits")  # should the rest be cut short
+    report.save(rows, claims(rows), title="all splits")
     report.show(means(rows), "means")
 
 
