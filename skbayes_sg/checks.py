@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+_LARGEST = 1e100  # whose square is far from overflow, also times a precision
+
 
 def is_integer(value: Any) -> bool:
     """Whether `value` is an integer and not a truth value."""
@@ -24,6 +26,12 @@ def require_integer(name: str, value: Any, least: int, otherwise: str = "") -> N
         raise TypeError(f"{name} must be an integer{otherwise}, got {value!r}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}{otherwise}, got {value}")
+
+
+def require_bounded(name: str, values: NDArray) -> None:
+    """Raise ValueError unless values are finite and their squares far from overflow."""
+    if not (np.abs(values) <= _LARGEST).all():
+        raise ValueError(f"{name} must hold finite numbers of at most {_LARGEST:g}")
 
 
 def require_positive(name: str, value: Any, remedy: str) -> None:

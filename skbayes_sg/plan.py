@@ -263,7 +263,7 @@ def _settle(
         figures = sampler.settle(target)
     except NoGainError as refused:
         if choice.given:
-            raise
+            raise type(refused)(f"{refused}; set variance_reduction=None") from None
         choice = plan.instead(posterior, refused)
         sampler = clone(choice.sampler)
         if sampler.variance_reduction is None:

@@ -276,7 +276,8 @@ class NormalInverseGammaPrior:
     @property
     def unbounded(self) -> bool:
         """Whether draws of s2 overflow: of a million more than one, in the mean."""
-        return bool(gammainc(self.shape, self.rate / np.finfo(np.float64).max) > 1e-6)
+        above = gammainc(self.shape, self.rate / np.finfo(np.float64).max)
+        return not above <= 1e-6  # NaN for the smallest shapes
 
     @property
     def variance(self) -> NDArray:

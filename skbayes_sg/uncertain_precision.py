@@ -17,6 +17,7 @@ from scipy.special import ndtri
 from skbayes_sg import diagnostics
 from skbayes_sg.rows import fixed_rng
 
+_FEWEST_DRAWS = 4  # of a chain, of which an effective number is known
 _WIDEST = 0.8  # standard deviation of log precision; the normal law is no guide beyond
 _MOST_SHRINKAGE = 0.5  # of a posterior that is the prior
 _VAGUE_INFORMATION = 2.0  # on log precision; an error of so much is not worth another estimate
@@ -85,7 +86,9 @@ def measured(
     rest = squares - mean
     variance = float(np.sum(each * rest**2))
     information = mean / 2 - variance / 4 + rate
-    ess = max(1.0, float(diagnostics.ess_mean(squares[..., None], weights)[0]))
+    ess = 1.0
+    if np.count_nonzero(weights) >= _FEWEST_DRAWS:
+        ess = max(ess, float(diagnostics.ess_mean(squares[..., None], weights)[0]))
     sd = float(max(information, shape) ** -0.5)
     if variance / 4 * np.sqrt(2 / ess) > max(information, _VAGUE_INFORMATION):
         sd = otherwise

@@ -348,6 +348,7 @@ CASES = st.fixed_dictionaries(
 _NAMES = {name for cls in OWN for name in cls().get_params()}
 _NAMES |= {name for cls in SAMPLERS_BY_NAME.values() for name in cls().get_params()}
 _NAMES |= {*VariationalEM().get_params(), "X", "y", "sample_weight", "classes", "fitted", "data"}
+_NAMES |= {"feature names"}
 _SUBJECTS = re.compile(rf"\b({'|'.join(sorted(_NAMES))})\b")
 
 

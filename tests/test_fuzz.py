@@ -10,7 +10,7 @@ from skbayes_sg import (
     DRBMClassifier,
     VariationalEM,
 )
-from skbayes_sg.samplers import IASG, SGLD, ConstantSGD
+from skbayes_sg.samplers import IASG, SGHMC, SGLD, ConstantSGD, CosineCycle
 
 PLAIN = {
     "shape": "small",
@@ -60,6 +60,39 @@ FOUND = {
     ),
     "a noise variance without bounds": found(
         BayesianLinearRegressionSGFS(**SHORT), "partial_fit", weights="tiny", columns="zero"
+    ),
+    "a noise variance without bounds and without rows": found(
+        BayesianLinearRegressionSGFS(noise_prior=(1e-300, 1e-300), **SHORT),
+        "partial_fit",
+        shape="wide",
+        weights="tiny",
+        seed=4,
+    ),
+    "a prior mean whose square overflows": found(
+        BayesianLinearRegressionSGFS(prior_mean=1e300, prior_precision=1.0, **SHORT),
+        "partial_fit",
+        shape="row",
+        weights="tiny",
+        container="csc",
+    ),
+    "y whose squares overflow, with a known noise variance": found(
+        BayesianLinearRegressionSGFS(noise_variance=1e12, **SHORT),
+        "partial_fit",
+        "summary",
+        container="csr",
+        columns="lognormal",
+        numbers="times 1e300",
+    ),
+    "one draw of weight in a chain": found(
+        BayesianLinearRegressionSGFS(
+            SGHMC(CosineCycle(0.001, 0.1, length=10, keep=0.5), temperature=0.0),
+            noise_variance=1e-12,
+            **SHORT | {"n_draws": 4, "thin": 2},
+        ),
+        container="frame",
+        columns="counts",
+        shape="few",
+        seed=7,
     ),
     "a precision that no chains can learn": found(
         BayesianLinearRegressionSGFS(

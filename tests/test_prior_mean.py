@@ -76,7 +76,7 @@ def test_a_mean_of_each_block_of_a_network(cls):
     np.testing.assert_allclose(model.draws_.mean(axis=(0, 1)), 0.7, atol=0.05)
     with pytest.raises(ValueError, match="prior_mean must be one number or"):
         clone(model).set_params(prior_mean=np.zeros(n_groups + 9)).fit(X, LABELS)
-    with pytest.raises(ValueError, match="prior_mean must be finite"):
+    with pytest.raises(ValueError, match="prior_mean must hold finite"):
         clone(model).set_params(prior_mean=np.nan).fit(X, LABELS)
 
 
@@ -85,7 +85,7 @@ def test_a_mean_of_each_block_of_a_network(cls):
     [
         ([1.0, 2.0], r"prior_mean must be one number, one per feature, shape \(3,\)"),
         (np.zeros((2, 3)), r"one per class and feature, shape \(1, 3\)"),
-        ([0.0, np.inf, 0.0], "prior_mean must be finite"),
+        ([0.0, np.inf, 0.0], "prior_mean must hold finite"),
         ("zero", "prior_mean must hold real numbers"),
     ],
 )

@@ -170,6 +170,9 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         y = real_array("y", column_or_1d(y, warn=True))
         if np.isnan(y).any():  # None of an object array
             raise ValueError("y contains NaN; leave out the rows without a target")
+        with np.errstate(over="ignore"):
+            if not np.isfinite(y @ y):
+                raise ValueError("y holds values whose squares overflow; divide it by its scale")
         return X, y
 
     def _bind(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg import verdict
 from skbayes_sg.anchor import Near
-from skbayes_sg.checks import real_array, require_positive
+from skbayes_sg.checks import real_array, require_bounded, require_positive
 from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.calls import warn
 from skbayes_sg.estimators.chain_streams import ChainStreamClassifier
@@ -212,8 +212,7 @@ class MultimodalClassifier(ChainStreamClassifier):
         self, model: Model, data: InMemory, classes: NDArray | None = None, streaming: bool = False
     ) -> Prior:
         mean = self._of_groups(model, "prior_mean", self.prior_mean)
-        if not np.isfinite(mean).all():
-            raise ValueError(f"prior_mean must be finite, got {self.prior_mean!r}")
+        require_bounded("prior_mean", mean)
         return model.prior(self._precision(model, data, streaming), mean)
 
     def _precision(self, model: Model, data: InMemory, streaming: bool) -> NDArray:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg import verdict
 from skbayes_sg.anchor import Mode
 from skbayes_sg.chains import Chain
-from skbayes_sg.checks import real_array
+from skbayes_sg.checks import real_array, require_bounded
 from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.calls import warn
@@ -132,8 +132,7 @@ class UpdatingEstimator(BayesianEstimator):
                 f"prior_mean must be one number, one per feature, shape {shape[1:]}, or one per "
                 f"class and feature, shape {shape}; got {mean.shape}"
             )
-        if not np.isfinite(mean).all():
-            raise ValueError("prior_mean must be finite for every feature")
+        require_bounded("prior_mean", mean)
         of_coef = np.broadcast_to(mean, shape).ravel()
         return np.append(of_coef, np.zeros(model.dim - len(of_coef)))
 
