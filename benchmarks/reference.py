@@ -23,7 +23,7 @@ from skbayes_sg.samplers import HMC
 
 FOLDER = Path(os.environ.get("SKBAYES_SG_REFERENCES", RESULTS))
 _LARGEST = 200  # parameters of a covariance that is kept
-_FULL_METRIC = 2500  # parameters; correlated ones are slow under a diagonal metric
+_FULL_METRIC = 8000  # parameters; correlated ones are slow under a diagonal metric
 
 
 class Reference(NamedTuple):

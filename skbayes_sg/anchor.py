@@ -24,6 +24,7 @@ from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable, many_outputs, v
 _CHORD_STEPS = 8
 _DEAR_CURVATURE = 250  # parameters
 _FLAT = 0.005  # largest entry of the gradient in whitened coordinates
+_NEARLY_FLAT = 0.05  # where any point near the mode serves, since chains use all rows
 _ENOUGH = 1e-3  # squared distance to the mode, in posterior standard deviations per parameter
 _LARGEST_PART = 1 << 25  # numbers
 _SMALL_SHIFT = 0.02  # in posterior standard deviations per parameter
@@ -45,6 +46,8 @@ class Mode(NamedTuple):
     """Of the log posterior there, (1, D)."""
     passes: float
     """Rows touched over rows."""
+    is_mean: bool = False
+    """Whether it is near the mean rather than the mode."""
 
 
 class Near(NamedTuple):
@@ -54,13 +57,15 @@ class Near(NamedTuple):
     """(1, D)"""
     curvature: Operator | None
     """Of the posterior near there; None where parameters are too many for a matrix."""
+    is_mean: bool = False
+    """Whether it is near the mean, and better than one step from the mode."""
 
 
 def find_mode(posterior: Posterior, start: NDArray | Near, rng: np.random.Generator) -> Mode:
     """Mode of a posterior whose model Fisher is its curvature, from a start (1, D).
 
     From a `Near` start no subsets of rows are searched, and its curvature serves for the first
-    steps.
+    steps. If it is the mean it is left there, as chains want the mean.
 
     Accurate to a few hundredths of a posterior standard deviation. Where there are too many
     parameters for a matrix, L-BFGS stops after 50 iterations: good enough to start chains, not to
@@ -72,7 +77,10 @@ def find_mode(posterior: Posterior, start: NDArray | Near, rng: np.random.Genera
     ValueError
         If squares of values of X overflow.
     """
-    theta, curvature = start if isinstance(start, Near) else (start, None)
+    if isinstance(start, Near) and start.is_mean:
+        here = posterior.expand(start.theta, FULL)
+        return Mode(start.theta, here.curvature, here.gradient, 1.0, is_mean=True)
+    theta, curvature = start[:2] if isinstance(start, Near) else (start, None)
     with np.errstate(over="ignore", invalid="ignore"):
         some = posterior.of_rows(slice(0, 1000))
         if not np.isfinite(some.expand(theta, DIAGONAL).curvature.diagonal()).all():
@@ -206,7 +214,8 @@ def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Operator | 
         return -float(value[0]), -coordinates.pulled(gradient)[0]
 
     start = coordinates.whitened(theta)[0]
-    bound = {"maxiter": 300, "gtol": _FLAT, "maxcor": 20}
+    flat = _NEARLY_FLAT if many_outputs(posterior) else _FLAT
+    bound = {"maxiter": 300, "gtol": flat, "maxcor": 20}
     result = minimize(objective, start, jac=True, method="L-BFGS-B", options=bound)
     theta = coordinates.natural(result.x[None])
     diagonal = many_outputs(posterior) or very_wide(posterior)
@@ -240,7 +249,7 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     cost, and the expansion says too little about a move of more than a quarter. Rows on disk are
     expanded here for the first time.
     """
-    if many_outputs(posterior) or very_wide(posterior):
+    if mode.is_mean or many_outputs(posterior) or very_wide(posterior):
         return mode
     if isinstance(mode.curvature, Diag):
         mode = mode._replace(curvature=posterior.expand(mode.theta, FULL).curvature)

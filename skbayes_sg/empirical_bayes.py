@@ -92,6 +92,13 @@ class VariationalEM(BaseEstimator):
         self.hyperprior = hyperprior
         self.n_updates = n_updates
 
+    def pace(self, t: int, before: NDArray, agrees: NDArray) -> NDArray:
+        """Of update t, as a share of the first step, (blocks,): Robbins and Monro's.
+
+        `before` is the last pace, and `agrees` says whether the excess kept its sign since.
+        """
+        return np.full(len(before), (1 + t / _DECAY) ** -_POWER)
+
     def validate(self) -> None:
         """Refuse impossible parameters.
 
@@ -248,6 +255,7 @@ def _follow(
     initial = target.prior.precision
     rho = np.log(members.mean(initial))
     path = np.empty((em.n_updates, len(rho)))
+    pace, last = np.ones(len(rho)), np.zeros(len(rho))
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         burn(sampler, target, state, burn_in)
         share, stein = known(target, _point(target, state)), _stein(target, state)
@@ -259,7 +267,11 @@ def _follow(
                 share = known(target, _point(target, state))
             count = t >= em.n_updates // 2
             excess = _excess(sampler, target, state, thin, share, stein if count else None)
-            rho = path[t] = _moved(em, rho, members.mean(excess) / thin, members.sizes, t)
+            now = _with_hyperprior(em, rho, members.mean(excess) / thin, members.sizes)
+            pace = em.pace(t, pace, now * last >= 0)
+            step = np.clip(em.first_step * pace * now, -_LONGEST_MOVE, _LONGEST_MOVE)
+            rho = path[t] = np.clip(rho - step, *np.log(BOUNDS))
+            last = now
             precision = members.spread(np.exp(rho), initial)
             target = target.with_prior(target.prior.with_precision(precision))
             sampler.change_prior(state, target)
@@ -296,12 +308,10 @@ def _excess(
     return excess
 
 
-def _moved(em: VariationalEM, rho: NDArray, excess: NDArray, sizes: NDArray, t: int) -> NDArray:
-    """One Robbins-Monro step of rho, with the hyperprior's part, within the bounds."""
+def _with_hyperprior(em: VariationalEM, rho: NDArray, excess: NDArray, sizes: NDArray) -> NDArray:
+    """The mean excess of each block, with the part of the hyperprior."""
     shape, rate = (0.0, 0.0) if em.hyperprior is None else em.hyperprior
-    excess = excess + 2 * (rate * np.exp(rho) - shape) / sizes
-    step = em.first_step * (1 + t / _DECAY) ** -_POWER * excess
-    return np.clip(rho - np.clip(step, -_LONGEST_MOVE, _LONGEST_MOVE), *np.log(BOUNDS))
+    return excess + 2 * (rate * np.exp(rho) - shape) / sizes
 
 
 def _says_nothing(share: NDArray) -> bool:

@@ -13,6 +13,7 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     PriorPrecisionDisplay,
     evidence,
+    precision_search,
 )
 from skbayes_sg.evidence import NormalEM, learn_before
 from skbayes_sg.models import Linear, Softmax
@@ -91,10 +92,79 @@ def test_random_signs_find_the_trace_of_many_parameters(monkeypatch):
     y = X @ rng.standard_normal(40) * 0.2 + rng.standard_normal(300)
     posterior = Posterior.of(Linear(40, False, 1.0), X, y, 1.0)
     exact = learn_before(NormalEM(), posterior)[0]
-    monkeypatch.setattr(evidence, "FULL_CURVATURE_DIM", 10)
+    monkeypatch.setattr(precision_search, "FULL_CURVATURE_DIM", 10)
     found = learn_before(NormalEM(), posterior)[0]
     assert found.values[0] == pytest.approx(exact.values[0], rel=0.05)
     assert found.values[0] != exact.values[0]
+
+
+def search(posterior, precision):
+    """A search for the precision, from that of the unit information prior."""
+    gamma = NormalEM().hyperprior(precision)
+    return precision_search.Search(posterior, np.arange(posterior.dim), gamma)
+
+
+def test_steps_towards_the_mean_end_at_the_variational_law():
+    """Ten rows a coefficient: at the mode the precision is too high."""
+    X, y = labels(1000, 100, 0.15)
+    at_mode, in_mean, nearer = (search(bound(X, y), 1.0) for _ in range(3))
+    for one in (at_mode, in_mean, nearer):
+        one.run(one.at_mode)
+    in_mean.run(in_mean.in_mean)
+    nearer.run(nearer.nearer_mean)
+    off = np.array([at_mode.path[-1], nearer.path[-1]]) - in_mean.path[-1]
+    assert off[0] > 0.1
+    assert abs(off[1]) < 0.02
+    assert nearer.near().is_mean
+    assert not at_mode.near().is_mean
+    np.testing.assert_allclose(nearer.guess, in_mean.guess, atol=0.05)
+
+
+def test_no_step_leads_to_the_mean_of_a_very_skewed_posterior():
+    X, _ = labels(60, 40)
+    one = search(bound(X, X[:, 0] > 0), 1e-3)
+    one.run(one.at_mode, near=np.inf)
+    assert one.nearer_mean() is None
+    assert not one.near().is_mean
+
+
+def test_few_rows_a_parameter_have_a_precision_that_the_draws_confirm(monkeypatch, seed):
+    """The score of log precision at the draws, in its standard deviations, is near zero."""
+    X, y = labels(1000, 100, 0.15, seed)
+    scores = []
+    for limit in (2_000_000, 0):
+        monkeypatch.setattr(evidence, "_MANY_NUMBERS", limit)
+        model = BayesianLogisticRegressionSGFS(random_state=seed).fit(X, y)
+        scores.append(model.diagnostics_["precision_score"])
+        assert len(model.prior_precision_path_) < 12  # no updates in chains
+    assert np.abs(scores).max() < 0.4
+
+
+def test_factors_lead_to_a_fixed_point():
+    """What was found is what MacKay's step gives there."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 100))
+    y = (X @ rng.standard_normal((100, 11)) * 0.3 + rng.gumbel(size=(600, 11))).argmax(axis=1)
+    posterior = Posterior.of(Softmax(100, 11), X, y, 1.0)
+    gamma = NormalEM().hyperprior(1.0)
+    found = precision_search.Search(posterior, np.arange(1100), gamma)
+    found.run(found.with_factors, 0.01)
+    rho, mode = found.path[-1], found.guess[0]
+    known = found.with_factors()(rho, 0.0)
+    squares = np.sum(mode[:1100] ** 2)
+    assert known.squares_of_mean == pytest.approx(squares, rel=1e-6)
+    assert (known.trace + 1) / (squares + 1) == pytest.approx(np.exp(rho), rel=0.02)
+    halved = found.with_factors()(rho - np.log(2), 0.0)  # the mode grows, and the data know more
+    assert halved.trace > known.trace
+    assert halved.squares_of_mean > squares
+
+
+def test_steps_in_the_chains_grow_until_the_excess_changes_its_sign():
+    onward = evidence._Onward((0.5, 0.5), 20, 3.0)
+    pace = np.ones(2)
+    for t, agrees in enumerate([True, True, True]):
+        pace = onward.pace(t, pace, np.array([agrees, t < 2]))
+    np.testing.assert_allclose(pace, [1.3**2, 1.3 * 0.5])
 
 
 def test_a_stream_learns_from_its_first_chunk():

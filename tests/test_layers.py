@@ -18,7 +18,7 @@ FLOORS = (  # from the ground up; a file imports from the floors below and from 
     {"whitening", "chains"},
     {"anchor"},
     {"pool", "every_row", "occurring", "tuning", "learned_prior", "prior_share", "variational"},
-    {"pool_rows", "empirical_bayes", "wide", "modes"},
+    {"pool_rows", "empirical_bayes", "wide", "modes", "precision_search"},
     {"control_variates", "evidence"},
     {"request"},
     {"plan"},
