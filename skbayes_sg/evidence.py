@@ -48,15 +48,19 @@ class NormalEM:
 
 
 class _Onward(VariationalEM):
-    """Few updates in the chains, the first in a Newton step of the evidence.
-
-    The curvature of the evidence at the mode may be far from that in the mean. So steps grow while
-    the excess keeps its sign, and are halved where it changes (Kesten 1958; Jacobs 1988).
-    """
+    """Updates in the chains, in Newton steps of the evidence: they start near its maximum."""
 
     def __init__(self, hyperprior: tuple[float, float], n_updates: int, first_step: float) -> None:
         super().__init__(hyperprior=hyperprior, n_updates=n_updates)
         self.first_step = first_step
+
+
+class _FewOnward(_Onward):
+    """Few updates, whose steps cannot wait for a slow decay.
+
+    The curvature of the evidence at the mode may be far from that in the mean. So steps grow while
+    the excess keeps its sign, and are halved where it changes (Kesten 1958; Jacobs 1988).
+    """
 
     def pace(self, t: int, before: NDArray, agrees: NDArray) -> NDArray:
         return before * np.where(agrees, _FASTER if t > 0 else 1.0, _SLOWER)
@@ -92,9 +96,10 @@ def learn_before(
     learned, near = found.learned(label), found.near() if few is posterior else None
     if normal:
         return learned, None, near
-    n_updates = _UPDATES if posterior.dim <= _CHEAP_UPDATES else _FEW_UPDATES
-    onward = _Onward(gamma, n_updates, len(block) * found.uncertainty**2 / 2)
-    return learned, onward, near
+    first_step = len(block) * found.uncertainty**2 / 2
+    if posterior.dim > _CHEAP_UPDATES:
+        return learned, _FewOnward(gamma, _FEW_UPDATES, first_step), near
+    return learned, _Onward(gamma, _UPDATES, first_step), near
 
 
 def _searched(found: Search, posterior: Posterior) -> bool:

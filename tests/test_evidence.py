@@ -160,7 +160,7 @@ def test_factors_lead_to_a_fixed_point():
 
 
 def test_steps_in_the_chains_grow_until_the_excess_changes_its_sign():
-    onward = evidence._Onward((0.5, 0.5), 20, 3.0)
+    onward = evidence._FewOnward((0.5, 0.5), 20, 3.0)
     pace = np.ones(2)
     for t, agrees in enumerate([True, True, True]):
         pace = onward.pace(t, pace, np.array([agrees, t < 2]))
