@@ -23,7 +23,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from fnmatch import fnmatch
 from typing import NamedTuple
 
 import classification
@@ -39,16 +38,15 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, diagnostics
 from skbayes_sg.samplers import HMC
+from skbayes_sg.uncertain_precision import averaged, averaged_covariance
 
 MEAN_ERROR, SD_ERROR = 0.1, 0.05
 ENOUGH, AGREED = 10_000, 1.01
 ERRORS = 3.0
 """Monte Carlo errors that are allowed on top"""
 CHAINS, BURN_IN = 32, 150
-DRAWS, FEW_DRAWS = 2000, 450
+DRAWS = 2000
 """of each chain"""
-DEAR = ("MNIST, *", "covertype, 7 *")
-"""posteriors of which there are few"""
 ROWS = 1500
 """at most, of classifications"""
 
@@ -137,21 +135,19 @@ def moments(draws: NDArray) -> Moments:
 def by_hmc(name: str, X: NDArray, y: NDArray, precision: float) -> Moments:
     """The long run, from the folder if it is there."""
     label = "given" if precision == 1 else "learned"
-    dear = any(fnmatch(f"{name}, {label}", pattern) for pattern in DEAR)
-    n_draws = FEW_DRAWS if dear else DRAWS
 
     def make() -> dict[str, NDArray]:
         model = BayesianLogisticRegressionSGFS(
             HMC(structure="full"),
             precision,
             n_chains=CHAINS,
-            n_draws=n_draws,
+            n_draws=DRAWS,
             burn_in=BURN_IN,
             random_state=2012,
         )
         return moments(model.fit(X, y).draws_)._asdict()
 
-    about = np.array([precision, CHAINS, n_draws, BURN_IN])
+    about = np.array([precision, CHAINS, DRAWS, BURN_IN])
     file = f"posterior_{name}_{label}".replace(",", "").replace(" ", "_").lower()
     return Moments(*cached(file, make, X, y, about))
 
@@ -179,6 +175,20 @@ def beyond(fitted: Moments, true: Moments) -> dict[str, float]:
     }
 
 
+def under_one_precision(model, draws: Moments) -> Moments:
+    """The moments without what the uncertainty of a learned precision added to them."""
+    if (law := model._precision_law) is None:
+        return draws
+    one = law._replace(slope=np.ones(1))
+    scales = model._fitted_prior.precision > 0
+    path = averaged(np.zeros((1, 4000, 1)), np.full(4000, 1 / 4000), one, np.zeros(1, bool)).mean()
+    nothing = np.zeros((len(scales),) * 2)
+    added = averaged_covariance(nothing, law, scales).diagonal()
+    factor = averaged_covariance(nothing + 1, law, scales).diagonal() - added
+    sd = np.sqrt((draws.sd.astype(float) ** 2 - added) / factor)
+    return draws._replace(mean=draws.mean - path * law.slope, sd=sd)
+
+
 def quality(true: Moments) -> dict:
     """Of a long run."""
     return {"ESS": float(min(true.ess.min(), true.ess_sd.min())), "R-hat": float(true.r_hat)}
@@ -200,10 +210,7 @@ def compare(name: str, X: NDArray, y: NDArray, learned: bool) -> dict:
             true = Moments(run.mean, run.sd, of_all, of_all, np.array(run.r_hat))
         else:
             true = exact(X, y, precision) if name in NUMBERS else by_hmc(name, X, y, precision)
-    draws = moments(model.draws_)
-    if (law := model._precision_law) is not None:  # the reference is under one precision
-        widened = (law.sd * law.slope) ** 2
-        draws = draws._replace(sd=np.sqrt(draws.sd.astype(float) ** 2 - widened))
+    draws = under_one_precision(model, moments(model.draws_))
     return {
         "set": name,
         "rows": len(X),

@@ -154,7 +154,9 @@ class AnchoredPosterior(Posterior):
         self._slope_there = self.coordinates.pulled(slope)
         self._hessian = _stored(pulled(hessian))
         # definite under any prior, also one under which the anchor is far from the mode
-        curvature = _stored(pulled(fisher + self.prior.curvature(at).dense()))
+        curvature = self._hessian
+        if fisher is not information or not self.prior.quadratic:
+            curvature = _stored(pulled(fisher + self.prior.curvature(at).dense()))
         self.anchor = Anchor(at, curvature, rows.pool, self.n_total, measured)
         self._origin = self.coordinates.whitened(at)
         complete = len(rows.pool.weight) == self.data.n_rows
