@@ -72,9 +72,9 @@ class Case(NamedTuple):
 # -- models ---------------------------------------------------------------------------------------
 
 
-def _learned(rng: np.random.Generator, learned: bool) -> float:
+def _learned(rng: np.random.Generator, learned: bool, n_columns: int) -> float:
     """The precision 1, or one from the hyperprior of standardised columns."""
-    return rng.gamma(0.5, 2.0) if learned else 1.0
+    return rng.gamma(0.5, 2.0 * max(1.0, n_columns / 10)) if learned else 1.0
 
 
 def _columns(rng: np.random.Generator, n_rows: int, n_columns: int) -> NDArray:
@@ -99,7 +99,7 @@ def logistic(
     def one(replicate: int) -> Ranked:
         rng = np.random.default_rng([n_rows, n_columns, n_classes, learned, replicate])
         n_logits = 1 if n_classes == 2 else n_classes
-        precision = _learned(rng, learned)
+        precision = _learned(rng, learned, n_columns)
         coef = rng.standard_normal((n_logits, n_columns)) / np.sqrt(precision)
         intercept = rng.standard_normal(n_logits)
         X = _columns(rng, n_rows, n_columns)
@@ -149,7 +149,7 @@ def linear(n_rows: int, n_columns: int = 4, learned: bool = False) -> Callable[[
     def one(replicate: int) -> Ranked:
         rng = np.random.default_rng([n_rows, n_columns, learned, replicate])
         noise = RATE / rng.gamma(SHAPE)
-        precision = np.append(np.full(n_columns, _learned(rng, learned)), 1.0)
+        precision = np.append(np.full(n_columns, _learned(rng, learned, n_columns)), 1.0)
         coef = rng.standard_normal(n_columns + 1) * np.sqrt(noise / precision)
         Z = np.column_stack([_columns(rng, n_rows, n_columns), np.ones(n_rows)])
         y = Z @ coef + rng.normal(0, np.sqrt(noise), n_rows)

@@ -37,13 +37,14 @@ class NormalEM:
     """What ``prior_precision="em"`` stands for where the posterior has one mode.
 
     All coefficients share one precision. Its hyperprior is Gamma of shape 1/2 around the precision
-    of a prior that knows as much as one row (the unit information prior).
+    of a weak prior: one that knows as much as a row (the unit information prior), or under which
+    the outputs of rows have a variance of 10, whichever is stronger.
     """
 
     per = "block"
 
     def hyperprior(self, unit: float) -> tuple[float, float]:
-        """Shape and rate, from the precision of the unit information prior."""
+        """Shape and rate, from the precision of that weak prior."""
         return _SHAPE, _SHAPE / unit
 
 
@@ -75,7 +76,7 @@ def learn_before(
     ----------
     em : NormalEM
     posterior : Posterior
-        Under the precision of the unit information prior.
+        Under the precision of the weak prior of `NormalEM`.
 
     Returns
     -------

@@ -99,7 +99,7 @@ def test_random_signs_find_the_trace_of_many_parameters(monkeypatch):
 
 
 def search(posterior, precision):
-    """A search for the precision, from that of the unit information prior."""
+    """A search for the precision, from that of a weak prior."""
     gamma = NormalEM().hyperprior(precision)
     return precision_search.Search(posterior, np.arange(posterior.dim), gamma)
 

@@ -198,14 +198,13 @@ class LinearPredictor(UpdatingEstimator):
     def _unit_information(self, em: VariationalEM | NormalEM, data: InMemory) -> NDArray:
         """The first precision to learn from: a prior with as much information as one row.
 
-        For linear regression it is in units of 1 / noise variance. With very many columns that is
-        next to nothing, and the mode under it far away. There the outputs of rows have a variance
-        of 10 under the prior.
+        For linear regression it is in units of 1 / noise variance. With many columns that is next
+        to nothing, and the mode under it far away. So the variance of the outputs of rows under the
+        prior is 10 at most.
         """
         square = data.column_squares()
-        if len(square) > FULL_CURVATURE_DIM and em.per == "block":
-            return np.clip(np.full(len(square), square.sum() / _PRIOR_VARIANCE), *BOUNDS)
-        square = square if em.per == "feature" else np.full(len(square), square.mean())
+        if em.per != "feature":
+            square = np.full(len(square), max(square.mean(), square.sum() / _PRIOR_VARIANCE))
         return np.clip(np.where(square > 0, square, 1.0), *BOUNDS)
 
     def _spread(self, model: Model, precision: NDArray) -> NDArray:
