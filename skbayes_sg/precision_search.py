@@ -64,13 +64,16 @@ class Search:
     def run(self, law: Callable[[], _Known | None], near: float = NEAR) -> None:
         """Find a law and follow it, in turn, until log precision changes by less than `near`.
 
-        Changes shrink by a factor from law to law, so the sum of those to come is known.
+        Changes shrink by a factor from law to law, so the sum of those to come is known. Where no
+        law can be found all is left as it was.
         """
+        before_all = vars(self) | {"path": list(self.path)}
         changes: list[float] = []
         for _ in range(_MOST_LAWS):
             before = self.path[-1]
             if (known := law()) is None:
-                break
+                vars(self).update(before_all)
+                return
             self._follow(known)
             changes.append(self.path[-1] - before)
             still = abs(changes[-1]) < NEAR

@@ -128,6 +128,20 @@ def test_no_step_leads_to_the_mean_of_a_very_skewed_posterior():
     assert not one.near().is_mean
 
 
+def test_where_a_later_step_is_refused_the_law_at_the_mode_stays():
+    """As with a hundred events in 9,000 rows, and a thousand columns that say nothing of them."""
+    X, y = labels(1000, 100, 0.15)
+    one = search(bound(X, y), 1.0)
+    one.run(one.at_mode)
+    path, guess, posterior = list(one.path), one.guess, one.posterior
+    laws = iter([one.nearer_mean, lambda: None])
+    one.run(lambda: next(laws)(), near=0.0)
+    assert one.path == path
+    assert one.guess is guess
+    assert one.posterior is posterior
+    assert not one.is_mean
+
+
 def test_few_rows_a_parameter_have_a_precision_that_the_draws_confirm(monkeypatch, seed):
     """The score of log precision at the draws, in its standard deviations, is near zero."""
     X, y = labels(1000, 100, 0.15, seed)
