@@ -478,6 +478,9 @@ def test_the_default_shows_its_choice_and_why(many):
     separable.fit(X[:40], X[:40, 0] > 0)
     assert isinstance(separable.sampler_, HMC)
     assert "too far from Gaussian" in separable.sampler_reason_
+    given = separable.set_params(sampler=SGFS(**CV))
+    with pytest.raises(ValueError, match=r"too far from Gaussian.*; set variance_reduction=None"):
+        given.fit(X[:40], X[:40, 0] > 0)
 
 
 def test_predicted_covariance_with_control_variates(many):
