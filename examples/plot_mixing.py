@@ -8,11 +8,14 @@ Ahn, Korattikara & Welling (2012) alpha trades the speed of mixing against the b
 without correlations leave.
 """
 
+import warnings
+
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.patches import Ellipse
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from skbayes_sg import BayesianLinearRegressionSGFS, diagnostics
@@ -50,6 +53,7 @@ mean = posterior @ X.T @ y / np.var(y)
 # and shortens the steps. ``predicted_covariance`` is the covariance of the draws in theory.
 
 ALPHAS = (0.0, 0.5, 1.0, 2.0)
+warnings.simplefilter("ignore", ConvergenceWarning)  # the diagonal ones are wrong, and say so
 fits = {}
 print("drawn over posterior variance, in the narrowest and the widest direction of their ratio")
 print(f"{'':17}{'drawn':>12}{'by theory':>14}{'steps to forget':>18}")

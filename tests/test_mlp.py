@@ -312,8 +312,6 @@ def test_draws_that_fill_the_memory_are_announced(monkeypatch):
 def test_draws_take_256_megabytes_by_default_at_most():
     X, y = np.random.default_rng(0).standard_normal((20, 100)), np.arange(20) % 2
     for n_chains, n_draws in ((2, 50), (8, 41)):
-        assert clone(WIDE).set_params(n_chains=n_chains).fit(X, y).draws_.shape == (
-            n_chains,
-            n_draws,
-            204_001,
-        )
+        with pytest.warns(UserWarning, match=f"{n_chains} chains keep {n_draws} draws each"):
+            model = clone(WIDE).set_params(n_chains=n_chains).fit(X, y)
+        assert model.draws_.shape == (n_chains, n_draws, 204_001)
