@@ -136,8 +136,8 @@ def law(memory: UnderdampedMemory) -> UnderdampedLaw:
 def run_length(alpha: float, dim: int) -> RunLength:
     """Burn-in and thinning for an autocorrelation time of some 2 / delta steps, within bounds.
 
-    Where steps are dear, every other one of those that would be left out is kept: so many draws of
-    half the steps have two thirds of the effective ones.
+    Where steps are dear, as many draws are kept of half the steps. They have about half of the
+    effective ones.
     """
     delta = 2.0 / math.sqrt(1.0 + alpha**2)
     thin = math.ceil((1.5 if dim <= _DEAR else 0.75) / delta)
