@@ -1,8 +1,7 @@
 """Callbacks: to stop a fit early, to save it on the way, to see its progress.
 
 ``model.set_callbacks(ConvergenceStop(), Checkpoint("fit.pickle"))`` is scikit-learn's way (1.9). A
-fit calls them between blocks of draws. A block is a hundredth of all draws, and with control
-variates, whose fits are short, up to 64 draws of each chain.
+fit calls them between blocks of draws. A block is a hundredth of all draws.
 
 With scikit-learn 1.9 a fit calls scikit-learn's own too, such as ``sklearn.callback.ProgressBar``,
 also through pipelines and searches. With 1.7 and 1.8 only the callbacks of this module exist, and
@@ -22,7 +21,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from skbayes_sg.chains import Round, drawn
+from skbayes_sg.chains import Round, block_draws, drawn
 from skbayes_sg.checks import require_positive
 from skbayes_sg.plan import Run
 from skbayes_sg.request import Signature
@@ -309,7 +308,6 @@ class Watch:
         self,
         run: Run,
         n_draws: int,
-        n_blocks: int,
         fitted: Callable[[list[Round]], Any],
         mark: Fingerprint,
     ) -> Callable[[list[Round]], bool] | None:
@@ -318,6 +316,7 @@ class Watch:
             return None
         if self._open:
             self._end()
+            n_blocks = -(-n_draws // block_draws(n_draws))
             self._begin(self._open[0].subcontext("draw", max_subtasks=n_blocks))
 
         def look(rounds: list[Round]) -> bool:

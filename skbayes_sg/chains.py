@@ -100,7 +100,7 @@ def walk(
 
     This is the only loop over steps. The recorded draw is the point before its step, so that it
     belongs to the gradient taken there (math.md#recorded-draws). A run that stops and goes on
-    equals a run without a stop.
+    equals a run without a stop, to the last bit on one machine.
 
     Parameters
     ----------
@@ -209,7 +209,9 @@ def go_on(sampler: Sampler, target: Target, n_draws: int, thin: int, before: Cha
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         for stretch in walk(sampler, target, state, n_draws * thin, thin):
             here = slice(kept, kept + len(stretch.draws))
-            draws[:, here] = target.coordinates.natural(stretch.draws).swapaxes(0, 1)
+            # one by one: on some processors a product rounds a row by where it stands in a block
+            for k, draw in enumerate(stretch.draws, kept):
+                draws[:, k] = target.coordinates.natural(draw)
             weights[here] = stretch.weights
             _check_divergence(sampler, state, draws[:, here])  # now in `dtype`
             stein.add(stretch.thetas, stretch.gradients)
@@ -233,7 +235,7 @@ def run_chains(
 ) -> list[Chain]:
     """`run_chain` for every group, as joblib tasks, in rounds of some draws of all groups.
 
-    The draws are bitwise the same for every `n_jobs` and for any rounds.
+    On one machine the draws are bitwise the same for every `n_jobs` and for any rounds.
 
     Parameters
     ----------
@@ -246,7 +248,7 @@ def run_chains(
         After an interrupt (Ctrl-C) return the draws of all complete rounds, if each chain has four.
     """
     rounds, unit = list(before), _whole_stretches(states, thin)
-    share = block_draws(target, states, n_draws, thin)
+    share = block_draws(n_draws)
     with one_thread(), Parallel(n_jobs=n_jobs) as parallel:
         pace, started = None, perf_counter()
         try:
@@ -280,13 +282,9 @@ def drawn(rounds: Sequence[Round]) -> int:
     return sum(groups[0].draws.shape[1] for groups in rounds)
 
 
-def block_draws(target: Target, states: Sequence[State], n_draws: int, thin: int) -> int:
-    """Draws of each chain in a round that is watched: a hundredth of all.
-
-    They are whole stretches where the bits of a draw depend on those that are mapped with it.
-    """
-    unit = 1 if target.coordinates.row_by_row else _whole_stretches(states, thin)
-    return -(-n_draws // (_ROUNDS * unit)) * unit
+def block_draws(n_draws: int) -> int:
+    """Draws of each chain in a round that is watched: a hundredth of all."""
+    return -(-n_draws // _ROUNDS)
 
 
 def joined(rounds: Sequence[Round]) -> list[Chain]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +13,7 @@ from skbayes_sg.low_rank import LowRank
 
 
 class Natural:
-    """The coordinates of the model: every method returns its argument.
-
-    `row_by_row` says whether a point is mapped to the same bits whatever is mapped with it.
-    """
-
-    row_by_row = True
+    """The coordinates of the model: every method returns its argument."""
 
     def natural(self, u: NDArray) -> NDArray:
         """theta of u, (..., D)."""
@@ -71,7 +65,6 @@ class Whitened:
     columns: NDArray
     rest: NDArray
     S: NDArray
-    row_by_row: ClassVar[bool] = False  # a product rounds rows at the edge of a block by itself
 
     @classmethod
     def of(cls, columns: NDArray, centre: NDArray, curvature: NDArray) -> Whitened:
@@ -167,7 +160,6 @@ class Kronecker:
     U: NDArray
     inverse: NDArray
     scale: NDArray
-    row_by_row: ClassVar[bool] = False
 
     def bare(self, u: NDArray) -> NDArray:
         """Parameters of the bare model on the columns ``[X, 1] U``, (..., D)."""

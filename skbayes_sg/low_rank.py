@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +43,6 @@ class LowRank:
     inverses: NDArray
     Q: NDArray
     stretch: NDArray
-    row_by_row: ClassVar[bool] = False
 
     @cached_property
     def single(self) -> LowRank:

@@ -21,7 +21,6 @@ from skbayes_sg.blas import one_thread
 from skbayes_sg.chains import (
     Chain,
     Round,
-    block_draws,
     cores,
     rows_touched,
     run_chains,
@@ -157,10 +156,6 @@ class Run:
             before=before,
             keep=keep,
         )
-
-    def n_blocks(self, target: Posterior, n_draws: int) -> int:
-        """Rounds of `sample` where they are watched."""
-        return -(-n_draws // block_draws(target, self.states, n_draws, self.length.thin))
 
     def signed(self, signature: Signature | None) -> Run:
         """The run with its fingerprint, for a warm start."""

@@ -171,7 +171,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         n_steps = run.length.burn_in + n_draws * run.length.thin
         warn(_announced(seconds(run.sampler, target, run.states, n_steps)), UserWarning)
         fitted = partial(self._so_far, run, posterior, facts)
-        look = watch.over(run, n_draws, run.n_blocks(target, n_draws), fitted, mark)
+        look = watch.over(run, n_draws, fitted, mark)
         dtype = self._draw_dtype
         if n_chains * n_draws * posterior.whole.dim > _MANY_NUMBERS:
             dtype = np.float32
