@@ -130,6 +130,7 @@ class PoolRows:
         if not isinstance(coordinates, Whitened) or not coordinates.turns:
             return self, Dense(noise)
         values, V = np.linalg.eigh(noise)
+        V *= np.sign(V[np.abs(V).argmax(axis=0), range(len(V))])  # rounding must not choose signs
         X = self.X @ V.astype(self.X.dtype)
         return replace(self, coordinates=coordinates.turned(V), X=X), Diag(np.maximum(values, 0.0))
 
