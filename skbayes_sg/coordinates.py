@@ -68,12 +68,16 @@ class Whitened:
 
     @classmethod
     def of(cls, columns: NDArray, centre: NDArray, curvature: NDArray) -> Whitened:
-        """From the curvature (D, D) at the centre, averaged over outputs."""
+        """From the curvature (D, D) at the centre, averaged over outputs.
+
+        S is lower triangular and the intercept comes last, so u is the same for columns that are
+        shifted and scaled (by a positive number).
+        """
         rest = np.setdiff1d(np.arange(centre.size), columns)
         mean = np.mean([curvature[np.ix_(of, of)] for of in columns], axis=0)
-        identity = np.eye(columns.shape[1])
-        S = solve_triangular(np.linalg.cholesky(mean), identity, lower=True).T
-        return cls(centre, columns, rest, S)
+        backwards = np.linalg.cholesky(mean[::-1, ::-1])
+        S = solve_triangular(backwards, np.eye(len(mean)), lower=True).T[::-1, ::-1]
+        return cls(centre, columns, rest, np.ascontiguousarray(S))
 
     @property
     def turns(self) -> bool:

@@ -57,8 +57,9 @@ class VariationalEM(BaseEstimator):
         features), or each class. Intercepts and biases keep their precision.
     hyperprior : tuple (shape, rate), optional
         Gamma prior of every precision, ``lambda = (P/2 + shape) / (E||theta||^2 / 2 + rate)``. The
-        rate is in the inverse unit of a precision. By default the prior is flat in log lambda, and
-        the evidence alone decides.
+        rate is in the inverse unit of a precision. Precisions of the regressions are relative to
+        units of the columns of X (math.md#units-of-the-columns). By default the prior is flat in
+        log lambda, and the evidence alone decides.
     n_updates : int, default=250
         Updates of the precisions after a burn-in, `thin` sampler steps apart. The second half of
         the path is averaged.
@@ -125,18 +126,18 @@ class VariationalEM(BaseEstimator):
 
 
 class _Members(NamedTuple):
-    """Coordinates of all blocks, and the block of each."""
+    """Coordinates of all blocks, and block and unit of each."""
 
     coordinates: NDArray
     block: NDArray
+    unit: NDArray
     sizes: NDArray  # (blocks,)
 
     @classmethod
-    def of(cls, blocks: dict[str, NDArray]) -> _Members:
+    def of(cls, blocks: dict[str, NDArray], unit: NDArray) -> _Members:
         sizes = np.array([len(block) for block in blocks.values()])
-        return cls(
-            np.concatenate(list(blocks.values())), np.repeat(np.arange(len(sizes)), sizes), sizes
-        )
+        coordinates = np.concatenate(list(blocks.values()))
+        return cls(coordinates, np.repeat(np.arange(len(sizes)), sizes), unit[coordinates], sizes)
 
     def blocks(self) -> list[NDArray]:
         """Coordinates of each block."""
@@ -147,9 +148,9 @@ class _Members(NamedTuple):
         return np.bincount(self.block, values[self.coordinates]) / self.sizes
 
     def spread(self, values: NDArray, otherwise: NDArray) -> NDArray:
-        """Values (blocks,) of the blocks at their coordinates, `otherwise` elsewhere, (D,)."""
+        """Precisions of blocks (blocks,) as those of parameters, `otherwise` elsewhere, (D,)."""
         spread = otherwise.copy()
-        spread[self.coordinates] = values[self.block]
+        spread[self.coordinates] = values[self.block] * self.unit
         return spread
 
 
@@ -208,7 +209,7 @@ def fit_prior(
     FloatingPointError
         If a chain diverges.
     """
-    members = _Members.of(blocks)
+    members = _Members.of(blocks, target.prior.unit)
     follow = partial(_follow, em, sampler, target, members, known, burn_in, thin)
     paths: list[_Path] = in_parallel(follow, states, n_jobs)
     each = np.stack([path.log_precision for path in paths])  # (groups, updates, blocks)
@@ -253,7 +254,7 @@ def _follow(
     """Move one group of chains, and its precisions with it."""
     state = copy.deepcopy(state)
     initial = target.prior.precision
-    rho = np.log(members.mean(initial))
+    rho = np.log(members.mean(initial / target.prior.unit))
     path = np.empty((em.n_updates, len(rho)))
     pace, last = np.ones(len(rho)), np.zeros(len(rho))
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):

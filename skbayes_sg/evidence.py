@@ -88,7 +88,8 @@ def learn_before(
         Near the mode under the learned precision; None where that is of a part of the rows.
     """
     ((label, block),) = posterior.model.prior_blocks(em.per).items()
-    gamma = em.hyperprior(float(posterior.prior.precision[block[0]]))
+    prior = posterior.prior
+    gamma = em.hyperprior(float(prior.precision[block[0]] / prior.unit[block[0]]))
     if not (many_outputs(posterior) or affordable(posterior)):
         return None, VariationalEM(hyperprior=gamma), None
     few = _few_rows(posterior)

@@ -1,4 +1,4 @@
-"""One symmetric operator in four storages: ``Diag``, ``Rotated``, ``Blocks``, ``Dense``.
+"""One symmetric operator in four storages: `Diag`, `Rotated`, `Blocks`, `Dense`.
 
 A noise covariance, a curvature and a preconditioner are the same kind of object: a symmetric
 ``D x D`` matrix that is averaged, added, inverted and multiplied with vectors. Vectors are rows:

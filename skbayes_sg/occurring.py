@@ -110,10 +110,12 @@ def occurring(posterior: Posterior) -> Posterior:
 def _restricted(prior: Prior, kept: NDArray) -> Prior:
     """The prior of some parameters, the last included where it is the log noise variance."""
     assert isinstance(prior, GaussianPrior | NormalInverseGammaPrior)
+    coef = kept if isinstance(prior, GaussianPrior) else kept[:-1]
+    unit = None if prior.given_unit is None else prior.given_unit[coef]
     if isinstance(prior, GaussianPrior):
-        return GaussianPrior(prior.precision[kept], prior.mean[kept])
-    coef = kept[:-1]
-    return NormalInverseGammaPrior(prior.precision[coef], prior.shape, prior.rate, prior.mean[coef])
+        return GaussianPrior(prior.precision[coef], prior.mean[coef], unit)
+    rest = prior.shape, prior.rate, prior.mean[coef], unit
+    return NormalInverseGammaPrior(prior.precision[coef], *rest)
 
 
 def _seeded_by(draws: NDArray) -> np.random.Generator:

@@ -291,12 +291,12 @@ def _learn(
     anchor no longer moves.
     """
     paths: list[NDArray] = [] if run.learned is None else [run.learned.path]
-    learned, passes = run.learned, run.passes
+    learned, passes, first = run.learned, run.passes, choice
     for _ in range(_ROUNDS):
         found, read = _learn_once(request, em, run, target)
         passes += read
         thrown = run.anchor is not None and not found.stein.max() < _DIVERGED
-        if thrown and not choice.given:
+        if thrown and choice is first and not choice.given:
             why = "control variates threw the chains while the prior was learned"
             choice = plan.instead(posterior, NoGainError(why))
         else:

@@ -57,7 +57,8 @@ class Search:
         rows = posterior.data.sample
         self.guess = posterior.model.guess(rows.y, rows.weight)
         self.information: Operator | None = None  # of the likelihood, near the guess
-        self.path = [float(np.log(posterior.prior.precision[block[0]]))]
+        self.unit = posterior.prior.unit[block]
+        self.path = [float(np.log(posterior.prior.precision[block[0]] / self.unit[0]))]
         self.silent = self.is_mean = False
         self.uncertainty = np.inf
 
@@ -121,7 +122,7 @@ class Search:
 
     def _precision(self) -> NDArray:
         precision = self.posterior.prior.precision.copy()
-        precision[self.block] = np.exp(self.path[-1])
+        precision[self.block] = np.exp(self.path[-1]) * self.unit
         return precision
 
     def at_mode(self) -> _Known:
@@ -134,7 +135,7 @@ class Search:
     def in_mean(self) -> _Known:
         """From the normal law whose gradient and curvature are their own means."""
         law = updated(self.posterior, self.guess)
-        return self._with_law(law, law.mode, law.operator)
+        return self._with_law(law, law.mode, Dense(law.operator.dense()))
 
     def nearer_mean(self) -> _Known | None:
         """From a law one step nearer to that one; None where the posterior is too skewed for it.
@@ -173,7 +174,8 @@ class Search:
         of_prior = here.pulled_diagonal(prior.curvature(mode).diagonal())
         away = here.whitened(mode)[0] - here.whitened(prior.mean[None])[0]
         pulled = of_prior * away**2
-        squares = float(np.sum((mode[0] - prior.mean)[block] ** 2)) / max(pulled.sum(), 1e-300)
+        squares = float(np.sum(self.unit * (mode[0] - prior.mean)[block] ** 2))
+        squares /= max(pulled.sum(), 1e-300)
 
         def share(rho: float, delta: float) -> _Share:
             grown = 1 - of_prior * (1 - np.exp(rho - self.path[-1]))
@@ -214,12 +216,13 @@ class Search:
         self.guess = law.mode
         away = np.zeros(law.operator.dim)
         away[self.block] = (law.mean - prior.mean)[self.block]
+        unit = prior.unit[: len(away)]
 
         def share(rho: float, delta: float) -> _Share:
-            pull = delta * away
+            pull = delta * unit * away
             trace, squares, moved = self._share(law, delta, rho, pull)
             dev = (away - moved)[self.block]
-            of_mean = float(dev @ dev) * _inverse_noise(law, pull, moved, away)
+            of_mean = float(self.unit @ dev**2) * _inverse_noise(law, pull, moved, away)
             return _Share(trace, squares, of_mean)
 
         return share
@@ -234,18 +237,20 @@ class Search:
         Exact, or by random signs where D is large.
         """
         matrix, block, lam = law.operator.dense(), self.block, np.exp(rho)
-        matrix[block, block] += delta
+        matrix[block, block] += delta * self.unit
+        root_unit = np.sqrt(self.unit)
         if len(matrix) <= FULL_CURVATURE_DIM:
             covariance = Dense(matrix).inverse().matrix
-            share = -lam * covariance[np.ix_(block, block)]
+            share = -lam * root_unit[:, None] * covariance[np.ix_(block, block)] * root_unit
             share.flat[:: len(block) + 1] += 1
             return float(share.trace()), float(np.sum(share**2)), covariance @ vector
         root = Dense(matrix).cholesky()
         signs = np.zeros((len(matrix), _PROBES))
-        signs[block] = fixed_rng("prior").choice([-1.0, 1.0], (len(block), _PROBES))
+        probes = fixed_rng("prior").choice([-1.0, 1.0], (len(block), _PROBES))
+        signs[block] = root_unit[:, None] * probes
         solved = cho_solve((root.matrix, True), np.column_stack([signs, vector]))
-        known = signs[block] - lam * solved[block, :-1]
-        trace = float(np.sum(signs[block] * known)) / _PROBES
+        known = probes - lam * root_unit[:, None] * solved[block, :-1]
+        trace = float(np.sum(probes * known)) / _PROBES
         return trace, float(np.sum(known**2)) / _PROBES, solved[:, -1]
 
 

@@ -49,7 +49,8 @@ class MatrixShare:
         rows = some_rows(target.n_rows, max(_JUDGED_ROWS, _ROWS_PER_PARAMETER * target.dim))
         prior = target.prior.curvature(theta)
         curvature = target.information(theta, rows, FULL) + prior
-        self._prior, self._covariance = prior.diagonal(), curvature.inverse().dense()
+        self._prior = target.prior.independent(theta)
+        self._covariance = curvature.inverse().dense()
         self._A = self._prior[:, None] * self._covariance
 
     def term(self, target: Target, theta: NDArray, gradient: NDArray) -> NDArray:

@@ -535,14 +535,14 @@ FAULTS = [
         "test_stream.py",
     ),
     Fault(
-        "priors.py",
-        "theirs.operator * (1 - share)",
-        "theirs.operator * 0.0",
+        "priors/precision.py",
+        "plain(theirs.operator) * (1 - share)",
+        "plain(theirs.operator) * 0.0",
         "a stream forgets its prior too",
         "test_priors.py",
     ),
     Fault(
-        "priors.py",
+        "priors/normal_inverse_gamma.py",
         "- 0.5 * np.sum(step * pull)",
         "- np.sum(step * pull)",
         "the rate of the noise after an update is too small",

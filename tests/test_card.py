@@ -121,8 +121,9 @@ def test_the_prior_precision_can_be_learned_by_constant_sgd(name):
     assert len(path) == 12
     assert (path > 0).all()
     assert np.ptp(np.log(path), axis=0).min() > 0.01
+    in_units = model.prior_precision_ / model._fitted_prior.unit[: len(model.prior_precision_)]
     learned = list(model.prior_precision_blocks_.values())
-    assert all(np.isclose(model.prior_precision_, value).any() for value in learned)
+    assert all(np.isclose(in_units, value).any() for value in learned)
 
 
 def test_chains_run_in_parallel_through_joblib():

@@ -381,7 +381,7 @@ def test_degenerate_data_end_in_a_finite_precision_and_a_warning(case, message):
     )
     with pytest.warns(ConvergenceWarning, match=message):
         model.fit(X, y)
-    assert ((model.prior_precision_ >= BOUNDS[0]) & (model.prior_precision_ <= BOUNDS[1])).all()
+    assert BOUNDS[0] <= model.prior_precision_blocks_["coef"] <= BOUNDS[1]
     assert np.isfinite(model.draws_).all()
 
 

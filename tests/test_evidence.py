@@ -15,6 +15,7 @@ from skbayes_sg import (
     evidence,
     precision_search,
 )
+from skbayes_sg.data import InMemory, of_columns
 from skbayes_sg.evidence import NormalEM, learn_before
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
@@ -47,9 +48,11 @@ def test_the_fixed_point_holds_for_the_draws(mean, seed):
     model = BayesianLogisticRegressionSGFS(
         sampler="hmc", prior_mean=mean, fit_intercept=False, n_draws=100, random_state=seed
     ).fit(X, y)
-    squares = np.sum((model.coef_samples_[..., 0, :] - mean) ** 2, axis=2)
-    shape, rate = NormalEM().hyperprior(np.square(X).mean())
-    ratio = model.prior_precision_[0] * (squares.mean(axis=1) + 2 * rate) / (8 + 2 * shape)
+    unit = of_columns(InMemory.of(X, y)).unit
+    squares = np.sum((unit * (model.coef_samples_[..., 0, :] - mean)) ** 2, axis=2)
+    shape, rate = NormalEM().hyperprior(np.mean((X**2).mean(axis=0) / unit**2))
+    learned = model.prior_precision_blocks_["coef"]
+    ratio = learned * (squares.mean(axis=1) + 2 * rate) / (8 + 2 * shape)
     error = ratio.std(ddof=1) / np.sqrt(len(ratio))
     assert abs(ratio.mean() - 1) < 0.03 + 5 * error
 
@@ -201,7 +204,10 @@ def test_weights_classes_and_the_summary():
     a.fit(X, kinds, sample_weight=weight)
     b.fit(np.repeat(X, weight, axis=0), np.repeat(kinds, weight))
     assert a.prior_precision_[0] == pytest.approx(b.prior_precision_[0], rel=1e-6)
-    assert a.summary().attrs == {"prior precision of coef": a.prior_precision_[0]}
+    learned = a.prior_precision_blocks_["coef"]
+    assert a.summary().attrs == {"prior precision of coef": learned}
+    unit = of_columns(InMemory.of(np.repeat(X, weight, axis=0), weight)).unit
+    np.testing.assert_allclose(a.prior_precision_[:8], learned * unit**2, rtol=1e-6)
     assert a.coef_.shape == (3, 8)
 
 

@@ -64,7 +64,7 @@ def compare(model, mean, cov):
 @pytest.mark.verdict
 @pytest.mark.parametrize("noise_variance", [4.0, 1.0, None])
 def test_defaults_agree_with_the_conjugate_posterior(many, noise_variance, seed):
-    model = BLR(noise_variance=noise_variance, random_state=seed).fit(*many)
+    model = BLR(prior_precision=1.0, noise_variance=noise_variance, random_state=seed).fit(*many)
     compare(model, *conjugate(*many, noise_variance))
 
 

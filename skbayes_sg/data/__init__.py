@@ -1,6 +1,7 @@
 """Rows in any storage."""
 
 from skbayes_sg.data.base import Batch, Data
+from skbayes_sg.data.columns import Columns, of_columns
 from skbayes_sg.data.disk import OnDisk, Reader, is_stored, on_disk
 from skbayes_sg.data.memory import InMemory, stays_sparse
 from skbayes_sg.data.passes import ahead, in_threads
@@ -8,6 +9,7 @@ from skbayes_sg.data.visited import Encode, Source, Visited, in_partitions
 
 __all__ = [
     "Batch",
+    "Columns",
     "Data",
     "Encode",
     "InMemory",
@@ -19,6 +21,7 @@ __all__ = [
     "in_partitions",
     "in_threads",
     "is_stored",
+    "of_columns",
     "on_disk",
     "stays_sparse",
 ]

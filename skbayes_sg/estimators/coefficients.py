@@ -11,21 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg import diagnostics, verdict
 from skbayes_sg.anchor import Near, find_mode
-from skbayes_sg.checks import real_array, require_positive
-from skbayes_sg.data import InMemory
-from skbayes_sg.empirical_bayes import VariationalEM
+from skbayes_sg.estimators.coefficient_prior import CoefficientPrior
 from skbayes_sg.estimators.elsewhere import RowsNeededError
-from skbayes_sg.estimators.updating import UpdatingEstimator
-from skbayes_sg.evidence import NormalEM
 from skbayes_sg.inspection.summary import of_coefficients
 from skbayes_sg.layouts import FULL
-from skbayes_sg.learned_prior import BOUNDS
 from skbayes_sg.linalg import Diag
-from skbayes_sg.models import Model
 from skbayes_sg.occurring import occurring
 from skbayes_sg.plan import Plan, Start
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.priors import Prior
 from skbayes_sg.request import Choice
 from skbayes_sg.samplers import HMC, IASG, SGFS, ConstantSGD, MomentumSGD
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
@@ -34,7 +27,6 @@ from skbayes_sg.uncertain_precision import averaged_covariance
 from skbayes_sg.whitening import FULL_CURVATURE_DIM, very_wide
 
 _MERGED_NUMBERS = 2e4  # to sort more rows takes as long as to sample
-_PRIOR_VARIANCE = 10.0  # of outputs
 
 
 @dataclass(frozen=True)
@@ -114,7 +106,7 @@ def _careful(reason: str) -> Choice:
     return Choice(sampler, reason, raise_alpha)
 
 
-class LinearPredictor(UpdatingEstimator):
+class LinearPredictor(CoefficientPrior):
     """An estimator whose response depends on coefficients times features plus intercept."""
 
     fit_intercept: bool
@@ -158,64 +150,6 @@ class LinearPredictor(UpdatingEstimator):
             return posterior
         model, data = posterior.model, posterior.data.sample.merged()
         return Posterior(model, data, self._prior(model, data, classes))
-
-    def _prior(
-        self, model: Model, data: InMemory, classes: NDArray | None = None, streaming: bool = False
-    ) -> Prior:
-        return self._prior_from(model, lambda: self._precision(model, data), classes)
-
-    def _precision(self, model: Model, data: InMemory) -> NDArray:
-        """Prior precision of every parameter, from the two constructor parameters."""
-        n_features = model.shapes["coef"][1]
-        em = self._em()
-        if em is not None:
-            return self._spread(model, self._unit_information(em, data))
-        if isinstance(self.prior_precision, str):
-            raise ValueError(
-                'prior_precision must be "em", a number or one per feature, '
-                f"got {self.prior_precision!r}"
-            )
-        if np.isscalar(self.prior_precision) or self.prior_precision is None:
-            require_positive(
-                "prior_precision", self.prior_precision, "use a small number for a weak prior"
-            )
-        precision = real_array("prior_precision", self.prior_precision)
-        if precision.ndim == 0:
-            require_positive(
-                "prior_precision", float(precision), "use a small number for a weak prior"
-            )
-        elif precision.shape != (n_features,):
-            raise ValueError(
-                f"prior_precision must be one number or one per feature, shape ({n_features},), "
-                f"got {precision.shape}"
-            )
-        elif not (np.isfinite(precision).all() and precision.min() > 0):
-            raise ValueError(
-                "prior_precision must be positive and finite for every feature; use small numbers"
-            )
-        return self._spread(model, precision)
-
-    def _unit_information(self, em: VariationalEM | NormalEM, data: InMemory) -> NDArray:
-        """The first precision to learn from: a prior with as much information as one row.
-
-        For linear regression it is in units of 1 / noise variance. With many columns that is next
-        to nothing, and the mode under it far away. So the variance of the outputs of rows under the
-        prior is 10 at most.
-        """
-        square = data.column_squares()
-        if em.per != "feature":
-            square = np.full(len(square), max(square.mean(), square.sum() / _PRIOR_VARIANCE))
-        return np.clip(np.where(square > 0, square, 1.0), *BOUNDS)
-
-    def _spread(self, model: Model, precision: NDArray) -> NDArray:
-        """Precisions of the coefficients, then of the intercepts."""
-        require_positive(
-            "intercept_precision", self.intercept_precision, "use a small number for a weak prior"
-        )
-        blocks = [np.broadcast_to(precision.astype(float), model.shapes["coef"]).ravel()]
-        if self.fit_intercept:
-            blocks.append(np.full(model.shapes["intercept"], float(self.intercept_precision)))
-        return np.concatenate(blocks)
 
     def predicted_covariance(self, X, y, sample_weight: ArrayLike | None = None) -> NDArray:
         """Covariance of the draws of this fit in theory (math.md#predicted-covariance).

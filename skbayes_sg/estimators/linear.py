@@ -51,8 +51,10 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em":
         one for all, learned from the rows (BayesianRidge's ``lambda_ / alpha_``, but for a weak
         hyperprior; math.md#the-default-prior). The draws are then widened by its uncertainty
-        (math.md#an-uncertain-precision). It supposes columns of comparable scale: use
-        StandardScaler. A `VariationalEM` learns one per feature, in the sampler.
+        (math.md#an-uncertain-precision). A learned precision is relative to a unit of each column
+        (math.md#units-of-the-columns), so a default fit does not change when columns are shifted or
+        scaled; a given one is in the units of X. A `VariationalEM` learns one per feature, in the
+        sampler.
     noise_variance : float, optional
         In squared units of y. By default it is sampled.
     noise_prior : tuple (shape, rate), default=(1e-6, 1e-6)
@@ -195,7 +197,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         weights = None if (weight == 1).all() else in_dtype("sample_weight", weight, X.dtype)
         y = in_dtype("y", y, X.dtype)
         data = InMemory.of(X, y, weights, n_total, model.takes_sparse)
-        posterior = Posterior(model, data, self._prior(model, data))
+        prior = self._prior(model, data, streaming=n_total is not None)
+        posterior = Posterior(model, data, prior)
         return self._few_merged(posterior, n_total)
 
     def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
@@ -210,8 +213,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
             return in_dtype("y", y, dtype), weights_or_none(weight, dtype)
 
         data = found.data(encode)
-        prior = self._prior(model, data.sample)
-        return Posterior(model, data, prior), {"n_rows_seen_": X.shape[0]}
+        return Posterior(model, data, self._prior(model, data)), {"n_rows_seen_": X.shape[0]}
 
     def _make_model(self, n_features: int) -> Linear:
         given = self.noise_variance
@@ -228,9 +230,9 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
             require_positive(f"noise_prior: the {name}", value, "a small one is a weak prior")
         return float(pair[0]), float(pair[1])
 
-    def _precision(self, model: Model, data: InMemory) -> NDArray:
+    def _precision(self, model: Model, precision: NDArray) -> NDArray:
         """Prior precision of every parameter; 0 for the log noise variance, with its own prior."""
-        precision = super()._precision(model, data)
+        precision = super()._precision(model, precision)
         return precision if self.noise_variance is not None else np.append(precision, 0.0)
 
     def _checked_rows(self, X, y, sample_weight: ArrayLike | None):

@@ -41,8 +41,10 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         1 / variance of the prior of each coefficient (LogisticRegression's 1/C): one number, or one
         per feature, in squared units of its column of X. "em": one for all coefficients, learned
         from the rows (math.md#the-default-prior). The draws are then widened by its uncertainty
-        (math.md#an-uncertain-precision). It supposes columns of comparable scale: use
-        StandardScaler. A `VariationalEM` learns one per class or feature, in the sampler.
+        (math.md#an-uncertain-precision). A learned precision is relative to a unit of each column
+        (math.md#units-of-the-columns), so a default fit does not change when columns are shifted or
+        scaled; a given one is in the units of X. A `VariationalEM` learns one per class or feature,
+        in the sampler.
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
         Prior precision of the intercepts: a standard deviation of 10 logits.
@@ -111,10 +113,12 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         Checkpoint of the chains, for `warm_start`.
     model_ : Softmax
     prior_precision_ : array of shape (dim,)
+        In the units of X.
     prior_precision_path_ : array of shape (updates, blocks), where the prior was learned
         Path of the precisions, as geometric means over groups of chains.
     prior_precision_blocks_ : dict of str to float, where the prior was learned
-        Learned precision of each block, in the order of the columns of the path.
+        Learned precision of each block, in the order of the columns of the path and in units of
+        the columns of X: that of standardised columns.
     n_iter_ : int
         Steps of each chain so far.
     n_passes_ : float
@@ -295,7 +299,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
             return model.encode(codes, dtype), weights_or_none(weight, dtype)
 
         data = found.data(encode)
-        prior = self._prior(model, data.sample, classes)
+        prior = self._prior(model, data, classes)
         return Posterior(model, data, prior), {"classes_": classes, "n_rows_seen_": X.shape[0]}
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:

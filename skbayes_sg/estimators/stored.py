@@ -15,7 +15,7 @@ from skbayes_sg.diagnostics import systematic
 from skbayes_sg.estimators.calls import warn
 from skbayes_sg.version import __version__
 
-FORMAT = 3
+FORMAT = 4
 """Of the fitted attributes. It is raised when their names or meaning change."""
 _BLUR = 1e-3  # rounding error of a draw, in posterior standard deviations
 

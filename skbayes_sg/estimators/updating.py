@@ -106,12 +106,8 @@ class UpdatingEstimator(BayesianEstimator):
             return None
         return NormalEM() if self._asks_for_em() else super()._em()
 
-    def _prior_from(
-        self, model: Model, precision: Callable[[], NDArray], classes: NDArray | None
-    ) -> Prior:
-        """The posterior of another fit, or independent normal priors."""
-        if self.prior is None:
-            return model.prior(precision(), self._mean(model))
+    def _prior_of_fit(self, model: Model, classes: NDArray | None) -> Prior:
+        """The posterior of another fit as the prior."""
         if not isinstance(self.prior, FittedPosterior):
             raise TypeError(
                 f"prior must be the posterior_ of another fit, or None, got {self.prior!r}"

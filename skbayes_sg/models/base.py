@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,9 +121,12 @@ class Model(ABC):
         """Directions, of coordinates that no two of them share, in which no probability changes."""
         return []
 
-    def prior(self, precision: NDArray, mean: NDArray | float = 0.0) -> Prior:
-        """Prior of the parameters, from one precision and one mean for each, (dim,)."""
-        return GaussianPrior(precision, mean)
+    def prior(self, precision: NDArray, mean: NDArray | float = 0.0, **units: Any) -> Prior:
+        """Prior of the parameters, from one precision and one mean for each, (dim,).
+
+        `units` are those of `GaussianPrior`.
+        """
+        return GaussianPrior(precision, mean, **units)
 
     @abstractmethod
     def init(self, rng: np.random.Generator) -> NDArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,15 +50,15 @@ class Linear(Predictor):
         self.noise_prior = noise_prior
         self._n_features = n_features
 
-    def prior(self, precision: NDArray, mean: NDArray | float = 0.0) -> Prior:
+    def prior(self, precision: NDArray, mean: NDArray | float = 0.0, **units: Any) -> Prior:
         """Gaussian prior, scaled by the noise variance where that is sampled.
 
-        The last entries of `precision` and `mean` are then not used.
+        The last entries of `precision` and `mean` are then not used; `units` have none.
         """
         if self.noise_variance is not None:
-            return super().prior(precision, mean)
+            return super().prior(precision, mean, **units)
         mean = np.broadcast_to(mean, precision.shape)[:-1]
-        return NormalInverseGammaPrior(precision[:-1], *self.noise_prior, mean)
+        return NormalInverseGammaPrior(precision[:-1], *self.noise_prior, mean, **units)
 
     def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
         raise ValueError('VariationalEM: per="class" needs classes; use "block" or "feature"')

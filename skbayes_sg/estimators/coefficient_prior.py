@@ -1,0 +1,133 @@
+"""The prior of coefficients and intercepts: given, to be learned, or the posterior of a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.checks import real_array, require_positive
+from skbayes_sg.data import Columns, Data, of_columns
+from skbayes_sg.empirical_bayes import VariationalEM
+from skbayes_sg.estimators.updating import UpdatingEstimator
+from skbayes_sg.evidence import NormalEM
+from skbayes_sg.learned_prior import BOUNDS
+from skbayes_sg.models import Model
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors import Prior
+from skbayes_sg.whitening import FULL_CURVATURE_DIM
+
+_PRIOR_VARIANCE = 10.0  # of outputs
+_HELD = 1e6  # a column of one value has a coefficient whose outputs are held at a millionth
+
+
+class CoefficientPrior(UpdatingEstimator):
+    """An estimator with coefficients and intercepts: their prior."""
+
+    fit_intercept: bool
+    intercept_precision: float
+
+    def _prior(
+        self, model: Model, data: Data, classes: NDArray | None = None, streaming: bool = False
+    ) -> Prior:
+        """The posterior of another fit, or independent normal priors.
+
+        A column that has one value has no unit. Its coefficient is held at zero; but in a stream,
+        where other values may come, it is that of a column of zeros and ones.
+        """
+        if self.prior is not None:
+            return self._prior_of_fit(model, classes)
+        em, mean = self._em(), self._mean(model)
+        if em is None:
+            return model.prior(self._precision(model, self._given_precision(model)), mean)
+        columns = of_columns(data)
+        held = 1.0 if streaming else _HELD * _size(columns.mean)
+        square = np.where(columns.unit > 0, columns.unit, held) ** 2
+        first = self._first_precision(em, columns)
+        units = self._units(model, square, columns.mean)
+        return model.prior(self._precision(model, first * square), mean, **units)
+
+    def _notices(self, posterior: Posterior) -> list[str]:
+        """A warning about columns of one value, where the prior is learned."""
+        if self._em() is None or self.prior is not None:
+            return []
+        (same,) = np.nonzero(of_columns(posterior.data).unit == 0)
+        if not len(same):
+            return []
+        names = getattr(self, "feature_names_in_", range(posterior.data.n_features))
+        some = ", ".join(repr(names[column]) for column in same[:3])
+        more = f" and {len(same) - 3} more" if len(same) > 3 else ""
+        return [
+            f"column {some}{more} of X: one value in all rows, so the data say nothing about the "
+            "coefficient, which is held at zero; leave such columns out, or give prior_precision "
+            "a number"
+        ]
+
+    def _given_precision(self, model: Model) -> NDArray:
+        """`prior_precision`, one number or one per feature."""
+        n_features = model.shapes["coef"][1]
+        if isinstance(self.prior_precision, str):
+            raise ValueError(
+                'prior_precision must be "em", a number or one per feature, '
+                f"got {self.prior_precision!r}"
+            )
+        if np.isscalar(self.prior_precision) or self.prior_precision is None:
+            require_positive(
+                "prior_precision", self.prior_precision, "use a small number for a weak prior"
+            )
+        precision = real_array("prior_precision", self.prior_precision)
+        if precision.ndim == 0:
+            require_positive(
+                "prior_precision", float(precision), "use a small number for a weak prior"
+            )
+        elif precision.shape != (n_features,):
+            raise ValueError(
+                f"prior_precision must be one number or one per feature, shape ({n_features},), "
+                f"got {precision.shape}"
+            )
+        elif not (np.isfinite(precision).all() and precision.min() > 0):
+            raise ValueError(
+                "prior_precision must be positive and finite for every feature; use small numbers"
+            )
+        return precision
+
+    def _first_precision(self, em: VariationalEM | NormalEM, columns: Columns) -> NDArray:
+        """The first precision to learn from, in units of the columns, (features,).
+
+        A prior with as much information as one row. For linear regression it is in units of
+        1 / noise variance. With many columns that is next to nothing, and the mode under it far
+        away. So the variance of the outputs of rows under the prior is 10 at most.
+        """
+        square = columns.variance if self.fit_intercept else columns.variance + columns.mean**2
+        square = square / np.where(columns.unit > 0, columns.unit, np.inf) ** 2
+        if em.per != "feature" and square.any():
+            strongest = max(square[square > 0].mean(), square.sum() / _PRIOR_VARIANCE)
+            return np.full(len(square), strongest)
+        return np.clip(np.where(square > 0, square, 1.0), *BOUNDS)
+
+    def _units(self, model: Model, square: NDArray, mean: NDArray) -> dict[str, NDArray]:
+        """Units of the coefficients, and where the intercepts have their prior.
+
+        At the means of the columns they are independent of the coefficients, whatever the columns'
+        zeros are. Above 1,000 parameters, which have no matrix, the priors are at zero.
+        """
+        n_outputs = model.shapes["coef"][0]
+        intercepts = n_outputs * self.fit_intercept
+        units = {"unit": np.append(np.tile(square, n_outputs), np.ones(intercepts))}
+        if intercepts and model.dim <= FULL_CURVATURE_DIM:
+            units["centre"] = mean
+        return units
+
+    def _precision(self, model: Model, precision: NDArray) -> NDArray:
+        """Precisions of the coefficients, then of the intercepts."""
+        require_positive(
+            "intercept_precision", self.intercept_precision, "use a small number for a weak prior"
+        )
+        blocks = [np.broadcast_to(precision.astype(float), model.shapes["coef"]).ravel()]
+        if self.fit_intercept:
+            blocks.append(np.full(model.shapes["intercept"], float(self.intercept_precision)))
+        return np.concatenate(blocks)
+
+
+def _size(values: NDArray) -> NDArray:
+    """Absolute values, 1 in place of 0."""
+    return np.where(values == 0, 1.0, np.abs(values))

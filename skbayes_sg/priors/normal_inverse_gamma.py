@@ -1,0 +1,199 @@
+"""The conjugate prior of linear regression with unknown noise."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainc
+
+from skbayes_sg.linalg import Dense, Diag
+from skbayes_sg.priors.precision import (
+    Precision,
+    as_operator,
+    independent_precision,
+    mixed_normals,
+    moments,
+    normals,
+    squares_of,
+)
+
+
+class NormalInverseGammaPrior:
+    """Coefficients N(mean, s2 precision^-1) given s2, and s2 ~ IG(shape, rate), on gamma = log s2.
+
+    s2 is the noise variance, and gamma the last coordinate. Source: Karagiannis, handout 4, section
+    4, with its Eq. 4.2 corrected (math.md#e23, math.md#e24: -d/2, not +d/2). The curvature in gamma
+    is d/2 + shape, the prior expectation of minus the second derivative. With the likelihood's N/2
+    it is exact at the mode (math.md#log-noise-variance).
+
+    Parameters
+    ----------
+    precision : array of shape (D - 1,), Diag or Dense
+        In units of 1 / s2.
+    shape, rate : float
+        phi and psi of the handout; the rate has the unit of s2.
+    mean : float or array of shape (D - 1,), default=0.0
+    unit : array of shape (D - 1,), optional
+        Precisions for a learned precision of 1; by default ones.
+    centre : array of shape (features,), optional
+        Means of the columns, at which the intercept has its prior; by default zero.
+    """
+
+    quadratic = False
+    given_unit: NDArray | None = None
+    centre: NDArray | None = None
+
+    def __init__(
+        self,
+        precision: NDArray | Precision,
+        shape: float,
+        rate: float,
+        mean: NDArray | float = 0.0,
+        unit: NDArray | None = None,
+        centre: NDArray | None = None,
+    ) -> None:
+        self.operator = as_operator(precision, centre)
+        self.shape = shape
+        self.rate = rate
+        self.given_unit, self.centre = unit, centre
+        self.precision = np.append(independent_precision(precision), 0.0)
+        self.mean = np.append(np.broadcast_to(mean, self.operator.dim), 0.0)
+        self._slope = 0.5 * self.operator.dim + shape
+
+    @property
+    def unit(self) -> NDArray:
+        unit = np.ones(len(self.mean) - 1) if self.given_unit is None else self.given_unit
+        return np.append(unit, 1.0)
+
+    def with_precision(self, precision: NDArray) -> NormalInverseGammaPrior:
+        rest = self.shape, self.rate, self.mean[:-1], self.given_unit, self.centre
+        return NormalInverseGammaPrior(precision[:-1], *rest)
+
+    def independent(self, theta: NDArray) -> NDArray:
+        inverse = np.exp(-theta[:, -1]).mean()
+        return np.append(inverse * self.precision[:-1], self._slope)
+
+    def _split(self, theta: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """Deviation of the coefficients, e^-gamma, and half the deviation's scaled square norm."""
+        coef, inverse = theta[:, :-1] - self.mean[:-1], np.exp(-theta[:, -1:])
+        squares = self.operator.matvec(coef) * coef
+        return coef, inverse, 0.5 * inverse * squares.sum(axis=1, keepdims=True)
+
+    def _pull(self, coef: NDArray, inverse: NDArray) -> NDArray:
+        """Precision times deviation under each chain's noise, (chains, D - 1)."""
+        if isinstance(self.operator, Diag):
+            return inverse * self.operator.values * coef
+        return inverse * self.operator.matvec(coef)
+
+    def log_density(self, theta: NDArray) -> NDArray:
+        _, inverse, energy = self._split(theta)
+        return -(self._slope * theta[:, -1:] + energy + self.rate * inverse)[:, 0]
+
+    def gradient(self, theta: NDArray) -> NDArray:
+        coef, inverse, energy = self._split(theta)
+        of_noise = energy + self.rate * inverse - self._slope
+        return np.concatenate([-self._pull(coef, inverse), of_noise], axis=1)
+
+    def curvature(self, theta: NDArray) -> Diag | Dense:
+        inverse = np.exp(-theta[:, -1]).mean()
+        if isinstance(self.operator, Diag):
+            return Diag(np.append(inverse * self.operator.values, self._slope))
+        return Dense(_bordered(inverse * self.operator.dense(), self._slope))
+
+    def hessian(self, theta: NDArray) -> NDArray:
+        coef, inverse, energy = self._split(theta)
+        corner = (energy + self.rate * inverse).item()
+        hessian = _bordered(inverse * self.operator.dense(), corner)
+        hessian[-1, :-1] = hessian[:-1, -1] = -self._pull(coef, inverse)[0]
+        return hessian
+
+    def scaled_squares(self, theta: NDArray) -> NDArray:
+        """Scaled squares of the coefficients; 0 for the log noise variance."""
+        coef, inverse = theta[:, :-1] - self.mean[:-1], np.exp(-theta[:, -1:])
+        squares = squares_of(self.operator, coef)
+        return np.concatenate([inverse * squares, np.zeros_like(inverse)], axis=1)
+
+    # -- as a posterior -----------------------------------------------------------------------
+
+    @property
+    def mode(self) -> NDArray:
+        """Point of the largest density, (1, D)."""
+        return np.append(self.mean[:-1], np.log(self.rate / self._slope))[None]
+
+    def updated(self, theta: NDArray, gradient: NDArray, curvature: Diag | Dense) -> Self:
+        """The posterior with this gradient (1, D) and curvature at theta (1, D).
+
+        It is of the same family, so that the curvature of the coefficients gives its precision, the
+        curvature in gamma its shape, and the gradient in gamma the rate
+        (math.md#streams-as-bayesian-updating).
+        """
+        s2 = np.exp(theta[0, -1])
+        if isinstance(curvature, Diag):
+            precision: Diag | Dense = Diag(s2 * curvature.values[:-1])
+            slope = curvature.values[-1]
+        else:
+            precision = Dense(s2 * curvature.matrix[:-1, :-1])
+            slope = curvature.matrix[-1, -1]
+        pull = s2 * gradient[:, :-1]
+        step = precision.inverse().matvec(pull)
+        rate = s2 * (gradient[0, -1] + slope) - 0.5 * np.sum(step * pull)
+        rate = max(float(rate), self.rate)  # rows never lower it, but rounding may
+        shape = slope - 0.5 * self.operator.dim
+        return type(self)(precision, float(shape), rate, (theta[:, :-1] + step)[0])
+
+    def mixed(self, other: Self, share: float) -> Self:
+        """Density proportional to ``self^share other^(1 - share)``: forgetting (math.md)."""
+        rest = 1 - share
+        precision, mean = mixed_normals(self, other, share)
+        ours, theirs = self.mean[:-1] - mean, other.mean[:-1] - mean
+        energy = share * (ours @ self.operator.matvec(ours))
+        energy += rest * (theirs @ other.operator.matvec(theirs))
+        shape = share * self.shape + rest * other.shape
+        rate = share * self.rate + rest * other.rate + 0.5 * energy
+        return type(self)(precision, shape, float(rate), mean)
+
+    @classmethod
+    def of_draws(cls, draws: NDArray, weights: NDArray) -> Self:
+        """The distribution with the moments of weighted draws (S, D), without correlations.
+
+        They are mean and variance of each coefficient, and mean and variance of 1 / s2.
+        """
+        precision, mean = moments(draws[:, :-1], weights)
+        noise = draws[:, -1].astype(np.float64, copy=False)
+        inverse = np.exp(-noise)
+        centre = weights @ inverse
+        variance = weights @ (inverse - centre) ** 2
+        precision = precision * float(weights @ np.exp(noise))
+        return cls(precision, float(centre**2 / variance), float(centre / variance), mean)
+
+    def draw(self, rng: np.random.Generator, n_draws: int) -> NDArray:
+        """Independent draws, (n_draws, D)."""
+        noise = np.log(self.rate) - np.log(rng.gamma(self.shape, size=(n_draws, 1)))
+        spread = normals(self.operator, rng, n_draws)
+        coef = self.mean[:-1] + np.exp(0.5 * noise) * spread
+        return np.concatenate([coef, noise], axis=1)
+
+    @property
+    def noise_variance(self) -> float:
+        """Mean of s2; infinite for a shape of at most 1."""
+        return self.rate / (self.shape - 1) if self.shape > 1 else np.inf
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether draws of s2 overflow: of a million more than one, in the mean."""
+        above = gammainc(self.shape, self.rate / np.finfo(np.float64).max)
+        return not above <= 1e-6  # NaN for the smallest shapes
+
+    @property
+    def variance(self) -> NDArray:
+        """Variance of each coefficient, (D - 1,); infinite for a shape of at most 1."""
+        return self.noise_variance * self.operator.inverse().diagonal()
+
+
+def _bordered(matrix: NDArray, corner: float) -> NDArray:
+    """The matrix with one more row and column of zeros, and the corner."""
+    bordered = np.zeros((len(matrix) + 1,) * 2)
+    bordered[:-1, :-1], bordered[-1, -1] = matrix, corner
+    return bordered

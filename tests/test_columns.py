@@ -1,0 +1,141 @@
+"""Units of the columns: a default fit does not change when columns are shifted and scaled."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg.data import InMemory, of_columns
+
+DIABETES, PROGRESSION = load_diabetes(return_X_y=True)
+SHORT = {"n_draws": 20, "random_state": 0}
+MODELS = {
+    "linear": BayesianLinearRegressionSGFS(**SHORT),
+    "two classes": BayesianLogisticRegressionSGFS(**SHORT),
+    "three classes": BayesianLogisticRegressionSGFS(**SHORT),
+}
+TARGETS = {
+    "linear": PROGRESSION,
+    "two classes": PROGRESSION > 140,
+    "three classes": np.digitize(PROGRESSION, [100, 180]),
+}
+
+
+def outputs(model, X, y, at=None):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    at = X if at is None else at
+    return model.predict_proba(at) if hasattr(model, "classes_") else model.predict(at)
+
+
+def stretched(draw):
+    """Factors from 1e-8 to 1e8, and shifts of up to a hundred standard deviations."""
+    factor = 10 ** np.array(draw(st.lists(st.floats(-8, 8), min_size=10, max_size=10)))
+    shift = np.array(draw(st.lists(st.floats(-100, 100), min_size=10, max_size=10)))
+    return factor, shift * DIABETES.std(axis=0)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@given(data=st.data())
+@settings(max_examples=4)
+def test_a_default_fit_is_the_same_for_columns_in_other_units(name, data):
+    factor, shift = data.draw(st.composite(stretched)())
+    model, y = MODELS[name], TARGETS[name]
+    before, coef = outputs(model, DIABETES, y), model.coef_
+    after = outputs(model, (DIABETES + shift) * factor, y)
+    np.testing.assert_allclose(after, before, atol=1e-4 * before.std())
+    np.testing.assert_allclose(model.coef_ * factor, coef, atol=1e-4 * np.abs(coef).max())
+
+
+@given(data=st.data())
+@settings(max_examples=4)
+def test_a_stream_is_the_same_for_columns_in_other_units(data):
+    factor, shift = data.draw(st.composite(stretched)())
+    found = []
+    for X in (DIABETES, (DIABETES + shift) * factor):
+        model = BayesianLogisticRegressionSGFS(**SHORT)
+        for rows in np.array_split(np.arange(len(X)), 3):
+            model.partial_fit(X[rows], TARGETS["two classes"][rows], classes=[False, True])
+        found.append(model.coef_ * (1 if X is DIABETES else factor))
+    np.testing.assert_allclose(found[1], found[0], atol=1e-4 * np.abs(found[0]).max())
+
+
+def test_sparse_rows_and_single_precision_in_other_units():
+    y, factor = TARGETS["two classes"], np.geomspace(1e-6, 1e6, 10)
+    model, X = BayesianLogisticRegressionSGFS(**SHORT), np.maximum(DIABETES, 0)
+    p = outputs(model, X, y)
+    rows = sparse.csr_array(X * factor)
+    np.testing.assert_allclose(outputs(model, rows, y), p, atol=1e-6)
+    single = (DIABETES * factor).astype(np.float32)
+    np.testing.assert_allclose(
+        outputs(model, single, y), outputs(model, DIABETES, y), atol=2e-3
+    )  # chains of another pool of rows agree to a part of their Monte Carlo error
+
+
+def test_raw_columns_are_as_good_as_standardised_ones():
+    X, y = load_wine(return_X_y=True)
+    model = BayesianLogisticRegressionSGFS(**SHORT)
+    outputs(model, X, y == 2)
+    assert model.score(X, y == 2) == LogisticRegression(max_iter=10_000).fit(X, y == 2).score(
+        X, y == 2
+    )
+    years = np.column_stack([DIABETES, 1950 + np.arange(len(DIABETES)) % 70])
+    linear = BayesianLinearRegressionSGFS(**SHORT).fit(years, PROGRESSION)
+    best = LinearRegression().fit(years, PROGRESSION).score(years, PROGRESSION)
+    assert linear.score(years, PROGRESSION) > best - 0.01
+
+
+def test_units_by_their_definition():
+    rng = np.random.default_rng(0)
+    amounts = np.where(rng.random(900) < 0.7, 3.0, 3.0 + rng.exponential(size=900))
+    X = np.column_stack([rng.standard_normal(900), rng.random(900) < 0.02, amounts])
+    rare, others = X[:, 1].mean(), amounts[amounts != 3] - 3
+    found = of_columns(InMemory.of(X, X[:, 0]))
+    expected = [X[:, 0].std(), 0.5, 0.5 * np.sqrt(np.mean(others**2))]
+    np.testing.assert_allclose(found.unit, expected)
+    np.testing.assert_allclose(found.mean, X.mean(axis=0))
+    np.testing.assert_allclose(found.variance, X.var(axis=0))
+    standard = StandardScaler().fit_transform(X)
+    of_standard = of_columns(InMemory.of(standard, X[:, 0])).unit
+    np.testing.assert_allclose(of_standard[1], 0.5 / np.sqrt(rare * (1 - rare)))
+
+
+def test_weights_are_repetitions_and_sparse_rows_have_the_units_of_dense_ones():
+    rng = np.random.default_rng(1)
+    X = rng.poisson(0.4, (300, 5)) * rng.exponential(size=5)
+    weight = rng.integers(1, 4, 300)
+    repeated = of_columns(InMemory.of(np.repeat(X, weight, axis=0), np.zeros(weight.sum())))
+    weighted = of_columns(InMemory.of(X, np.zeros(300), weight.astype(float)))
+    np.testing.assert_allclose(weighted, repeated)
+    entries = InMemory(sparse.csr_array(X), np.zeros(300), None, 300.0, sparse_rows=True)
+    plain = of_columns(InMemory.of(X, np.zeros(300)))
+    np.testing.assert_allclose(of_columns(entries), plain)
+
+
+def test_a_level_that_few_rows_have_is_looked_for_in_all():
+    X = np.random.default_rng(0).standard_normal((50_000, 2))
+    X[:, 1] = np.arange(50_000) == 12_345
+    np.testing.assert_allclose(of_columns(InMemory.of(X, X[:, 0])).unit[1], 0.5)
+
+
+@pytest.mark.verdict
+def test_a_column_of_one_value_is_held_at_zero_and_named():
+    X = np.column_stack([DIABETES, np.full(len(DIABETES), 2000.0)])
+    model = BayesianLogisticRegressionSGFS(**SHORT)
+    with pytest.warns(ConvergenceWarning, match="column 10 of X: one value in all rows"):
+        model.fit(X, TARGETS["two classes"])
+    alone = BayesianLogisticRegressionSGFS(**SHORT)
+    p = outputs(alone, DIABETES, TARGETS["two classes"])
+    assert abs(model.coef_[0, 10] * 2000) < 1e-4
+    np.testing.assert_allclose(model.predict_proba(X), p, atol=0.02)
+    model.set_params(prior_precision=1.0).fit(X, TARGETS["two classes"])
+    assert model.coef_std_[0, 10] > 1e-4
