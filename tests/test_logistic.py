@@ -39,7 +39,7 @@ def fitted(binary):
 def test_sgfs_agrees_with_the_exact_posterior(binary, fitted):
     """HMC on the same posterior; bounds in Monte-Carlo errors."""
     X, y = binary
-    exact = BLR(HMC(), n_draws=2000, random_state=1).fit(X, y)
+    exact = BLR(HMC(), n_draws=250, random_state=1).fit(X, y)
     draws, truth = fitted.draws_.reshape(-1, 5), exact.draws_.reshape(-1, 5)
     ess = fitted.diagnostics_["ess_min"]
     se = truth.std(axis=0) * np.sqrt(1 / ess + 1 / exact.diagnostics_["ess_min"])

@@ -37,13 +37,13 @@ def regression(**params):
 
 def test_both_fits_find_the_maximum_of_the_evidence():
     X, y = rows_of_the_figures("informative")
-    em = VariationalEM(n_updates=150)
+    em = VariationalEM(n_updates=80)
     path = hyperparameter_path(regression(), X, y, X, y, prior_precisions=[1.0], em=em)
     for learned in (path.em_precisions, path.sgd_em_precisions):
         assert learned[0] == pytest.approx(evidence_optimum(X, y), rel=0.01)
     assert path.sgd_em_sampler.get_params()["structure"] == "scalar"
     assert path.sgd_em_sampler.batch_size == 20  # a two-hundredth of the rows would be 10
-    assert path.sgd_em_path.shape == path.em_path.shape == (150, 1)
+    assert path.sgd_em_path.shape == path.em_path.shape == (80, 1)
     assert path.sgd_em_loss == pytest.approx(path.em_loss, abs=0.01)
 
 

@@ -120,8 +120,8 @@ def test_a_sampler_without_noise_there_learns_what_hmc_learns(sampler, of_model,
         null = Softmax(4, 3).null_directions()
         monkeypatch.setattr("skbayes_sg.plan._known", lambda _: partial(DiagonalShare, null=null))
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((1000, 4))
-    y = (X @ rng.standard_normal((4, 3)) + rng.gumbel(size=(1000, 3))).argmax(axis=1)
+    X = rng.standard_normal((500, 4))
+    y = (X @ rng.standard_normal((4, 3)) + rng.gumbel(size=(500, 3))).argmax(axis=1)
     learned = []
     for one in (HMC(), sampler):
         em = VariationalEM(n_updates=150)

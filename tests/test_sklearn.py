@@ -56,6 +56,7 @@ def every_check_of(*estimators):
     return pytest.mark.parametrize(names, list(cases), **mark.kwargs)
 
 
+@pytest.mark.usefixtures("_short_searches")
 @pytest.mark.filterwarnings("ignore")  # tiny and odd data: the verdict is expected
 @every_check_of(
     BayesianLogisticRegressionSGFS(**SMALL),
