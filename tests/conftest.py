@@ -40,6 +40,13 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("seed", range(int(first), int(last or first) + 1))
 
 
+def pytest_collection_modifyitems(items):
+    """The last file first, if SKBAYES_SG_BACKWARDS is set: no file may need another before it."""
+    if os.environ.get("SKBAYES_SG_BACKWARDS"):
+        files = list(dict.fromkeys(item.path for item in items))
+        items.sort(key=lambda item: -files.index(item.path))
+
+
 def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"seeds of statistical tests: {seeds()} (SKBAYES_SG_SEEDS)")
 

@@ -154,7 +154,8 @@ def test_a_step_too_slow_to_learn_says_so():
     [BayesianMLPClassifier((4,)), pytest.param(DRBMClassifier(3), marks=pytest.mark.slow)],
     ids=lambda model: type(model).__name__,
 )
-def test_networks(model):
+def test_networks(model, monkeypatch):
+    monkeypatch.setattr("skbayes_sg.modes._BURN_INS", 1)
     X, y = load_iris(return_X_y=True)
     model.set_params(n_chains=2, n_draws=8, random_state=0)
     em = VariationalEM(n_updates=8)

@@ -126,7 +126,7 @@ class PriorPrecisionDisplay:
         >>> X, y = load_diabetes(return_X_y=True)
         >>> model = BayesianLinearRegressionSGFS(random_state=0)
         >>> with warnings.catch_warnings(action="ignore"):  # constant SGD is slow there
-        ...     result = hyperparameter_path(model, X, y, X, y, prior_precisions=3)
+        ...     result = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0])
         >>> display = PriorPrecisionDisplay.from_hyperparameter_path(result)
         >>> [line.get_marker() for line in display.lines_]
         ['.', 'o', 'x']
