@@ -78,16 +78,15 @@ def test_few_rows_and_the_handouts_prior(seed):
     compare(model, *conjugate(X, y, None, prior=0.01, shape=1.0, rate=1.0))
 
 
-@pytest.mark.parametrize("noise_variance", [4.0, None])
 @pytest.mark.parametrize(
     "sampler",
     [SGFS(alpha=1.0), ConstantSGD(), MomentumSGD(), SGLD(preconditioner="diag"), IASG(), "hmc"],
     ids=str,
 )
-def test_every_sampler_finds_the_posterior_mean(sampler, noise_variance, seed):
+def test_every_sampler_finds_the_posterior_mean(sampler, seed):
     data = generated(1000)
-    mean, cov = conjugate(*data, noise_variance)
-    model = BLR(sampler, noise_variance=noise_variance, n_draws=120, random_state=seed).fit(*data)
+    mean, cov = conjugate(*data, None)
+    model = BLR(sampler, n_draws=120, random_state=seed).fit(*data)
     se = np.sqrt(cov.diagonal() / min(model.diagnostics_["ess_min"], 1000))
     # IASG and SGLD leave the mode by more than the posterior does, where the log noise is not
     # quadratic

@@ -77,7 +77,8 @@ def test_defaults_that_do_not_depend_on_the_model_are_the_same():
 @pytest.mark.parametrize("cls", NETWORKS)
 def test_every_name_learns_iris_in_a_network(cls, name, iris, monkeypatch):
     """The limit is midway between .68, the best of the samplers' own defaults, and .98 of None."""
-    monkeypatch.setattr("skbayes_sg.tuning._SETTLING", 300)
+    for name_of, shorter in (("_SETTLING", 300), ("_STEPS", 200), ("_PASSES", 60)):
+        monkeypatch.setattr(f"skbayes_sg.tuning.{name_of}", shorter)
     model = cls(5, sampler=name, **SHORT | {"n_chains": 1}).fit(*iris)
     assert model.score(*iris) > 0.83
     assert type(model.sampler_) is SAMPLERS[name]

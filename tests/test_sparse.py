@@ -139,7 +139,9 @@ def test_a_warm_start_goes_on_as_if_it_had_never_stopped(no_small_ones):
     np.testing.assert_array_equal(elsewhere.draws_, first)
 
 
-def test_what_memory_does_not_hold_is_said(no_small_ones, monkeypatch):
+def test_what_memory_does_not_hold_is_said_and_theory_of_so_much_refused(
+    no_small_ones, monkeypatch
+):
     monkeypatch.setattr("skbayes_sg.estimators.parameters._MOST_BYTES", 4 * 1201 * 320)
     X, y = rare(60, 1200)
     with warnings.catch_warnings(record=True) as said:
@@ -148,19 +150,14 @@ def test_what_memory_does_not_hold_is_said(no_small_ones, monkeypatch):
     expected = "32 chains keep 10 draws each of 1201 parameters, and not 125"
     assert any(expected in str(w.message) and "n_draws" in str(w.message) for w in said)
     assert model.draws_.shape == (32, 10, 1201)
+    with pytest.raises(ValueError, match="1201 parameters"):
+        model.predicted_covariance(X, y)
 
 
 def test_a_large_sparse_matrix_is_no_table_on_disk():
     from skbayes_sg.data import is_stored
 
     assert not is_stored(sparse.csr_array((10**6, 10**6)))
-
-
-def test_theory_of_very_many_parameters_is_refused(no_small_ones):
-    X, y = rare(60, 1200)
-    model = quiet(BayesianLogisticRegressionSGFS(**SHORT), X, y)
-    with pytest.raises(ValueError, match="1201 parameters"):
-        model.predicted_covariance(X, y)
 
 
 def test_three_classes_and_streams(no_small_ones):
