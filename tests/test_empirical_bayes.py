@@ -71,8 +71,16 @@ def learn(sampler, X, y, seed, n_updates, per="block", n_chains=16, thin=2):
 # -- the fixed point --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampler", [SGFS(batch_size=100), ConstantSGD(batch_size=100)], ids=str)
-@pytest.mark.parametrize("kind", ["informative", "null"])
+@pytest.mark.parametrize(
+    ("kind", "sampler"),
+    [
+        ("informative", SGFS(batch_size=100)),
+        ("null", ConstantSGD(batch_size=100)),
+        pytest.param("informative", ConstantSGD(batch_size=100), marks=pytest.mark.slow),
+        pytest.param("null", SGFS(batch_size=100), marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_the_evidence_is_maximised(kind, sampler, seed):
     """Constant SGD too, though its null columns stand still: uncorrected it would be 33 % off."""
     X, y = rows_of_the_figures(kind)
@@ -232,7 +240,9 @@ def test_an_anchored_posterior_takes_another_prior():
 # -- estimators -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampler", [None, SGFS(batch_size=50)], ids=str)
+@pytest.mark.parametrize(
+    "sampler", [None, pytest.param(SGFS(batch_size=50), marks=pytest.mark.slow)], ids=str
+)
 def test_bayesian_ridge_agrees_on_diabetes(sampler):
     X, y = load_diabetes(return_X_y=True)
     ridge = BayesianRidge().fit(X, y)

@@ -127,7 +127,7 @@ def test_sgd_is_the_map_estimate(many):
 )
 def test_predicted_covariance_is_what_was_drawn(many, sampler):
     X, y = many
-    model = BLR(sampler, noise_variance=4.0, n_draws=400, random_state=0).fit(X, y)
+    model = BLR(sampler, noise_variance=4.0, n_draws=200, random_state=0).fit(X, y)
     predicted = model.predicted_covariance(X, y)
     draws = model.draws_.reshape(-1, 5)
     ratio = draws.var(axis=0) / predicted.diagonal()

@@ -128,7 +128,11 @@ def learned_by_hmc():
 @pytest.mark.parametrize("of_model", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize(
     "sampler",
-    [ConstantSGD(batch_size=50), ConstantSGD("scalar", batch_size=50), MomentumSGD(batch_size=50)],
+    [
+        ConstantSGD("scalar", batch_size=50),
+        pytest.param(ConstantSGD(batch_size=50), marks=pytest.mark.slow),
+        pytest.param(MomentumSGD(batch_size=50), marks=pytest.mark.slow),
+    ],
     ids=str,
 )
 def test_a_sampler_without_noise_there_learns_what_hmc_learns(

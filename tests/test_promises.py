@@ -214,10 +214,10 @@ def test_float32_stays_float32(model):
 def test_rows_on_disk_are_not_copied(model, tmp_path):
     """What a fit needs grows by less than a row for each row."""
     rng = np.random.default_rng(0)
-    np.save(tmp_path / "X.npy", rng.standard_normal((60_000, 40), dtype=np.float32))
+    np.save(tmp_path / "X.npy", rng.standard_normal((120_000, 40), dtype=np.float32))
     mapped, peaks = np.load(tmp_path / "X.npy", mmap_mode="r"), []
-    y = np.sign(mapped[:, 0] + 0.5 + rng.logistic(size=60_000))
-    for n_rows in (30_000, 60_000):
+    y = np.sign(mapped[:, 0] + 0.5 + rng.logistic(size=120_000))
+    for n_rows in (60_000, 120_000):
         tracemalloc.start()
         clone(model).set_params(n_draws=4).fit(mapped[:n_rows], y[:n_rows])
         peaks.append(tracemalloc.get_traced_memory()[1])
