@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test slow fuzz lint docs dist bench clean
+.PHONY: demo test kernels slow fuzz lint docs dist bench clean
 
 demo: $(VENV)/plot
 	$(BIN)/python examples/plot_demo.py
@@ -11,6 +11,12 @@ demo: $(VENV)/plot
 # one thread each for the products of as many tests as there are cores
 test: $(VENV)/test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
+
+# the same under each kernel of OpenBLAS that the processor can run, with one and two threads,
+# backwards, in one process and with Ctrl-C ignored; WHICH=other makes one run under another kernel
+WHICH ?=
+kernels: $(VENV)/test
+	$(BIN)/python tests/kernels.py $(WHICH)
 
 slow: $(VENV)/test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m slow

@@ -6,6 +6,7 @@ environment variable SKBAYES_SG_SEEDS ("0-19").
 
 import copy
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 
@@ -20,9 +21,12 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.scores import Factor, Scores
 
 settings.register_profile(
-    "the same every time", derandomize=True, deadline=None, max_examples=100, database=None
+    "the same every time", derandomize=True, deadline=None, max_examples=50, database=None
 )
 settings.load_profile("the same every time")
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, ps or a safe fork")
+POSIX = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 
 
 def seeds():
@@ -34,6 +38,13 @@ def pytest_generate_tests(metafunc):
     if "seed" in metafunc.fixturenames:
         first, _, last = seeds().partition("-")
         metafunc.parametrize("seed", range(int(first), int(last or first) + 1))
+
+
+def pytest_collection_modifyitems(items):
+    """The last file first, if SKBAYES_SG_BACKWARDS is set: no file may need another before it."""
+    if os.environ.get("SKBAYES_SG_BACKWARDS"):
+        files = list(dict.fromkeys(item.path for item in items))
+        items.sort(key=lambda item: -files.index(item.path))
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -116,6 +127,16 @@ def _short_runs_may_complain(request):
     """Unless the verdict is what is tested."""
     if "verdict" not in request.keywords:
         warnings.simplefilter("ignore", ConvergenceWarning)
+
+
+@pytest.fixture(scope="module")
+def _short_searches():
+    """Chains of networks search for modes in a quarter of the steps, and in those of alpha."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skbayes_sg.modes._BURN_INS", 1)
+        patch.setattr("skbayes_sg.tuning._SETTLING", 100)
+        patch.setattr("skbayes_sg.tuning._STEPS", 50)
+        yield
 
 
 def start(sampler, posterior, n_chains, seed=0, theta=None):

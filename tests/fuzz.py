@@ -16,6 +16,7 @@ import traceback
 import warnings
 from collections import Counter, defaultdict
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -461,7 +462,7 @@ def heard():
         yield
     for one in caught:
         if not issubclass(one.category, _WARNINGS):
-            where = f"{one.filename.rpartition('/')[2]}:{one.lineno}"
+            where = f"{Path(one.filename).name}:{one.lineno}"
             raise BrokenPromiseError(f"{one.category.__name__}: {one.message} @{where}")
 
 
@@ -471,9 +472,9 @@ def _check_error(error):
         raise BrokenPromiseError(f"an error about nothing: {error}") from error
     last = traceback.extract_tb(error.__traceback__)[-1]
     if isinstance(error, np.linalg.LinAlgError) or not (
-        "/skbayes_sg/" in last.filename or "/sklearn/" in last.filename
+        {"skbayes_sg", "sklearn"} & {*Path(last.filename).parts}
     ):
-        where = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
+        where = f"{Path(last.filename).name}:{last.lineno}"
         raise BrokenPromiseError(f"{type(error).__name__}: {error} @{where}") from error
 
 

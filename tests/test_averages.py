@@ -169,7 +169,7 @@ def test_iasg_with_one_row_averages_over_a_pass():
     known = KnownGaussian(misspecified=False, prior_precision=1e-3)
     sampler = IASG(batch_size=1)
     state = start(sampler, known.posterior, 4, theta=np.tile(known.mean, (4, 1)))
-    state = run_chain(sampler, known.posterior, state, n_draws=1, burn_in=6000).state
+    state = run_chain(sampler, known.posterior, state, n_draws=1, burn_in=4000).state
     predicted = sampler.law(state, known.posterior).covariance(known.Lam, noise_of(known, state))
     assert np.trace(predicted @ known.Lam) / 4 == pytest.approx(1.0, abs=0.1)
     assert 120 < state.memory.length < 200

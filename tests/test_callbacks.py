@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import differences, leaves
+from conftest import POSIX, differences, leaves
 from joblib import parallel_config
 from short_fits import EACH, MODELS, SHORT, X, fitted, y_of
 from sklearn.base import clone
@@ -24,7 +24,10 @@ from skbayes_sg import (
 from skbayes_sg.callbacks import Callback, Checkpoint, ConvergenceStop, TimeLimit
 from skbayes_sg.samplers import SGLD
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usefixtures("_short_searches"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 class At(Callback):
@@ -181,6 +184,7 @@ fitted(MODELS["minibatches"], Checkpoint(sys.argv[1], every=1e-9), At(20, die))
 """
 
 
+@POSIX
 def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, request):
     path, here = tmp_path / "fit.pickle", str(request.path.parent)
     run = [sys.executable, "-c", CHILD, str(path), here, *filter(None, sys.path)]

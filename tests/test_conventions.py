@@ -37,7 +37,10 @@ EVERY = pytest.mark.parametrize(
     "model", [*CLASSIFIERS, REGRESSION], ids=lambda model: type(model).__name__
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usefixtures("_short_searches"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 def targets(model):

@@ -59,7 +59,7 @@ def test_dimensions_and_units():
 @pytest.mark.parametrize("structure", ["diag", "block", "full"])
 def test_every_structure_learns_iris(iris, structure):
     sampler = SGFS(structure=structure, alpha=6.0, batch_size=50)
-    model = DRBMClassifier(6, sampler=sampler, **SHORT | {"burn_in": 600, "thin": 20}).fit(*iris)
+    model = DRBMClassifier(6, sampler=sampler, **SHORT | {"burn_in": 300, "thin": 5}).fit(*iris)
     assert model.score(*iris) > 0.9
     assert np.isfinite(model.draws_).all()
 
@@ -81,6 +81,8 @@ def test_bad_parameters_are_named(iris):
 
 def test_many_rows_take_sgfs_whose_noise_is_bounded_from_below(iris, monkeypatch):
     monkeypatch.setattr("skbayes_sg.estimators.multimodal._FEW_PRODUCTS", 0)
+    monkeypatch.setattr("skbayes_sg.tuning._SETTLING", 200)
+    monkeypatch.setattr("skbayes_sg.tuning._STEPS", 100)
     model = DRBMClassifier(n_hidden=3, temperature=1.0, **SHORT).fit(*iris)
     assert isinstance(model.sampler_, SGFS)
     assert model.sampler_.B == "bounded"

@@ -59,7 +59,7 @@ def evidence_optimum(X, y):
     return float(np.exp(minimize_scalar(minus_log_evidence, bounds=(-5, 8), method="bounded").x))
 
 
-def learn(sampler, X, y, seed, n_updates, per="block", n_chains=8, thin=4):
+def learn(sampler, X, y, seed, n_updates, per="block", n_chains=16, thin=2):
     posterior = Posterior.of(Linear(X.shape[1], False, 1.0), X, y, 1.0)
     states = start_chains(
         sampler, posterior, np.zeros((n_chains, X.shape[1])), np.random.SeedSequence(seed)
@@ -71,8 +71,16 @@ def learn(sampler, X, y, seed, n_updates, per="block", n_chains=8, thin=4):
 # -- the fixed point --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampler", [SGFS(batch_size=100), ConstantSGD(batch_size=100)], ids=str)
-@pytest.mark.parametrize("kind", ["informative", "null"])
+@pytest.mark.parametrize(
+    ("kind", "sampler"),
+    [
+        ("informative", SGFS(batch_size=100)),
+        ("null", ConstantSGD(batch_size=100)),
+        pytest.param("informative", ConstantSGD(batch_size=100), marks=pytest.mark.slow),
+        pytest.param("null", SGFS(batch_size=100), marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_the_evidence_is_maximised(kind, sampler, seed):
     """Constant SGD too, though its null columns stand still: uncorrected it would be 33 % off."""
     X, y = rows_of_the_figures(kind)
@@ -86,7 +94,7 @@ def test_the_evidence_is_maximised(kind, sampler, seed):
 def test_the_evidence_is_maximised_where_data_are_weak(sampler, seed):
     """The mean of independent runs, in Monte Carlo errors, and within 3 %."""
     X, y = rows_of_the_figures("weak")
-    thin = 1 if isinstance(sampler, HMC) else 4
+    thin = 1 if isinstance(sampler, HMC) else 2
     runs = np.log(
         [learn(sampler, X, y, 100 * seed + i, 1000, thin=thin).values[0] for i in range(4)]
     )
@@ -232,11 +240,13 @@ def test_an_anchored_posterior_takes_another_prior():
 # -- estimators -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampler", [None, SGFS(batch_size=50)], ids=str)
+@pytest.mark.parametrize(
+    "sampler", [None, pytest.param(SGFS(batch_size=50), marks=pytest.mark.slow)], ids=str
+)
 def test_bayesian_ridge_agrees_on_diabetes(sampler):
     X, y = load_diabetes(return_X_y=True)
     ridge = BayesianRidge().fit(X, y)
-    em = VariationalEM(n_updates=500)
+    em = VariationalEM(n_updates=200)
     model = BayesianLinearRegressionSGFS(sampler, prior_precision=em, random_state=0).fit(X, y)
     assert model.prior_precision_[0] == pytest.approx(ridge.lambda_ / ridge.alpha_, rel=0.05)
     (mean, std), (expected, expected_std) = (m.predict(X, return_std=True) for m in (model, ridge))

@@ -16,7 +16,7 @@ from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from conftest import differences, leaves
+from conftest import LINUX, differences, leaves
 from short_fits import EACH, MODELS, X, fitted, y_of
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -27,14 +27,29 @@ from skbayes_sg import (
 )
 from skbayes_sg.callbacks import Callback, Checkpoint
 
-resource = pytest.importorskip("resource")  # limits of a process, which Windows lacks
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+try:
+    import resource
+except ModuleNotFoundError:
+    resource = None  # limits of a process, which Windows lacks
+
+pytestmark = [
+    pytest.mark.usefixtures("_short_searches"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 @pytest.fixture(scope="module")
 def some():
     """Fitted models, to be copied."""
     return {name: fitted(MODELS[name]) for name in ("logistic", "minibatches", "network")}
+
+
+@pytest.fixture
+def interruptible():
+    """SIGINT raises KeyboardInterrupt, also where it is ignored: shells do so in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class At(Callback):
@@ -64,6 +79,7 @@ def _room_again():
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.skipif(resource is None, reason="needs a limit of the size of files")
 @pytest.mark.usefixtures("_room_again")
 def test_a_full_disk_leaves_the_checkpoint_before(some, tmp_path):
     path, model = tmp_path / "fit.pickle", clone(MODELS["minibatches"])
@@ -163,6 +179,8 @@ del many
 print(model.set_params(n_draws=8).fit(X, y_of(model)).draws_.shape)
 """
 INTERRUPTED = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
 from test_failures import At
 warnings.simplefilter("always")
 signalled = lambda: (print("drawn", flush=True), __import__("time").sleep(0.5))
@@ -200,6 +218,7 @@ def ended(process, said=""):
     raise AssertionError("processes are left")
 
 
+@LINUX
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.0, 6.0])
 def test_a_killed_worker_ends_the_fit_with_a_remedy(seconds, request):
@@ -208,6 +227,7 @@ def test_a_killed_worker_ends_the_fit_with_a_remedy(seconds, request):
     assert "(3, 8, 5)" in said
 
 
+@LINUX
 @pytest.mark.slow
 @pytest.mark.parametrize("megabytes", [1, 40, 100])
 def test_full_memory_ends_the_fit_with_a_remedy(megabytes, request):
@@ -217,6 +237,7 @@ def test_full_memory_ends_the_fit_with_a_remedy(megabytes, request):
     assert "(3, 8, 5)" in said
 
 
+@LINUX
 @pytest.mark.slow
 def test_an_interrupt_of_all_workers_keeps_what_was_drawn(request):
     """As Ctrl-C does, which reaches the workers too."""
@@ -242,6 +263,7 @@ STAGES = {
 }
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("stage", STAGES)
 def test_an_interrupt_at_any_stage_leaves_the_model_as_it_was(some, stage, monkeypatch):
     def interrupted(*given, **more):
@@ -257,6 +279,7 @@ def test_an_interrupt_at_any_stage_leaves_the_model_as_it_was(some, stage, monke
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 @EACH
 def test_an_interrupt_at_any_moment_leaves_the_model_as_it_was_or_with_fewer_draws(model):
     """Forty signals, evenly over the time of a fit."""
@@ -310,6 +333,8 @@ def test_blas_has_its_threads_again_after_fits_in_threads():
         inside.extend(threads())
 
     begun, ended, inside = threading.Event(), threading.Event(), []
+    if not threads():
+        pytest.skip("the threads of this BLAS cannot be set")
     two = threadpool_limits(2, user_api="blas")
     blas.release()
     try:
@@ -326,7 +351,7 @@ def test_blas_has_its_threads_again_after_fits_in_threads():
         two.restore_original_limits()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@LINUX
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_process_predicts_and_fits_the_same(some):
     model = some["minibatches"]

@@ -43,7 +43,7 @@ GUIDES = ["math", "samplers", "networks", "priors", "peers", "evidence"]
 def test_another_last_digit_of_a_measured_figure_is_a_fault(page):
     text, faulty = PAGES[page], 0
     some = figures.figures(text)
-    some = some[:: len(some) // 12]
+    some = some[:: len(some) // 5]
     for figure in some:
         last = max(figure.text.rfind(sign) for sign in "123456789")
         other = str(int(figure.text[last]) % 9 + 1)

@@ -121,7 +121,7 @@ def test_what_was_broken_is_mended(case):
 
 
 @pytest.mark.filterwarnings("default")
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(fuzz.CASES)
 def test_a_call_ends_with_a_finite_model_or_an_error_that_says_what_to_do(case):
     fuzz.run(case)

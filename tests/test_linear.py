@@ -78,15 +78,15 @@ def test_few_rows_and_the_handouts_prior(seed):
     compare(model, *conjugate(X, y, None, prior=0.01, shape=1.0, rate=1.0))
 
 
-@pytest.mark.parametrize("noise_variance", [4.0, None])
 @pytest.mark.parametrize(
     "sampler",
     [SGFS(alpha=1.0), ConstantSGD(), MomentumSGD(), SGLD(preconditioner="diag"), IASG(), "hmc"],
     ids=str,
 )
-def test_every_sampler_finds_the_posterior_mean(many, sampler, noise_variance, seed):
-    mean, cov = conjugate(*many, noise_variance)
-    model = BLR(sampler, noise_variance=noise_variance, random_state=seed).fit(*many)
+def test_every_sampler_finds_the_posterior_mean(sampler, seed):
+    data = generated(1000)
+    mean, cov = conjugate(*data, None)
+    model = BLR(sampler, n_draws=120, random_state=seed).fit(*data)
     se = np.sqrt(cov.diagonal() / min(model.diagnostics_["ess_min"], 1000))
     # IASG and SGLD leave the mode by more than the posterior does, where the log noise is not
     # quadratic
@@ -97,9 +97,7 @@ def test_every_sampler_finds_the_posterior_mean(many, sampler, noise_variance, s
 def test_weights_are_repetitions(many):
     X, y = many[0][:200], many[1][:200]
     weight = np.random.default_rng(1).integers(0, 4, 200)
-    weighted = BLR(n_draws=2000, random_state=0, prior_precision=1.0).fit(
-        X, y, sample_weight=weight
-    )
+    weighted = BLR(n_draws=500, random_state=0, prior_precision=1.0).fit(X, y, sample_weight=weight)
     compare(weighted, *conjugate(X, y, None, weight))
 
 
@@ -129,7 +127,7 @@ def test_sgd_is_the_map_estimate(many):
 )
 def test_predicted_covariance_is_what_was_drawn(many, sampler):
     X, y = many
-    model = BLR(sampler, noise_variance=4.0, n_draws=1500, random_state=0).fit(X, y)
+    model = BLR(sampler, noise_variance=4.0, n_draws=200, random_state=0).fit(X, y)
     predicted = model.predicted_covariance(X, y)
     draws = model.draws_.reshape(-1, 5)
     ratio = draws.var(axis=0) / predicted.diagonal()

@@ -39,7 +39,7 @@ def fitted(binary):
 def test_sgfs_agrees_with_the_exact_posterior(binary, fitted):
     """HMC on the same posterior; bounds in Monte-Carlo errors."""
     X, y = binary
-    exact = BLR(HMC(), n_draws=2000, random_state=1).fit(X, y)
+    exact = BLR(HMC(), n_draws=250, random_state=1).fit(X, y)
     draws, truth = fitted.draws_.reshape(-1, 5), exact.draws_.reshape(-1, 5)
     ess = fitted.diagnostics_["ess_min"]
     se = truth.std(axis=0) * np.sqrt(1 / ess + 1 / exact.diagnostics_["ess_min"])
@@ -185,11 +185,11 @@ def test_class_weight_multiplies_sample_weight(binary):
 
 def test_warm_start_on_other_data_burns_in_again(binary):
     """Other rows, labels, weights, prior, sampler or chains: never the old frozen matrices."""
-    X, y = binary
+    X, y = (part[:600] for part in binary)
     flipped = np.where(y == "yes", "no", "yes")
     for sampler in ("sgfs", "hmc"):
         for change, data, weight in [
-            ({}, (X[:2000], y[:2000]), None),
+            ({}, (X[:400], y[:400]), None),
             ({}, (X, flipped), None),
             ({}, (X, y), np.full(len(y), 3.0)),
             ({"prior_precision": 5.0}, (X, y), None),
@@ -243,8 +243,8 @@ def test_one_row_of_leverage_does_not_spoil_the_others():
 def test_too_many_columns_for_a_matrix(monkeypatch):
     monkeypatch.setattr("skbayes_sg.whitening._WIDEST", 300)
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((1200, 400))
-    y = rng.integers(3, size=1200)
+    X = rng.standard_normal((500, 340))
+    y = rng.integers(3, size=500)
     model = BLR(n_chains=1, n_draws=4, burn_in=8, thin=1, random_state=0)
     with pytest.warns(ConvergenceWarning):
         model.fit(X, y)

@@ -89,7 +89,11 @@ def test_the_reference_prior_does_not_depend_on_the_unit_of_the_inputs():
 
 @pytest.mark.parametrize(
     ("n_rows", "accuracy", "loss"),
-    [(350, 0.94, 0.25), pytest.param(1347, 0.97, 0.118, marks=pytest.mark.slow)],
+    [
+        (100, 0.85, 0.5),
+        pytest.param(350, 0.94, 0.25, marks=pytest.mark.slow),
+        pytest.param(1347, 0.97, 0.118, marks=pytest.mark.slow),
+    ],
 )
 def test_digits_at_temperature_one(n_rows, accuracy, loss):
     X, y = load_digits(return_X_y=True)
@@ -210,7 +214,9 @@ def test_a_stream(iris):
 # -- alpha by the Stein ratio -----------------------------------------------------------------
 
 
-def test_alpha_is_chosen_by_the_stein_ratio(iris):
+def test_alpha_is_chosen_by_the_stein_ratio(iris, monkeypatch):
+    monkeypatch.setattr("skbayes_sg.tuning._SETTLING", 200)
+    monkeypatch.setattr("skbayes_sg.tuning._STEPS", 100)
     model = BayesianMLPClassifier(
         (5,), sampler=SGFS(structure="diag", batch_size=30), **SHORT | {"n_draws": 100}
     )

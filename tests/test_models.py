@@ -200,7 +200,7 @@ def test_null_directions_follow_the_prior_under_sgfs(model, seed):
     theta = np.concatenate([model.init(np.random.default_rng(seed + k)) for k in range(16)])
     state = sampler.init(posterior, theta, np.random.default_rng(seed))
     biases = "intercept_1" if isinstance(model, MLP) else "d"
-    shift = model.unpack(run_chain(sampler, posterior, state, n_draws=500, burn_in=1000).draws)[
+    shift = model.unpack(run_chain(sampler, posterior, state, n_draws=250, burn_in=500).draws)[
         biases
     ].mean(axis=-1)
     variance = 1 / (3 * 0.5)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import POSIX
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -288,6 +289,7 @@ def slow_rows(block):
     return block
 
 
+@POSIX
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of processes that end
 def test_workers_in_other_processes_may_be_any_number_and_may_die():

@@ -37,13 +37,13 @@ def regression(**params):
 
 def test_both_fits_find_the_maximum_of_the_evidence():
     X, y = rows_of_the_figures("informative")
-    em = VariationalEM(n_updates=150)
+    em = VariationalEM(n_updates=80)
     path = hyperparameter_path(regression(), X, y, X, y, prior_precisions=[1.0], em=em)
     for learned in (path.em_precisions, path.sgd_em_precisions):
         assert learned[0] == pytest.approx(evidence_optimum(X, y), rel=0.01)
     assert path.sgd_em_sampler.get_params()["structure"] == "scalar"
     assert path.sgd_em_sampler.batch_size == 20  # a two-hundredth of the rows would be 10
-    assert path.sgd_em_path.shape == path.em_path.shape == (150, 1)
+    assert path.sgd_em_path.shape == path.em_path.shape == (80, 1)
     assert path.sgd_em_loss == pytest.approx(path.em_loss, abs=0.01)
 
 
@@ -154,7 +154,8 @@ def test_a_step_too_slow_to_learn_says_so():
     [BayesianMLPClassifier((4,)), pytest.param(DRBMClassifier(3), marks=pytest.mark.slow)],
     ids=lambda model: type(model).__name__,
 )
-def test_networks(model):
+def test_networks(model, monkeypatch):
+    monkeypatch.setattr("skbayes_sg.modes._BURN_INS", 1)
     X, y = load_iris(return_X_y=True)
     model.set_params(n_chains=2, n_draws=8, random_state=0)
     em = VariationalEM(n_updates=8)

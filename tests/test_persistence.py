@@ -22,7 +22,10 @@ from skbayes_sg.estimators import base, stored
 from skbayes_sg.rows import Minibatches
 from skbayes_sg.samplers import SGFS, SGLD, PolynomialDecay
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usefixtures("_short_searches"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 SHORT = {"n_chains": 3, "n_draws": 8, "burn_in": 8, "thin": 2, "random_state": 0}
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((200, 4))

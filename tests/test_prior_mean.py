@@ -16,7 +16,10 @@ from skbayes_sg import (
 )
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
 
-pytestmark = pytest.mark.usefixtures("_short_runs_may_complain")
+pytestmark = [
+    pytest.mark.usefixtures("_short_searches"),
+    pytest.mark.usefixtures("_short_runs_may_complain"),
+]
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((600, 3)) @ [[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, -0.5, 2.0]]
 Y = X @ [1.0, -2.0, 0.5] + 3 + RNG.standard_normal(600)

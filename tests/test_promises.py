@@ -56,7 +56,10 @@ ONE_EACH = such("logistic", "linear", "network", "machine")
 NETWORK = such(*NETWORKS)
 MINIBATCH = such("minibatches")
 CHAIN_STREAMS = such("network, minibatches", "machine, minibatches")
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usefixtures("_short_searches"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 4))
@@ -434,7 +437,7 @@ def test_an_interrupted_fit_or_chunk_leaves_the_model_as_it_was(model, before, m
     assert interrupted == {"fit": [], "partial_fit": []}
 
 
-@pytest.mark.parametrize("stop", [7, 500, 603])  # steps to a mode, 600, and of burn-in
+@pytest.mark.parametrize("stop", [7, 120, 153])  # steps to a mode, 150, and of burn-in
 @NETWORK
 def test_an_interrupted_search_for_modes_leaves_the_network_as_it_was(model, stop, monkeypatch):
     step, taken = SGHMC.step, []

@@ -27,6 +27,7 @@ from skbayes_sg import (
 )
 from skbayes_sg.samplers import SGFS, SGLD
 
+pytestmark = pytest.mark.usefixtures("_short_searches")
 SHORT = {"n_chains": 2, "n_draws": 50, "burn_in": 50, "random_state": 0}
 
 
@@ -144,7 +145,7 @@ def test_refused_and_diverging_settings_score_nan_in_a_search(table, pipeline):
 def test_a_drop_in_for_logistic_regression(table, pipeline):
     """Full run: log loss of the posterior average is no worse than that of the point estimate."""
     X, y = table
-    pipeline[-1].set_params(n_chains=4, n_draws=100, burn_in="auto")
+    pipeline[-1].set_params(n_chains=4, n_draws=100, burn_in=300)
     ours = cross_val_score(pipeline, X, y, cv=3, scoring="neg_log_loss").mean()
     theirs = cross_val_score(
         make_pipeline(pipeline[0], LogisticRegression()), X, y, cv=3, scoring="neg_log_loss"

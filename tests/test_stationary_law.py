@@ -62,7 +62,7 @@ SAMPLERS = [
 BY_NAME = [pytest.param(sampler, id=repr(sampler)) for sampler in SAMPLERS]
 
 
-def simulated(sampler, posterior, mean, seed, n_chains=64, n_draws=300):
+def simulated(sampler, posterior, mean, seed, n_chains=64, n_draws=80):
     """Draws of independent chains that start near the mode, and the frozen state they leave."""
     if sampler.get_params().get("batch_size") in (200, 500, "auto"):
         sampler.set_params(batch_size=20)

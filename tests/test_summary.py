@@ -29,7 +29,10 @@ from skbayes_sg import (
 from skbayes_sg.inspection.table import Table
 from skbayes_sg.samplers import SGLD, CosineCycle, PolynomialDecay
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usefixtures("_short_searches"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 SHORT = {"n_chains": 4, "n_draws": 50, "burn_in": 20, "random_state": 0}
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 3)) * [1e-3, 1, 50] + [0, 3, 1e4]

@@ -122,11 +122,12 @@ class PriorPrecisionDisplay:
         >>> import matplotlib; matplotlib.use("Agg")
         >>> from sklearn.datasets import load_diabetes
         >>> from skbayes_sg import BayesianLinearRegressionSGFS, PriorPrecisionDisplay
-        >>> from skbayes_sg import hyperparameter_path
+        >>> from skbayes_sg import VariationalEM, hyperparameter_path
         >>> X, y = load_diabetes(return_X_y=True)
         >>> model = BayesianLinearRegressionSGFS(random_state=0)
+        >>> em = VariationalEM(n_updates=40)
         >>> with warnings.catch_warnings(action="ignore"):  # constant SGD is slow there
-        ...     result = hyperparameter_path(model, X, y, X, y, prior_precisions=3)
+        ...     result = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)
         >>> display = PriorPrecisionDisplay.from_hyperparameter_path(result)
         >>> [line.get_marker() for line in display.lines_]
         ['.', 'o', 'x']
