@@ -119,8 +119,6 @@ class LinearPredictor(UpdatingEstimator):
 
     fit_intercept: bool
     intercept_precision: float
-    coef_: NDArray
-    intercept_: NDArray | float
 
     def _plan(self) -> Plan:
         return OneMode()
