@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import InMemory
 from skbayes_sg.kept_rows import joined, n_bytes
-from skbayes_sg.layouts import DIAGONAL, FULL, Layout
+from skbayes_sg.layouts import DIAGONAL, FULL
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import Precision
@@ -25,17 +25,61 @@ from skbayes_sg.variational import Law
 from skbayes_sg.whitening import FULL_CURVATURE_DIM
 
 _MOST_ROWS = 4096
+_TINY = 1e-300
+_SMALL, _LARGE = 0.3, 1.0  # shifts, in posterior standard deviations
 
 
 class Remainder(NamedTuple):
-    """What the sum of the remainders would change in the worst parameter."""
+    """What the sum of the remainders would change: entries of `diagnostics_`."""
 
-    mean_remainder: float
-    """Shift of a mean, in posterior standard deviations."""
-    mean_remainder_error: float
+    folded_shift: float
+    """Of the mean, in posterior standard deviations, in the direction where that is most."""
+    folded_shift_se: float
     """Monte Carlo error of that shift: the rows are a sample."""
-    variance_remainder: float
-    """Change of a variance, relative to it."""
+    folded_variance: float
+    """Of the variances, relative to them, in the root mean square over directions."""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the shift is, and not by chance; of a very large one that may be unclear."""
+        return self.folded_shift > max(_SMALL, min(2 * self.folded_shift_se, _LARGE))
+
+
+class Terms(NamedTuple):
+    """Rows at a law: what of a row counts when it is folded."""
+
+    outputs: NDArray
+    """At the mean, (outputs, n)."""
+    residual: NDArray
+    """In the mean over the law, (outputs, n)."""
+    root: NDArray
+    """Of the Fisher matrix of the outputs, in the mean over the law, (labels, outputs, n)."""
+
+    @classmethod
+    def of(cls, model: Predictor, rows: InMemory, law: Law) -> Terms:
+        """Above 1,000 parameters at the mode."""
+        theta, X, y = law.mode, rows.X, rows.y
+        if isinstance(law.operator, Dense):
+            spread = law.operator.inverse().cholesky().dense()
+            scores, fisher = model.smoothed(theta, spread, X, y)
+        else:
+            scores, fisher = model.scores(theta, X, y), model.fisher(theta, X)
+        root = fisher.factors[0].left
+        root = root[0] if root.ndim == 4 else root
+        return cls(model.outputs(theta, X)[0], scores.factors[0].left[0], root)
+
+    def residual_at(self, outputs: NDArray) -> NDArray:
+        """The residuals at other outputs, if they were linear."""
+        step = outputs - self.outputs
+        return self.residual - np.einsum("akn,aln,ln->kn", self.root, self.root, step)
+
+    def some(self, rows: NDArray) -> Terms:
+        """Of these rows."""
+        return Terms(*(each[..., rows] for each in self))
+
+    def followed(self, other: Terms) -> Terms:
+        """Of these rows and then others."""
+        return Terms(*(np.concatenate(each, axis=-1) for each in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +93,8 @@ class FoldedRows:
     Attributes
     ----------
     rows : InMemory
-    outputs : array of shape (outputs, n_rows)
-        At the mean where each row was folded.
+    terms : Terms
+        At the law where each row was folded.
     size, priority : arrays of shape (n_rows,)
     threshold : float
         Highest priority of a row that did not stay.
@@ -58,7 +102,7 @@ class FoldedRows:
     """
 
     rows: InMemory
-    outputs: NDArray
+    terms: Terms
     size: NDArray
     priority: NDArray
     threshold: float
@@ -66,16 +110,16 @@ class FoldedRows:
 
     @classmethod
     def of(cls, model: Predictor, rows: InMemory, law: Law, n_before: int) -> FoldedRows:
-        """All of some rows, folded at the mean of a law. Sizes are weight and leverage."""
-        outputs = model.outputs(law.mean[None], rows.X)[0]
+        """All of some rows, folded at a law. Sizes are weight and leverage."""
         size = np.ones(rows.n_rows) if rows.weight is None else rows.weight.astype(np.float64)
         if isinstance(law.operator, Dense):
             root = law.operator.inverse().cholesky().dense()
-            along = model.outputs(root.T, rows.X) - model.outputs(0 * root[:1], rows.X)
+            along = model.outputs(root.T, rows.X)
             leverage = np.einsum("dkn,dkn->n", along, along)
             size = size * (1 + leverage / leverage.mean())
         priority = size / fixed_rng(f"folded rows {n_before}").random(rows.n_rows)
-        return cls(rows, outputs, size, priority, 0.0, n_before + rows.n_rows)
+        terms = Terms.of(model, rows, law)
+        return cls(rows, terms, size, priority, 0.0, n_before + rows.n_rows)
 
     def sampled(self, n_rows: int) -> FoldedRows:
         """At most so many of these rows."""
@@ -86,7 +130,7 @@ class FoldedRows:
         return replace(
             self,
             rows=joined([self.rows.some(stay)]),
-            outputs=self.outputs[:, stay],
+            terms=self.terms.some(stay),
             size=self.size[stay],
             priority=self.priority[stay],
             threshold=max(self.threshold, float(self.priority[order[n_rows]])),
@@ -97,27 +141,24 @@ class FoldedRows:
         return replace(self, rows=self.rows.repeated(share))
 
     def remainder(self, model: Predictor, law: Law) -> Remainder:
-        """What the rows leave out at the mean of a law."""
-        X, y, weight, _ = self.rows.load(slice(None))
-        now = model.outputs(law.mean[None], X)
-        at_fold = model.expand_rows(self.outputs[None], y)
-        factor = np.maximum(1.0, self.threshold / np.maximum(self.size, 1e-300))
+        """What the rows leave out at a law."""
+        X, _, weight, _ = self.rows.load(slice(None))
+        now = Terms.of(model, self.rows, law)
+        factor = np.maximum(1.0, self.threshold / np.maximum(self.size, _TINY))
         weight = np.ones(len(factor)) if weight is None else weight
         layout = DIAGONAL if model.dim > FULL_CURVATURE_DIM else FULL
-        left = model.times_inputs(model.remainder(now - self.outputs, at_fold), X)
+        left = model.times_inputs((now.residual - self.terms.residual_at(now.outputs))[None], X)
         covariance = law.operator.inverse()
-        shift = covariance.matvec(left.scaled(weight * factor).total())[0]
+        total = left.scaled(weight * factor).total()
         chance = left.scaled(weight * np.sqrt(factor * (factor - 1))).moment(layout)
         after, before = (
-            _information(model, outputs, X, weight * factor, layout)
-            for outputs in (now, self.outputs[None])
+            model.times_inputs(terms.root[None], X).scaled(np.sqrt(weight * factor)).moment(layout)
+            for terms in (now, self.terms)
         )
-        variance = covariance.diagonal()
-        each = np.abs(shift) / np.sqrt(variance)
-        worst = int(each.argmax())
-        error = np.sqrt(_sandwich(covariance, chance)[worst] / variance[worst])
-        relative = np.abs(_sandwich(covariance, after + before * -1.0)) / variance
-        return Remainder(float(each[worst]), float(error), float(relative.max()))
+        square = np.sum(covariance.matvec(total) * total)
+        of_chance, _ = _traces(covariance, chance)
+        _, of_change = _traces(covariance, after + before * -1.0)
+        return Remainder(*np.sqrt([square, of_chance, of_change / model.dim]).tolist())
 
 
 def with_folded(
@@ -130,7 +171,7 @@ def with_folded(
     if before is not None:
         new = FoldedRows(
             joined([before.rows, new.rows]),
-            np.concatenate([before.outputs, new.outputs], axis=1),
+            before.terms.followed(new.terms),
             np.concatenate([before.size, new.size]),
             np.concatenate([before.priority, new.priority]),
             before.threshold,
@@ -139,15 +180,10 @@ def with_folded(
     return new.sampled(max(1, most))
 
 
-def _information(
-    model: Predictor, outputs: NDArray, X: NDArray, weight: NDArray, layout: Layout
-) -> Operator:
-    root = model.times_inputs(model.residual_root(outputs), X)
-    return root.scaled(np.sqrt(weight)).moment(layout)
-
-
-def _sandwich(covariance: Precision, matrix: Operator) -> NDArray:
-    """Diagonal of covariance matrix covariance."""
+def _traces(covariance: Precision, matrix: Operator) -> tuple[float, float]:
+    """Traces of the product of two symmetric matrices, and of its square."""
     if isinstance(covariance, Diag):
-        return covariance.values**2 * matrix.diagonal()
-    return np.sum(covariance.matvec(matrix.dense()) * covariance.matrix, axis=1)
+        diagonal = covariance.values * matrix.diagonal()
+        return diagonal.sum(), diagonal @ diagonal
+    product = covariance.matvec(matrix.dense())
+    return np.trace(product), np.sum(product * product.T)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import InMemory
 from skbayes_sg.folded_rows import FoldedRows, Remainder, with_folded
-from skbayes_sg.kept_rows import KeptRows
+from skbayes_sg.kept_rows import KeptRows, n_bytes
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.variational import Law, expanded, folded, updated
@@ -25,7 +25,7 @@ from skbayes_sg.variational import Law, expanded, folded, updated
 _GROWN = 0.5  # share of new rows, from which all that are kept are worth a pass
 _MOVED, _MOVED_A_ROW = 0.3, 3e-5  # squared distances per parameter, in posterior variances
 _LEFT_FREE = 0.75  # of the budget after rows were folded, so that they are folded in large parts
-_OF_CHECK = 0.125  # share of the budget for the rows that check what was folded
+_OF_CHECK = 0.5  # of the budget at most, for the rows that check what was folded
 _ENOUGH_TO_LEARN = 10  # rare rows for each parameter, from which a learned prior stays
 _LEAST_SHARE = 0.01  # of a weight: rows that forgetting leaves less of are folded
 
@@ -170,8 +170,11 @@ class Stream:
         )
 
     def _within(self, budget: float) -> Stream:
-        """With the oldest rows folded at the present mean, if rows take more than the budget."""
-        kept_budget = (1 - _OF_CHECK) * budget
+        """With the oldest rows folded at the present mean, if rows take more than the budget.
+
+        The sample of them grows meanwhile, and takes some of it.
+        """
+        kept_budget = budget - (0 if self.sample is None else n_bytes(self.sample.rows))
         if not self.kept.split(kept_budget, _LEAST_SHARE)[0]:
             return self
         now = self._expanded()

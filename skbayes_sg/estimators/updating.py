@@ -34,7 +34,6 @@ from skbayes_sg.whitening import FULL_CURVATURE_DIM
 
 _MANY_ROWS = 50_000
 _MANY_NUMBERS = 2_000_000
-_MUCH = 0.1  # of a remainder, in posterior standard deviations or relative to a variance
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
 _OF_A_FIT = (
     *("draws_", "draw_weights_", "coef_", "coef_std_", "intercept_", "posterior_"),
@@ -216,14 +215,14 @@ class UpdatingEstimator(BayesianEstimator):
                     "fit_intercept and noise_variance must stay as they were in the first chunk; "
                     "take a new estimator, or call fit"
                 )
-        before = stream.remainder
+        looked_at = stream.remainder
         stream = stream.after(posterior, guess, forgetting, _budget())
         if stream.may_learn and isinstance(self._em(), NormalEM):
             stream, learned = self._learned_again(stream, facts.get("classes_"))
         if learned is not None:
             stream = replace(stream, learned_from=stream.rare)
         self._keep_stream(stream, posterior, learned, facts)
-        if stream.remainder is not None and stream.remainder is not before:
+        if stream.remainder is not looked_at:
             warn(_complaints(stream.remainder))
 
     def _forgetting(self) -> float:
@@ -335,14 +334,14 @@ def _budget() -> float:
     return get_config()["working_memory"] * 2**20 / 16
 
 
-def _complaints(found: Remainder) -> list[str]:
+def _complaints(found: Remainder | None) -> list[str]:
     """What rows that are no longer kept leave out, if that is much."""
-    if max(found.mean_remainder, found.variance_remainder) <= _MUCH:
+    if found is None or not found.is_large:
         return []
     return [
-        "rows that are no longer kept were summed up where the posterior has since left: "
-        f"coefficients may be off by {found.mean_remainder:.2g} posterior standard deviations "
-        f"(Monte Carlo error {found.mean_remainder_error:.1g}) or more, and variances by "
-        f"{found.variance_remainder:.0%}; call fit on all rows, or shuffle them, or keep more of "
-        "them: sklearn.set_config(working_memory=...), of which a sixteenth holds rows"
+        "rows that are no longer kept were summed up where the posterior has since left: it may be "
+        f"off by {found.folded_shift:.2g} posterior standard deviations (Monte Carlo error "
+        f"{found.folded_shift_se:.1g}) or more, see diagnostics_['folded_shift']; call fit on all "
+        "rows, or shuffle them, or keep more of them: sklearn.set_config(working_memory=...), of "
+        "which a sixteenth holds rows"
     ]

@@ -74,14 +74,6 @@ class Predictor(Model):
         """
         return information
 
-    def residual_root(self, outputs: NDArray) -> NDArray:
-        """A square root of the rows' Fisher matrices of the outputs (1, outputs, n).
-
-        (1, outputs, n), or (1, labels, outputs, n) of virtual labels. Models that are conjugate
-        need none.
-        """
-        raise NotImplementedError
-
     def smoothed(
         self, theta: NDArray, root: NDArray, X: NDArray, y: NDArray
     ) -> tuple[Scores, Scores]:
