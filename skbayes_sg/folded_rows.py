@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import InMemory
-from skbayes_sg.kept_rows import joined, n_bytes
+from skbayes_sg.kept_rows import joined, n_bytes, some_of
 from skbayes_sg.layouts import DIAGONAL, FULL
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.models.predictor import Predictor
@@ -58,7 +58,7 @@ class Terms(NamedTuple):
     @classmethod
     def of(cls, model: Predictor, rows: InMemory, law: Law) -> Terms:
         """Above 1,000 parameters at the mode."""
-        theta, X, y = law.mode, rows.X, rows.y
+        theta, (X, y, _, _) = law.mode, rows.load(slice(None))
         if isinstance(law.operator, Dense):
             spread = law.operator.inverse().cholesky().dense()
             scores, fisher = model.smoothed(theta, spread, X, y)
@@ -114,7 +114,7 @@ class FoldedRows:
         size = np.ones(rows.n_rows) if rows.weight is None else rows.weight.astype(np.float64)
         if isinstance(law.operator, Dense):
             root = law.operator.inverse().cholesky().dense()
-            along = model.outputs(root.T, rows.X)
+            along = model.outputs(root.T, rows.load(slice(None)).X)
             leverage = np.einsum("dkn,dkn->n", along, along)
             size = size * (1 + leverage / leverage.mean())
         priority = size / fixed_rng(f"folded rows {n_before}").random(rows.n_rows)
@@ -129,11 +129,22 @@ class FoldedRows:
         stay = np.sort(order[:n_rows])
         return replace(
             self,
-            rows=joined([self.rows.some(stay)]),
+            rows=some_of(self.rows, stay),
             terms=self.terms.some(stay),
             size=self.size[stay],
             priority=self.priority[stay],
             threshold=max(self.threshold, float(self.priority[order[n_rows]])),
+        )
+
+    def followed(self, new: FoldedRows) -> FoldedRows:
+        """These rows and then all of others."""
+        return FoldedRows(
+            joined([self.rows, new.rows]),
+            self.terms.followed(new.terms),
+            np.concatenate([self.size, new.size]),
+            np.concatenate([self.priority, new.priority]),
+            self.threshold,
+            new.n_folded,
         )
 
     def forgotten(self, share: float) -> FoldedRows:
@@ -163,21 +174,15 @@ class FoldedRows:
 
 def with_folded(
     before: FoldedRows | None, model: Predictor, old: Sequence[InMemory], law: Law, budget: float
-) -> FoldedRows:
+) -> FoldedRows | None:
     """The sample after some more rows were folded at the mean of a law, within a budget."""
-    n_before = 0 if before is None else before.n_folded
-    new = FoldedRows.of(model, joined(old), law, n_before)
-    most = int(min(_MOST_ROWS, budget / max(1, n_bytes(new.rows) // new.rows.n_rows)))
-    if before is not None:
-        new = FoldedRows(
-            joined([before.rows, new.rows]),
-            before.terms.followed(new.terms),
-            np.concatenate([before.size, new.size]),
-            np.concatenate([before.priority, new.priority]),
-            before.threshold,
-            new.n_folded,
-        )
-    return new.sampled(max(1, most))
+    for rows in old:
+        new = FoldedRows.of(model, rows, law, 0 if before is None else before.n_folded)
+        if before is not None:
+            new = before.followed(new)
+        most = min(_MOST_ROWS, budget * new.rows.n_rows / n_bytes(new.rows))
+        before = new.sampled(max(1, int(most)))
+    return before
 
 
 def _traces(covariance: Precision, matrix: Operator) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skbayes_sg.data import InMemory
-from skbayes_sg.rows import row_blocks
+from skbayes_sg.rows import Rows, row_blocks
 
 _BLOCK = 1 << 20  # bytes, of which a call copies one at most besides its own rows
 
@@ -43,11 +43,11 @@ class KeptRows:
         """These rows and newer ones."""
         blocks, shares = list(self.blocks), list(self.shares)
         for part in row_blocks(rows.n_rows, max(1, n_bytes(rows) // rows.n_rows), _BLOCK):
-            new = rows.some(part)
+            new = some_of(rows, part)
             if blocks and n_bytes(blocks[-1]) + n_bytes(new) <= _BLOCK:
                 blocks[-1], shares[-1] = joined([blocks[-1], new]), 1.0
             else:
-                blocks.append(joined([new]))
+                blocks.append(joined([new]))  # a copy
                 shares.append(1.0)
         return KeptRows(tuple(blocks), tuple(shares))
 
@@ -65,6 +65,12 @@ class KeptRows:
                 break
             first -= 1
         return self.blocks[:first], KeptRows(self.blocks[first:], self.shares[first:])
+
+
+def some_of(rows: InMemory, which: Rows) -> InMemory:
+    """Some of the rows; sparse ones stay sparse."""
+    weight = None if rows.weight is None else rows.weight[which]
+    return replace(rows, X=rows.X[which], y=rows.y[which], weight=weight)
 
 
 def n_bytes(rows: InMemory) -> int:

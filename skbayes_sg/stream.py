@@ -9,8 +9,8 @@ Nothing is drawn at random, so that errors do not add up over chunks.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ _LEFT_FREE = 0.75  # of the budget after rows were folded, so that they are fold
 _OF_CHECK = 0.5  # of the budget at most, for the rows that check what was folded
 _ENOUGH_TO_LEARN = 10  # rare rows for each parameter, from which a learned prior stays
 _LEAST_SHARE = 0.01  # of a weight: rows that forgetting leaves less of are folded
+_LAWS: WeakKeyDictionary[Stream, Law] = WeakKeyDictionary()  # a stream stays as it is when asked
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +111,12 @@ class Stream:
             now = now._expanded()
         return now._within(budget)._checked(since=before)
 
-    @cached_property
+    @property
     def law(self) -> Law:
         """The posterior of all rows. To ask for it does not change how the stream goes on."""
-        return self._expanded().posterior
+        if self not in _LAWS:
+            _LAWS[self] = self._expanded().posterior
+        return _LAWS[self]
 
     def draws(self, n_draws: int) -> NDArray:
         """Independent draws of the posterior, (n_draws, D); the same at every call."""
@@ -194,9 +197,6 @@ class Stream:
             return self
         assert self.model is not None
         return replace(self, remainder=self.sample.remainder(self.model, self.posterior))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "law"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Also of version 0.3 and before, where less than a thousand rows waited."""

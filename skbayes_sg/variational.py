@@ -22,9 +22,10 @@ from skbayes_sg.posterior import Expansion, Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.whitening import FULL_CURVATURE_DIM
 
-_NEAR = 0.01  # squared distance per parameter of a step that is the last
+_NEAR = 0.01  # squared distance per parameter of a step whose end is as good as the mode
 _MOST_STEPS = 25
 _SETTLED = 0.1  # relative change of the curvature, and squared shift, that one step can make
+_CLOSE = 0.01  # the same of a last step, where steps go on from a law
 _LONGEST_STEP = 1.0  # in posterior standard deviations per parameter
 
 Law = GaussianPrior | NormalInverseGammaPrior
@@ -77,7 +78,7 @@ def _smoothed(posterior: Posterior, prior: Law, guess: NDArray) -> Law:
         root = np.linalg.cholesky(covariance)
         gradient, curvature = posterior.smoothed(theta, root)
         shift = gradient @ covariance
-        if _is_near(shift, gradient, covariance, curvature):
+        if _is_near(shift, gradient, covariance, curvature, _SETTLED):
             theta, precision = theta + shift, curvature
             break
         precision = precision * 0.5 + curvature * 0.5
@@ -88,11 +89,13 @@ def _smoothed(posterior: Posterior, prior: Law, guess: NDArray) -> Law:
     return GaussianPrior(precision, theta[0])
 
 
-def _is_near(shift: NDArray, gradient: NDArray, covariance: NDArray, curvature: Operator) -> bool:
-    """Whether a step leads to a law that agrees with its own means."""
+def _is_near(
+    shift: NDArray, gradient: NDArray, covariance: NDArray, curvature: Operator, limit: float
+) -> bool:
+    """Whether a step changes squared shift and curvature by less than a limit per parameter."""
     length = np.sum(shift * gradient) / len(covariance)
     change = np.sum(covariance * curvature.dense()) / len(covariance) - 1
-    return bool(abs(change) < _SETTLED and length < _SETTLED)
+    return bool(abs(change) < limit and length < limit)
 
 
 # -- rows in blocks ---------------------------------------------------------------------------
@@ -105,11 +108,11 @@ def expanded(model: Predictor, blocks: Sequence[InMemory], prior: Law, near: Law
         gradient, curvature = _slope(model, blocks, prior, law)
         covariance = law.operator.inverse().dense()
         shift = gradient @ covariance
-        if not _is_near(shift, gradient, covariance, curvature):
+        if not _is_near(shift, gradient, covariance, curvature, _SETTLED):
             break
         assert isinstance(curvature, Dense)
         law = GaussianPrior(curvature, law.mean + shift[0])
-        if np.sum(shift * gradient) < _NEAR * model.dim:
+        if _is_near(shift, gradient, covariance, curvature, _CLOSE):
             return law
     return updated(Posterior(model, joined(blocks), prior), law.mode)
 
