@@ -13,6 +13,7 @@ from scipy import sparse
 from skbayes_sg.data import InMemory
 from skbayes_sg.rows import Rows, row_blocks
 
+_LEAST_SHARE = 0.01  # of a weight, that forgetting left
 _BLOCK = 1 << 20  # bytes, of which a call copies one at most besides its own rows
 
 
@@ -56,15 +57,24 @@ class KeptRows:
         blocks = tuple(block.repeated(share) for block in self.blocks)
         return KeptRows(blocks, tuple(share * each for each in self.shares))
 
-    def split(self, budget: float, least_share: float) -> tuple[Sequence[InMemory], KeptRows]:
+    def split(self, budget: float) -> tuple[Sequence[InMemory], KeptRows]:
         """The oldest blocks, and the others: those that count, and that the budget holds."""
         first, total = len(self.blocks), 0
-        while first > 0 and self.shares[first - 1] >= least_share:
+        forgotten = self._forgotten()
+        while first > forgotten:
             total += n_bytes(self.blocks[first - 1])
             if total > budget:
                 break
             first -= 1
         return self.blocks[:first], KeptRows(self.blocks[first:], self.shares[first:])
+
+    def _forgotten(self) -> int:
+        """How many of the oldest blocks count next to nothing, in each row and in all."""
+        old = sum(share < _LEAST_SHARE for share in self.shares)
+        if old == 0:
+            return 0
+        weights = np.cumsum([float(_weight_of(block).sum()) for block in self.blocks])
+        return int(np.sum(weights[:old] < _LEAST_SHARE * weights[-1]))
 
 
 def some_of(rows: InMemory, which: Rows) -> InMemory:

@@ -27,7 +27,6 @@ _MOVED, _MOVED_A_ROW = 0.3, 3e-5  # squared distances per parameter, in posterio
 _LEFT_FREE = 0.75  # of the budget after rows were folded, so that they are folded in large parts
 _OF_CHECK = 0.5  # of the budget at most, for the rows that check what was folded
 _ENOUGH_TO_LEARN = 10  # rare rows for each parameter, from which a learned prior stays
-_LEAST_SHARE = 0.01  # of a weight: rows that forgetting leaves less of are folded
 _LAWS: WeakKeyDictionary[Stream, Law] = WeakKeyDictionary()  # a stream stays as it is when asked
 
 
@@ -178,11 +177,11 @@ class Stream:
         The sample of them grows meanwhile, and takes some of it.
         """
         kept_budget = budget - (0 if self.sample is None else n_bytes(self.sample.rows))
-        if not self.kept.split(kept_budget, _LEAST_SHARE)[0]:
+        if not self.kept.split(kept_budget)[0]:
             return self
         now = self._expanded()
         assert now.model is not None
-        old, kept = now.kept.split(_LEFT_FREE * kept_budget, _LEAST_SHARE)
+        old, kept = now.kept.split(_LEFT_FREE * kept_budget)
         return replace(
             now,
             folded=folded(now.model, old, now.folded, now.posterior),
