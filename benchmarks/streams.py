@@ -9,6 +9,10 @@ posterior  100,000 rows of 20 correlated columns of scales e^N(0, 1), three data
            conjugate posterior of all rows.
 time       1,000 chunks of 1,000 rows of 50 columns: processor time of each call of partial_fit, in
            turn with SGDClassifier's on the same rows; the model is pickled once along the way.
+orders     20,000 rows of 5 columns in 40 chunks: in random order, sorted by class (two and three),
+           all of one class first, 90 % of one class first, sorted by a column. Within the budget:
+           errors against one chunk of all rows. With a budget of a quarter of the rows: the same
+           errors beside the shift that the stream reports, and whether it warned.
 drift      coefficients that move as a random walk: mean log loss of each chunk before it is read,
            for several values of forgetting.
 """
@@ -17,6 +21,7 @@ from __future__ import annotations
 
 import pickle
 import time
+import warnings
 
 import numpy as np
 from harness import Claim, Report, benchmark
@@ -25,6 +30,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from reference import importance_reference
 from scipy.special import expit
+from sklearn import config_context
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import log_loss
 from timing import Clock, median
@@ -33,6 +39,10 @@ from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionS
 
 ROWS, FEATURES = 100_000, 20
 CHUNKS = (10, 50, 1000, 10_000)
+ORDERS = (
+    *("random", "sorted by class", "one class first"),
+    *("90 % of one class first", "sorted by a column"),
+)
 FORGETTING = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 INTERCEPT_PRECISION = 1.0  # that of the reference
 
@@ -148,6 +158,56 @@ def drifting(seed: int, n_chunks: int = 200, size: int = 200) -> list[dict]:
     ]
 
 
+def ordered(name: str, X: NDArray, y: NDArray) -> NDArray:
+    """Row numbers in an order."""
+    zeros = np.flatnonzero(y == 0)
+    share = {"one class first": 1.0, "90 % of one class first": 0.9}
+    if name in share:
+        first = zeros[: int(share[name] * len(zeros))]
+        return np.concatenate([first, np.setdiff1d(np.arange(len(y)), first)])
+    key = {"random": np.arange(len(y)), "sorted by class": y, "sorted by a column": X[:, 0]}
+    return np.argsort(key[name], kind="stable")
+
+
+def out_of_order(n_classes: int, n_rows: int = 20_000, n_features: int = 5) -> list[dict]:
+    """Errors of streams in several orders, within the budget and beyond it."""
+    rng = np.random.default_rng(n_classes)
+    X = rng.standard_normal((n_rows, n_features))
+    z = 2 * X @ rng.standard_normal((n_features, n_classes)) / n_features**0.5
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    classes = list(range(n_classes))
+
+    def new() -> BayesianLogisticRegressionSGFS:
+        return BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0)
+
+    whole = streamed(new(), X, y, n_rows, classes=classes).posterior_
+    root = np.linalg.cholesky(whole.precision)
+    table = []
+    for name in ORDERS:
+        order = ordered(name, X, y)
+        for kept in (1.0, 0.25):
+            quarter = 16 * kept * n_rows * 8 * (n_features + 1) / 2**20
+            with (
+                config_context(working_memory=1024 if kept == 1 else quarter),
+                warnings.catch_warnings(record=True) as caught,
+            ):
+                warnings.simplefilter("always")
+                model = streamed(new(), X[order], y[order], n_rows // 40, classes=classes)
+            shift = root.T @ (model.posterior_.mean - whole.mean)
+            table.append(
+                {
+                    "classes": n_classes,
+                    "order": name,
+                    "share kept": kept,
+                    "mean error rms": np.sqrt(np.mean(shift**2)),
+                    "mean error norm": np.sqrt(np.sum(shift**2)),
+                    "reported shift": model.diagnostics_.get("folded_shift", 0.0),
+                    "warnings": len(caught),
+                }
+            )
+    return table
+
+
 def figure(errors: list[dict], calls: list[dict], drift: list[dict]) -> Figure:
     """Error against rows of a chunk, time along the stream, and loss against forgetting."""
     picture = Figure(figsize=(12, 3.6), layout="constrained")
@@ -175,7 +235,7 @@ def ratio_of_calls(calls: list[dict], part: slice, name: str = "partial_fit") ->
 
 
 def main(report: Report) -> None:
-    """Run all three parts."""
+    """Run all parts."""
     errors = [row for seed in range(3) for row in against_all_rows(seed)]
     calls, same = long_stream()
     drift = [row for seed in range(3) for row in drifting(seed)]
@@ -226,6 +286,28 @@ def main(report: Report) -> None:
         ],
         name="streams_time",
         title="time along 1,000 calls",
+    )
+    orders = [row for n_classes in (2, 3) for row in out_of_order(n_classes)]
+    within = [row for row in orders if row["share kept"] == 1]
+    beyond = [row for row in orders if row["share kept"] < 1]
+    wrong = [row["warnings"] for row in beyond if row["mean error rms"] > 0.1]
+    report.save(
+        orders,
+        [
+            Claim(
+                "within the budget: error of the mean, rms",
+                [row["mean error rms"] for row in within],
+                high=0.1,
+            ),
+            Claim("beyond it: warnings where that is above .1", wrong, low=1),
+            Claim(
+                "warnings in random order",
+                [row["warnings"] for row in orders if row["order"] == "random"],
+                high=0,
+            ),
+        ],
+        name="streams_orders",
+        title="orders",
     )
     gains = []
     for seed in range(3):

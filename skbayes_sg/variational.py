@@ -7,12 +7,16 @@ replaced by the normal distribution at which gradient and curvature agree with t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.anchor import find_mode
-from skbayes_sg.layouts import FULL
-from skbayes_sg.linalg import Dense, Diag
+from skbayes_sg.data import InMemory
+from skbayes_sg.kept_rows import joined
+from skbayes_sg.layouts import DIAGONAL, FULL
+from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Expansion, Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
@@ -21,6 +25,7 @@ from skbayes_sg.whitening import FULL_CURVATURE_DIM
 _NEAR = 0.01  # squared distance per parameter of a step whose end is as good as the mode
 _MOST_STEPS = 25
 _SETTLED = 0.1  # relative change of the curvature, and squared shift, that one step can make
+_CLOSE = 0.01  # the same of a last step, where steps go on from a law
 _LONGEST_STEP = 1.0  # in posterior standard deviations per parameter
 
 Law = GaussianPrior | NormalInverseGammaPrior
@@ -73,9 +78,7 @@ def _smoothed(posterior: Posterior, prior: Law, guess: NDArray) -> Law:
         root = np.linalg.cholesky(covariance)
         gradient, curvature = posterior.smoothed(theta, root)
         shift = gradient @ covariance
-        length = np.sum(shift * gradient) / posterior.dim
-        change = np.sum(covariance * curvature.dense()) / posterior.dim - 1
-        if abs(change) < _SETTLED and length < _SETTLED:
+        if _is_near(shift, gradient, covariance, curvature, _SETTLED):
             theta, precision = theta + shift, curvature
             break
         precision = precision * 0.5 + curvature * 0.5
@@ -84,6 +87,62 @@ def _smoothed(posterior: Posterior, prior: Law, guess: NDArray) -> Law:
         theta = theta + shift / max(length, _LONGEST_STEP)
     assert isinstance(precision, Dense)
     return GaussianPrior(precision, theta[0])
+
+
+def _is_near(
+    shift: NDArray, gradient: NDArray, covariance: NDArray, curvature: Operator, limit: float
+) -> bool:
+    """Whether a step changes squared shift and curvature by less than a limit per parameter."""
+    length = np.sum(shift * gradient) / len(covariance)
+    change = np.sum(covariance * curvature.dense()) / len(covariance) - 1
+    return bool(abs(change) < limit and length < limit)
+
+
+# -- rows in blocks ---------------------------------------------------------------------------
+
+
+def expanded(model: Predictor, blocks: Sequence[InMemory], prior: Law, near: Law) -> Law:
+    """The posterior of these rows, from a law that is near it: mostly in one pass."""
+    law, most = near, 0 if model.dim > FULL_CURVATURE_DIM else _MOST_STEPS
+    for _ in range(most):
+        gradient, curvature = _slope(model, blocks, prior, law)
+        covariance = law.operator.inverse().dense()
+        shift = gradient @ covariance
+        if not _is_near(shift, gradient, covariance, curvature, _SETTLED):
+            break
+        assert isinstance(curvature, Dense)
+        law = GaussianPrior(curvature, law.mean + shift[0])
+        if _is_near(shift, gradient, covariance, curvature, _CLOSE):
+            return law
+    return updated(Posterior(model, joined(blocks), prior), law.mode)
+
+
+def folded(model: Predictor, blocks: Sequence[InMemory], prior: Law, law: Law) -> Law:
+    """The prior times the likelihood of these rows as expanded at a law."""
+    gradient, curvature = _slope(model, blocks, prior, law)
+    return prior.updated(law.mode, gradient, curvature)  # type: ignore[arg-type]
+
+
+def _slope(
+    model: Predictor, blocks: Sequence[InMemory], prior: Law, law: Law
+) -> tuple[NDArray, Operator]:
+    """Gradient and curvature of rows and prior in the mean over a law.
+
+    Above 1,000 parameters they are those at the mode, and the curvature a diagonal.
+    """
+    theta, wide = law.mode, model.dim > FULL_CURVATURE_DIM
+    root = None if wide else law.operator.inverse().cholesky().dense()
+    flat = GaussianPrior(Diag(np.zeros(model.dim)))
+    gradient, curvature = prior.gradient(theta), FULL.keep(prior.curvature(theta))
+    for rows in blocks:
+        alone = Posterior(model, rows, flat)
+        if root is None:
+            here = alone.expand(theta, DIAGONAL)
+            gradient, curvature = gradient + here.gradient, here.curvature + curvature
+        else:
+            slope, information = alone.smoothed(theta, root)
+            gradient, curvature = gradient + slope, information + curvature
+    return gradient, curvature
 
 
 def _expanded(posterior: Posterior, theta: NDArray) -> Expansion:

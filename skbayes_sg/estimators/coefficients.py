@@ -111,8 +111,6 @@ class LinearPredictor(CoefficientPrior):
 
     fit_intercept: bool
     intercept_precision: float
-    coef_: NDArray
-    intercept_: NDArray | float
 
     def _plan(self) -> Plan:
         return OneMode()

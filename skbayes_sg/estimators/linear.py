@@ -20,11 +20,13 @@ from skbayes_sg.estimators.calls import all_or_nothing
 from skbayes_sg.estimators.elsewhere import Survey, elsewhere, source_of, weights_or_none
 from skbayes_sg.estimators.fitted_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_predictions import LinearPredictions
+from skbayes_sg.estimators.updating import OfStream
+from skbayes_sg.learned_prior import Learned
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.variational import Law
+from skbayes_sg.stream import Stream
 
 _BLOCK_BYTES = 1 << 24
 
@@ -126,6 +128,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     >>> mean.shape, bool(50 < std[0] < 70)
     ((2,), True)
     """
+
+    intercept_ = OfStream(lambda self: float(self._moments_of_law()[2]))
 
     def __init__(
         self,
@@ -309,9 +313,11 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         self._update(self._bind(X, y, sample_weight, n_total=X.shape[0]), n_rows_seen_=seen)
         return self
 
-    def _read_law(self, law: Law) -> None:
-        super()._read_law(law)
-        self.intercept_ = float(self.intercept_)
+    def _keep_stream(
+        self, stream: Stream, posterior: Posterior, learned: Learned | None, facts: dict[str, Any]
+    ) -> None:
+        super()._keep_stream(stream, posterior, learned, facts)
+        law = stream.law
         self.noise_variance_ = float(self.noise_variance or 0)
         if not isinstance(law, NormalInverseGammaPrior):
             return

@@ -204,13 +204,23 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
 
-        The posterior is kept as a normal distribution (math.md#streams-as-bayesian-updating). Rows
-        are read once, in any order, in chunks of any size from one row; less than a thousand rows
-        are kept until there are a thousand, so that what is known of them stays exact for longer.
+        Rows come in chunks of any size from one row, and in any order. They are kept up to a
+        budget, a sixteenth of `sklearn.get_config()["working_memory"]`: 64 MB by default. The
+        posterior is a normal distribution around the present mean
+        (math.md#streams-as-bayesian-updating). It is found again from the rows that are kept
+        whenever it has moved and is asked for. Beyond the budget the oldest rows are summed up at
+        the present mean, and are kept no longer. A sample of them says what that leaves out:
+        `diagnostics_` then has ``folded_shift``, by how many posterior standard deviations the mean
+        is off in the worst direction, its Monte Carlo error ``folded_shift_se``, and
+        ``folded_variance``, by what share variances are. A ConvergenceWarning names a large shift.
+        It is large where the order of a long stream is not random, or where the truth drifts.
+
         Nothing is sampled: `sampler` must be None, and `draws_` are independent draws of the
         present posterior, made whenever they are asked for. After `fit` it goes on from
-        `posterior_`. A prior precision that is to be learned is learned from the first chunk.
-        Above 1,000 parameters the precision of the posterior is a diagonal.
+        `posterior_`. A prior precision that is to be learned is learned from the first chunk, and
+        again each time the rows outside the largest class have doubled, until there were ten of
+        them for each parameter. Above 1,000 parameters the precision of the posterior is a
+        diagonal.
 
         Parameters
         ----------

@@ -17,6 +17,7 @@ from skbayes_sg.version import __version__
 
 FORMAT = 4
 """Of the fitted attributes. It is raised when their names or meaning change."""
+_OF_LAW = ("coef_", "coef_std_", "intercept_", "posterior_")
 _BLUR = 1e-3  # rounding error of a draw, in posterior standard deviations
 
 
@@ -95,6 +96,9 @@ class Stored(BaseEstimator):
         small = copy.copy(self)
         for name in ("states_", "_precision_law"):  # `predicted_covariance` needs both
             small.__dict__.pop(name, None)
+        for name in _OF_LAW:
+            if hasattr(self, name):  # a stream computes it
+                setattr(small, name, getattr(self, name))
         small._run = small._stream = None
         small.draws_ = in_single_precision(self.draws_[:, kept])
         small.draw_weights_ = weights[kept] / weights[kept].sum()

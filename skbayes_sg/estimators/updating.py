@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
 
 from skbayes_sg import verdict
 from skbayes_sg.anchor import Mode
@@ -19,6 +20,7 @@ from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.calls import warn
 from skbayes_sg.estimators.fitted_posterior import FittedPosterior
 from skbayes_sg.evidence import NormalEM, learn_before
+from skbayes_sg.folded_rows import Remainder
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
@@ -34,7 +36,7 @@ _MANY_ROWS = 50_000
 _MANY_NUMBERS = 2_000_000
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
 _OF_A_FIT = (
-    *("draws_", "draw_weights_"),
+    *("draws_", "draw_weights_", "coef_", "coef_std_", "intercept_", "posterior_"),
     *("sampler_", "sampler_reason_", "states_", "n_iter_", "n_passes_"),
 )
 
@@ -42,11 +44,12 @@ _OF_A_FIT = (
 class OfStream:
     """An attribute that `fit` writes, and that a stream computes whenever it is asked for.
 
-    To draw takes longer than to update, and most chunks are followed by another one. An attribute
-    that `fit` wrote is found before this descriptor.
+    To draw takes longer than to update, and so may a look at all rows that are kept; and most
+    chunks are followed by another one. An attribute that `fit` wrote is found before this
+    descriptor.
     """
 
-    def __init__(self, value: Callable[[Any], NDArray]) -> None:
+    def __init__(self, value: Callable[[Any], Any]) -> None:
         self._value = value
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -66,15 +69,15 @@ class UpdatingEstimator(BayesianEstimator):
     prior: FittedPosterior | None
     prior_mean: ArrayLike
     forgetting: float
-    posterior_: FittedPosterior
-    coef_: NDArray
-    coef_std_: NDArray
-    intercept_: Any
     _stream: Stream | None = None
     _precision_law: PrecisionLaw | None = None
 
     draws_ = OfStream(lambda self: self._draws_of_stream())
     draw_weights_ = OfStream(lambda self: np.full((n := self._shape_of_draws()[1]), 1 / n))
+    posterior_ = OfStream(lambda self: self._value_of(self._stream.law, self.model_))
+    coef_ = OfStream(lambda self: self._moments_of_law()[0])
+    coef_std_ = OfStream(lambda self: self._moments_of_law()[1])
+    intercept_ = OfStream(lambda self: self._moments_of_law()[2])
 
     @property
     def coef_samples_(self) -> NDArray:
@@ -203,13 +206,20 @@ class UpdatingEstimator(BayesianEstimator):
                 guess = stream.posterior.mode
         else:
             guess = stream.posterior.mode
-            if self.posterior_.shapes != posterior.model.shapes:
+            if self.model_.shapes != posterior.model.shapes:
                 raise ValueError(
                     "fit_intercept and noise_variance must stay as they were in the first chunk; "
                     "take a new estimator, or call fit"
                 )
-        stream = stream.after(posterior, guess, forgetting)
+        looked_at = stream.remainder
+        stream = stream.after(posterior, guess, forgetting, _budget())
+        if stream.may_learn and isinstance(self._em(), NormalEM):
+            stream, learned = self._learned_again(stream, facts.get("classes_"))
+        if learned is not None:
+            stream = replace(stream, learned_from=stream.rare)
         self._keep_stream(stream, posterior, learned, facts)
+        if stream.remainder is not looked_at:
+            warn(_complaints(stream.remainder))
 
     def _forgetting(self) -> float:
         value = self.forgetting
@@ -255,27 +265,41 @@ class UpdatingEstimator(BayesianEstimator):
         warn(run.learned.complaints())
         return run.learned
 
+    def _learned_again(
+        self, stream: Stream, classes: NDArray | None
+    ) -> tuple[Stream, Learned | None]:
+        """The stream under the prior that all its rows lead to, while it keeps all of them."""
+        assert stream.model is not None
+        rows = stream.kept.joined
+        prior = self._prior(stream.model, rows, classes)
+        posterior = Posterior(stream.model, rows, prior)
+        learned, _, _ = learn_before(NormalEM(), posterior)
+        if learned is None:
+            return stream, None
+        return stream.under(prior.with_precision(learned.precision)), learned
+
     def _keep_stream(
         self, stream: Stream, posterior: Posterior, learned: Learned | None, facts: dict[str, Any]
     ) -> None:
         """Write all fitted attributes, and remove those of chains."""
-        if self._stream is None and not hasattr(self, "posterior_"):
-            self.prior_precision_ = self._precision_of(posterior)
+        if learned is not None or (self._stream is None and not hasattr(self, "posterior_")):
+            self.prior_precision_ = self._precision_of(posterior.with_prior(stream.prior))
             self._keep_learned(learned)
         for name in _OF_A_FIT:
             self.__dict__.pop(name, None)
         self.__dict__.update(facts)
         self.model_, self._stream = posterior.model, stream
-        self.posterior_ = self._value_of(stream.posterior, posterior.model)
-        self.diagnostics_ = {}
-        self._read_law(stream.posterior)
+        found = stream.remainder
+        self.diagnostics_ = {} if found is None else found._asdict()
 
-    def _read_law(self, law: Law) -> None:
-        """Set the attributes that the parameters of the posterior give."""
+    def _moments_of_law(self) -> tuple[NDArray, NDArray, Any]:
+        """Means and standard deviations of the coefficients, and means of the intercepts."""
+        assert self._stream is not None
+        law = self._stream.law
         mean, variance = law.mean[None, None], np.zeros((1, 1, self.model_.dim))
         variance[..., : law.operator.dim] = law.variance
-        self.coef_, self.intercept_ = self._coefs(mean)[0, 0].copy(), self._intercepts(mean)[0, 0]
-        self.coef_std_ = np.sqrt(self._coefs(variance)[0, 0])
+        std = np.sqrt(self._coefs(variance)[0, 0])
+        return self._coefs(mean)[0, 0].copy(), std, self._intercepts(mean)[0, 0]
 
     def _shape_of_draws(self) -> tuple[int, int]:
         n_chains = _CHAINS if isinstance(self.n_chains, str) else int(self.n_chains)
@@ -299,3 +323,21 @@ def _law_at(anchor: Mode, posterior: Posterior) -> Law:
     assert isinstance(posterior.model, Predictor)
     gradient = anchor.gradient if posterior.model.conjugate else np.zeros_like(anchor.gradient)
     return prior.updated(anchor.theta, gradient, anchor.curvature)
+
+
+def _budget() -> float:
+    """Bytes of the rows that a stream may keep: a sixteenth of scikit-learn's working memory."""
+    return get_config()["working_memory"] * 2**20 / 16
+
+
+def _complaints(found: Remainder | None) -> list[str]:
+    """What rows that are no longer kept leave out, if that is much."""
+    if found is None or not found.is_large:
+        return []
+    return [
+        "rows that are no longer kept were summed up where the posterior has since left: it may be "
+        f"off by {found.folded_shift:.2g} posterior standard deviations (Monte Carlo error "
+        f"{found.folded_shift_se:.1g}) or more, see diagnostics_['folded_shift']; call fit on all "
+        "rows, or shuffle them, or keep more of them: sklearn.set_config(working_memory=...), of "
+        "which a sixteenth holds rows"
+    ]

@@ -1,0 +1,257 @@
+"""Streams in any order: rows that are kept, rows that are folded, and what is said of them."""
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg.data import InMemory
+from skbayes_sg.folded_rows import FoldedRows
+from skbayes_sg.kept_rows import n_bytes
+from skbayes_sg.models import Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors import GaussianPrior
+from skbayes_sg.stream import Stream
+from skbayes_sg.variational import updated
+
+GIVEN = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0)
+
+
+def data_of(n_rows, n_features, n_classes, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_features))
+    z = 2 * X @ rng.standard_normal((n_features, n_classes)) / np.sqrt(n_features)
+    return X, (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+
+
+def zeros_first(X, y, share=1.0):
+    zeros = np.flatnonzero(y == 0)
+    first = zeros[: int(share * len(zeros))]
+    return np.concatenate([first, np.setdiff1d(np.arange(len(y)), first)])
+
+
+ORDERS = {
+    "sorted": lambda X, y: np.argsort(y, kind="stable"),
+    "sorted downwards": lambda X, y: np.argsort(-y, kind="stable"),
+    "zeros first": zeros_first,
+    "90 % zeros first": lambda X, y: zeros_first(X, y, 0.9),
+    "by a column": lambda X, y: np.argsort(X[:, 0]),
+    "random": lambda X, y: np.arange(len(y)),
+}
+
+
+def streamed(model, X, y, order, n_chunks):
+    model, classes = clone(model), np.unique(y)
+    for rows in np.array_split(order, n_chunks):
+        model.partial_fit(X[rows], y[rows], classes=classes)
+    return model
+
+
+def budget_of(n_rows, X):
+    """A working memory whose sixteenth holds so many rows of two classes."""
+    return config_context(working_memory=n_rows * 8 * (X.shape[1] + 1) * 16 / 2**20)
+
+
+def at_once(model, X, y):
+    """The law of all rows; `model` has the prior."""
+    softmax = Softmax(X.shape[1], len(np.unique(y)))
+    rows = InMemory.of(X, softmax.encode(y, X.dtype))
+    posterior = Posterior(softmax, rows, softmax.prior(model.prior_precision_))
+    law = updated(posterior, np.zeros((1, softmax.dim)))
+    return updated(posterior, law.mean[None])
+
+
+def off(model, law):
+    """Root mean square over whitened directions, and extreme ratios of variances."""
+    root = np.linalg.cholesky(law.operator.dense())
+    shift = root.T @ (model.posterior_.mean - law.mean)
+    ratios = np.linalg.eigvalsh(root.T @ model.posterior_.covariance @ root)
+    return np.sqrt(np.mean(shift**2)), ratios.min(), ratios.max()
+
+
+# -- within the budget ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_within_the_budget_rows_come_in_any_order(order, n_classes):
+    X, y = data_of(2000, 5, n_classes)
+    model = streamed(GIVEN, X, y, order(X, y), 20)
+    distance, low, high = off(model, at_once(model, X, y))
+    assert distance < 0.05
+    assert 0.95 < low <= high < 1.05
+    assert model.diagnostics_ == {}
+
+
+def test_the_posterior_is_right_after_each_chunk_and_to_ask_changes_nothing():
+    X, y = data_of(1000, 3, 2)
+    silent, asked = clone(GIVEN), clone(GIVEN)
+    order = ORDERS["sorted"](X, y)
+    for end in range(100, 1001, 100):
+        rows = order[end - 100 : end]
+        for model in (silent, asked):
+            model.partial_fit(X[rows], y[rows], classes=[0, 1])
+        both = order[:end]
+        if len(np.unique(y[both])) == 2:
+            assert off(asked, at_once(asked, X[both], y[both]))[0] < 0.1
+        np.testing.assert_array_equal(asked.coef_, asked.coef_)
+    np.testing.assert_array_equal(silent.draws_, asked.draws_)
+
+
+def test_rows_that_are_kept_are_copies():
+    X, y = data_of(600, 3, 2)
+    right = streamed(GIVEN, X, y, np.arange(600), 3)
+    model, buffer = clone(GIVEN), np.empty((200, 3))
+    for rows in np.split(np.arange(600), 3):
+        buffer[:] = X[rows]
+        model.partial_fit(buffer, y[rows], classes=[0, 1])
+    buffer[:] = 0
+    np.testing.assert_array_equal(model.coef_, right.coef_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_a_learned_prior_is_learned_again_while_it_rests_on_few_rows(order, n_classes):
+    X, y = data_of(2000, 5, n_classes)
+    learning = BayesianLogisticRegressionSGFS(random_state=0)
+    model = streamed(learning, X, y, order(X, y), 20)
+    whole = streamed(learning, X, y, np.arange(2000), 1)
+    assert off(model, whole.posterior_.law)[0] < 0.1
+    assert 0.6 < model.prior_precision_[0] / whole.prior_precision_[0] < 1.6
+    assert model.prior_precision_blocks_ == {"coef": pytest.approx(model.prior_precision_[0])}
+
+
+def test_above_a_thousand_parameters_rows_are_kept_too():
+    """A diagonal for each chunk would forget how coefficients depend on each other."""
+    X, y = data_of(300, 1001, 2)
+    given = clone(GIVEN).set_params(prior_precision=10.0)
+    whole = streamed(given, X, y, np.arange(300), 1).posterior_.law
+    model = streamed(given, X, y, ORDERS["sorted"](X, y), 3)
+    shift = (model.posterior_.mean - whole.mean) / whole.variance**0.5
+    assert np.sqrt(np.mean(shift**2)) < 0.05
+
+
+def test_a_stream_of_version_0_3_goes_on():
+    X, y = data_of(900, 3, 2)
+    model = streamed(GIVEN, X[:300], y[:300], np.arange(300), 1)
+    now = model._stream
+    old = {"prior": now.prior, "settled": now.prior, "posterior": now.posterior, "seed": now.seed}
+    for waiting, expected in ((now.kept.blocks[0], 0.01), (None, 0.1)):
+        state = {**old, "waiting": waiting}
+        if waiting is None:
+            state["settled"] = now.posterior
+        then = Stream.__new__(Stream)
+        then.__setstate__(state)
+        one = clone(model)
+        vars(one).update(vars(model) | {"_stream": then})
+        np.testing.assert_array_equal(one.coef_, model.coef_)
+        for rows in np.split(np.arange(300, 900), 6):
+            one.partial_fit(X[rows], y[rows])
+        assert off(one, at_once(one, X, y))[0] < expected
+
+
+# -- beyond the budget ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["sorted", "sorted downwards", "90 % zeros first"])
+def test_beyond_the_budget_a_wrong_order_is_not_silent(name):
+    X, y = data_of(6000, 4, 2)
+    with budget_of(2000, X), pytest.warns(ConvergenceWarning) as found:
+        model = streamed(GIVEN, X, y, ORDERS[name](X, y), 30)
+    assert off(model, at_once(model, X, y))[0] > 1
+    figures = model.diagnostics_
+    assert figures["folded_shift"] > max(1, 2 * figures["folded_shift_se"])
+    said = str(found[-1].message)
+    assert f"off by {figures['folded_shift']:.2g} posterior standard deviations" in said
+    assert "fit on all rows, or shuffle them, or keep more" in said
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "n_classes", "kept", "skewed"),
+    [
+        (20_000, 2, 2, 2000, False),
+        (10_000, 5, 2, 4000, False),
+        (10_000, 10, 2, 4000, True),
+        (10_000, 20, 2, 6000, False),
+        (6000, 4, 3, 4000, False),
+    ],
+)
+def test_a_random_order_never_warns(n_rows, n_features, n_classes, kept, skewed, seed):
+    X, y = data_of(n_rows, n_features, n_classes, seed)
+    if skewed:
+        X = np.exp(X / 2)
+    with budget_of(kept, X):
+        model = streamed(GIVEN, X, y, np.arange(n_rows), 40)  # warnings are errors
+    assert 0 < model.diagnostics_["folded_shift"] < 0.3
+    assert off(model, at_once(model, X, y))[0] < 0.1
+
+
+def test_rows_take_no_more_than_the_budget():
+    X, y = data_of(6000, 4, 2)
+    model = clone(GIVEN)
+    for rows in np.split(np.arange(6000), 60):
+        with budget_of(2000, X):
+            model.partial_fit(X[rows], y[rows], classes=[0, 1])
+        stream = model._stream
+        kept = [*stream.kept.blocks, *([stream.sample.rows] if stream.sample else [])]
+        assert sum(map(n_bytes, kept)) <= 2000 * 8 * 5
+    assert stream.sample.n_folded + stream.kept.n_rows == 6000
+
+
+def test_the_remainder_of_all_folded_rows_is_the_difference_of_their_expansions(seed):
+    X, y = data_of(500, 3, 3, seed)
+    model = Softmax(3, 3)
+    rows = InMemory.of(X, model.encode(y, X.dtype), np.linspace(0.5, 2, 500))
+    prior = model.prior(np.ones(model.dim))
+    before = updated(Posterior(model, rows, prior), np.zeros((1, model.dim)))
+    law = GaussianPrior(before.operator * 0.5, before.draw(np.random.default_rng(seed), 1)[0])
+    folded = FoldedRows.of(model, rows, before, 0)
+    found = folded.remainder(model, law)
+    flat = Posterior(model, rows, GaussianPrior(np.zeros(model.dim)))
+    roots = (one.operator.inverse().cholesky().dense() for one in (before, law))
+    (gradient, curvature), (other, change) = (
+        flat.smoothed(one.mean[None], root) for one, root in zip((before, law), roots, strict=True)
+    )
+    left = other - (gradient - (law.mean - before.mean) @ curvature.dense())
+    covariance = law.operator.inverse().dense()
+    assert found.folded_shift == pytest.approx(np.sqrt((left @ covariance @ left.T).item()))
+    product = covariance @ (change.dense() - curvature.dense())
+    variance = np.sqrt(np.trace(product @ product) / model.dim)
+    assert found.folded_variance == pytest.approx(variance)
+    assert found.folded_shift_se == 0
+    assert folded.remainder(model, before).folded_shift == pytest.approx(0, abs=1e-9)
+
+
+def test_a_sample_of_folded_rows_stands_for_all(seed):
+    X, y = data_of(4000, 3, 2, seed)
+    model = Softmax(3, 2)
+    rows = InMemory.of(X, model.encode(y, X.dtype))
+    law = updated(Posterior(model, rows, model.prior(np.ones(4))), np.zeros((1, 4)))
+    away = GaussianPrior(law.operator, law.mean + 1.0)
+    draws = [FoldedRows.of(model, rows, law, 4000 * start) for start in range(40)]
+    exact = draws[0].remainder(model, away).folded_shift
+    found = [each.sampled(400).remainder(model, away) for each in draws]
+    errors = np.array([one.folded_shift_se for one in found])
+    squares = np.array([one.folded_shift for one in found]) ** 2 - errors**2  # of the noise
+    assert abs(squares.mean() - exact**2) < 5 * squares.std() / np.sqrt(40)
+    # they are errors of all directions together, and that of the shift's own is a part of one
+    assert 0.2 < squares.std() / np.mean(2 * exact * errors) < 1.2
+
+
+def test_rows_that_forgetting_leaves_next_to_nothing_of_are_folded():
+    """The truth turns round, and what was folded of the old one does not matter."""
+    X, y = data_of(40_000, 4, 2)
+    model = clone(GIVEN).set_params(forgetting=0.8)
+    for chunk, rows in enumerate(np.split(np.arange(40_000), 80)):
+        model.partial_fit(X[rows], y[rows] if chunk < 40 else 1 - y[rows], classes=[0, 1])
+    assert model._stream.sample.n_folded > 0
+    assert model._stream.kept.n_rows < 40_000
+    assert model.diagnostics_["folded_shift"] < 0.3
+    labels, weight = np.where(np.arange(40_000) < 20_000, y, 1 - y), 0.8 ** np.arange(79, -1, -1)
+    kept = slice(20_000, None)
+    exact = clone(GIVEN).partial_fit(
+        X[kept], labels[kept], classes=[0, 1], sample_weight=np.repeat(weight[40:], 500)
+    )
+    assert off(model, exact.posterior_.law)[0] < 0.1
