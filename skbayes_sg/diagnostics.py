@@ -20,13 +20,19 @@ _MANY_NUMBERS = 1 << 23  # of draws that are looked at at a time
 STEIN_LIMIT = 0.1
 """Distance of a Stein ratio from 1 that matters."""
 
+R_HAT_LIMIT = 1.05
+"""R-hat above which chains do not agree; of many chains see `r_hat_limit`."""
+
+ESS_LIMIT = 100
+"""Effective draws that are enough: a standard deviation of so many is good to 7 %."""
+
 
 def r_hat(draws: NDArray, weights: NDArray | None = None) -> NDArray:
     """Rank-normalised split R-hat, the larger of bulk and folded (tail); shape (D,).
 
-    R-hat is 1 for chains that agree. Above 1.01 the run should be longer; above 1.05 the means of
-    the chains differ visibly. It is NaN where a parameter never moves. It compares chains, which
-    all have the same weights: of these it only uses which are 0.
+    R-hat is 1 for chains that agree. Above 1.05 they do not (`R_HAT_LIMIT`). It is NaN
+    where a parameter never moves. It compares chains, which all have the same weights: of these it
+    only uses which are 0.
 
     Examples
     --------
@@ -36,6 +42,15 @@ def r_hat(draws: NDArray, weights: NDArray | None = None) -> NDArray:
     True
     """
     return r_hat_and_ess_bulk(draws, weights)[0]
+
+
+def r_hat_limit(n_chains: int, means_are_known: bool) -> float:
+    """The limit of R-hat: 1.05, and higher for many chains if their means are known otherwise.
+
+    It is then the R-hat at which the mean of all draws is as good as that of `ESS_LIMIT`
+    independent ones (math.md#many-chains).
+    """
+    return max(R_HAT_LIMIT, (1 + 2 * n_chains / ESS_LIMIT) ** 0.5 if means_are_known else 1.0)
 
 
 def ess_bulk(draws: NDArray, weights: NDArray | None = None) -> NDArray:

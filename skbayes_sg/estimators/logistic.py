@@ -121,8 +121,9 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         Rows read by the last fit, search for the mode included, over rows. Chains that share a
         minibatch read it once.
     diagnostics_ : dict of str to float
-        ``r_hat_max``, ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``. ``stein_ratio``
-        (drawn over wanted variance, averaged over directions; 1 for exact draws of any posterior)
+        ``r_hat_max`` and ``r_hat_limit``, above which the fit warns (math.md#many-chains).
+        ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``. ``stein_ratio`` (drawn over wanted
+        variance, averaged over directions; 1 for exact draws of any posterior)
         and its standard error ``stein_se``. ``mean_shift`` and ``sd_ratio`` with standard errors
         ``mean_shift_se`` and ``sd_ratio_se``: how far the worst parameter's mean is off, in
         posterior standard deviations, and its standard deviation drawn over wanted, by gradients of
