@@ -18,8 +18,9 @@ import os
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any, NamedTuple
 
 from skbayes_sg.chains import Round, drawn
@@ -165,15 +166,20 @@ class ConvergenceStop(Callback):
 
 
 class TimeLimit(Callback):
-    """Ends the sampling when a time is up; the fit keeps what was drawn.
+    """Ends a fit when a time is up; it keeps what was drawn.
 
-    The limit is looked at after each block of draws. Preparation, burn-in and the first block run
-    to their ends.
+    If the time is up before the first draw, learning the prior, short runs that choose parameters
+    and burn-in stop where they are. A warning says what was cut short. The fit then ends with the
+    first eight draws of each chain or a few more.
+
+    The limit is looked at between two searches for the mode, two updates of the prior, and two
+    blocks of some tens of steps or draws. So a fit goes beyond its limit by one of these, and by
+    the figures that are computed of the draws.
 
     Parameters
     ----------
     seconds : float
-        Since the call of `fit`.
+        Since the data were checked, at the start of `fit`.
 
     Raises
     ------
@@ -286,6 +292,13 @@ class Watch:
     estimator : BayesianEstimator
     data : dict
         X and y, for scikit-learn's callbacks.
+
+    Attributes
+    ----------
+    end : float
+        When the first `TimeLimit` is up, by `time.time`.
+    stopped : bool
+        Whether a callback ended the sampling.
     """
 
     def __init__(self, estimator: Any, **data: Any) -> None:
@@ -293,6 +306,8 @@ class Watch:
         self._callbacks = list(getattr(estimator, "_skl_callbacks", ()))
         self._own = [one for one in self._callbacks if isinstance(one, Callback)]
         self._last: Progress | None = None
+        limits = [one.seconds for one in self._own if isinstance(one, TimeLimit)]
+        self.end = time() + min(limits, default=inf)
         self.stopped = False
         self._open: list[Any] = []
         if hasattr(estimator, "_init_callback_context"):

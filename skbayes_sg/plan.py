@@ -29,6 +29,7 @@ from skbayes_sg.chains import (
 )
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.data import in_threads
+from skbayes_sg.deadline import cut_short, time_is_up
 from skbayes_sg.empirical_bayes import VariationalEM, fit_prior
 from skbayes_sg.every_row import LowRankPosterior
 from skbayes_sg.evidence import NormalEM, learn_before
@@ -297,7 +298,10 @@ def _learn(
     """
     paths: list[NDArray] = [] if run.learned is None else [run.learned.path]
     learned, passes = run.learned, run.passes
-    for _ in range(_ROUNDS):
+    for done in range(_ROUNDS):
+        if time_is_up():
+            cut_short("rounds of learning the prior precision", done, _ROUNDS)
+            break
         found, read = _learn_once(request, em, run, target)
         passes += read
         thrown = run.anchor is not None and not found.stein.max() < _DIVERGED

@@ -24,6 +24,7 @@ from skbayes_sg.callbacks import (
     with_callbacks,
 )
 from skbayes_sg.chains import Chain, Round, joined, rows_touched, seconds
+from skbayes_sg.deadline import time_limit
 from skbayes_sg.estimators.calls import is_all_of_the_call, require_finite, warn
 from skbayes_sg.estimators.elsewhere import FitsElsewhere
 from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares
@@ -43,6 +44,10 @@ _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte
 _INTERRUPTED = (
     "interrupted: each chain has {} of {} draws, which are kept; with warm_start=True the next fit "
     "goes on from there"
+)
+_CUT_SHORT = (
+    "TimeLimit: the time was up before the first draw; cut short: {}; results may be off; raise "
+    "seconds"
 )
 
 
@@ -162,7 +167,13 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
     def _run_chains(self, posterior: Posterior, X, y, **facts: Any) -> None:
         """Prepare, sample, keep, judge and warn; `facts` are fitted attributes of the subclass."""
         watch = Watch(self, X=X, y=y)
-        posterior = self._determined(posterior)
+        with time_limit(watch.end) as cut:
+            complaints = self._sampled(watch, self._determined(posterior), facts)
+        self._complaints = complaints + [_CUT_SHORT.format(", ".join(cut))] * bool(cut)
+        warn(self._complaints)
+
+    def _sampled(self, watch: Watch, posterior: Posterior, facts: dict[str, Any]) -> list[str]:
+        """Prepare, sample, keep and judge; the warnings."""
         run, target, mark, before = self._prepared(posterior, watch.checkpoint)
         posterior = run.under(posterior)
         n_chains = sum(len(state.theta) for state in run.states)
@@ -182,8 +193,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         n_drawn = self.draws_.shape[1]
         interrupted = n_drawn < n_draws and not watch.stopped
         watch.close(not interrupted)
-        self._complaints = [_INTERRUPTED.format(n_drawn, n_draws)] * interrupted + complaints
-        warn(self._complaints)
+        return [_INTERRUPTED.format(n_drawn, n_draws)] * interrupted + complaints
 
     def _prepared(
         self, posterior: Posterior, checkpoint: Checkpoint | None
