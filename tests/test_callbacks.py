@@ -25,6 +25,7 @@ from skbayes_sg import (
     deadline,
 )
 from skbayes_sg.callbacks import Callback, Checkpoint, ConvergenceStop, TimeLimit
+from skbayes_sg.estimators import base
 from skbayes_sg.samplers import SGFS, SGLD
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -112,6 +113,30 @@ def test_an_interrupt_before_the_fourth_draw_is_one(model, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         new.fit(X, y_of(model))
     assert not differences(before, leaves(new))
+
+
+@EACH
+def test_after_an_early_interrupt_a_warm_start_needs_no_preparation(model, monkeypatch):
+    whole = fitted(model)
+    new = clone(model).set_params(warm_start=True).set_callbacks(At(1, interrupt))
+    monkeypatch.setattr(chains, "_FEWEST_DRAWS", 41)
+    with pytest.raises(KeyboardInterrupt):
+        new.fit(X, y_of(model))
+    assert not hasattr(new, "draws_")
+    monkeypatch.setattr(base, "prepare", None)
+    new.set_callbacks().fit(X, y_of(model))
+    np.testing.assert_array_equal(new.draws_, whole.draws_)
+    assert new._ready is None
+
+
+def test_what_an_interrupted_fit_prepared_is_not_for_other_data(monkeypatch):
+    model = clone(MODELS["minibatches"]).set_params(warm_start=True)
+    monkeypatch.setattr(chains, "_FEWEST_DRAWS", 41)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_callbacks(At(1, interrupt)).fit(X, y_of(model))
+    model.set_callbacks().fit(-X, y_of(model))
+    fresh = clone(MODELS["minibatches"]).fit(-X, y_of(model))
+    np.testing.assert_array_equal(model.draws_, fresh.draws_)
 
 
 def test_an_interrupt_keeps_the_draws_in_a_pipeline_and_ends_a_search():

@@ -7,6 +7,7 @@ writes the fitted attributes and warns.
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -25,7 +26,7 @@ from skbayes_sg.callbacks import (
 )
 from skbayes_sg.chains import Chain, Round, joined, rows_touched, seconds
 from skbayes_sg.deadline import time_limit
-from skbayes_sg.estimators.calls import is_all_of_the_call, require_finite, warn
+from skbayes_sg.estimators.calls import is_all_of_the_call, outlives, require_finite, warn
 from skbayes_sg.estimators.elsewhere import FitsElsewhere
 from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares
 from skbayes_sg.estimators.parameters import CommonParameters
@@ -67,6 +68,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
     _complaints: list[str]  # of the last fit
     _fitted_prior: Prior | None = None  # with the precisions that the last fit learned
     _run: Run | None = None
+    _ready: Run | None = None  # of a fit that was interrupted before its first draws
     _stream: Any = None  # of partial_fit
 
     def __sklearn_tags__(self):
@@ -187,7 +189,12 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         if n_chains * n_draws * posterior.whole.dim > _MANY_NUMBERS:
             dtype = np.float32
         how = self.n_jobs, dtype, look, before, is_all_of_the_call()
-        chains = run.sample(target, n_draws, *how)
+        try:
+            chains = run.sample(target, n_draws, *how)
+        except KeyboardInterrupt as early:
+            if self.warm_start and not run.last.size:
+                outlives(early, _ready=run)
+            raise
         complaints = self._keep(run, chains, posterior, facts)
         complaints += self._causes(posterior.whole) if complaints else []
         n_drawn = self.draws_.shape[1]
@@ -213,6 +220,10 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         if saved is not None:
             run, rounds = saved
             return run, run.target(posterior), mark, rounds
+        ready = self._ready if self.warm_start else None
+        if ready is not None and signature is not None and signature.matches(ready.signature):
+            run = replace(ready, length=request.length(ready.sampler, ready.states))
+            return run, run.target(posterior), mark, []
         same = signature is not None and last is not None and signature.matches(last.signature)
         if self.warm_start and last is not None and same:
             return last.resumed(request), last.target(posterior), mark, []
@@ -246,7 +257,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         passes = touched / posterior.data.n_rows
         self.__dict__.update(facts)
         self.sampler_, self.sampler_reason_ = run.sampler, run.reason
-        self.states_, self._run, self._stream = states, run.at(chains), None
+        self.states_, self._run, self._ready, self._stream = states, run.at(chains), None, None
         draws = posterior.completed(chains)
         posterior = posterior.whole
         self.model_, self._fitted_prior = posterior.model, posterior.prior

@@ -95,7 +95,7 @@ class Stored(BaseEstimator):
         small = copy.copy(self)
         for name in ("states_", "_precision_law"):  # `predicted_covariance` needs both
             small.__dict__.pop(name, None)
-        small._run = small._stream = None
+        small._run = small._ready = small._stream = None
         small.draws_ = in_single_precision(self.draws_[:, kept])
         small.draw_weights_ = weights[kept] / weights[kept].sum()
         return small
