@@ -171,13 +171,10 @@ class ConvergenceStop(Callback):
 class TimeLimit(Callback):
     """Ends a fit when a time is up; it keeps what was drawn.
 
-    If the time is up before the first draw, learning the prior, short runs that choose parameters
-    and burn-in stop where they are. A warning says what was cut short. The fit then ends with the
-    first eight draws of each chain or a few more.
-
-    The limit is looked at between two searches for the mode, two updates of the prior, and two
-    blocks of some tens of steps or draws. So a fit goes beyond its limit by one of these, and by
-    the figures that are computed of the draws.
+    Before the first draw, learning the prior, short runs that choose parameters and burn-in stop
+    where they are. A warning says what was cut short. Each chain still draws eight times or a few
+    times more. A fit goes beyond its limit by these draws, their figures, and one search for the
+    mode, one update of the prior or one block of some tens of steps, whichever it is at.
 
     Parameters
     ----------

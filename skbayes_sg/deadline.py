@@ -47,6 +47,14 @@ def cut_short(what: str, made: int, of: int) -> None:
         limit.cut.append(f"{what} ({made} of {of})")
 
 
+def complaints_of(cut: list[str]) -> list[str]:
+    """A warning of what was cut short, if anything was."""
+    return [
+        f"TimeLimit: the time was up before the first draw; cut short: {', '.join(cut)}; results "
+        "may be off; raise seconds"
+    ] * bool(cut)
+
+
 def under_limit(function: Callable) -> Callable:
     """The function for a task of another thread or process, under the present limit."""
     limit = _LIMIT.get()

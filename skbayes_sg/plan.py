@@ -173,9 +173,11 @@ class Run:
         return replace(self, states=[chain.state for chain in chains], last=last)
 
     def resumed(self, request: Request) -> Run:
-        """The run from the present points of its chains, without burn-in."""
-        length = RunLength(0, request.length(self.sampler, self.states).thin)
-        return replace(self, length=length, passes=0.0, complaints=())
+        """The run from the present points of its chains, without burn-in if it is over."""
+        length = request.length(self.sampler, self.states)
+        if not self.last.size:
+            return replace(self, length=length)
+        return replace(self, length=RunLength(0, length.thin), passes=0.0, complaints=())
 
 
 def first_choice(request: Request, posterior: Posterior, plan: Plan) -> Choice:

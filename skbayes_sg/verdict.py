@@ -219,7 +219,7 @@ def _of_parameters(figures: dict[str, float]) -> list[str]:
     if not figures["r_hat_max"] <= limit:
         complaints.append(
             f"r_hat_max is {figures['r_hat_max']:.3f}, above {limit:.3g}: the chains do not "
-            "agree; raise burn_in, or n_draws and thin"
+            "agree; raise thin or n_draws, or burn_in if they are still on their way"
         )
     if figures["ess_min"] < ESS_LIMIT:
         complaints.append(

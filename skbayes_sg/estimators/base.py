@@ -7,7 +7,6 @@ writes the fitted attributes and warns.
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -25,7 +24,7 @@ from skbayes_sg.callbacks import (
     with_callbacks,
 )
 from skbayes_sg.chains import Chain, Round, joined, rows_touched, seconds
-from skbayes_sg.deadline import time_limit
+from skbayes_sg.deadline import complaints_of, time_limit
 from skbayes_sg.estimators.calls import is_all_of_the_call, outlives, require_finite, warn
 from skbayes_sg.estimators.elsewhere import FitsElsewhere
 from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares
@@ -45,10 +44,6 @@ _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte
 _INTERRUPTED = (
     "interrupted: each chain has {} of {} draws, which are kept; with warm_start=True the next fit "
     "goes on from there"
-)
-_CUT_SHORT = (
-    "TimeLimit: the time was up before the first draw; cut short: {}; results may be off; raise "
-    "seconds"
 )
 
 
@@ -171,11 +166,10 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         watch = Watch(self, X=X, y=y)
         with time_limit(watch.end) as cut:
             complaints = self._sampled(watch, self._determined(posterior), facts)
-        self._complaints = complaints + [_CUT_SHORT.format(", ".join(cut))] * bool(cut)
+        self._complaints = complaints + complaints_of(cut)
         warn(self._complaints)
 
     def _sampled(self, watch: Watch, posterior: Posterior, facts: dict[str, Any]) -> list[str]:
-        """Prepare, sample, keep and judge; the warnings."""
         run, target, mark, before = self._prepared(posterior, watch.checkpoint)
         posterior = run.under(posterior)
         n_chains = sum(len(state.theta) for state in run.states)
@@ -212,7 +206,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         """
         request, plan = self._request(posterior.dim), self._plan()
         choice = first_choice(request, posterior, plan)
-        signature, last = None, self._run
+        signature = None
         if self.warm_start or checkpoint is not None:
             signature = Signature.of(request, choice, posterior)
         mark = self._fingerprint(signature)
@@ -220,13 +214,9 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         if saved is not None:
             run, rounds = saved
             return run, run.target(posterior), mark, rounds
-        ready = self._ready if self.warm_start else None
-        if ready is not None and signature is not None and signature.matches(ready.signature):
-            run = replace(ready, length=request.length(ready.sampler, ready.states))
-            return run, run.target(posterior), mark, []
-        same = signature is not None and last is not None and signature.matches(last.signature)
-        if self.warm_start and last is not None and same:
-            return last.resumed(request), last.target(posterior), mark, []
+        for old in (self._ready, self._run) if self.warm_start else ():
+            if old is not None and signature is not None and signature.matches(old.signature):
+                return old.resumed(request), old.target(posterior), mark, []
         warn(self._notices(posterior))
         request = request._replace(seed=self._seed())
         run, target = prepare(request, choice, posterior, plan)

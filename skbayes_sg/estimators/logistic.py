@@ -64,10 +64,10 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         400 MB hold, with a warning.
     burn_in : int or "auto", default="auto"
         Sampler steps before the first kept draw. "auto" is 64 for HMC, or 150 with fewer than 16
-        chains in a group, 17 alpha^2 = 51 for SGFS with control variates, and
+        chains in a group, 25 or more for SGFS with control variates, and
         max(1000, 10 (1 + alpha^2) rows / batch_size) without.
     thin : int or "auto", default="auto"
-        Sampler steps per kept draw. "auto" is 1 for HMC, alpha^2 = 3 for SGFS with control
+        Sampler steps per kept draw. "auto" is 1 for HMC, 2 or more for SGFS with control
         variates, and (1 + alpha^2) rows / (5 batch_size), a fifth of the autocorrelation time,
         without.
     warm_start : bool, default=False
