@@ -7,8 +7,11 @@ With scikit-learn 1.9 a fit calls scikit-learn's own too, such as ``sklearn.call
 also through pipelines and searches. With 1.7 and 1.8 only the callbacks of this module exist, and
 `clone` forgets them.
 
-An interrupt (Ctrl-C) needs no callback: it ends the sampling, and the fit keeps what was drawn. It
-ends a search or an ensemble as a whole.
+An interrupt (Ctrl-C) needs no callback: it ends the sampling, and the fit keeps what was drawn, if
+each chain has four draws. Before, `fit` raises and the estimator stays as it was. With
+``warm_start=True`` it keeps what was prepared (mode, learned prior, parameters of the sampler) once
+its chains have started: the next `fit` starts them again and ends with the draws of an unbroken
+fit. An interrupt ends a search or an ensemble as a whole.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ import os
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any, NamedTuple
 
 from skbayes_sg.chains import Round, block_draws, drawn
@@ -164,15 +168,17 @@ class ConvergenceStop(Callback):
 
 
 class TimeLimit(Callback):
-    """Ends the sampling when a time is up; the fit keeps what was drawn.
+    """Ends a fit when a time is up; it keeps what was drawn.
 
-    The limit is looked at after each block of draws. Preparation, burn-in and the first block run
-    to their ends.
+    Before the first draw, learning the prior, short runs that choose parameters and burn-in stop
+    where they are. A warning says what was cut short. Each chain still draws eight times or a few
+    times more. A fit goes beyond its limit by these draws, their figures, and one search for the
+    mode, one update of the prior or one block of some tens of steps, whichever it is at.
 
     Parameters
     ----------
     seconds : float
-        Since the call of `fit`.
+        Since the data were checked, at the start of `fit`.
 
     Raises
     ------
@@ -285,6 +291,13 @@ class Watch:
     estimator : BayesianEstimator
     data : dict
         X and y, for scikit-learn's callbacks.
+
+    Attributes
+    ----------
+    end : float
+        When the first `TimeLimit` is up, by `time.time`.
+    stopped : bool
+        Whether a callback ended the sampling.
     """
 
     def __init__(self, estimator: Any, **data: Any) -> None:
@@ -292,6 +305,8 @@ class Watch:
         self._callbacks = list(getattr(estimator, "_skl_callbacks", ()))
         self._own = [one for one in self._callbacks if isinstance(one, Callback)]
         self._last: Progress | None = None
+        limits = [one.seconds for one in self._own if isinstance(one, TimeLimit)]
+        self.end = time() + min(limits, default=inf)
         self.stopped = False
         self._open: list[Any] = []
         if hasattr(estimator, "_init_callback_context"):

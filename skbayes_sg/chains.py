@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from skbayes_sg.blas import one_thread
+from skbayes_sg.deadline import cut_short, time_is_up, under_limit
 from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.target import Target
@@ -26,6 +27,7 @@ _FEW_STEPS = 20  # that need no estimate of their time
 _SECONDS = 1.0  # of a round: an interrupt loses no more
 _ROUNDS = 100  # where a callback looks on
 _FEWEST_DRAWS = 4  # that R-hat can be computed of
+_AT_THE_END = 8  # draws of a round where the time of the fit is up
 _FAR = 1e100  # no posterior reaches so far, and squares are about to overflow
 
 
@@ -144,18 +146,22 @@ def restarts(n_steps: int) -> tuple[int, ...]:
 
 
 def burn(sampler: Sampler, target: Target, state: State, n_steps: int) -> None:
-    """Burn in a group of chains, in place: forget the start, and learn matrices near the mode."""
+    """Burn in a group of chains, in place: forget the start, and learn matrices near the mode.
+
+    It ends where the time of the fit is up, but not right after a restart.
+    """
     done = 0
     for until in restarts(n_steps):
-        _move(sampler, target, state, until - done)
+        if not move(sampler, target, state, until - done):
+            return
         sampler.restart(state, target)
         done = until
-    _move(sampler, target, state, n_steps - done)
+    move(sampler, target, state, n_steps - done)
 
 
-def _move(sampler: Sampler, target: Target, state: State, n_steps: int) -> None:
-    for _ in walk(sampler, target, state, n_steps):
-        pass
+def move(sampler: Sampler, target: Target, state: State, n_steps: int) -> bool:
+    """Move a group of chains, in place, and say whether the time sufficed."""
+    return all(not time_is_up() for _ in walk(sampler, target, state, n_steps))
 
 
 def _check_divergence(sampler: Sampler, state: State, thetas: NDArray) -> None:
@@ -253,11 +259,15 @@ def run_chains(
         pace, started = None, perf_counter()
         try:
             if not rounds:
-                begin = delayed(partial(begin_chain, sampler, target, burn_in, dtype))
-                rounds.append(parallel(begin(state) for state in states))
+                begin = under_limit(partial(begin_chain, sampler, target, burn_in, dtype))
+                rounds.append(parallel(delayed(begin)(state) for state in states))
+                moved = zip(rounds[0], states, strict=True)
+                made = min(chain.state.t - state.t for chain, state in moved)
+                cut_short("steps of burn-in", made, burn_in)
                 pace = (perf_counter() - started) / burn_in * thin if burn_in else None
             while (left := n_draws - drawn(rounds)) > 0:
                 size = min(left, share) if watch else _next_size(left, unit, pace)
+                size = min(size, _AT_THE_END) if time_is_up() else size
                 started = perf_counter()
                 more = delayed(partial(go_on, sampler, target, size, thin))
                 rounds.append(parallel(more(chain) for chain in rounds[-1]))
@@ -326,8 +336,9 @@ def in_parallel(function: Callable, each: Iterable, n_jobs: int | None) -> list:
     BLAS runs with one thread. The products of a step are too small for two threads, workers must
     not compete for cores, and a sum that is split over threads rounds differently.
     """
+    task = delayed(under_limit(function))
     with one_thread():  # outermost, as threads of one process share the limit
-        return Parallel(n_jobs=n_jobs)(delayed(function)(one) for one in each)
+        return Parallel(n_jobs=n_jobs)(task(one) for one in each)
 
 
 def seconds(sampler: Sampler, target: Target, states: Sequence[State], n_steps: int) -> float:

@@ -13,20 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 _MANY_NUMBERS = 1 << 23  # of draws that are looked at at a time
 
 STEIN_LIMIT = 0.1
 """Distance of a Stein ratio from 1 that matters."""
 
+R_HAT_LIMIT = 1.05
+"""R-hat above which chains do not agree; of many chains see `r_hat_limit`."""
+
+ESS_LIMIT = 100
+"""Effective draws that are enough: a standard deviation of so many is good to 7 %."""
+
 
 def r_hat(draws: NDArray, weights: NDArray | None = None) -> NDArray:
     """Rank-normalised split R-hat, the larger of bulk and folded (tail); shape (D,).
 
-    R-hat is 1 for chains that agree. Above 1.01 the run should be longer; above 1.05 the means of
-    the chains differ visibly. It is NaN where a parameter never moves. It compares chains, which
-    all have the same weights: of these it only uses which are 0.
+    R-hat is 1 for chains that agree. Above 1.05 they do not (`R_HAT_LIMIT`). It is NaN
+    where a parameter never moves. It compares chains, which all have the same weights: of these it
+    only uses which are 0.
 
     Examples
     --------
@@ -36,6 +41,15 @@ def r_hat(draws: NDArray, weights: NDArray | None = None) -> NDArray:
     True
     """
     return r_hat_and_ess_bulk(draws, weights)[0]
+
+
+def r_hat_limit(n_chains: int, means_are_known: bool) -> float:
+    """The limit of R-hat: 1.05, and higher for many chains if their means are known otherwise.
+
+    It is then the R-hat at which the mean of all draws is as good as that of `ESS_LIMIT`
+    independent ones (math.md#many-chains).
+    """
+    return max(R_HAT_LIMIT, (1 + 2 * n_chains / ESS_LIMIT) ** 0.5 if means_are_known else 1.0)
 
 
 def ess_bulk(draws: NDArray, weights: NDArray | None = None) -> NDArray:
@@ -254,14 +268,26 @@ def _rank_normalise(draws: NDArray) -> NDArray:
     n = flat.shape[1]
     order = flat.argsort(axis=1)
     ascending = np.take_along_axis(flat, order, axis=1)
-    if (ascending[:, 1:] == ascending[:, :-1]).any():
-        scores = ndtri((rankdata(flat, axis=1) - 3 / 8) / (n + 1 / 4))
-    else:  # one score for each rank
-        scores = np.empty(flat.shape)
-        np.put_along_axis(
-            scores, order, ndtri((np.arange(1, n + 1) - 3 / 8) / (n + 1 / 4))[None], 1
-        )
+    twice = np.broadcast_to(2 * np.arange(n), flat.shape)  # the place of each, from 0
+    same = ascending[:, 1:] == ascending[:, :-1]
+    if (tied := same.any(axis=1)).any():
+        twice = twice.copy()
+        twice[tied] = _first_and_last(same[tied])
+    of_rank = ndtri((np.arange(2 * n - 1) / 2 + 1 - 3 / 8) / (n + 1 / 4))  # whole and half ranks
+    scores = np.empty(flat.shape)
+    np.put_along_axis(scores, order, of_rank[twice], 1)
     return np.ascontiguousarray(scores.T).reshape(draws.shape)
+
+
+def _first_and_last(same: NDArray) -> NDArray:
+    """Sum of the first and last place with the same value; `same` as the one before, (., n - 1)."""
+    n = same.shape[1] + 1
+    first = np.broadcast_to(np.arange(n), (len(same), n)).copy()
+    last = first.copy()
+    first[:, 1:][same] = 0
+    last[:, :-1][same] = n - 1
+    np.maximum.accumulate(first, axis=1, out=first)
+    return first + np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
 
 
 def _r_hat(x: NDArray) -> NDArray:

@@ -27,6 +27,7 @@ from sklearn.base import BaseEstimator
 from skbayes_sg.blas import one_thread
 from skbayes_sg.chains import burn, in_parallel, restarts, walk
 from skbayes_sg.checks import require_choice, require_integer
+from skbayes_sg.deadline import cut_short, time_is_up
 from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.learned_prior import BOUNDS, Learned
 from skbayes_sg.prior_share import MatrixShare, PriorShare
@@ -36,7 +37,7 @@ from skbayes_sg.target import Target
 _LONGEST_MOVE = 1.0  # of rho at one update
 _DECAY = 50
 _POWER = 0.6
-_JUDGED_ROWS = 2000  # the information is measured from them
+_FEWEST_UPDATES = 4  # whose second half has two parts to compare
 _NO_INFORMATION = 0.01
 _BY_CHANCE = 1e-3
 
@@ -159,7 +160,7 @@ class _Path(NamedTuple):
 
     log_precision: NDArray  # (updates, blocks)
     state: State
-    stein: SteinSums  # of the second half
+    stein: SteinSums  # since the last restart, of the second half
     silent: NDArray  # whether the data say nothing, under the first precision, (blocks,)
 
 
@@ -212,8 +213,11 @@ def fit_prior(
     members = _Members.of(blocks, target.prior.unit)
     follow = partial(_follow, em, sampler, target, members, known, burn_in, thin)
     paths: list[_Path] = in_parallel(follow, states, n_jobs)
-    each = np.stack([path.log_precision for path in paths])  # (groups, updates, blocks)
-    half, three_quarters = em.n_updates // 2, 3 * em.n_updates // 4
+    n_updates = min(len(path.log_precision) for path in paths)
+    cut_short("updates of the prior precision", n_updates, em.n_updates)
+    # (groups, updates, blocks)
+    each = np.stack([path.log_precision[:n_updates] for path in paths])
+    half, three_quarters = n_updates // 2, 3 * n_updates // 4
     of_group = each[:, half:].mean(axis=1)
     path = each.mean(axis=0)
     values = np.exp(of_group.mean(axis=0))
@@ -262,12 +266,14 @@ def _follow(
         share, stein = known(target, _point(target, state)), _stein(target, state)
         silent = [_says_nothing(share.of_data(block)) for block in members.blocks()]
         for t in range(em.n_updates):
+            if t >= _FEWEST_UPDATES and time_is_up():
+                path = path[:t]
+                break
             if t in restarts(em.n_updates):
                 sampler.restart(state, target)
                 stein = _stein(target, state)
                 share = known(target, _point(target, state))
-            count = t >= em.n_updates // 2
-            excess = _excess(sampler, target, state, thin, share, stein if count else None)
+            excess = _excess(sampler, target, state, thin, share, stein)
             now = _with_hyperprior(em, rho, members.mean(excess) / thin, members.sizes)
             pace = em.pace(t, pace, now * last >= 0)
             step = np.clip(em.first_step * pace * now, -_LONGEST_MOVE, _LONGEST_MOVE)
@@ -294,7 +300,7 @@ def _excess(
     state: State,
     n_steps: int,
     share: PriorShare,
-    stein: SteinSums | None,
+    stein: SteinSums,
 ) -> NDArray:
     """Sum over steps of each parameter's scaled square minus 1, with its control variate, (D,)."""
     excess = np.zeros(target.dim)
@@ -304,8 +310,7 @@ def _excess(
         for theta, gradient in zip(thetas, gradients, strict=True):
             squares = target.prior.scaled_squares(theta)
             excess += (squares - 1 + share.term(target, theta, gradient)).mean(axis=0)
-            if stein is not None:
-                stein.add(theta[None], gradient[None])
+            stein.add(theta[None], gradient[None])
     return excess
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sg.chains import in_parallel, start_chains, walk
+from skbayes_sg.chains import in_parallel, move, start_chains
+from skbayes_sg.deadline import cut_short
 from skbayes_sg.samplers import SGHMC, CosineCycle, State
 from skbayes_sg.target import Target
 from skbayes_sg.tuning import Tuned
@@ -36,6 +37,7 @@ def from_modes(
     steps = CosineCycle(_FIRST, _LAST, n_steps)
     optimiser = clone(sampler).set_params(step_size=steps, temperature=0.0)
     states = in_parallel(partial(_moved, optimiser, target, n_steps), states, n_jobs)
+    cut_short("steps towards a mode", min(state.t for state in states), n_steps)
     return Tuned(
         sampler, states, f"; chains start at modes that {n_steps} steps without noise find"
     )
@@ -45,6 +47,5 @@ def _moved(sampler: SGHMC, target: Target, n_steps: int, state: State) -> State:
     """A copy of a state after some steps."""
     state = copy.deepcopy(state)
     with np.errstate(over="ignore", invalid="ignore"):
-        for _ in walk(sampler, target, state, n_steps):
-            pass
+        move(sampler, target, state, n_steps)
     return state

@@ -28,6 +28,7 @@ from skbayes_sg.chains import (
 )
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.data import in_threads
+from skbayes_sg.deadline import cut_short, time_is_up
 from skbayes_sg.empirical_bayes import VariationalEM, fit_prior
 from skbayes_sg.every_row import LowRankPosterior
 from skbayes_sg.evidence import NormalEM, learn_before
@@ -167,9 +168,11 @@ class Run:
         return replace(self, states=[chain.state for chain in chains], last=last)
 
     def resumed(self, request: Request) -> Run:
-        """The run from the present points of its chains, without burn-in."""
-        length = RunLength(0, request.length(self.sampler, self.states).thin)
-        return replace(self, length=length, passes=0.0, complaints=())
+        """The run from the present points of its chains, without burn-in if it is over."""
+        length = request.length(self.sampler, self.states)
+        if not self.last.size:
+            return replace(self, length=length)
+        return replace(self, length=RunLength(0, length.thin), passes=0.0, complaints=())
 
 
 def first_choice(request: Request, posterior: Posterior, plan: Plan) -> Choice:
@@ -292,7 +295,10 @@ def _learn(
     """
     paths: list[NDArray] = [] if run.learned is None else [run.learned.path]
     learned, passes, first = run.learned, run.passes, choice
-    for _ in range(_ROUNDS):
+    for done in range(_ROUNDS):
+        if time_is_up():
+            cut_short("rounds of learning the prior precision", done, _ROUNDS)
+            break
         found, read = _learn_once(request, em, run, target)
         passes += read
         thrown = run.anchor is not None and not found.stein.max() < _DIVERGED

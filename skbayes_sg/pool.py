@@ -18,6 +18,7 @@ from skbayes_sg.anchor import Mode, laplace_points
 from skbayes_sg.data import Batch
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.products import outer_products
 from skbayes_sg.rows import Rows
 
 _WIDTH = 2.0  # of the points, in posterior standard deviations: the remainder grows as its square
@@ -131,9 +132,9 @@ class _RemainderSize:
         change = self._model.outputs(self._theta - self._centre, X)
         left = self._model.remainder(_WIDTH * change, at_anchor)
         # trace of the product of two second moments over the points, (outputs, outputs) each
-        of_left = np.einsum("pkn,pln->kln", left, left) / len(self._theta)
-        of_change = np.einsum("pkn,pln->kln", change, change) / len(self._theta)
-        size = np.sqrt(np.einsum("kln,kln->n", of_left, of_change))
+        of_left = outer_products(left) / len(self._theta)
+        of_change = outer_products(change) / len(self._theta)
+        size = np.sqrt(np.einsum("nkl,nkl->n", of_left, of_change))
         size = size if weight is None else size * weight
         return size.astype(np.float64) * self._scale
 

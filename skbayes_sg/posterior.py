@@ -160,7 +160,7 @@ class Posterior:
     def scores(self, theta: NDArray, rows: Rows) -> Scores:
         """Weighted scores of the rows at each chain's theta."""
         X, y, weight, _ = self.data.sample.load(rows)
-        return _weighted(self.model.scores(theta, X, y), weight)
+        return self.model.scores(theta, X, y).scaled(weight)
 
     def gradient(self, theta: NDArray, scores: Scores) -> NDArray:
         """Unbiased estimate of grad log p(theta | data), (chains, D)."""
@@ -175,10 +175,10 @@ class Posterior:
 
     def fisher(self, theta: NDArray, rows: Rows, layout: Layout = FULL) -> Scores:
         """Square root of the rows' weighted model Fisher, right in the entries of this layout."""
-        X, _, weight, _ = self.data.sample.load(rows)
+        batch = self.data.sample.load(rows)
         of_diagonal = isinstance(layout, Diagonal)  # fewer factors, where the model can do so
-        root = (self.model.fisher_diagonal if of_diagonal else self.model.fisher)(theta, X)
-        return _weighted(root, None if weight is None else np.sqrt(weight))
+        root = (self.model.fisher_diagonal if of_diagonal else self.model.fisher)(theta, batch.X)
+        return root.scaled(batch.root_weight)
 
     def information(self, theta: NDArray, rows: Rows, layout: Layout) -> Operator:
         """Estimate of the likelihood's model Fisher at all rows, without the prior."""
@@ -199,7 +199,7 @@ class Posterior:
         model = self.model
 
         def sums(batch: Batch) -> tuple[NDArray, NDArray]:
-            scores = _weighted(model.scores(theta, batch.X, batch.y), batch.weight)
+            scores = model.scores(theta, batch.X, batch.y).scaled(batch.weight)
             return scores.total()[0], scores.moment(FULL).dense()
 
         total, moment = self.data.reduce(sums, self._row_size, pairs=True)
@@ -212,7 +212,7 @@ class Posterior:
 
         def total(batch: Batch) -> tuple[NDArray]:
             scores = model.scores(theta, batch.X, batch.y)
-            return (_weighted(scores, batch.weight).total(),)
+            return (scores.scaled(batch.weight).total(),)
 
         (gradient,) = self.data.reduce(total, self._row_size)
         return gradient * self._scale + self.prior.gradient(theta)
@@ -233,9 +233,7 @@ class Posterior:
         model = self.model
 
         def total(batch: Batch) -> tuple:
-            root = model.fisher(theta, batch.X)
-            weight = None if batch.weight is None else np.sqrt(batch.weight)
-            return (*_slope(model, theta, batch), _weighted(root, weight).moment(layout))
+            return (*_slope(model, theta, batch), model.information(theta, batch, layout))
 
         pairs = not layout.diagonal
         value, gradient, information = self.data.reduce(total, self._row_size, pairs)
@@ -253,10 +251,8 @@ class Posterior:
         model = self.model
 
         def total(batch: Batch) -> tuple:
-            scores, fisher = model.smoothed(theta, root, batch.X, batch.y)
-            weight = None if batch.weight is None else np.sqrt(batch.weight)
-            moment = _weighted(fisher, weight).moment(FULL)
-            return _weighted(scores, batch.weight).total(), moment
+            scores, information = model.smoothed(theta, root, batch)
+            return scores.scaled(batch.weight).total(), information
 
         row_size = self.dim * model.widest
         gradient, information = self.data.reduce(total, row_size, pairs=True)
@@ -282,11 +278,7 @@ def _slope(model: Model, theta: NDArray, batch: Batch) -> tuple[NDArray, NDArray
     """Log likelihood of the rows, and its gradient."""
     X, y, weight, _ = batch
     value, scores = model.value_and_scores(theta, X, y)
-    return _sum_rows(value, weight), _weighted(scores, weight).total()
-
-
-def _weighted(scores: Scores, weight: NDArray | None) -> Scores:
-    return scores if weight is None else scores.scaled(weight)
+    return _sum_rows(value, weight), scores.scaled(weight).total()
 
 
 def _sum_rows(each: NDArray, weight: NDArray | None) -> NDArray:

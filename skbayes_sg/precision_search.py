@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
 
 from skbayes_sg.anchor import LARGE_SHIFT, Mode, Near, find_mode, step_to_mean
+from skbayes_sg.deadline import time_is_up
 from skbayes_sg.learned_prior import BOUNDS, Learned
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.models.predictor import Predictor
@@ -82,7 +83,7 @@ class Search:
                 self.path[-1] += changes[-1] * r / (1 - r)
             prior = self.posterior.prior.with_precision(self._precision())
             self.posterior = self.posterior.with_prior(prior)
-            if abs(changes[-1]) < near:
+            if abs(changes[-1]) < near or time_is_up():
                 break
 
     def learned(self, label: str) -> Learned:

@@ -71,8 +71,13 @@ class Scores:
             (f.left.shape[-2], 1 if f.right is None else f.right.shape[-1]) for f in self.factors
         ]
 
-    def scaled(self, row_scale: NDArray) -> Scores:
-        """Each row's score times its entry of `row_scale`, shape (n,) or (chains, n)."""
+    def scaled(self, row_scale: NDArray | None) -> Scores:
+        """Each row's score times its entry of `row_scale`, shape (n,) or (chains, n).
+
+        None stands for ones.
+        """
+        if row_scale is None:
+            return self
         scale = row_scale.astype(self.factors[0].left.dtype, copy=False)
         if scale.ndim == 2:
             scale = np.expand_dims(scale, tuple(range(1, self.factors[0].left.ndim - 1)))

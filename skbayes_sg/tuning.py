@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from skbayes_sg.blas import one_thread
 from skbayes_sg.chains import burn, in_parallel, start_chains, walk
+from skbayes_sg.deadline import time_is_up
 from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.samplers import SGFS, Sampler, State
 from skbayes_sg.target import Target
@@ -97,8 +98,9 @@ def choose_alpha(
     """
     ladder = _Ladder(sampler, target, start_chains(_at(sampler, 0), target, theta, seed), n_jobs)
     ladder.run(0, _SETTLING)
-    while ladder.rung + 1 < len(_ALPHAS) and ladder.run(ladder.rung + 1, _STEPS):
-        pass
+    while ladder.rung + 1 < len(_ALPHAS) and not time_is_up():
+        if not ladder.run(ladder.rung + 1, _STEPS):
+            break
     settled = ladder.settle()
     about_start, n_steps = ladder.about_start, ladder.steps
     ladder.climb()
@@ -165,7 +167,7 @@ class _Ladder:
         """Whether the chains become stationary within the passes."""
         passes = round(_PASSES * (self.states[0].rows.noise_factor + 1))
         length, end = _SETTLING, self.steps + max(4 * _SETTLING, passes)
-        while self.steps < end:
+        while self.steps < end and not time_is_up():
             if not self.run(self.rung, min(length, max(_STEPS, end - self.steps))):
                 if self.rung == 0:
                     return False
@@ -177,9 +179,11 @@ class _Ladder:
         return False
 
     def climb(self) -> None:
-        """Raise alpha until the balance is 1, or to the largest."""
+        """Raise alpha until the balance is 1, or to the largest, as where the time is up."""
         for rung in range(self.rung, -1, -1):
             self.rung = rung
+            if time_is_up():
+                continue
             if self.run(rung, _STEPS) and _equal(self.balance, 1.0, self.balance_se):
                 return
 

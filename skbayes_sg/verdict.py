@@ -7,15 +7,13 @@ from numpy.typing import NDArray
 
 from skbayes_sg import diagnostics, marginals
 from skbayes_sg.chains import Chain
-from skbayes_sg.diagnostics import STEIN_LIMIT
+from skbayes_sg.diagnostics import ESS_LIMIT, R_HAT_LIMIT, STEIN_LIMIT, r_hat_limit
 from skbayes_sg.plan import Run
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.uncertain_precision import PrecisionLaw
 
 _RANKED = 100_000  # draws of all parameters that are ranked: to rank all takes longer than to draw
 _WORST = (3, 10)  # such parameters, at least and at most, by each of two criteria
-R_HAT_LIMIT = 1.05
-ESS_LIMIT = 100  # a standard deviation from 100 draws is good to 7 %
 BETWEEN_LIMIT = 0.5
 ERROR_LIMIT = 0.02  # of an averaged probability, by the choice of the chains or the run's length
 SHIFT_LIMIT = 0.2  # of a mean, in posterior standard deviations
@@ -65,13 +63,16 @@ def judge(
     complaints = [*run.complaints, *complaints]
     if learned is not None:
         complaints += learned.complaints()
+    # without a limit where chains are in modes of their own (math.md#modes)
     if figures.get("temperature", 1.0) != 1:
         complaints += _of_averages(figures)
     elif "between_chains" in figures:
+        figures["r_hat_limit"] = R_HAT_LIMIT
         complaints += _of_modes(figures, sampler.bias_remedy)
     else:
-        n_halves = 2 * sum(len(chain.draws) for chain in chains)
-        complaints += _of_parameters(figures, n_halves)
+        n_chains = sum(len(chain.draws) for chain in chains)
+        figures["r_hat_limit"] = r_hat_limit(n_chains, _by_gradients(figures))
+        complaints += _of_parameters(figures)
         complaints += _of_bias(figures, sampler.bias_remedy)
     return figures, list(dict.fromkeys(complaints))
 
@@ -212,16 +213,13 @@ def _drift(p: NDArray) -> float:
     return float(np.sqrt(max(0.0, (change.mean(axis=0) ** 2 - by_chance).mean())))
 
 
-def _of_parameters(figures: dict[str, float], n_halves: int) -> list[str]:
-    """Warnings about chains that are too short, from `n_halves` half chains."""
-    complaints = []
-    limit = R_HAT_LIMIT
-    if _by_gradients(figures):  # then chains need not agree one by one (math.md#many-chains)
-        limit = max(limit, (1 + n_halves / ESS_LIMIT) ** 0.5)
+def _of_parameters(figures: dict[str, float]) -> list[str]:
+    """Warnings about chains that are too short."""
+    complaints, limit = [], figures["r_hat_limit"]
     if not figures["r_hat_max"] <= limit:
         complaints.append(
             f"r_hat_max is {figures['r_hat_max']:.3f}, above {limit:.3g}: the chains do not "
-            "agree; raise burn_in, or n_draws and thin"
+            "agree; raise thin or n_draws, or burn_in if they are still on their way"
         )
     if figures["ess_min"] < ESS_LIMIT:
         complaints.append(

@@ -15,6 +15,7 @@ from skbayes_sg.layouts import FULL
 from skbayes_sg.linalg import Operator
 from skbayes_sg.low_rank import LowRank
 from skbayes_sg.models import Softmax
+from skbayes_sg.models.categorical import softmax
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.products import dense
@@ -92,9 +93,10 @@ def kronecker(posterior: Posterior, theta: NDArray) -> Kronecker:
     scale = posterior.n_total / posterior.n_rows
 
     def factors(batch: Batch) -> tuple[NDArray, NDArray]:
-        root, X = _root(model, theta, batch), _with_ones(batch.X, c)
-        trace = np.einsum("lkn,lkn->n", root, root) / k
-        return np.einsum("lkn,ljn->kj", root, root), (X * trace[:, None]).T @ X
+        (p, weighted), X = _probabilities(model, theta, batch), _with_ones(batch.X, c)
+        trace = np.sum(weighted * (1 - p), axis=0) / k
+        between = np.diag(weighted.sum(axis=1)) - weighted @ p.T
+        return between, (X * trace[:, None].astype(X.dtype)).T @ X
 
     of_outputs, of_inputs = posterior.data.reduce(factors, c)
     V = np.linalg.eigh(of_outputs.astype(np.float64))[1]
@@ -104,9 +106,10 @@ def kronecker(posterior: Posterior, theta: NDArray) -> Kronecker:
     U = W / root[:, None]
 
     def along(batch: Batch) -> tuple[NDArray]:
-        turned = np.einsum("lkn,kj->ljn", _root(model, theta, batch), V.astype(batch.X.dtype))
+        p, weighted = _probabilities(model, theta, batch)
+        turned = (V**2).T @ weighted - (V.T @ weighted) * (V.T @ p)  # the diagonal of V^T F V
         squares = (_with_ones(batch.X, c) @ U.astype(batch.X.dtype)) ** 2
-        return (np.einsum("ljn,ljn->jn", turned, turned) @ squares,)
+        return (turned.astype(batch.X.dtype) @ squares,)
 
     (values,) = posterior.data.reduce(along, c)
     values = scale * values.astype(np.float64) + (V**2).T @ prior @ U**2
@@ -136,10 +139,10 @@ class BarePrior:
         return blocks.reshape(n, -1)
 
 
-def _root(model: Softmax, theta: NDArray, batch: Batch) -> NDArray:
-    """Square root of the weighted Fisher of the outputs of each row, (labels, outputs, n)."""
-    root = model.residual_root(model.logits(theta, batch.X))[0]
-    return root if batch.weight is None else root * np.sqrt(batch.weight)
+def _probabilities(model: Softmax, theta: NDArray, batch: Batch) -> tuple[NDArray, NDArray]:
+    """p of each row, (outputs, n), and p times its weight: the Fisher is diag(p) - p p^T."""
+    p = softmax(model.logits(theta, batch.X).astype(np.float64))[0]
+    return p, p if batch.weight is None else p * batch.weight
 
 
 def _with_ones(X: NDArray, c: int) -> NDArray:
@@ -208,7 +211,7 @@ def _turn_of_outputs(roots: list[Scores]) -> NDArray:
     if k == 1:
         return np.ones((1, 1))
     lefts = [root.factors[0].left.reshape(-1, k, root.n_rows) for root in roots]
-    moment = sum(np.einsum("qkn,qjn->kj", left, left) for left in lefts)
+    moment = np.sum([np.tensordot(left, left, ([0, 2], [0, 2])) for left in lefts], axis=0)
     return np.linalg.eigh(moment.astype(np.float64))[1]
 
 

@@ -19,10 +19,14 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    VariationalEM,
     chains,
+    deadline,
 )
 from skbayes_sg.callbacks import Callback, Checkpoint, ConvergenceStop, TimeLimit
-from skbayes_sg.samplers import SGLD
+from skbayes_sg.estimators import base
+from skbayes_sg.samplers import SGFS, SGLD
 
 pytestmark = [
     pytest.mark.usefixtures("_short_searches"),
@@ -114,6 +118,30 @@ def test_an_interrupt_before_the_fourth_draw_is_one(model, monkeypatch):
     assert not differences(before, leaves(new))
 
 
+@EACH
+def test_after_an_early_interrupt_a_warm_start_needs_no_preparation(model, monkeypatch):
+    whole = fitted(model)
+    new = clone(model).set_params(warm_start=True).set_callbacks(At(1, interrupt))
+    monkeypatch.setattr(chains, "_FEWEST_DRAWS", 41)
+    with pytest.raises(KeyboardInterrupt):
+        new.fit(X, y_of(model))
+    assert not hasattr(new, "draws_")
+    monkeypatch.setattr(base, "prepare", None)
+    new.set_callbacks().fit(X, y_of(model))
+    np.testing.assert_array_equal(new.draws_, whole.draws_)
+    assert new._ready is None
+
+
+def test_what_an_interrupted_fit_prepared_is_not_for_other_data(monkeypatch):
+    model = clone(MODELS["minibatches"]).set_params(warm_start=True)
+    monkeypatch.setattr(chains, "_FEWEST_DRAWS", 41)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_callbacks(At(1, interrupt)).fit(X, y_of(model))
+    model.set_callbacks().fit(-X, y_of(model))
+    fresh = clone(MODELS["minibatches"]).fit(-X, y_of(model))
+    np.testing.assert_array_equal(model.draws_, fresh.draws_)
+
+
 def test_an_interrupt_keeps_the_draws_in_a_pipeline_and_ends_a_search():
     model = clone(MODELS["minibatches"]).set_callbacks(At(9, interrupt))
     pipeline = make_pipeline(StandardScaler(), model).fit(X, y_of(model))
@@ -138,9 +166,53 @@ def test_convergence_ends_the_sampling_without_a_warning():
 
 
 @EACH
-def test_a_time_limit_ends_the_sampling(model):
-    assert fitted(model, TimeLimit(1e-9)).draws_.shape[1] in (8, 32)
-    assert fitted(model, TimeLimit(1e9)).draws_.shape[1] == 40
+def test_a_time_limit_ends_the_fit(model):
+    assert fitted(model, TimeLimit(1e-9)).draws_.shape[1] == 8
+    whole = fitted(model, TimeLimit(1e9))
+    np.testing.assert_array_equal(whole.draws_, fitted(model).draws_)
+
+
+def time_is_up_after(n_looks, monkeypatch):
+    """The clock of a fit jumps when it was looked at so many times."""
+    looks = iter(range(n_looks))
+    monkeypatch.setattr(
+        deadline.time, "time", lambda: 0.0 if next(looks, None) is not None else 1e12
+    )
+    return TimeLimit(1e-3)
+
+
+@pytest.mark.parametrize(
+    ("n_looks", "cut"),
+    [
+        (0, r"rounds of learning the prior precision \(0 of 4\)"),
+        (1, r"updates of the prior precision \(4 of 100\)"),
+        (30, r"updates of the prior precision \(\d+ of 100\)"),
+    ],
+)
+def test_a_time_limit_stops_learning_and_burn_in_and_says_so(n_looks, cut, monkeypatch):
+    model = BayesianLogisticRegressionSGFS(
+        SGLD(1e-3, batch_size=20), VariationalEM(n_updates=100), burn_in=400, random_state=0
+    )
+    with pytest.warns(ConvergenceWarning, match=rf"^TimeLimit: .*: {cut}, .*burn-in \(50 of 400\)"):
+        part = fitted(model, time_is_up_after(n_looks, monkeypatch))
+    assert part.draws_.shape[1] == 10
+    assert np.isfinite(part.predict_proba(X)).all()
+
+
+def test_a_time_limit_stops_the_pilots_and_the_search_for_modes(monkeypatch):
+    pilots = BayesianLogisticRegressionSGFS(SGFS(batch_size=20), 1.0, random_state=0)
+    fitted(pilots, time_is_up_after(0, monkeypatch))
+    modes = BayesianMLPClassifier((4,), n_chains=2, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"steps towards a mode \(\d+ of \d{3,}\)"):
+        fitted(modes, time_is_up_after(0, monkeypatch))
+
+
+@EACH
+def test_the_time_of_a_fit_is_the_same_for_workers(model):
+    one = fitted(model, TimeLimit(1e-9))
+    with parallel_config(backend="threading"):
+        two = fitted(model, TimeLimit(1e-9), n_jobs=2)
+    np.testing.assert_array_equal(one.draws_, two.draws_)
 
 
 @pytest.mark.parametrize(

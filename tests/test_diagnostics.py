@@ -1,8 +1,11 @@
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 
-from skbayes_sg import diagnostics, verdict
+from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics, verdict
 from skbayes_sg.diagnostics import least_agreed, r_hat_and_ess_bulk
 
 
@@ -41,6 +44,26 @@ def test_one_chain_and_constant_parameters():
     assert diagnostics.ess_bulk(x)[0] == 50
     assert np.isnan(diagnostics.r_hat(x)[0])
     assert diagnostics.r_hat(x)[1] < 1.5
+
+
+def test_the_limit_of_r_hat_is_that_of_ess_where_the_means_are_known():
+    """S = m / (R^2 - 1) of m half chains (math.md#many-chains)."""
+    for n_chains in (8, 32, 200):
+        limit = diagnostics.r_hat_limit(n_chains, means_are_known=True)
+        assert 2 * n_chains / (limit**2 - 1) == pytest.approx(diagnostics.ESS_LIMIT)
+        assert diagnostics.r_hat_limit(n_chains, means_are_known=False) == 1.05
+    assert diagnostics.r_hat_limit(1, means_are_known=True) == 1.05
+
+
+@pytest.mark.parametrize("page", ["docs/posterior.md", "docs/glossary.md", "summary"])
+def test_pages_and_summary_have_the_limit_of_the_code(page):
+    if page == "summary":
+        text = BayesianLogisticRegressionSGFS.summary.__doc__
+    else:
+        text = (Path(__file__).parents[1] / page).read_text()
+    about = re.split("R-hat|r_hat``", text)[1][:300]
+    assert re.findall(r"\b1\.\d\d", about)[0] == f"{diagnostics.R_HAT_LIMIT}"
+    assert "1.01" not in about
 
 
 def test_autocorrelation_time_of_ar1():

@@ -10,7 +10,7 @@ from skbayes_sg.samplers import SAMPLERS
 PACKAGE = Path(__file__).parents[1] / "skbayes_sg"
 FLOORS = (  # from the ground up; a file imports from the floors below and from its own folder
     {"version", "checks", "linalg", "rows", "theory", "diagnostics"}
-    | {"products", "low_rank", "blas", "marginals"},
+    | {"products", "low_rank", "blas", "marginals", "deadline"},
     {"layouts", "priors", "steepness", "coordinates", "uncertain_precision"},
     {"scores", "data"},
     {"models", "target", "kept_rows"},

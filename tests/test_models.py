@@ -6,6 +6,7 @@ from scipy import stats
 from scipy.special import expit, softmax
 
 from skbayes_sg.chains import run_chain
+from skbayes_sg.data import Batch
 from skbayes_sg.layouts import DIAGONAL, FULL, Partitioned
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
@@ -82,6 +83,12 @@ def test_fisher_is_the_second_moment_of_scores_under_the_models_own_labels(model
     np.testing.assert_allclose(fisher.moment(DIAGONAL).values, expected.diagonal())
     np.testing.assert_allclose(
         model.fisher_diagonal(theta, X).moment(DIAGONAL).values, expected.diagonal()
+    )
+    weight = np.arange(1.0, 1 + len(X))
+    np.testing.assert_allclose(
+        model.information(theta, Batch(X, y, weight), FULL).dense(),
+        fisher.scaled(np.sqrt(weight)).moment(FULL).dense(),
+        atol=1e-10,
     )
     for part in model.units():
         block = fisher.moment(Partitioned(model.units())).dense()[np.ix_(part, part)]

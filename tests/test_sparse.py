@@ -129,8 +129,8 @@ def test_a_warm_start_goes_on_as_if_it_had_never_stopped(no_small_ones):
     X, eta = every_column(100, 1200)
     X[:, 1150:] = 0
     X, y = sparse.csr_array(X), (eta > 0).astype(int)
-    given = SHORT | {"prior_precision": 1.0}
-    once = quiet(BayesianLogisticRegressionSGFS(**given | {"n_draws": 20}), X, y)
+    given = SHORT | {"prior_precision": 1.0, "n_draws": 32}  # of 2 steps: a whole stretch
+    once = quiet(BayesianLogisticRegressionSGFS(**given | {"n_draws": 64}), X, y)
     twice = BayesianLogisticRegressionSGFS(warm_start=True, **given)
     first = quiet(twice, X, y).draws_
     second = quiet(twice, X, y).draws_

@@ -147,7 +147,7 @@ def test_the_posterior_of_one_chunk_is_that_of_a_fit(labels, seed):
     np.testing.assert_allclose(own / variance, 1.0, atol=0.03 + np.sqrt(2) * error)
 
 
-@pytest.mark.parametrize(("n_classes", "scale"), [(2, 0.8), (3, 0.3), (6, 0.2)])
+@pytest.mark.parametrize(("n_classes", "scale"), [(2, 0.8), (3, 0.3), (6, 0.2), (9, 0.2)])
 def test_gradient_and_curvature_are_means_over_normal_draws(n_classes, scale, seed):
     rng = np.random.default_rng(seed)
     model, y = Softmax(2, n_classes), rng.integers(n_classes, size=30)
@@ -165,6 +165,18 @@ def test_gradient_and_curvature_are_means_over_normal_draws(n_classes, scale, se
         posterior.expand(theta + z @ root.T, FULL).curvature.diagonal().sum() for z in normals[:400]
     ]
     assert abs(ours - np.mean(found)) < 5 * np.std(found) / 20 + 0.01 * abs(there - ours)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 9])
+def test_a_weight_repeats_a_row_in_the_mean_over_normal_draws(n_classes):
+    rng = np.random.default_rng(0)
+    model, y = Softmax(2, n_classes), rng.integers(n_classes, size=12)
+    X, y, times = rng.standard_normal((12, 2)), model.encode(y, np.float64), rng.integers(1, 4, 12)
+    theta, root = rng.standard_normal((1, model.dim)), 0.3 * np.eye(model.dim)
+    weighted = Posterior.of(model, X, y, 1.0, times.astype(float)).smoothed(theta, root)
+    repeated = Posterior.of(model, X.repeat(times, axis=0), y.repeat(times)).smoothed(theta, root)
+    np.testing.assert_allclose(weighted[0], repeated[0], rtol=1e-9)
+    np.testing.assert_allclose(weighted[1].dense(), repeated[1].dense(), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.usefixtures("_short_runs_may_complain")

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -23,6 +24,11 @@ class Batch(NamedTuple):
     """as y; None where all weights are 1"""
     start: int = 0
     """number of the first row in the data, in a pass over all"""
+
+    @property
+    def root_weight(self) -> NDArray | None:
+        """Square root of the weight, which a square root of a second moment gets."""
+        return None if self.weight is None else np.sqrt(self.weight)
 
 
 class Data(ABC):

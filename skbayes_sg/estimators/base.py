@@ -24,7 +24,8 @@ from skbayes_sg.callbacks import (
     with_callbacks,
 )
 from skbayes_sg.chains import Chain, Round, joined, rows_touched, seconds
-from skbayes_sg.estimators.calls import is_all_of_the_call, require_finite, warn
+from skbayes_sg.deadline import complaints_of, time_limit
+from skbayes_sg.estimators.calls import is_all_of_the_call, outlives, require_finite, warn
 from skbayes_sg.estimators.elsewhere import FitsElsewhere
 from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares
 from skbayes_sg.estimators.parameters import CommonParameters
@@ -62,6 +63,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
     _complaints: list[str]  # of the last fit
     _fitted_prior: Prior | None = None  # with the precisions that the last fit learned
     _run: Run | None = None
+    _ready: Run | None = None  # of a fit that was interrupted before its first draws
     _stream: Any = None  # of partial_fit
 
     def __sklearn_tags__(self):
@@ -162,7 +164,12 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
     def _run_chains(self, posterior: Posterior, X, y, **facts: Any) -> None:
         """Prepare, sample, keep, judge and warn; `facts` are fitted attributes of the subclass."""
         watch = Watch(self, X=X, y=y)
-        posterior = self._determined(posterior)
+        with time_limit(watch.end) as cut:
+            complaints = self._sampled(watch, self._determined(posterior), facts)
+        self._complaints = complaints + complaints_of(cut)
+        warn(self._complaints)
+
+    def _sampled(self, watch: Watch, posterior: Posterior, facts: dict[str, Any]) -> list[str]:
         run, target, mark, before = self._prepared(posterior, watch.checkpoint)
         posterior = run.under(posterior)
         n_chains = sum(len(state.theta) for state in run.states)
@@ -176,14 +183,18 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         if n_chains * n_draws * posterior.whole.dim > _MANY_NUMBERS:
             dtype = np.float32
         how = self.n_jobs, dtype, look, before, is_all_of_the_call()
-        chains = run.sample(target, n_draws, *how)
+        try:
+            chains = run.sample(target, n_draws, *how)
+        except KeyboardInterrupt as early:
+            if self.warm_start and not run.last.size:
+                outlives(early, _ready=run)
+            raise
         complaints = self._keep(run, chains, posterior, facts)
         complaints += self._causes(posterior.whole) if complaints else []
         n_drawn = self.draws_.shape[1]
         interrupted = n_drawn < n_draws and not watch.stopped
         watch.close(not interrupted)
-        self._complaints = [_INTERRUPTED.format(n_drawn, n_draws)] * interrupted + complaints
-        warn(self._complaints)
+        return [_INTERRUPTED.format(n_drawn, n_draws)] * interrupted + complaints
 
     def _prepared(
         self, posterior: Posterior, checkpoint: Checkpoint | None
@@ -195,7 +206,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         """
         request, plan = self._request(posterior.dim), self._plan()
         choice = first_choice(request, posterior, plan)
-        signature, last = None, self._run
+        signature = None
         if self.warm_start or checkpoint is not None:
             signature = Signature.of(request, choice, posterior)
         mark = self._fingerprint(signature)
@@ -203,9 +214,9 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         if saved is not None:
             run, rounds = saved
             return run, run.target(posterior), mark, rounds
-        same = signature is not None and last is not None and signature.matches(last.signature)
-        if self.warm_start and last is not None and same:
-            return last.resumed(request), last.target(posterior), mark, []
+        for old in (self._ready, self._run) if self.warm_start else ():
+            if old is not None and signature is not None and signature.matches(old.signature):
+                return old.resumed(request), old.target(posterior), mark, []
         warn(self._notices(posterior))
         request = request._replace(seed=self._seed())
         run, target = prepare(request, choice, posterior, plan)
@@ -236,7 +247,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         passes = touched / posterior.data.n_rows
         self.__dict__.update(facts)
         self.sampler_, self.sampler_reason_ = run.sampler, run.reason
-        self.states_, self._run, self._stream = states, run.at(chains), None
+        self.states_, self._run, self._ready, self._stream = states, run.at(chains), None, None
         draws = posterior.completed(chains)
         posterior = posterior.whole
         self.model_, self._fitted_prior = posterior.model, posterior.prior

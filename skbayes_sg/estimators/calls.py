@@ -31,6 +31,7 @@ _RESCALE = (
 _NOT_FINITE = ("cannot convert float NaN", "array must not contain infs or NaNs")  # not our words
 _SINGULAR = "the posterior is singular in double precision ({}); " + _RESCALE
 _FULL = "memory is full ({}); lower n_draws, n_chains or n_jobs, or fit fewer rows or columns"
+_OUTLIVES = "attributes of the estimator that outlive this error"
 _KILLED = (
     "a worker process ended before its chains did, most often because memory was full ({}); lower "
     "n_jobs or n_draws; callbacks.Checkpoint saves draws on the way"
@@ -71,8 +72,13 @@ def _of_a_library(module: str) -> bool:
     return module.partition(".")[0] in _LIBRARIES
 
 
+def outlives(error: BaseException, **attributes: Any) -> None:
+    """Let attributes of the estimator outlive the error that ends a call."""
+    vars(error)[_OUTLIVES] = attributes
+
+
 def all_or_nothing(method: Callable) -> Callable:
-    """Restore the attributes of the estimator if a call raises or is interrupted.
+    """Restore the attributes of the estimator, but for `outlives`, if a call raises.
 
     NumPy does not warn of overflow on the way. A result that is not finite is refused
     (`require_finite`), and so is a matrix or number that overflow or underflow made singular. An
@@ -87,7 +93,7 @@ def all_or_nothing(method: Callable) -> Callable:
                 return method(self, *args, **kwargs)
         except BaseException as error:
             vars(self).clear()
-            vars(self).update(before)
+            vars(self).update(before | vars(error).get(_OUTLIVES, {}))
             singular = isinstance(error, (np.linalg.LinAlgError, ZeroDivisionError, OverflowError))
             if singular or str(error).startswith(_NOT_FINITE):
                 raise ValueError(_SINGULAR.format(error)) from error

@@ -244,7 +244,8 @@ class LinearPredictor(CoefficientPrior):
               of the column. In the row of an intercept they are the odds where all columns are 0.
             - ``ess_bulk``, ``ess_tail``: effective number of independent draws for the centre, and
               for the 5 % and 95 % quantiles.
-            - ``r_hat``: 1 where the chains agree; above 1.01 draw more.
+            - ``r_hat``: 1 where the chains agree. The fit warns above its
+              ``diagnostics_["r_hat_limit"]``: 1.05, or more for many chains.
             - ``mcse_mean``: Monte Carlo error of ``mean``.
 
             ``attrs`` holds the prior precisions that were learned.

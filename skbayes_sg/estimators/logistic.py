@@ -66,16 +66,17 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         400 MB hold, with a warning.
     burn_in : int or "auto", default="auto"
         Sampler steps before the first kept draw. "auto" is 64 for HMC, or 150 with fewer than 16
-        chains in a group, 17 alpha^2 = 51 for SGFS with control variates, and
+        chains in a group, 25 or more for SGFS with control variates, and
         max(1000, 10 (1 + alpha^2) rows / batch_size) without.
     thin : int or "auto", default="auto"
-        Sampler steps per kept draw. "auto" is 1 for HMC, alpha^2 = 3 for SGFS with control
+        Sampler steps per kept draw. "auto" is 1 for HMC, 2 or more for SGFS with control
         variates, and (1 + alpha^2) rows / (5 batch_size), a fifth of the autocorrelation time,
         without.
     warm_start : bool, default=False
         `fit` goes on where the last fit stopped, without burn-in: the new draws are those that one
         longer fit would have drawn next. With other data or parameters it keeps the positions of
-        the chains only, and burns in.
+        the chains only, and burns in. If the last fit was interrupted before its fourth draw, its
+        mode and learned prior serve again.
     n_jobs : int, optional
         Processes for the chains (joblib). The draws do not depend on it.
     random_state : int, RandomState, Generator or None
@@ -125,8 +126,9 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         Rows read by the last fit, search for the mode included, over rows. Chains that share a
         minibatch read it once.
     diagnostics_ : dict of str to float
-        ``r_hat_max``, ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``. ``stein_ratio``
-        (drawn over wanted variance, averaged over directions; 1 for exact draws of any posterior)
+        ``r_hat_max`` and ``r_hat_limit``, above which the fit warns (math.md#many-chains).
+        ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``. ``stein_ratio`` (drawn over wanted
+        variance, averaged over directions; 1 for exact draws of any posterior)
         and its standard error ``stein_se``. ``mean_shift`` and ``sd_ratio`` with standard errors
         ``mean_shift_se`` and ``sd_ratio_se``: how far the worst parameter's mean is off, in
         posterior standard deviations, and its standard deviation drawn over wanted, by gradients of

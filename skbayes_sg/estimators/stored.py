@@ -99,7 +99,7 @@ class Stored(BaseEstimator):
         for name in _OF_LAW:
             if hasattr(self, name):  # a stream computes it
                 setattr(small, name, getattr(self, name))
-        small._run = small._stream = None
+        small._run = small._ready = small._stream = None
         small.draws_ = in_single_precision(self.draws_[:, kept])
         small.draw_weights_ = weights[kept] / weights[kept].sum()
         return small

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.data.base import Batch
+from skbayes_sg.layouts import Layout
+from skbayes_sg.linalg import Operator
 from skbayes_sg.priors import GaussianPrior, Prior
 from skbayes_sg.scores import Scores
 
@@ -160,6 +163,10 @@ class Model(ABC):
         this is the curvature of the log likelihood and not the empirical covariance of the scores.
         The two agree only where the model is right (math.md#curvature-is-not-noise).
         """
+
+    def information(self, theta: NDArray, batch: Batch, layout: Layout) -> Operator:
+        """Sum over rows of their weighted model Fisher, at one theta (1, D)."""
+        return self.fisher(theta, batch.X).scaled(batch.root_weight).moment(layout)
 
     def fisher_diagonal(self, theta: NDArray, X: NDArray) -> Scores:
         """Cheaper factors that reproduce only the diagonal of `fisher`; by default `fisher`."""

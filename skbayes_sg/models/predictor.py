@@ -7,7 +7,10 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.data.base import Batch
+from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.models.base import Model
+from skbayes_sg.products import dense
 from skbayes_sg.scores import Factor, Scores
 
 
@@ -74,10 +77,8 @@ class Predictor(Model):
         """
         return information
 
-    def smoothed(
-        self, theta: NDArray, root: NDArray, X: NDArray, y: NDArray
-    ) -> tuple[Scores, Scores]:
-        """Scores and root of the model Fisher in the mean over N(theta, root root^T).
+    def smoothed(self, theta: NDArray, root: NDArray, batch: Batch) -> tuple[Scores, Operator]:
+        """Scores, and `information` of all pairs, in the mean over N(theta, root root^T).
 
         theta is (1, D), root (D, D). Models that are conjugate need no such mean.
         """
@@ -93,6 +94,23 @@ class Predictor(Model):
         if left.shape[1] > k:
             factors.append(Factor(left[:, k:], None))
         return Scores(*factors)
+
+    def moment_of(self, between: NDArray, batch: Batch) -> Dense:
+        """Weighted second moment of scores whose residuals have products `between`, (K, K, n).
+
+        Of a row it is ``kron(between, x x^T)``. Summed in float64, as `Scores.gram`.
+        """
+        columns, n = self.columns(), len(batch.y)
+        X = dense(batch.X).astype(np.float64, copy=False)
+        if columns.shape[1] > X.shape[1]:
+            X = np.concatenate([X, np.ones((n, 1))], axis=1)
+        left = X.T if batch.weight is None else X.T * batch.weight
+        moment = np.empty((self.dim, self.dim))
+        for k, row in enumerate(between):  # the blocks of output k and those from k on
+            own, others = columns[k][None, None, :], columns[k:, :, None]
+            moment[others, own] = left @ (row[k:, :, None] * X)
+            moment[own.swapaxes(1, 2), others.swapaxes(1, 2)] = moment[others, own]
+        return Dense(0.5 * (moment + moment.T))
 
     def columns(self) -> NDArray:
         """Coordinates of each output's coefficients, its intercept last, (outputs, columns)."""

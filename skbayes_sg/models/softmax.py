@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, ndtr, roots_genlaguerre
 
+from skbayes_sg.data.base import Batch
+from skbayes_sg.layouts import FULL, Layout
+from skbayes_sg.linalg import Operator
 from skbayes_sg.models.base import NullDirections
 from skbayes_sg.models.categorical import Categorical, softmax
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.products import times_transposed
+from skbayes_sg.products import outer_products, times_transposed
 from skbayes_sg.scores import Scores
 
 _WIDE_LOGIT = 3.0  # standard deviation above which ten nodes are too few
@@ -82,25 +85,38 @@ class Softmax(Categorical, Predictor):
         """sqrt(p (1 - p)) x; for K classes the scores of K virtual labels times sqrt(p_label)."""
         return self.times_inputs(self.residual_root(self.logits(theta, X)), X)
 
-    def smoothed(
-        self, theta: NDArray, root: NDArray, X: NDArray, y: NDArray
-    ) -> tuple[Scores, Scores]:
+    def information(self, theta: NDArray, batch: Batch, layout: Layout) -> Operator:
+        """As `fisher` has it, for K classes from diag(p) - p p^T: K virtual labels cost K times."""
+        if self.n_logits == 1 or layout is not FULL:
+            return super().information(theta, batch, layout)
+        p = softmax(self.logits(theta, batch.X))[0]
+        between = p[:, None] * -p
+        between[range(len(p)), range(len(p))] += p
+        return self.moment_of(between, batch)
+
+    def smoothed(self, theta: NDArray, root: NDArray, batch: Batch) -> tuple[Scores, Operator]:
         """Means over the logits of each row, which are normal (math.md)."""
+        X, y, _, _ = batch
         deviation = self.logits(root.T, X)  # of the logits along each column, (D, logits, n)
         if self.n_logits == 1:
             sd = np.sqrt(np.einsum("dkn,dkn->n", deviation, deviation))
             p, slope = _mean_probability(self.logits(theta, X)[0, 0], sd)
             left = (0.5 * (y + 1) - p)[None, None]
-            return self.times_inputs(left, X), self.times_inputs(np.sqrt(slope)[None, None], X)
-        spread = _symmetric_root(np.einsum("dkn,dln->nkl", deviation, deviation))
-        nodes, weights = (each.astype(X.dtype) for each in _normal_nodes(self.n_logits))
-        z = self.logits(theta, X) + np.einsum("nkl,pl->pkn", spread, nodes)
-        left = np.tensordot(weights, self.residual(z.copy(), y), axes=1)[None]
-        p = softmax(z)
-        fisher = -np.einsum("p,pkn,pln->nkl", weights, p, p)
-        fisher[:, range(self.n_logits), range(self.n_logits)] += np.tensordot(weights, p, axes=1).T
-        labels = _symmetric_root(fisher).transpose(1, 2, 0)[None]
-        return self.times_inputs(left, X), self.times_inputs(np.ascontiguousarray(labels), X)
+            fisher = self.times_inputs(np.sqrt(slope)[None, None], X)
+            return self.times_inputs(left, X), fisher.scaled(batch.root_weight).moment(FULL)
+        p, weights = self._at_nodes(self.logits(theta, X)[0], deviation)
+        mean = p @ weights
+        left = -mean.T[None]
+        left[0, y, range(len(y))] += 1
+        between = (p * -weights) @ p.swapaxes(1, 2)
+        between[:, range(self.n_logits), range(self.n_logits)] += mean
+        return self.times_inputs(left, X), self.moment_of(between.transpose(1, 2, 0), batch)
+
+    def _at_nodes(self, z: NDArray, deviation: NDArray) -> tuple[NDArray, NDArray]:
+        """Probabilities of each row at the nodes of its logits' law, (n, K, nodes), and weights."""
+        spread = _symmetric_root(outer_products(deviation))
+        nodes, weights = (each.astype(z.dtype) for each in _normal_nodes(self.n_logits))
+        return softmax(spread @ nodes.T + z.T[:, :, None]), weights
 
     # -- expansion around an anchor -----------------------------------------------------------
 

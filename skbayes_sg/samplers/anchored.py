@@ -29,7 +29,6 @@ _GENTLY_STEEP = 2.0  # steepness up to which minibatches and this alpha are righ
 _STEEPEST = 20.0  # above, single walls of the posterior bias the step; Metropolis steps do not
 _LONGEST_BURN_IN = 400
 _LONGEST_THINNING = 12  # steps: a steep posterior gets fewer effective draws, not a longer run
-_DEAR = 1000  # parameters, above which a step costs more than keeping its draw
 _POOL_ERROR = 0.05  # in posterior standard deviations
 
 
@@ -133,14 +132,10 @@ def law(memory: UnderdampedMemory) -> UnderdampedLaw:
     )
 
 
-def run_length(alpha: float, dim: int) -> RunLength:
-    """Burn-in and thinning for an autocorrelation time of some 2 / delta steps, within bounds.
-
-    Where steps are dear, as many draws are kept of half the steps. They have about half of the
-    effective ones.
-    """
+def run_length(alpha: float) -> RunLength:
+    """Burn-in and thinning for an autocorrelation time of some 2 / delta steps, within bounds."""
     delta = 2.0 / math.sqrt(1.0 + alpha**2)
-    thin = math.ceil((1.5 if dim <= _DEAR else 0.75) / delta)
+    thin = math.ceil(1.5 / delta)
     return RunLength(min(math.ceil(25 / delta), _LONGEST_BURN_IN), min(thin, _LONGEST_THINNING))
 
 

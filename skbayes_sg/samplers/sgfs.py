@@ -348,7 +348,7 @@ class SGFS(PreconditionedSampler):
         With control variates it is alpha^2, and there are no averages to learn in burn-in.
         """
         if self.variance_reduction is not None:
-            return anchored.run_length(self._alpha_at(0), state.theta.shape[1])
+            return anchored.run_length(self._alpha_at(0))
         passes = (1 + self._alpha_at(0) ** 2) * (state.rows.noise_factor + 1)
         return RunLength(max(1000, math.ceil(10 * passes)), max(1, round(passes / 5)))
 
