@@ -27,7 +27,7 @@ from skbayes_sg.plan import Plan, Start
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.request import Choice
-from skbayes_sg.samplers import HMC, IASG, SGFS, ConstantSGD, MomentumSGD
+from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
 from skbayes_sg.tuning import raise_alpha
 from skbayes_sg.uncertain_precision import averaged_covariance
@@ -60,7 +60,8 @@ class OneMode(Plan):
                 "exact for any number of rows, and slower than sampler=None, which adds "
                 'variance_reduction="control_variate" where the posterior is near Gaussian'
             )
-            return {"sgfs": Choice(SGFS(), why)}
+            scaled = Choice(SGLD(preconditioner="diag"), "each parameter has a step of its own")
+            return {"sgfs": Choice(SGFS(), why), "sgld": scaled}
         return {
             "sgfs": _careful(_too_many(dim)),
             "constant_sgd": Choice(ConstantSGD(structure="kron"), _too_many(dim)),
