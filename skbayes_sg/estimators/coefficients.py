@@ -22,6 +22,7 @@ from skbayes_sg.layouts import FULL
 from skbayes_sg.learned_prior import BOUNDS
 from skbayes_sg.linalg import Diag
 from skbayes_sg.models import Model
+from skbayes_sg.noise_of_points import mean_noise
 from skbayes_sg.occurring import occurring
 from skbayes_sg.plan import Plan, Start
 from skbayes_sg.posterior import Posterior
@@ -226,8 +227,10 @@ class LinearPredictor(UpdatingEstimator):
 
         The result is the stationary covariance of the fitted sampler, as its chains froze it after
         burn-in. Its curvature is that of all rows at the posterior mean. Its gradient noise is the
-        mean over the last draws of up to eight chains. What an uncertain prior precision adds to
-        the draws is added. The call costs some ten passes over the data. The result differs from
+        mean over the points of a chain, whose covariance is the one that is predicted: exact for
+        noise that is quadratic in the parameters, as that of linear regression. What an uncertain
+        prior precision adds to the draws is added. The call costs some passes over the data for
+        each parameter, up to 32 parameters. The result differs from
         the posterior covariance (the inverse curvature) by the sampler's bias. It differs from the
         covariance of the draws by Monte Carlo error and by the posterior's deviation from a
         Gaussian.
@@ -274,11 +277,10 @@ class LinearPredictor(UpdatingEstimator):
         target = run.target(posterior)
         theta = self._moments(self.draws_)[0][None]
         Lam = target.coordinates.pulled_matrix(target.expand(theta, FULL).curvature.dense())
-        # at the chains' points: draws of IASG are averages of points
-        points = np.concatenate([state.theta for state in run.states])[:8, None]
-        I1 = np.mean([target.score_covariance(point) for point in points], axis=0)
-        M = run.states[0].rows.noise_factor * target.n_total * I1
-        each = [run.sampler.law(state, target).covariance(Lam, M) for state in run.states]
+        laws = [run.sampler.law(state, target) for state in run.states]
+        c = run.states[0].rows.noise_factor
+        M = mean_noise(target, target.coordinates.whitened(theta), laws[0], Lam, c)
+        each = [law.covariance(Lam, M) for law in laws]
         mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
         covariance = target.coordinates.covariance(mean)
         if (law := self._precision_law) is not None:

@@ -96,8 +96,8 @@ def hyperparameter_path(
     Source: Mandt, Hoffman & Blei 2017, sections 3.2 and 6.3. Constant SGD has the scalar step of
     Theorem 1, one for all directions, ``ConstantSGD("scalar")``. Its minibatches have a
     two-hundredth of the rows, but at least 20 and at most 100. Where the step is unstable, the size
-    is halved, down to one row. Smaller minibatches have smaller steps and so need more of them, but no
-    more passes (math.md#minibatches-of-a-scalar-step).
+    is halved, down to one row. Smaller minibatches have smaller steps and so need more of them, but
+    no more passes (math.md#minibatches-of-a-scalar-step).
 
     A scalar step moves slowly along directions of little curvature: to forget a point there takes
     as many passes as the mean curvature is larger. So standardise the columns of X.
