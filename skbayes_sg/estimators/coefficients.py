@@ -22,6 +22,7 @@ from skbayes_sg.layouts import FULL
 from skbayes_sg.learned_prior import BOUNDS
 from skbayes_sg.linalg import Diag
 from skbayes_sg.models import Model
+from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.noise_of_points import mean_noise
 from skbayes_sg.occurring import occurring
 from skbayes_sg.plan import Plan, Start
@@ -97,6 +98,17 @@ class OneMode(Plan):
         return Start(mode.theta + factor * spread.matvec(normals) if last is None else last, mode)
 
 
+def _require_outputs(model: Model) -> None:
+    """Refuse a model of which samplers and control variates cannot ask the outputs of rows."""
+    if not isinstance(model, Predictor):
+        raise TypeError(
+            "an estimator with coefficients needs a model that derives from Predictor, and "
+            f"{type(model).__name__} does not; derive it from "
+            "skbayes_sg.models.predictor.Predictor and write what that asks for, or sample it by "
+            "chains.run_chain"
+        )
+
+
 def _require_rows(posterior: Posterior, why: str) -> None:
     """Refuse another sampler than that with control variates where rows are read in blocks."""
     if posterior.of_sample is not posterior:
@@ -132,6 +144,7 @@ class LinearPredictor(UpdatingEstimator):
 
     def _determined(self, posterior: Posterior) -> Posterior:
         """Without columns of zeros, where there are very many parameters."""
+        _require_outputs(posterior.model)
         wide = self.sampler is None and very_wide(posterior)
         return occurring(posterior) if wide else posterior
 

@@ -117,6 +117,8 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         Learned precision of each block, in the order of the columns of the path.
     n_iter_ : int
         Steps of each chain so far.
+    burn_in_, thin_ : int
+        Steps before the first kept draw, and for each, in the last fit.
     n_passes_ : float
         Rows read by the last fit, search for the mode included, over rows. Chains that share a
         minibatch read it once.
