@@ -31,7 +31,7 @@ def mean_noise(
     for _ in range(_ROUNDS if scale > 0 else 0):
         points = theta + _around(points_law.covariance(Lam, M))
         last, M = M, scale * np.mean([target.score_covariance(p[None]) for p in points], axis=0)
-        if abs(np.trace(M) / np.trace(last) - 1) < _SETTLED:
+        if abs(np.trace(M - last)) <= _SETTLED * np.trace(M):
             break
     return M
 
