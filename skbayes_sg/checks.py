@@ -15,6 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 _LARGEST = 1e100  # whose square is far from overflow, also times a precision
 
 
+def shown(value: Any) -> str:
+    """`value` as a user would write it: 0.0 for np.float64(0.0), [0, 1] for array([0, 1])."""
+    return repr(value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value)
+
+
 def is_integer(value: Any) -> bool:
     """Whether `value` is an integer and not a truth value."""
     return isinstance(value, Integral) and not isinstance(value, bool)
@@ -23,7 +28,7 @@ def is_integer(value: Any) -> bool:
 def require_integer(name: str, value: Any, least: int, otherwise: str = "") -> None:
     """Raise TypeError or ValueError unless `value` is an integer of at least `least`."""
     if not is_integer(value):
-        raise TypeError(f"{name} must be an integer{otherwise}, got {value!r}")
+        raise TypeError(f"{name} must be an integer{otherwise}, got {shown(value)}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}{otherwise}, got {value}")
 
@@ -37,7 +42,7 @@ def require_bounded(name: str, values: NDArray) -> None:
 def require_positive(name: str, value: Any, remedy: str) -> None:
     """Raise TypeError or ValueError unless `value` is a finite positive number."""
     if isinstance(value, bool) or not isinstance(value, (Real, np.floating)):
-        raise TypeError(f"{name} must be a number, got {value!r}; {remedy}")
+        raise TypeError(f"{name} must be a number, got {shown(value)}; {remedy}")
     if not 0 < float(value) < np.inf:
         raise ValueError(f"{name} must be positive and finite, got {value}; {remedy}")
 
@@ -52,7 +57,7 @@ def require_level(level: Any) -> None:
 def require_choice(name: str, value: Any, allowed: Collection) -> None:
     """Raise ValueError unless `value` is one of `allowed`."""
     if not any(value is one or value == one for one in allowed):
-        raise ValueError(f"{name} must be one of {tuple(allowed)}, got {value!r}")
+        raise ValueError(f"{name} must be one of {tuple(allowed)}, got {shown(value)}")
 
 
 def real_array(name: str, value: Any) -> NDArray:
@@ -63,7 +68,7 @@ def real_array(name: str, value: Any) -> NDArray:
             return array.astype(np.float64)
     except (ValueError, TypeError):
         pass
-    raise ValueError(f"{name} must hold real numbers, got {value!r}")
+    raise ValueError(f"{name} must hold real numbers, got {shown(value)}")
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import InMemory
+from skbayes_sg.data import Batch, InMemory
 from skbayes_sg.kept_rows import joined, n_bytes, some_of
-from skbayes_sg.layouts import DIAGONAL, FULL
+from skbayes_sg.layouts import DIAGONAL, FULL, Layout
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import Precision
@@ -52,26 +52,21 @@ class Terms(NamedTuple):
     """At the mean, (outputs, n)."""
     residual: NDArray
     """In the mean over the law, (outputs, n)."""
-    root: NDArray
-    """Of the Fisher matrix of the outputs, in the mean over the law, (labels, outputs, n)."""
+    between: NDArray
+    """Fisher matrix of the outputs, in the mean over the law, (outputs, outputs, n)."""
 
     @classmethod
     def of(cls, model: Predictor, rows: InMemory, law: Law) -> Terms:
         """Above 1,000 parameters at the mode."""
         theta, (X, y, _, _) = law.mode, rows.load(slice(None))
+        spread = None
         if isinstance(law.operator, Dense):
             spread = law.operator.inverse().cholesky().dense()
-            scores, fisher = model.smoothed(theta, spread, X, y)
-        else:
-            scores, fisher = model.scores(theta, X, y), model.fisher(theta, X)
-        root = fisher.factors[0].left
-        root = root[0] if root.ndim == 4 else root
-        return cls(model.outputs(theta, X)[0], scores.factors[0].left[0], root)
+        return cls(model.outputs(theta, X)[0], *model.row_terms(theta, spread, X, y))
 
     def residual_at(self, outputs: NDArray) -> NDArray:
         """The residuals at other outputs, if they were linear."""
-        step = outputs - self.outputs
-        return self.residual - np.einsum("akn,aln,ln->kn", self.root, self.root, step)
+        return self.residual - np.einsum("kln,ln->kn", self.between, outputs - self.outputs)
 
     def some(self, rows: NDArray) -> Terms:
         """Of these rows."""
@@ -153,7 +148,8 @@ class FoldedRows:
 
     def remainder(self, model: Predictor, law: Law) -> Remainder:
         """What the rows leave out at a law."""
-        X, _, weight, _ = self.rows.load(slice(None))
+        batch = self.rows.load(slice(None))
+        X, weight = batch.X, batch.weight
         now = Terms.of(model, self.rows, law)
         factor = np.maximum(1.0, self.threshold / np.maximum(self.size, _TINY))
         weight = np.ones(len(factor)) if weight is None else weight
@@ -162,9 +158,9 @@ class FoldedRows:
         covariance = law.operator.inverse()
         total = left.scaled(weight * factor).total()
         chance = left.scaled(weight * np.sqrt(factor * (factor - 1))).moment(layout)
+        scaled = batch._replace(weight=weight * factor)
         after, before = (
-            model.times_inputs(terms.root[None], X).scaled(np.sqrt(weight * factor)).moment(layout)
-            for terms in (now, self.terms)
+            _information(model, terms.between, scaled, layout) for terms in (now, self.terms)
         )
         square = np.sum(covariance.matvec(total) * total)
         of_chance, _ = _traces(covariance, chance)
@@ -183,6 +179,14 @@ def with_folded(
         most = min(_MOST_ROWS, budget * new.rows.n_rows / n_bytes(new.rows))
         before = new.sampled(max(1, int(most)))
     return before
+
+
+def _information(model: Predictor, between: NDArray, batch: Batch, layout: Layout) -> Operator:
+    """Sum over rows of information whose outputs have these products, (outputs, outputs, n)."""
+    if not layout.diagonal:
+        return model.moment_of(between, batch)
+    root = np.sqrt(np.einsum("kkn->kn", between))[None]
+    return model.times_inputs(root, batch.X).scaled(batch.root_weight).moment(layout)
 
 
 def _traces(covariance: Precision, matrix: Operator) -> tuple[float, float]:

@@ -128,9 +128,22 @@ class Scores:
     def covariance(self, layout: Layout) -> Operator:
         """Sample covariance over rows, divisor n - 1: V of Ahn et al., Algorithm 1, line 6."""
         n = self.n_rows
-        mean = self.total() / n
+        mean = self._in_double().total() / n
         centred = self.moment(layout) + layout.outer(mean) * float(-n)
         return centred * (1.0 / (n - 1))
+
+    def _in_double(self) -> Scores:
+        """The same scores in float64.
+
+        A mean that is rounded to float32 is not that of `moment`, and the covariance of a direction
+        without noise may be negative.
+        """
+        if self.factors[0].left.dtype == np.float64:
+            return self
+        wide = {id(left): left.astype(np.float64) for left in self.lefts()}
+        rights = {id(f.right): f.right for f in self.factors if f.right is not None}
+        rights = {key: right.astype(np.float64) for key, right in rights.items()}
+        return Scores(*(Factor(wide[id(f.left)], rights.get(id(f.right))) for f in self.factors))
 
     def single_row_covariance(self, layout: Layout, row: int) -> Operator:
         """Covariance of a score from one row i, (g_i - gbar)(g_i - gbar)^T n/(n - 1).

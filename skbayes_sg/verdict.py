@@ -10,6 +10,7 @@ from skbayes_sg.chains import Chain
 from skbayes_sg.diagnostics import ESS_LIMIT, R_HAT_LIMIT, STEIN_LIMIT, r_hat_limit
 from skbayes_sg.plan import Run
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.uncertain_precision import PrecisionLaw
 
 _RANKED = 100_000  # draws of all parameters that are ranked: to rank all takes longer than to draw
@@ -74,7 +75,17 @@ def judge(
         figures["r_hat_limit"] = r_hat_limit(n_chains, _by_gradients(figures))
         complaints += _of_parameters(figures)
         complaints += _of_bias(figures, sampler.bias_remedy)
+    n_draws = chains[0].draws.shape[1]
+    complaints = [_with_length(one, run.length, n_draws) for one in complaints]
     return figures, list(dict.fromkeys(complaints))
+
+
+def _with_length(complaint: str, length: RunLength, n_draws: int) -> str:
+    """A complaint with the present numbers of what it asks to raise."""
+    now = length._asdict() | {"n_draws": n_draws}
+    asked = complaint.rpartition("raise ")[2]
+    named = [f"{name}={value}" for name, value in now.items() if name in asked]
+    return f"{complaint} (now {', '.join(named)})" if named and asked != complaint else complaint
 
 
 def of_draws(draws: NDArray) -> dict[str, float]:
@@ -188,14 +199,14 @@ def of_precision(law: PrecisionLaw) -> tuple[dict[str, float], list[str]]:
     complaints = []
     if law.shift > PRECISION_SHIFT_LIMIT:
         complaints.append(
-            f"precision_shift is {law.shift:.1f}, above {PRECISION_SHIFT_LIMIT}: the data hardly "
+            f"precision_shift is {law.shift:.4g}, above {PRECISION_SHIFT_LIMIT}: the data hardly "
             "determine the prior precision, and coefficients move by so many posterior standard "
             "deviations within its uncertainty, as where classes are separable; intervals are too "
             "narrow; give prior_precision a number that you believe in"
         )
     if abs(law.score) > SCORE_LIMIT and abs(law.score) * law.shift > 2 * SHIFT_LIMIT:
         complaints.append(
-            f"precision_score is {law.score:.1f}, beyond {SCORE_LIMIT}: the learned prior "
+            f"precision_score is {law.score:.4g}, beyond {SCORE_LIMIT}: the learned prior "
             f"precision is too {'high' if law.score < 0 else 'low'} by some of its standard "
             "deviations, and coefficients are off with it; learn it longer, by "
             "prior_precision=VariationalEM(hyperprior=(0.5, 0.5)), or give a number"

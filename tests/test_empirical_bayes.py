@@ -103,18 +103,11 @@ def test_the_evidence_is_maximised_where_data_are_weak(sampler, seed):
     assert se < 0.03
 
 
-def test_null_columns_of_constant_sgd_are_reported(seed):
-    X, y = rows_of_the_figures("null")
-    learned = learn(ConstantSGD(batch_size=100), X, y, seed, 250)
-    assert learned.stein[0] == pytest.approx(0.75, abs=max(0.06, learned.stein_error[0]))
-    assert any("variances drawn in coef" in complaint for complaint in learned.complaints())
-
-
 def test_without_the_control_variate_null_columns_mislead(monkeypatch, seed):
     """What would be learned without it: a precision too large by the share of the null columns."""
     X, y = rows_of_the_figures("null")
     monkeypatch.setattr(MatrixShare, "term", lambda share, target, theta, gradient: 0.0)
-    learned = learn(ConstantSGD(batch_size=100), X, y, seed, 250)
+    learned = learn(ConstantSGD("scalar", batch_size=100), X, y, seed, 250)
     assert learned.values[0] == pytest.approx(evidence_optimum(X, y) * 40 / 30, rel=0.02)
 
 

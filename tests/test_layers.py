@@ -16,7 +16,7 @@ FLOORS = (  # from the ground up; a file imports from the floors below and from 
     {"models", "target", "kept_rows"},
     {"posterior", "samplers"},
     {"whitening", "chains"},
-    {"anchor"},
+    {"anchor", "noise_of_points"},
     {"pool", "every_row", "occurring", "tuning", "learned_prior", "prior_share", "variational"},
     {"pool_rows", "empirical_bayes", "wide", "modes", "precision_search"},
     {"control_variates", "evidence"},

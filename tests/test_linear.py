@@ -7,7 +7,7 @@ from scipy.special import digamma, polygamma
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import BayesianRidge, Ridge
 
-from skbayes_sg import BayesianLinearRegressionSGFS
+from skbayes_sg import BayesianLinearRegressionSGFS, theory
 from skbayes_sg.samplers import IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, PolynomialDecay
 
 BLR = BayesianLinearRegressionSGFS
@@ -135,6 +135,31 @@ def test_predicted_covariance_is_what_was_drawn(many, sampler):
     bias = np.abs(predicted.diagonal() / conjugate(X, y, 4.0)[1].diagonal() - 1).max()
     exact = isinstance(sampler, MomentumSGD) or sampler.get_params() == SGFS().get_params()
     assert (bias < 0.02) == exact
+
+
+@pytest.mark.parametrize("batch_size", [5, 10, 50])
+def test_predicted_covariance_counts_noise_far_from_the_mode_without_chance(batch_size):
+    """Against least squares in closed form, where noise grows with the spread of the points."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 3))
+    y = X @ [1.0, 0.0, -1.0] + 2 * rng.standard_normal(1000)
+    sampler = IASG(structure="scalar", batch_size=batch_size)
+    one = {"n_chains": 1, "n_draws": 200, "fit_intercept": False, "prior_precision": 1.0}
+    model = BLR(sampler, noise_variance=4.0, random_state=0, **one).fit(X, y)
+    K = model.states_[0].memory.gain.dense()
+    window = model.states_[0].memory.length
+    Lam, M = theory.lsq_noise(
+        X,
+        y,
+        lambda Lam, M: theory.stationary_cov(Lam, M, K),
+        batch_size,
+        False,
+        4.0,
+    )
+    expected = theory.iasg_cov(Lam, M, K, window)
+    np.testing.assert_allclose(
+        model.predicted_covariance(X, y).diagonal(), expected.diagonal(), rtol=0.02
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from skbayes_sg import (
     BayesianMLPClassifier,
     DRBMClassifier,
 )
-from skbayes_sg.samplers import SAMPLERS, SGFS
+from skbayes_sg.samplers import SAMPLERS, SGFS, ConstantSGD
 from skbayes_sg.tuning import set_off
 
 COEFFICIENTS = [BayesianLogisticRegressionSGFS, BayesianLinearRegressionSGFS]
@@ -117,8 +117,10 @@ def test_names_have_no_full_matrices_above_a_thousand_parameters():
     assert model.sampler_.structure == "kron"
     assert "1203 parameters are too many for full matrices" in model.sampler_reason_
     assert {form.sampler.structure for form in model._forms(1203).values()} == {"kron", "diag"}
-    with pytest.raises(ValueError, match=r"ConstantSGD\(structure='kron'\) is unstable"):
-        model.set_params(sampler="constant_sgd").fit(X, y)
+    model.set_params(sampler="constant_sgd").fit(X, y)
+    assert (model.sampler_.structure, model.sampler_.batch_size) == ("kron", 60)
+    with pytest.raises(ValueError, match=r"ConstantSGD\(.*structure='kron'\) is unstable"):
+        model.set_params(sampler=ConstantSGD("kron", batch_size=500)).fit(X, y)
 
 
 # -- its parameters ---------------------------------------------------------------------------

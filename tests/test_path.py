@@ -115,19 +115,29 @@ def test_an_unstable_step_takes_smaller_minibatches(monkeypatch):
     assert np.isfinite(path.sgd_em_precisions).all()
 
 
-def refused_on_iris(model):
+def by_minibatches_on_iris(model):
     X, y = load_iris(return_X_y=True)
     em = VariationalEM(n_updates=8)
     return hyperparameter_path(model, scale(X), y, scale(X), y, prior_precisions=[1.0], em=em)
 
 
-def test_a_step_that_cannot_run_gives_no_number_but_the_reason():
+def test_minibatches_of_few_rows_run_where_those_of_twenty_do_not():
     """Three classes nearly separated: hardly any gradient noise, so the scalar step is long."""
     model = BayesianLogisticRegressionSGFS(
         n_chains=2, n_draws=8, random_state=0, prior_precision=1.0
     )
+    path = by_minibatches_on_iris(model)
+    assert path.sgd_em_sampler.batch_size in (1, 2, 5)
+    assert np.isfinite([path.sgd_em_precisions[0], path.sgd_em_loss]).all()
+
+
+def test_a_step_that_cannot_run_gives_no_number_but_the_reason(monkeypatch):
+    monkeypatch.setattr(module, "_SMALLEST_BATCH", 20)
+    model = BayesianLogisticRegressionSGFS(
+        n_chains=2, n_draws=8, random_state=0, prior_precision=1.0
+    )
     with pytest.warns(ConvergenceWarning, match="constant SGD .sgd_em_.*: .* cannot run"):
-        path = refused_on_iris(model)
+        path = by_minibatches_on_iris(model)
     assert np.isnan([path.sgd_em_precisions[0], path.sgd_em_loss, path.sgd_em_n_passes]).all()
     assert path.sgd_em_path.shape == (0, 1)
     assert path.sgd_em_sampler is None

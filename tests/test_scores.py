@@ -191,3 +191,12 @@ def test_single_row_covariance_is_unbiased_where_mandt_eq_25_is_not():
         )
     S2 = np.cov(Scores(Factor(left, right)).rows().T)
     np.testing.assert_allclose(total / len(pairs), S2)
+
+
+def test_single_precision_leaves_no_negative_variance():
+    """A mean summed in float32 is not that of the second moment, and n times the error counts."""
+    rng = np.random.default_rng(0)
+    left = (1.0 + 1e-4 * rng.standard_normal((1, 3, 3000))).astype(np.float32)
+    scores = Scores(Factor(left, rng.random((3000, 4)).astype(np.float32)), Factor(left, None))
+    values = np.linalg.eigvalsh(scores.covariance(FULL).dense())
+    assert values.min() > -1e-12 * values.max()

@@ -7,7 +7,7 @@ import pytest
 from conftest import KnownGaussian, logistic_data, noise_of, start, z_scores
 from scipy.optimize import minimize_scalar
 
-from skbayes_sg import theory
+from skbayes_sg import diagnostics, theory
 from skbayes_sg.chains import run_chain
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Linear, Softmax
@@ -23,6 +23,12 @@ def known_state(sampler, known, dense):
     state.memory.I1, state.memory.fisher = keep(known.I1), keep(known.A)
     state.memory.adapting = False
     return state
+
+
+def injected(state):
+    """Covariance of the noise that is added to the gradient; 0 for SGD and IASG."""
+    kick = getattr(state.memory, "kick", None)
+    return 0.0 if kick is None else kick.dense() @ kick.dense().T
 
 
 # -- one step ---------------------------------------------------------------------------------
@@ -41,7 +47,7 @@ def known_state(sampler, known, dense):
 )
 @pytest.mark.parametrize("replace", [False, True])
 def test_moments_of_one_step(gaussian, sampler, replace, seed):
-    """4,000 chains leave one point; mean and covariance are those of theta + K gradient."""
+    """4,000 chains leave one point; mean and covariance are those of theta + K (gradient + eta)."""
     sampler.set_params(batch_size=20, replace=replace)
     theta = np.full((4000, 4), 0.3)
     state = start(sampler, gaussian.posterior, 4000, seed, theta)
@@ -50,7 +56,7 @@ def test_moments_of_one_step(gaussian, sampler, replace, seed):
         state.memory.adapting = False
     sampler.step(state, gaussian.posterior)
     drift = K @ gaussian.Lam @ (gaussian.mean - theta[0])
-    covariance = K @ noise_of(gaussian, state) @ K.T
+    covariance = K @ (noise_of(gaussian, state) + injected(state)) @ K.T
     centred = state.theta - theta - drift
     assert np.abs(z_scores(centred, 0.0)).max() < 5
     assert np.abs(z_scores(np.einsum("ci,cj->cij", centred, centred), covariance)).max() < 5
@@ -75,8 +81,9 @@ def test_steps_are_those_of_the_theory(gaussian, structure, correction):
     state = known_state(sampler, gaussian, dense=structure == "full")
     M = state.rows.noise_factor * gaussian.N * gaussian.I1
     kind = structure if correction == "discrete" else f"ou-{structure}"
-    expected = theory.optimal_preconditioner(gaussian.Lam, M, kind)
-    K = sampler._operators(state, gaussian.posterior)[0].dense()
+    K, filled = sampler._operators(state, gaussian.posterior)
+    K, filled = K.dense(), np.zeros((4, 4)) if filled is None else filled.root.dense()
+    expected = theory.optimal_preconditioner(gaussian.Lam, M + filled @ filled.T, kind)
     np.testing.assert_allclose(K, expected * np.eye(4) if np.ndim(expected) < 2 else expected)
 
 
@@ -84,14 +91,10 @@ def test_steps_are_those_of_the_theory(gaussian, structure, correction):
 def test_momentum_has_the_posterior_as_stationary_law_for_any_damping(gaussian, damping):
     sampler = MomentumSGD(damping, batch_size=20)
     state = known_state(sampler, gaussian, dense=True)
-    K = sampler._operators(state, gaussian.posterior)[0].dense()
+    sampler.refresh(state, gaussian.posterior)
     M = state.rows.noise_factor * gaussian.N * gaussian.I1
-    assert (
-        theory.kl_gauss(
-            theory.momentum_cov(gaussian.Lam, M, K, damping), np.linalg.inv(gaussian.Lam)
-        )
-        < 1e-10
-    )
+    law = sampler.law(state, gaussian.posterior).covariance(gaussian.Lam, M)
+    assert theory.kl_gauss(law, np.linalg.inv(gaussian.Lam)) < 1e-10
 
 
 @pytest.mark.parametrize("damping", [0.05, 0.3, 1.0])
@@ -239,32 +242,52 @@ def test_the_mean_of_the_draws_is_the_average(gaussian, sampler, seed):
 # -- corners ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("batch_size", [20, 200, 1000])
+@pytest.mark.parametrize("sampler", [ConstantSGD(), MomentumSGD()], ids=repr)
+def test_the_law_is_the_posteriors_however_little_noise_the_gradient_has(sampler, batch_size):
+    """Of all 1,000 rows it has none, and along the null column it never has."""
+    known = KnownGaussian(null=True, prior_precision=4.0)
+    state = known_state(sampler.set_params(batch_size=batch_size), known, dense=True)
+    sampler.refresh(state, known.posterior)
+    M = state.rows.noise_factor * known.N * known.I1
+    law = sampler.law(state, known.posterior).covariance(known.Lam, M)
+    assert theory.kl_gauss(law, np.linalg.inv(known.Lam)) < 1e-9
+    K, root = state.memory.gain.dense(), state.memory.kick.dense()
+    assert np.abs(np.linalg.eigvals(np.eye(4) - K @ known.Lam)).max() < 1
+    least = np.linalg.eigvals(np.linalg.solve(known.Lam, M + root @ root.T)).real.min()
+    assert least == pytest.approx(1.0)  # no more is injected than is missing
+
+
 @pytest.mark.parametrize("sampler", [ConstantSGD(), ConstantSGD("diag"), MomentumSGD()], ids=repr)
-def test_a_direction_without_noise_goes_to_its_mode_and_is_reported(sampler):
-    """Under 2 (Lam + M)^-1 it would swing from side to side for ever; its variance is lost, and the
-    fit says so.
-    """
+def test_a_direction_that_only_the_prior_knows_is_drawn_from_it(sampler, seed):
+    """Under 2 (Lam + M)^-1 it would swing from side to side for ever, without variance."""
     known = KnownGaussian(null=True, prior_precision=4.0)
     sampler.set_params(batch_size=20)
-    state = start(sampler, known.posterior, 4, theta=np.full((4, 4), 3.0))
-    chain = run_chain(sampler, known.posterior, state, n_draws=200, burn_in=400)
-    np.testing.assert_allclose(chain.draws[:, 100:, -1], 0, atol=1e-6)
-    assert any(
-        "1 of 4 directions" in complaint for complaint in sampler.report(chain.state).complaints
-    )
-    assert chain.draws[..., 0].std() > 0
+    state = start(sampler, known.posterior, 4, seed, theta=np.full((4, 4), 3.0))
+    chain = run_chain(sampler, known.posterior, state, n_draws=1000, thin=10, burn_in=400)
+    assert not sampler.report(chain.state).complaints
+    error = 4 * np.sqrt(0.5 / diagnostics.ess_mean(chain.draws)[-1])
+    assert chain.draws[..., -1].std() * 2 == pytest.approx(1.0, abs=error)
 
 
-@pytest.mark.parametrize("sampler", [ConstantSGD(), MomentumSGD()], ids=repr)
-def test_all_rows_in_every_minibatch_leave_no_noise(sampler):
+def test_one_step_for_all_directions_reports_those_without_noise():
     X, y = logistic_data(300, 3)
     posterior = Posterior.of(Softmax(3, 2), X, y, 1.0)
+    sampler = ConstantSGD("scalar", batch_size=300)
     state = start(sampler, posterior, 4, theta=np.full((4, 4), 0.3))
     chain = run_chain(sampler, posterior, state, n_draws=100, burn_in=200)
-    assert np.abs(posterior.full_gradient(chain.draws[:, -1])).max() < 1e-6  # the mode
-    assert any(
-        "4 of 4 directions" in complaint for complaint in sampler.report(chain.state).complaints
-    )
+    said = sampler.report(chain.state).complaints
+    assert any("4 of 4 directions" in one and "minibatches of 300 rows" in one for one in said)
+
+
+def test_the_batch_size_leaves_noise_to_sample_with():
+    X, y = logistic_data(900, 3)
+    posterior = Posterior.of(Softmax(3, 2), X, y, 1.0)
+    for sampler in (ConstantSGD(), MomentumSGD(), IASG()):
+        assert sampler.init(posterior, np.zeros((2, 4)), np.random.default_rng(0)).rows.size == 45
+        assert "batch_size=45 of 900 rows" in sampler.settle(posterior)
+        assert sampler.batch_size == 45
+        assert sampler.settle(posterior) == ""
 
 
 def test_iasg_draws_are_averages_of_windows(gaussian):

@@ -27,7 +27,7 @@ from skbayes_sg.chains import Chain, Round, joined, rows_touched, seconds
 from skbayes_sg.deadline import complaints_of, time_limit
 from skbayes_sg.estimators.calls import is_all_of_the_call, outlives, require_finite, warn
 from skbayes_sg.estimators.elsewhere import FitsElsewhere
-from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares
+from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares, small_weights
 from skbayes_sg.estimators.parameters import CommonParameters
 from skbayes_sg.estimators.stored import Stored, in_single_precision
 from skbayes_sg.inspection import export
@@ -59,6 +59,8 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
     draws_: NDArray
     draw_weights_: NDArray
     diagnostics_: dict[str, float]
+    burn_in_: int
+    thin_: int
     n_rows_seen_: int
     _complaints: list[str]  # of the last fit
     _fitted_prior: Prior | None = None  # with the precisions that the last fit learned
@@ -217,7 +219,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         for old in (self._ready, self._run) if self.warm_start else ():
             if old is not None and signature is not None and signature.matches(old.signature):
                 return old.resumed(request), old.target(posterior), mark, []
-        warn(self._notices(posterior))
+        warn(small_weights(posterior) + self._notices(posterior))
         request = request._replace(seed=self._seed())
         run, target = prepare(request, choice, posterior, plan)
         return run.signed(signature), target, mark, []
@@ -254,6 +256,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         self.draws_ = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
         self.draw_weights_ = chains[0].weights / chains[0].weights.sum()
         self.n_iter_ = states[0].t
+        self.burn_in_, self.thin_ = run.length
         self.n_passes_ = run.passes + passes
         self._keep_learned(run.learned)
         self._read_off(posterior)
@@ -299,7 +302,8 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
             `posterior_predictive`.
         log_likelihood : bool, default=False
             Add the log likelihood of each row under each draw, for ``loo`` and ``compare``. It
-            takes 8 bytes for each row and draw. The log likelihood of a row of weight w, by
+            takes 8 bytes for each row and draw, and is refused beyond half of the available memory
+            (Linux). The log likelihood of a row of weight w, by
             `sample_weight` or `class_weight`, is that of w rows.
         posterior_predictive : bool, default=False
             Add a new label or number for each row under each draw.

@@ -118,6 +118,8 @@ class ChainStreamClassifier(BayesianClassifier):
         self, stream: ChainStream, posterior: Posterior, facts: dict[str, Any]
     ) -> None:
         """Write all fitted attributes."""
+        for name in ("burn_in_", "thin_"):  # of a fit
+            self.__dict__.pop(name, None)
         self.__dict__.update(facts)
         self.model_, self.sampler_, self._stream = posterior.model, stream.sampler, stream
         self.draws_ = np.stack(stream.kept or [stream.state.theta.copy()], axis=1)

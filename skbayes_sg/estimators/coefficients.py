@@ -16,11 +16,14 @@ from skbayes_sg.estimators.elsewhere import RowsNeededError
 from skbayes_sg.inspection.summary import of_coefficients
 from skbayes_sg.layouts import FULL
 from skbayes_sg.linalg import Diag
+from skbayes_sg.models import Model
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.noise_of_points import mean_noise
 from skbayes_sg.occurring import occurring
 from skbayes_sg.plan import Plan, Start
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.request import Choice
-from skbayes_sg.samplers import HMC, IASG, SGFS, ConstantSGD, MomentumSGD
+from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
 from skbayes_sg.tuning import raise_alpha
 from skbayes_sg.uncertain_precision import averaged_covariance
@@ -52,7 +55,8 @@ class OneMode(Plan):
                 "exact for any number of rows, and slower than sampler=None, which adds "
                 'variance_reduction="control_variate" where the posterior is near Gaussian'
             )
-            return {"sgfs": Choice(SGFS(), why)}
+            scaled = Choice(SGLD(preconditioner="diag"), "each parameter has a step of its own")
+            return {"sgfs": Choice(SGFS(), why), "sgld": scaled}
         return {
             "sgfs": _careful(_too_many(dim)),
             "constant_sgd": Choice(ConstantSGD(structure="kron"), _too_many(dim)),
@@ -85,6 +89,17 @@ class OneMode(Plan):
         spread = mode.curvature.inverse().cholesky()
         normals = rng.standard_normal((n_chains, posterior.dim))
         return Start(mode.theta + factor * spread.matvec(normals) if last is None else last, mode)
+
+
+def _require_outputs(model: Model) -> None:
+    """Refuse a model of which samplers and control variates cannot ask the outputs of rows."""
+    if not isinstance(model, Predictor):
+        raise TypeError(
+            "an estimator with coefficients needs a model that derives from Predictor, and "
+            f"{type(model).__name__} does not; derive it from "
+            "skbayes_sg.models.predictor.Predictor and write what that asks for, or sample it by "
+            "chains.run_chain"
+        )
 
 
 def _require_rows(posterior: Posterior, why: str) -> None:
@@ -120,6 +135,7 @@ class LinearPredictor(CoefficientPrior):
 
     def _determined(self, posterior: Posterior) -> Posterior:
         """Without columns of zeros, where there are very many parameters."""
+        _require_outputs(posterior.model)
         wide = self.sampler is None and very_wide(posterior)
         return occurring(posterior) if wide else posterior
 
@@ -157,8 +173,10 @@ class LinearPredictor(CoefficientPrior):
 
         The result is the stationary covariance of the fitted sampler, as its chains froze it after
         burn-in. Its curvature is that of all rows at the posterior mean. Its gradient noise is the
-        mean over the last draws of up to eight chains. What an uncertain prior precision adds to
-        the draws is added. The call costs some ten passes over the data. The result differs from
+        mean over the points of a chain, whose covariance is the one that is predicted: exact for
+        noise that is quadratic in the parameters, as that of linear regression. What an uncertain
+        prior precision adds to the draws is added. The call costs some passes over the data for
+        each parameter, up to 32 parameters. The result differs from
         the posterior covariance (the inverse curvature) by the sampler's bias. It differs from the
         covariance of the draws by Monte Carlo error and by the posterior's deviation from a
         Gaussian.
@@ -205,11 +223,10 @@ class LinearPredictor(CoefficientPrior):
         target = run.target(posterior)
         theta = self._moments(self.draws_)[0][None]
         Lam = target.coordinates.pulled_matrix(target.expand(theta, FULL).curvature.dense())
-        # at the chains' points: draws of IASG are averages of points
-        points = np.concatenate([state.theta for state in run.states])[:8, None]
-        I1 = np.mean([target.score_covariance(point) for point in points], axis=0)
-        M = run.states[0].rows.noise_factor * target.n_total * I1
-        each = [run.sampler.law(state, target).covariance(Lam, M) for state in run.states]
+        laws = [run.sampler.law(state, target) for state in run.states]
+        c = run.states[0].rows.noise_factor
+        M = mean_noise(target, target.coordinates.whitened(theta), laws[0], Lam, c)
+        each = [law.covariance(Lam, M) for law in laws]
         mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
         covariance = target.coordinates.covariance(mean)
         if (law := self._precision_law) is not None:

@@ -94,6 +94,8 @@ class DRBMClassifier(MultimodalClassifier):
         Learned precision of each block, in the order of the columns of the path.
     n_iter_ : int
         Steps of each chain so far.
+    burn_in_, thin_ : int
+        Steps before the first kept draw, and for each, in the last fit.
     n_passes_ : float
         Rows read by all chains in the last fit, over rows.
     diagnostics_ : dict of str to float

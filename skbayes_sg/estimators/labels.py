@@ -6,13 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
+from skbayes_sg.checks import shown
+
 
 def classes_of(y: NDArray) -> NDArray:
     """The labels, sorted."""
     classes = _sorted("y", y)
     check_classification_targets(y)
     if len(classes) < 2:
-        raise ValueError(f"y holds one class only, {classes[0]!r}; at least two classes are needed")
+        raise ValueError(
+            f"y holds one class only, {shown(classes[0])}; at least two classes are needed"
+        )
     return classes
 
 
@@ -21,7 +25,7 @@ def require_known(y: NDArray, classes: NDArray) -> None:
     labels = _sorted("y", y)
     if not np.isin(labels, classes).all():
         new = labels[~np.isin(labels, classes)]
-        raise ValueError(f"y holds {new!r}, which is not among the classes {classes!r}")
+        raise ValueError(f"y holds {shown(new)}, which is not among the classes {shown(classes)}")
 
 
 def known_classes(y: NDArray, classes: NDArray | None, before: NDArray | None) -> NDArray:
@@ -35,7 +39,9 @@ def known_classes(y: NDArray, classes: NDArray | None, before: NDArray | None) -
         given = _sorted("classes", classes)
         known = classes_of(given) if before is None else before
         if not np.array_equal(given, known):
-            raise ValueError(f"classes={classes!r} are not those of the first call, {known!r}")
+            raise ValueError(
+                f"classes={shown(classes)} are not those of the first call, {shown(known)}"
+            )
     assert known is not None
     require_known(y, known)
     return known

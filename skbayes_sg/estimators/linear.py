@@ -106,7 +106,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         Posterior mean, or the given value.
     coef_samples_ : array of shape (n_chains, n_draws, n_features)
     intercept_samples_, noise_variance_samples_ : arrays of shape (n_chains, n_draws)
-    sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, diagnostics_, posterior_ :
+    sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, burn_in_, thin_ :
+    diagnostics_, posterior_ :
         As in `BayesianLogisticRegressionSGFS`.
     prior_precision_, prior_precision_path_, prior_precision_blocks_ :
         As there; the last two only if the prior was learned.

@@ -122,6 +122,8 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         the columns of X: that of standardised columns.
     n_iter_ : int
         Steps of each chain so far.
+    burn_in_, thin_ : int
+        Steps before the first kept draw, and for each, in the last fit.
     n_passes_ : float
         Rows read by the last fit, search for the mode included, over rows. Chains that share a
         minibatch read it once.

@@ -19,7 +19,8 @@ from skbayes_sg.estimators.calls import quietly, warn
 from skbayes_sg.samplers import ConstantSGD
 
 _SEGMENT = 5  # values fitted one after another; each fit starts where the last one stopped
-_SMALLEST_BATCH, _LARGEST_BATCH = 20, 100
+_FIRST_BATCH, _LARGEST_BATCH = 20, 100  # bounds of the first size that is tried
+_SMALLEST_BATCH = 1
 _BATCHES_PER_PASS = 200
 _REFUSED = "constant SGD with a scalar step cannot run on these data; rely on em_precisions"
 
@@ -95,8 +96,8 @@ def hyperparameter_path(
     Source: Mandt, Hoffman & Blei 2017, sections 3.2 and 6.3. Constant SGD has the scalar step of
     Theorem 1, one for all directions, ``ConstantSGD("scalar")``. Its minibatches have a
     two-hundredth of the rows, but at least 20 and at most 100. Where the step is unstable, the size
-    is halved, down to 20. Smaller minibatches have smaller steps and so need more of them, but no
-    more passes (math.md#minibatches-of-a-scalar-step).
+    is halved, down to one row. Smaller minibatches have smaller steps and so need more of them, but
+    no more passes (math.md#minibatches-of-a-scalar-step).
 
     A scalar step moves slowly along directions of little curvature: to forget a point there takes
     as many passes as the mean curvature is larger. So standardise the columns of X.
@@ -237,7 +238,7 @@ def _learned(model: BayesianEstimator, data: _Data) -> _Learned:
 def _learned_by_sgd(model: BayesianEstimator, data: _Data, labels: list[str]) -> _Learned:
     """The prior that constant SGD learns, with the largest minibatches whose step is stable."""
     n_rows = len(data.y)
-    size = int(np.clip(n_rows // _BATCHES_PER_PASS, _SMALLEST_BATCH, _LARGEST_BATCH))
+    size = int(np.clip(n_rows // _BATCHES_PER_PASS, _FIRST_BATCH, _LARGEST_BATCH))
     while True:
         model = clone(model).set_params(
             sampler=ConstantSGD("scalar", batch_size=size), burn_in="auto", thin="auto"

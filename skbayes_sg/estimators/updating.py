@@ -37,7 +37,7 @@ _MANY_NUMBERS = 2_000_000
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
 _OF_A_FIT = (
     *("draws_", "draw_weights_", "coef_", "coef_std_", "intercept_", "posterior_"),
-    *("sampler_", "sampler_reason_", "states_", "n_iter_", "n_passes_"),
+    *("sampler_", "sampler_reason_", "states_", "n_iter_", "n_passes_", "burn_in_", "thin_"),
 )
 
 

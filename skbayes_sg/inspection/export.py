@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import metadata
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,6 +68,7 @@ def to_arviz(
     if X is not None:
         given = _Given.to(estimator, X, y, sample_weight)
         shape, flat = draws.shape[:2], draws.reshape(-1, draws.shape[2])
+        _require_memory(len(flat), given.X.shape[0], log_likelihood + posterior_predictive)
         if y is not None:
             groups |= _of_likelihood(estimator, flat, shape, given, log_likelihood)
             if estimator._stream is None:
@@ -90,6 +92,31 @@ def _require(name: str, value: Any, needed_by: dict[str, bool]) -> None:
     asking = [asked for asked, needs in needed_by.items() if needs]
     if value is None and asking:
         raise ValueError(f"to_arviz: {asking[0]} needs {name}, the data of the fit")
+
+
+def _require_memory(n_draws: int, n_rows: int, n_groups: int) -> None:
+    """Refuse a number for each row and draw that the memory at hand cannot hold."""
+    available = _memory()
+    needed = 8 * n_draws * n_rows * n_groups
+    if available is None or needed <= available:
+        return
+    most = max(1, available // (8 * n_draws * n_groups))
+    raise ValueError(
+        f"to_arviz: a number for each of {n_rows} rows under each of {n_draws} draws takes "
+        f"{needed / 1e9:.3g} GB, and half of the available memory is {available / 1e9:.3g} GB; "
+        f"give at most {most} rows, for example a random sample of them, or fit with a smaller "
+        "n_draws"
+    )
+
+
+def _memory() -> int | None:
+    """Half of the bytes of memory that Linux calls available; None elsewhere."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        kilobytes = next(line.split()[1] for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return None
+    return 1024 * int(kilobytes) // 2
 
 
 # -- groups -----------------------------------------------------------------------------------
@@ -147,7 +174,7 @@ def _new_rows(estimator: Any, flat: NDArray, given: _Given) -> Iterator[NDArray]
         blocks = given.blocks(8 * len(draws) * model.widest)
         mean = np.concatenate([model.predict(draws, X) for X, _ in blocks], axis=2)
         if not hasattr(estimator, "classes_"):
-            given_variance = model.noise_variance
+            given_variance = _noise_variance(model)
             variance = np.exp(draws[:, -1:]) if given_variance is None else given_variance
             noise = rng.standard_normal((len(draws), mean.shape[2]))
             yield mean[:, 0] + np.sqrt(variance) * noise
@@ -158,6 +185,17 @@ def _new_rows(estimator: Any, flat: NDArray, given: _Given) -> Iterator[NDArray]
             yield (u < mean).sum(axis=1)
         else:
             yield (u > np.cumsum(mean[:, :-1], axis=1)).sum(axis=1)
+
+
+def _noise_variance(model: Any) -> float | None:
+    """Of normal numbers; None if it is a parameter."""
+    if not hasattr(model, "noise_variance"):
+        raise ValueError(
+            "to_arviz: posterior_predictive draws normal numbers or labels, and "
+            f"{type(model).__name__} has neither a noise_variance nor classes; draw from "
+            "model_.predict yourself"
+        )
+    return model.noise_variance
 
 
 def _some(flat: NDArray) -> Iterator[NDArray]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.base import Batch
+from skbayes_sg.layouts import FULL
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.models.base import Model
 from skbayes_sg.products import dense
@@ -77,12 +78,20 @@ class Predictor(Model):
         """
         return information
 
-    def smoothed(self, theta: NDArray, root: NDArray, batch: Batch) -> tuple[Scores, Operator]:
-        """Scores, and `information` of all pairs, in the mean over N(theta, root root^T).
+    def row_terms(
+        self, theta: NDArray, root: NDArray | None, X: NDArray, y: NDArray
+    ) -> tuple[NDArray, NDArray]:
+        """Residuals of rows (K, n), and the Fisher of their outputs (K, K, n).
 
-        theta is (1, D), root (D, D). Models that are conjugate need no such mean.
+        They are means over N(theta, root root^T), or at theta (1, D) without a root (D, D). Models
+        that are conjugate need no such means.
         """
         raise NotImplementedError
+
+    def smoothed(self, theta: NDArray, root: NDArray, batch: Batch) -> tuple[Scores, Operator]:
+        """Scores, and `information` of all pairs, in the mean over N(theta, root root^T)."""
+        residual, between = self.row_terms(theta, root, batch.X, batch.y)
+        return self.times_inputs(residual[None], batch.X), self.moment_of(between, batch)
 
     def times_inputs(self, left: NDArray, X: NDArray) -> Scores:
         """Scores of residuals in the outputs, (chains, outputs, n), of shared rows."""
@@ -95,11 +104,14 @@ class Predictor(Model):
             factors.append(Factor(left[:, k:], None))
         return Scores(*factors)
 
-    def moment_of(self, between: NDArray, batch: Batch) -> Dense:
+    def moment_of(self, between: NDArray, batch: Batch) -> Operator:
         """Weighted second moment of scores whose residuals have products `between`, (K, K, n).
 
         Of a row it is ``kron(between, x x^T)``. Summed in float64, as `Scores.gram`.
         """
+        if len(between) == 1:
+            root = self.times_inputs(np.sqrt(between), batch.X)
+            return root.scaled(batch.root_weight).moment(FULL)
         columns, n = self.columns(), len(batch.y)
         X = dense(batch.X).astype(np.float64, copy=False)
         if columns.shape[1] > X.shape[1]:

@@ -89,28 +89,30 @@ class Softmax(Categorical, Predictor):
         """As `fisher` has it, for K classes from diag(p) - p p^T: K virtual labels cost K times."""
         if self.n_logits == 1 or layout is not FULL:
             return super().information(theta, batch, layout)
-        p = softmax(self.logits(theta, batch.X))[0]
-        between = p[:, None] * -p
-        between[range(len(p)), range(len(p))] += p
-        return self.moment_of(between, batch)
+        return self.moment_of(_between(softmax(self.logits(theta, batch.X))[0]), batch)
 
-    def smoothed(self, theta: NDArray, root: NDArray, batch: Batch) -> tuple[Scores, Operator]:
-        """Means over the logits of each row, which are normal (math.md)."""
-        X, y, _, _ = batch
+    def row_terms(
+        self, theta: NDArray, root: NDArray | None, X: NDArray, y: NDArray
+    ) -> tuple[NDArray, NDArray]:
+        """The logits of each row are normal (math.md)."""
+        z = self.logits(theta, X)
+        if root is None:
+            residual = self.residual(z.copy(), y)[0]
+            if self.n_logits == 1:
+                return residual, self.residual_root(z).reshape(1, 1, -1) ** 2
+            return residual, _between(softmax(z)[0])
         deviation = self.logits(root.T, X)  # of the logits along each column, (D, logits, n)
         if self.n_logits == 1:
             sd = np.sqrt(np.einsum("dkn,dkn->n", deviation, deviation))
-            p, slope = _mean_probability(self.logits(theta, X)[0, 0], sd)
-            left = (0.5 * (y + 1) - p)[None, None]
-            fisher = self.times_inputs(np.sqrt(slope)[None, None], X)
-            return self.times_inputs(left, X), fisher.scaled(batch.root_weight).moment(FULL)
-        p, weights = self._at_nodes(self.logits(theta, X)[0], deviation)
+            p, slope = _mean_probability(z[0, 0], sd)
+            return (0.5 * (y + 1) - p)[None], slope[None, None]
+        p, weights = self._at_nodes(z[0], deviation)
         mean = p @ weights
-        left = -mean.T[None]
-        left[0, y, range(len(y))] += 1
+        residual = -mean.T
+        residual[y, range(len(y))] += 1
         between = (p * -weights) @ p.swapaxes(1, 2)
         between[:, range(self.n_logits), range(self.n_logits)] += mean
-        return self.times_inputs(left, X), self.moment_of(between.transpose(1, 2, 0), batch)
+        return residual, between.transpose(1, 2, 0)
 
     def _at_nodes(self, z: NDArray, deviation: NDArray) -> tuple[NDArray, NDArray]:
         """Probabilities of each row at the nodes of its logits' law, (n, K, nodes), and weights."""
@@ -219,6 +221,13 @@ def _normal_nodes(dim: int) -> tuple[NDArray, NDArray]:
     directions = np.concatenate(frames + [-frame for frame in frames])
     nodes = np.concatenate([radius * directions for radius in np.sqrt(2 * half)])
     return nodes, np.repeat(share / share.sum(), len(directions)) / len(directions)
+
+
+def _between(p: NDArray) -> NDArray:
+    """diag(p) - p p^T of each row, (K, K, n), of probabilities (K, n)."""
+    between = p[:, None] * -p
+    between[range(len(p)), range(len(p))] += p
+    return between
 
 
 def _symmetric_root(matrices: NDArray) -> NDArray:

@@ -12,11 +12,13 @@ class ConstantSGD(ConstantStep):
     """Constant-step SGD whose stationary law is the posterior's Gaussian approximation, or near it.
 
     SGD with a step that never shrinks moves about the mode for ever. The step is chosen so that
-    this motion is as wide as the posterior. No noise is injected.
+    this motion is as wide as the posterior. Noise is injected only where the gradient has less than
+    the curvature: in directions that only the prior knows, and in all for large minibatches.
 
-    ``theta += step_size H gradient``
+    ``theta += step_size H (gradient + eta)``,  ``eta ~ N(0, W)``
 
-    With P = Lam + M, the sum of measured curvature and gradient noise:
+    With P = Lam + M, the sum of measured curvature and gradient noise (M + W in place of M for
+    "full", "kron" and "diag"):
 
     ===========  ==================  =============================  ==========================
     structure    H                   step_size="auto"               Mandt et al.
@@ -35,12 +37,13 @@ class ConstantSGD(ConstantStep):
         layer's Fisher. All but "full" give wrong variances along correlated directions;
         `predicted_covariance` of the estimators computes them.
     correction : {"discrete", "ou"}, default="discrete"
-        "ou": P = M, the paper's formulas, which hold in continuous time. Where the model is right,
-        the variances are too large by about 1 + n/N, and the chain may be unstable.
+        "ou": P = M, the paper's formulas, which hold in continuous time; nothing is injected. Where
+        the model is right, the variances are too large by about 1 + n/N, and the chain may be
+        unstable.
     step_size : float or "auto", default="auto"
         Multiplies H gradient.
-    batch_size : int, default=500
-        Rows per minibatch, n. More than half of the rows leave too little noise to sample with.
+    batch_size : int or "auto", default="auto"
+        Rows per minibatch, n. "auto": a twentieth of the rows, at least 2 and at most 500.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
     covariance : {"minibatch", "single_row"}, default="minibatch"
@@ -51,9 +54,9 @@ class ConstantSGD(ConstantStep):
     Notes
     -----
     Source: Mandt et al. 2017, section 3.1 and Appendix E, with errata math.md#e2 and math.md#e12;
-    math.md#constant-sgd. Where gradient noise is below a hundredth of the curvature, the chain
-    would change sign at every step under "full", "kron" and "diag" (F = -1). In such directions it
-    takes a Newton step to the mode instead, and the fit warns with their number.
+    math.md#constant-sgd. Without W the chain would change sign at every step where the gradient
+    has no noise (F = -1). "scalar" and "sqrt", as printed, inject nothing, and the fit warns with
+    the number of directions without noise.
 
     Examples
     --------
@@ -67,7 +70,7 @@ class ConstantSGD(ConstantStep):
         structure: str = "full",
         correction: str = "discrete",
         step_size: float | str = "auto",
-        batch_size: int = 500,
+        batch_size: int | str = "auto",
         replace: bool = False,
         covariance: str = "minibatch",
     ) -> None:
@@ -82,6 +85,10 @@ class ConstantSGD(ConstantStep):
         super().validate(target)
         require_choice("structure", self.structure, ("full", "kron", "diag", "scalar", "sqrt"))
         require_choice("correction", self.correction, ("discrete", "ou"))
+
+    @property
+    def _fills(self) -> bool:
+        return super()._fills and self.correction == "discrete"
 
     def _precision(self, M: Operator, Lam: Operator) -> Operator:
         return Lam + M if self.correction == "discrete" else M

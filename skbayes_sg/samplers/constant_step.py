@@ -1,4 +1,4 @@
-"""The base of constant-step samplers, whose variance comes from minibatch noise alone."""
+"""The base of constant-step samplers, whose variance comes from the noise of minibatches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from skbayes_sg.linalg import Dense, Diag, Operator, Rotated
+from skbayes_sg.rows import Minibatches
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report
 from skbayes_sg.samplers.law import LinearLaw
 from skbayes_sg.samplers.preconditioned import Memory, PreconditionedSampler
@@ -19,13 +20,25 @@ from skbayes_sg.target import Target
 
 _MATRICES = ("full", "kron", "diag")  # structures with a step of its own for each direction
 _NOISELESS = 0.01  # gradient noise over curvature, below which a direction has no noise
+_MINIBATCHES = 20  # per pass: noise of up to twenty times the curvature where the model is right
+_MOST_ROWS = 500
 
 
 @dataclass
 class ConstantMemory(Memory):
     """The averages of a sampler with a constant step."""
 
-    noiseless: int = 0  # directions without gradient noise
+    noiseless: int = 0  # directions without noise of any kind
+
+
+@dataclass
+class _Filled:
+    """Injected noise by its square root, which may leave out directions."""
+
+    root: Operator
+
+    def cholesky(self) -> Operator:
+        return self.root
 
 
 class ConstantStep(PreconditionedSampler):
@@ -50,11 +63,23 @@ class ConstantStep(PreconditionedSampler):
             )
         require_step(self.step_size)
 
+    def settle(self, target: Target) -> str:
+        """Choose batch_size if it is "auto"."""
+        if self.batch_size != "auto":
+            return ""
+        self.batch_size = _rows_of_a_batch(target)
+        return f"; batch_size={self.batch_size} of {target.n_rows} rows"
+
+    def minibatches(self, target: Target, rng: np.random.Generator, n_chains: int) -> Minibatches:
+        size = _rows_of_a_batch(target) if isinstance(self.batch_size, str) else self.batch_size
+        return target.minibatches(size, self.replace, rng, n_chains)
+
     def freeze(self, state: State, target: Target) -> None:
-        """Stop adapting, and count the directions without gradient noise."""
+        """Stop adapting, and count the directions without noise."""
         super().freeze(state, target)
-        M, Lam = self._noise_and_curvature(state, target)
-        state.memory.noiseless = int(np.sum(relative_noise(M, Lam) < _NOISELESS))
+        if state.memory.kick is None:
+            M, Lam = self._noise_and_curvature(state, target)
+            state.memory.noiseless = int(np.sum(relative_noise(M, Lam) < _NOISELESS))
 
     # -- the operators ------------------------------------------------------------------------
 
@@ -62,26 +87,40 @@ class ConstantStep(PreconditionedSampler):
         """P: the optimal K of the structure is 2 / P."""
         raise NotImplementedError
 
-    def _operators(self, state: State, target: Target) -> tuple[Operator, None]:
-        M, Lam = self._noise_and_curvature(state, target)
-        P = self._precision(M, Lam)
-        H, optimum = _unscaled(self.structure, P, M)
-        K = H * (optimum if isinstance(self.step_size, str) else float(self.step_size))
-        return (_calmed(K, M, Lam) if self.structure in _MATRICES else K), None
+    @property
+    def _fills(self) -> bool:
+        """Whether noise is injected where the gradient has less than the curvature."""
+        return self.structure in _MATRICES
 
-    def _burn_in_operators(self, state: State, target: Target) -> tuple[Operator, None]:
+    def _terms(
+        self, state: State, target: Target
+    ) -> tuple[Operator, Operator, Operator, _Filled | None]:
+        """P, M and Lam, with the noise W that is missing in M, and a root of W."""
+        M, Lam = self._noise_and_curvature(state, target)
+        filled = _missing(M, Lam) if self._fills else None
+        if filled is not None:
+            M = M + _square(filled.root)
+        return self._precision(M, Lam), M, Lam, filled
+
+    def _operators(self, state: State, target: Target) -> tuple[Operator, _Filled | None]:
+        P, M, _, filled = self._terms(state, target)
+        H, optimum = _unscaled(self.structure, P, M)
+        return H * (optimum if isinstance(self.step_size, str) else float(self.step_size)), filled
+
+    def _burn_in_operators(self, state: State, target: Target) -> tuple[Operator, _Filled | None]:
         """Operators of a shorter step, which does not overshoot while matrices are inaccurate."""
         if self.structure not in _MATRICES or self.step_size != "auto":
             return self._operators(state, target)
-        M, Lam = self._noise_and_curvature(state, target)
-        return (self._precision(M, Lam) + Lam).inverse() * 2.0, None
+        P, _, Lam, filled = self._terms(state, target)
+        return (P + Lam).inverse() * 2.0, filled
 
     def law(self, state: State, target: Target) -> LinearLaw:
         """That of the step after burn-in, also while matrices are still learnt."""
         if not state.memory.adapting or self._always_stable():
             return super().law(state, target)
         apart = replace(state, memory=copy.copy(state.memory))  # operators may be noted there
-        return LinearLaw(self._operators(apart, target)[0])
+        K, filled = self._operators(apart, target)
+        return LinearLaw(K, None if filled is None else filled.root)
 
     def report(self, state: State) -> Report:
         report = super().report(state)
@@ -90,7 +129,8 @@ class ConstantStep(PreconditionedSampler):
                 f"{type(self).__name__}: the gradient has next to no noise in "
                 f"{state.memory.noiseless} of {state.theta.shape[1]} directions (constant or "
                 "duplicate columns, a strong prior, softmax with more than two classes, "
-                "minibatches of nearly all rows); their variance is far too small. Use SGFS"
+                f"minibatches of {state.rows.size:g} rows are nearly all); what is drawn there is "
+                "not the posterior's variance. Use SGFS"
             )
         return report
 
@@ -115,27 +155,41 @@ def _unscaled(structure: str, P: Operator, M: Operator) -> tuple[Operator, float
     return Diag(scale), float(2 * P.dim / np.sum(P.diagonal() * scale))
 
 
-def _calmed(K: Operator, M: Operator, Lam: Operator) -> Operator:
-    """K with a Newton step in the directions without noise.
+def _rows_of_a_batch(target: Target) -> int:
+    """A twentieth of the rows, within bounds: fewer need more steps, and no fewer passes."""
+    return min(_MOST_ROWS, max(2, target.n_rows // _MINIBATCHES))
 
-    There 2 (Lam + M)^-1 would only change the sign. K, M and Lam are diagonal together in the
-    eigenvectors V of (M, Lam), V^T Lam V = I.
+
+def _missing(M: Operator, Lam: Operator) -> _Filled | None:
+    """The noise W that lifts that of the gradient to the curvature; None if it is nowhere less.
+
+    M, Lam and W are diagonal together in the eigenvectors V of (M, Lam), V^T Lam V = I. Without W
+    the step would change the sign of a direction that has no noise (math.md#constant-sgd).
     """
-    if not isinstance(K, Dense):
-        assert isinstance(K, (Diag, Rotated))
+    if not isinstance(M, Dense):
+        assert isinstance(M, (Diag, Rotated))
         assert isinstance(Lam, (Diag, Rotated))
-        values = np.where(relative_noise(M, Lam) < _NOISELESS, 1.0 / Lam.values, K.values)
-        return Rotated(values, K.rotation) if isinstance(K, Rotated) else Diag(values)
-    assert isinstance(M, Dense)
+        root = np.sqrt(np.maximum(Lam.values - M.values, 0.0))
+        if not root.any():
+            return None
+        return _Filled(Rotated(root, M.rotation) if isinstance(M, Rotated) else Diag(root))
     assert isinstance(Lam, Dense)
     values, V = eigh(M.matrix, Lam.matrix)
-    V = V[:, values < _NOISELESS]
-    dual = Lam.matrix @ V
-    return (
-        Dense(K.matrix + (V * (1 - np.sum(dual * (K.matrix @ dual), axis=0))) @ V.T)
-        if V.shape[1]
-        else K
-    )
+    some = values < 1.0
+    if not some.any():
+        return None
+    root = np.zeros_like(V)
+    root[:, some] = (Lam.matrix @ V[:, some]) * np.sqrt(1.0 - np.clip(values[some], 0.0, 1.0))
+    return _Filled(Dense(root))
+
+
+def _square(root: Operator) -> Operator:
+    """root root^T"""
+    if isinstance(root, Dense):
+        return Dense(root.matrix @ root.matrix.T)
+    assert isinstance(root, (Diag, Rotated))
+    squares = root.values**2
+    return Rotated(squares, root.rotation) if isinstance(root, Rotated) else Diag(squares)
 
 
 def relative_noise(M: Operator, Lam: Operator) -> NDArray:

@@ -57,8 +57,8 @@ class IASG(ConstantStep):
         Multiplies H gradient. "auto" with "full" and "diag": 5 / window, at most 0.5. The iterates
         then spread over 2.5 posterior variances, and successive windows are nearly independent.
         "auto" with "scalar": 1 / largest eigenvalue of Lam.
-    batch_size : int, default=500
-        Rows per minibatch.
+    batch_size : int or "auto", default="auto"
+        Rows per minibatch, n. "auto": a twentieth of the rows, at least 2 and at most 500.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
     covariance : {"minibatch", "single_row"}, default="minibatch"
@@ -90,7 +90,7 @@ class IASG(ConstantStep):
         window: str | int = "pass",
         structure: str = "full",
         step_size: float | str = "auto",
-        batch_size: int = 500,
+        batch_size: int | str = "auto",
         replace: bool = False,
         covariance: str = "minibatch",
     ) -> None:

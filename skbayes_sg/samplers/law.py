@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg import theory
+from skbayes_sg.layouts import FULL
 from skbayes_sg.linalg import Operator, largest_eigenvalue
 from skbayes_sg.rows import rows_of
 from skbayes_sg.samplers.state import State
@@ -149,6 +150,13 @@ class Linearised:
         if self._anchor is not None:
             return self._anchor.curvature.matvec(v)
         return self._prior.matvec(v) + self._average(self._fishers, v)
+
+    def curvature_matrix(self) -> NDArray:
+        """Lam, (D, D)."""
+        if self._anchor is not None:
+            return self._anchor.curvature.dense()
+        rows = sum(f.moment(FULL).dense() * (self._n_total / f.n_rows) for f in self._fishers)
+        return self._prior.dense() + rows / len(self._fishers)
 
     def noise(self, v: NDArray) -> NDArray:
         """M v, (1, D)."""

@@ -25,11 +25,11 @@ class MomentumSGD(ConstantStep):
 
     As `ConstantSGD`, with a velocity that keeps most of the last step.
 
-    ``velocity = (1 - damping) velocity + step_size H gradient``,  ``theta += velocity``
+    ``velocity = (1 - damping) velocity + step_size H (gradient + eta)``,  ``theta += velocity``
 
-    H and the automatic step are those of `ConstantSGD` with P = M / damping + Lam / (2 - damping).
-    For "full" the stationary law is the posterior's, in discrete time, for any damping, curvature
-    Lam and noise M.
+    H, the automatic step and the injected noise eta are those of `ConstantSGD` with
+    P = M / damping + Lam / (2 - damping). For "full" the stationary law is the posterior's, in
+    discrete time, for any damping, curvature Lam and noise M.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class MomentumSGD(ConstantStep):
         "scalar" is the paper's: for small batches its step over damping is 2 D / Tr M.
     step_size : float or "auto", default="auto"
         Multiplies H gradient (the paper's eps / N).
-    batch_size : int, default=500
-        Rows per minibatch.
+    batch_size : int or "auto", default="auto"
+        Rows per minibatch, n. "auto": a twentieth of the rows, at least 2 and at most 500.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
     covariance : {"minibatch", "single_row"}, default="minibatch"
@@ -70,7 +70,7 @@ class MomentumSGD(ConstantStep):
         damping: float = 0.2,
         structure: str = "full",
         step_size: float | str = "auto",
-        batch_size: int = 500,
+        batch_size: int | str = "auto",
         replace: bool = False,
         covariance: str = "minibatch",
     ) -> None:

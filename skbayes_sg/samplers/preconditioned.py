@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,13 @@ _DIAGONAL_START = 10  # minibatches
 _DIAGONAL_PERIOD = 10  # steps
 _ROWS_OF_BASIS = 20  # per unit or feature: with fewer, single rows decide the eigenvectors
 _SMALL_CHANGE = 0.01  # change of a prior precision without a new factorisation
+
+
+class Rooted(Protocol):
+    """A covariance by its square root."""
+
+    def cholesky(self) -> Operator:
+        """A square root."""
 
 
 @dataclass
@@ -62,10 +70,10 @@ class PreconditionedSampler(Sampler):
     memory_type: type[Memory] = Memory
 
     @abstractmethod
-    def _operators(self, state: State, target: Target) -> tuple[Operator, Operator | None]:
+    def _operators(self, state: State, target: Target) -> tuple[Operator, Rooted | None]:
         """K and W from the averages in ``state.memory``."""
 
-    def _burn_in_operators(self, state: State, target: Target) -> tuple[Operator, Operator | None]:
+    def _burn_in_operators(self, state: State, target: Target) -> tuple[Operator, Rooted | None]:
         """K and W in burn-in; by default the same."""
         return self._operators(state, target)
 

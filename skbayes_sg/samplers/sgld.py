@@ -8,17 +8,22 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh
 
 from skbayes_sg.checks import require_choice
 from skbayes_sg.layouts import DIAGONAL
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.rows import Rows
-from skbayes_sg.samplers.base import Report, Sampler
+from skbayes_sg.samplers.base import Report, RunLength, Sampler
 from skbayes_sg.samplers.given import given_matrix
 from skbayes_sg.samplers.law import Law, Linearised, LinearLaw
 from skbayes_sg.samplers.schedules import Schedule, require_step, value_at, weight_at
 from skbayes_sg.samplers.state import State
 from skbayes_sg.target import Target
+
+_MOST_THIN = 100  # steps of a draw
+_MATRIX = 1000  # parameters, at most, of a curvature whose slowest direction is looked for
+_LEAST = 1e-12  # of eigenvalues, relative
 
 
 def clip_by_norm(v: NDArray, c: float) -> NDArray:
@@ -57,6 +62,7 @@ class _Memory:
     clipped: int = 0
     stiffness: float = 0.0  # behind the automatic step
     prior: NDArray | None = None  # precision under which that was measured
+    condition: float = 1.0  # stiffness over the curvature of the slowest direction
 
 
 class SGLD(Sampler):
@@ -73,6 +79,7 @@ class SGLD(Sampler):
         eta_t, in units of a variance of theta; Welling & Teh's epsilon is 2 eta. "auto" is
         constant, 0.2 / largest eigenvalue of P^(1/2) (curvature + gradient noise) P^(1/2), measured
         at the start and again after burn-in. Stationary variances are then at most 10 % too large.
+        Where there is one mode, burn-in and thinning then follow the slowest direction.
     temperature : float or callable, default=1.0
         Samples posterior^(1 / temperature); 0 is stochastic gradient descent. A callable of the
         step index may be large first, to leave local modes, and then 1 (handout, Remark 26).
@@ -265,21 +272,41 @@ class SGLD(Sampler):
 
     def _choose_step(self, state: State, target: Target) -> None:
         memory = state.memory
-        memory.stiffness = self._stiffness(state, target)
+        memory.stiffness, memory.condition = self._stiffness(state, target)
         memory.prior = target.prior.curvature(state.theta).diagonal()
         memory.step_size = 0.2 / memory.stiffness
 
-    def _stiffness(self, state: State, target: Target) -> float:
-        """Largest eigenvalue of P (curvature + gradient noise) at the present point."""
+    def _stiffness(self, state: State, target: Target) -> tuple[float, float]:
+        """Largest eigenvalue of P (curvature + gradient noise), and that over the least of P Lam.
+
+        At the present point. Where there are many modes, or too many parameters for a matrix, the
+        slowest direction is not looked for.
+        """
         P, here = state.memory.preconditioner, Linearised(state, target)
 
         def product(v: NDArray) -> NDArray:
             out = here.curvature(v) + here.noise(v)
             return out if P is None else P.matvec(out)
 
-        return here.largest(product)
+        largest = here.largest(product)
+        if not target.one_mode or target.dim > _MATRIX:
+            return largest, 1.0
+        scale = None if P is None else P.inverse().dense()
+        least = eigh(here.curvature_matrix(), scale, eigvals_only=True, subset_by_index=[0, 0])[0]
+        return largest, max(1.0, largest / max(least, largest * _LEAST))
 
     # -- law and report -----------------------------------------------------------------------
+
+    def run_length(self, state: State) -> RunLength:
+        """With an automatic step: five relaxation times of the slowest direction, a tenth a draw.
+
+        A relaxation time is 5 `condition` steps. A draw takes 100 steps at most.
+        """
+        auto = super().run_length(state)
+        if self.step_size != "auto":
+            return auto
+        thin = min(_MOST_THIN, max(auto.thin, math.ceil(state.memory.condition / 2)))
+        return RunLength(max(auto.burn_in, 50 * thin), thin)
 
     def law(self, state: State, target: Target) -> Law:
         """The law of a constant step; schedules and clipped steps have none to be unstable by."""
