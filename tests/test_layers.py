@@ -23,7 +23,7 @@ FLOORS = (  # from the ground up; a file imports from the floors below and from 
     {"request"},
     {"plan"},
     {"verdict", "stream", "chain_stream"},
-    {"callbacks"},
+    {"averages", "callbacks"},
     {"inspection"},
     {"estimators"},
     {"__init__"},
