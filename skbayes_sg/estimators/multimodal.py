@@ -328,7 +328,8 @@ class MultimodalClassifier(ChainStreamClassifier):
             of their variance that lies between chains. 0 means that the chains sample one law. Near
             1 each chain is in a mode of its own. ``prediction_error``: standard error of the
             averages over all chains, as root mean square. ``prediction_drift``: how far they are
-            from those over the second half of the draws, beyond chance, as root mean square.
+            from those over the second half of the draws, beyond chance, as root mean square. Both
+            are of the same probabilities, 0 if there are none, and NaN for one chain or one draw.
         """
         X = self._check_predict(X)
         return averages.of_predictions(averages.that_matter(self._under_draws(X)), None)
