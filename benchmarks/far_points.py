@@ -199,7 +199,8 @@ def main(report: Report, seeds: int, n_real: int) -> None:
         for problem in toys(seed) + (real(seed) if seed < n_real else []):
             for units, model in MODELS.items():
                 for temperature in (None, 1.0):
-                    found = measure(problem, model.set_params(temperature=temperature), seed)
+                    fit = clone(model).set_params(temperature=temperature)
+                    found = measure(problem, fit, seed)
                     rows.append({"model": units} | found)
         report.show(means(rows), f"after seed {seed}")
         report.save(rows, claims(rows))  # should the rest be cut short
