@@ -22,6 +22,8 @@ SPREAD_LIMIT = 0.15  # of a standard deviation, relative
 PRECISION_SHIFT_LIMIT = 1.5  # below, first order is enough (math.md#an-uncertain-precision)
 SCORE_LIMIT = 2.0  # of a learned log precision, in its standard deviations
 _CERTAIN = 4.0  # standard errors; the worst of many parameters counts
+_EXCUSED = 0.5  # of a Stein ratio, by its standard error
+_WIDER = 1.0  # of a Stein ratio above 1, where its law is not promised
 _MOST_GRADIENTS = 256
 _SHARE = 0.1  # of the work of a fit
 _PROBE = 1e-3  # standard deviations of the draws
@@ -40,7 +42,7 @@ def judge(
     run : Run
     chains : list of Chain
     agreement : dict of str to float
-        The figures of `of_draws` or of `of_predictions`.
+        The figures of `of_draws`, or those of `averages`.
     kept_passes : float
         Rows read for the kept draws, over rows.
 
@@ -64,12 +66,14 @@ def judge(
     complaints = [*run.complaints, *complaints]
     if learned is not None:
         complaints += learned.complaints()
-    # without a limit where chains are in modes of their own (math.md#modes)
-    if figures.get("temperature", 1.0) != 1:
-        complaints += _of_averages(figures)
-    elif "between_chains" in figures:
-        figures["r_hat_limit"] = R_HAT_LIMIT
-        complaints += _of_modes(figures, sampler.bias_remedy)
+    if sampler.draws_are_points and not np.isfinite(ratio):
+        complaints.append(f"stein_ratio is {ratio}: chains left the posterior; {sampler.remedy}")
+    if "between_chains" in figures:
+        complaints += _of_averages(figures, sampler.bias_remedy)
+        of_law = _of_leaps  # R-hat has no limit where chains are in modes of their own
+        if figures["temperature"] == 1:
+            figures["r_hat_limit"], of_law = R_HAT_LIMIT, _of_modes
+        complaints += of_law(figures, sampler.bias_remedy)
     else:
         n_chains = sum(len(chain.draws) for chain in chains)
         figures["r_hat_limit"] = r_hat_limit(n_chains, _by_gradients(figures))
@@ -165,33 +169,6 @@ def _flattest_ratio(posterior: Posterior, theta: NDArray) -> float:
     return float(ratio) if ratio < _FLAT else np.nan
 
 
-def of_predictions(p: NDArray, log_prob: NDArray | None) -> dict[str, float]:
-    """Agreement of the chains on probabilities (chains, draws, .), and on the log posterior.
-
-    ``between_chains`` is the share of the probabilities' variance that lies between chains.
-    ``prediction_error`` is the standard error of the averages over all chains, as root mean square,
-    from the spread of the chains' own averages. ``prediction_drift`` is how far they are from
-    those over the second half of the draws, beyond chance (math.md#modes).
-    """
-    error = drift = np.nan
-    if p.size and len(p) > 1:
-        error = np.sqrt(p.mean(axis=1).var(axis=0, ddof=1).mean() / len(p))
-        drift = _drift(p)
-    between, within = p.mean(axis=1).var(axis=0).sum(), p.var(axis=1).mean(axis=0).sum()
-    share = between / (between + within) if p.size and between + within > 0 else 0.0
-    of_all = {
-        "between_chains": float(share),
-        "prediction_error": float(error),
-        "prediction_drift": float(drift),
-    }
-    if log_prob is not None:
-        p = np.concatenate([p, log_prob.reshape(*p.shape[:2], 1)], axis=2)
-    if not p.size or p.shape[1] < 4:
-        unknown = dict.fromkeys(("r_hat_max", "ess_min", "ess_tail_min"), np.nan)
-        return unknown | of_all
-    return of_draws(p) | of_all
-
-
 def of_precision(law: PrecisionLaw) -> tuple[dict[str, float], list[str]]:
     """Figures of a learned precision, as the draws tell, and warnings about it."""
     names = ("precision_sd", "precision_score", "precision_shift")
@@ -212,16 +189,6 @@ def of_precision(law: PrecisionLaw) -> tuple[dict[str, float], list[str]]:
             "prior_precision=VariationalEM(hyperprior=(0.5, 0.5)), or give a number"
         )
     return figures, complaints
-
-
-def _drift(p: NDArray) -> float:
-    """Root mean square distance to the second half, without what the spread of chains explains."""
-    half = p.shape[1] // 2
-    if not half:
-        return np.nan
-    change = p[:, -half:].mean(axis=1) - p.mean(axis=1)
-    by_chance = change.var(axis=0, ddof=1) / len(p)
-    return float(np.sqrt(max(0.0, (change.mean(axis=0) ** 2 - by_chance).mean())))
 
 
 def _of_parameters(figures: dict[str, float]) -> list[str]:
@@ -269,25 +236,45 @@ def _of_bias(figures: dict[str, float], bias_remedy: str) -> list[str]:
     return complaints + _of_stein(figures, bias_remedy, limit)
 
 
-def _of_averages(figures: dict[str, float]) -> list[str]:
-    """Warnings about averages that another seed or a longer run would change.
+def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
+    """Warnings about averages that are wrong, or that another seed or a longer run would change.
 
-    R-hat has no limit: chains in modes of their own have different laws (math.md#modes).
+    R-hat has no limit here: chains in modes of their own have different laws (math.md#modes).
     """
     complaints = []
     error, drift = figures["prediction_error"], figures["prediction_drift"]
+    if np.isnan([error, drift]).any():
+        complaints.append(
+            "prediction_error and prediction_drift are not known: they take two chains of two "
+            "draws; raise n_chains or n_draws"
+        )
     if error > ERROR_LIMIT:
         complaints.append(
             f"prediction_error is {error:.3f}, above {ERROR_LIMIT}: averaged probabilities depend "
             "on the modes that the chains found; raise n_chains"
         )
     if drift > ERROR_LIMIT:
+        warmer = "" if figures["temperature"] >= 1 else ", or temperature where classes overlap"
         complaints.append(
             f"prediction_drift is {drift:.3f}, above {ERROR_LIMIT}: averaged probabilities "
             "are that far from those over the second half of the draws: the chains still move; "
-            "raise burn_in"
+            f"raise burn_in{warmer}"
+        )
+    if not figures["prediction_gain"] >= -ERROR_LIMIT:
+        complaints.append(
+            f"prediction_gain is {figures['prediction_gain']:.3g} nats, below 0: on rows of the "
+            "fit, averaged probabilities are worse than the shares of the classes; "
+            f"{bias_remedy}, raise burn_in, or lower prior_precision"
         )
     return complaints
+
+
+def _of_leaps(figures: dict[str, float], bias_remedy: str) -> list[str]:
+    """A warning about draws that are far wider than the tempered posterior.
+
+    They may be narrower: chains in modes of their own do not go through all of it.
+    """
+    return _of_stein(figures, bias_remedy, _WIDER) if figures["stein_ratio"] > 1 else []
 
 
 def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:
@@ -299,7 +286,7 @@ def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:
             "they sit in different modes, and predictions weigh the modes by the number of chains "
             "in each; raise n_chains, or burn_in if the chains still move"
         )
-    elif figures["r_hat_max"] > R_HAT_LIMIT:
+    elif not figures["r_hat_max"] <= R_HAT_LIMIT:
         complaints.append(
             "r_hat_max of the predicted probabilities and the log posterior is "
             f"{figures['r_hat_max']:.2f}, above {R_HAT_LIMIT}: the chains do not agree yet. "
@@ -317,10 +304,13 @@ def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:
 
 
 def _of_stein(figures: dict[str, float], bias_remedy: str, limit: float = STEIN_LIMIT) -> list[str]:
-    """A warning about a Stein ratio that is not 1."""
+    """A warning about a Stein ratio that is not 1.
+
+    Heavy tails make the standard error of what is wrong large, so it excuses little.
+    """
     ratio, se = figures["stein_ratio"], figures["stein_se"]
-    off = abs(ratio - 1.0)
-    if not off > limit or off < 4 * se:
+    excused = min(_CERTAIN * np.nan_to_num(se), _EXCUSED)
+    if not abs(ratio - 1.0) > max(limit, excused):
         return []
     return [
         f"stein_ratio is {ratio:.3f}, not 1 within {limit}: posterior variances are too "

@@ -24,7 +24,7 @@ FLOORS = (  # from the ground up; a file imports from the floors below and from 
     {"plan"},
     {"verdict", "folded_rows"},
     {"stream", "chain_stream"},
-    {"callbacks"},
+    {"averages", "callbacks"},
     {"inspection"},
     {"estimators"},
     {"__init__"},

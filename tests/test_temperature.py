@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from skbayes_sg import BayesianMLPClassifier, DRBMClassifier, verdict
+from skbayes_sg import BayesianMLPClassifier, DRBMClassifier, averages, verdict
 from skbayes_sg.models import MLP
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGFS, SGHMC
@@ -104,32 +104,45 @@ def test_chains_in_modes_average_to_more_than_each_and_pass_their_own_diagnostic
     assert model.diagnostics_["prediction_error"] < 0.02
 
 
+def complaints(figures):
+    """Of averages that are better than the shares of the classes."""
+    good = {"prediction_gain": 1.0, "temperature": 0.05}
+    return verdict._of_averages(good | figures, "remedy")
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 5), (2, 1, 5)], ids=["one chain", "one draw"])
+def test_averages_whose_error_is_not_known_are_reported(shape):
+    figures = averages.of_predictions(np.random.default_rng(0).uniform(0, 0.01, shape), None)
+    assert np.isnan(figures["prediction_drift"])
+    (warning,) = complaints(figures)
+    assert "raise n_chains or n_draws" in warning
+    known = averages.of_predictions(np.empty((2, 8, 0)), None)  # no probability varies
+    assert complaints(known) == []
+
+
 def test_averages_that_depend_on_the_chains_are_reported():
     p = np.zeros((2, 8, 5)) + np.array([0.1, 0.9])[:, None, None]
-    figures = verdict.of_predictions(p, None)
+    figures = averages.of_predictions(p, None)
     np.testing.assert_allclose(figures["prediction_error"], 0.4)
     assert figures["prediction_drift"] == 0
-    (warning,) = verdict._of_averages(figures)
+    (warning,) = complaints(figures)
     assert "raise n_chains" in warning
-    assert verdict._of_averages(figures | {"prediction_error": 0.01}) == []
+    assert complaints(figures | {"prediction_error": 0.01}) == []
 
 
 def test_averages_that_still_move_are_reported(seed):
     rng = np.random.default_rng(seed)
     apart = rng.uniform(0.45, 0.55, (8, 1, 300)) + 0.02 * rng.standard_normal((8, 20, 300))
-    still = verdict.of_predictions(apart, None)
-    moving = verdict.of_predictions(apart + np.linspace(0, 0.1, 20)[:, None], None)
+    still = averages.of_predictions(apart, None)
+    moving = averages.of_predictions(apart + np.linspace(0, 0.1, 20)[:, None], None)
     error = 0.02 / np.sqrt(20 * 8)  # of an average against that of a half, by chance
     change = 0.1 * 5 / 19
     np.testing.assert_allclose(moving["prediction_drift"], change, atol=5 * error / 300**0.5)
-    (warning,) = verdict._of_averages(moving)
+    (warning,) = complaints(moving)
     assert "raise burn_in" in warning
     # the excess of 300 squares over their mean has 300^-1/2 (2 + 2/7)^1/2 of it as standard error
     assert still["prediction_drift"] ** 2 < 5 * error**2 * ((2 + 2 / 7) / 300) ** 0.5
-    assert verdict._of_averages(still) == []
-    short = verdict.of_predictions(apart[:, :1], None)
-    assert np.isnan(short["prediction_drift"])
-    assert verdict._of_averages(short) == []
+    assert complaints(still) == []
 
 
 def test_a_cold_fit_without_burn_in_warns_by_drift_and_one_with_it_does_not(seed):

@@ -28,7 +28,7 @@ from skbayes_sg.deadline import complaints_of, time_limit
 from skbayes_sg.estimators.calls import is_all_of_the_call, outlives, require_finite, warn
 from skbayes_sg.estimators.elsewhere import FitsElsewhere
 from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares, small_weights
-from skbayes_sg.estimators.parameters import CommonParameters
+from skbayes_sg.estimators.parameters import CommonParameters, announced
 from skbayes_sg.estimators.stored import Stored, in_single_precision
 from skbayes_sg.inspection import export
 from skbayes_sg.learned_prior import Learned
@@ -38,7 +38,6 @@ from skbayes_sg.priors import Prior
 from skbayes_sg.request import Request, Signature
 from skbayes_sg.samplers import Sampler
 
-_LONG = 60.0  # seconds of sampling that are announced
 _MANY_NUMBERS = 1 << 24  # of draws that are in single precision from the start
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
 _INTERRUPTED = (
@@ -178,7 +177,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         n_draws = self._draws_to_keep(posterior.whole.dim, n_chains)
         warn(self._said_of_draws(posterior.whole.dim, n_chains, n_draws), UserWarning)
         n_steps = run.length.burn_in + n_draws * run.length.thin
-        warn(_announced(seconds(run.sampler, target, run.states, n_steps)), UserWarning)
+        warn(announced(seconds(run.sampler, target, run.states, n_steps)), UserWarning)
         fitted = partial(self._so_far, run, posterior, facts)
         look = watch.over(run, n_draws, fitted, mark)
         dtype = self._draw_dtype
@@ -361,14 +360,3 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
             draws = draws.astype(dtype)
         n_chains = self.draws_.shape[0]
         return draws, np.tile(self.draw_weights_ / n_chains, n_chains)
-
-
-def _announced(seconds: float) -> list[str]:
-    """What is said before chains that take more than a minute."""
-    if seconds <= _LONG:
-        return []
-    minutes = f"{seconds / 60:.0f} minute" + ("s" if seconds >= 90 else "")
-    return [
-        f"the chains will take about {minutes} on one core; a smaller n_draws takes less, and "
-        "n_jobs uses more cores"
-    ]

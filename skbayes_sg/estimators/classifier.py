@@ -295,6 +295,13 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             parameters (mutual information of label and parameters). ``standard_error`` (n_rows,
             n_classes): Monte Carlo error of the averaged probabilities, from the spread of batches
             of consecutive draws, four per chain; NaN for fewer than 8 draws.
+
+        Notes
+        -----
+        The epistemic part is the doubt that the model has about itself. Rows far from those of the
+        fit can have less of it than rows near by, where all draws agree on how to go on. Networks
+        at a temperature below 1, and those of relu units at any, are often so
+        (networks.md#far-from-the-rows). Check the range of the columns beside it.
         """
         X = self._check_predict(X)
         total, aleatoric = np.empty(X.shape[0]), np.empty(X.shape[0])

@@ -104,7 +104,8 @@ class DRBMClassifier(MultimodalClassifier):
         ``between_chains``, the share of the probabilities' variance that lies between chains (near
         1: each chain is in a mode of its own). ``prediction_error``, the standard error of averaged
         probabilities by the choice of the chains. ``prediction_drift``, how far they are from
-        those over the second half of the draws. ``temperature``. ``ess_per_pass``.
+        those over the second half of the draws. ``prediction_gain``, the log loss of the shares of
+        the classes minus theirs, on these rows of the fit. ``temperature``. ``ess_per_pass``.
         ``stein_ratio`` (drawn over wanted variance of the weights about the mean of all chains) and
         its standard error ``stein_se``. ``accept_rate`` for HMC.
 

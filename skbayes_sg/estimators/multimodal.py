@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg import verdict
+from skbayes_sg import averages
 from skbayes_sg.anchor import Near
 from skbayes_sg.checks import real_array, require_bounded, require_positive
 from skbayes_sg.data import InMemory
@@ -31,7 +31,6 @@ _MOST_DRAWS = 50  # per chain
 _DRAW_BYTES = 1 << 28  # largest size of the draws of all chains by default
 _MANY_BYTES = 1 << 30  # above this size the user gets a warning
 _JUDGED_ROWS = 100
-_MATTERS = 0.01  # a probability known to one per cent needs no more agreement
 _FAR_INPUT = 1e3
 _FEW_PRODUCTS = 1e7
 _EXPONENTIAL = 20  # cost of an exponential, in products
@@ -299,9 +298,15 @@ class MultimodalClassifier(ChainStreamClassifier):
         flat = draws.reshape(-1, draws.shape[-1])
         blocks = row_blocks(len(flat), 4 * few.model.row_size * len(rows))
         each = [few.log_prob(flat[block].astype(np.float64)) for block in blocks]
-        found = verdict.of_predictions(self._judged(few.data.sample.X), np.concatenate(each))
+        p = self._under_draws(few.data.sample.X)
+        weights = self.draw_weights_[self.draw_weights_ > 0]
+        mean = np.average(p, axis=1, weights=weights).mean(axis=0).T
+        gain = averages.gain_over_shares(mean, few.data.sample, posterior.data.sample)
         streams = self._stream is not None and self.temperature is None
-        return found | {"temperature": 1.0 if streams else self._temperature()}
+        return averages.of_predictions(averages.that_matter(p), np.concatenate(each)) | {
+            "prediction_gain": gain,
+            "temperature": 1.0 if streams else self._temperature(),
+        }
 
     def _counting_draws(self) -> NDArray:
         """The draws, without those of weight 0 under a cyclical schedule."""
@@ -323,10 +328,11 @@ class MultimodalClassifier(ChainStreamClassifier):
             of their variance that lies between chains. 0 means that the chains sample one law. Near
             1 each chain is in a mode of its own. ``prediction_error``: standard error of the
             averages over all chains, as root mean square. ``prediction_drift``: how far they are
-            from those over the second half of the draws, beyond chance, as root mean square.
+            from those over the second half of the draws, beyond chance, as root mean square. Both
+            are of the same probabilities, 0 if there are none, and NaN for one chain or one draw.
         """
         X = self._check_predict(X)
-        return verdict.of_predictions(self._judged(X), None)
+        return averages.of_predictions(averages.that_matter(self._under_draws(X)), None)
 
     def summary(self, level: float = 0.95):
         """Table of the posterior: one row per block of weights or biases.
@@ -354,10 +360,9 @@ class MultimodalClassifier(ChainStreamClassifier):
         """
         return of_blocks(self, level)
 
-    def _judged(self, X) -> NDArray:
-        """Probabilities whose standard deviation is above 0.01, (chains, draws, .)."""
+    def _under_draws(self, X) -> NDArray:
+        """Probabilities (chains, draws, classes, rows)."""
         counting = self._counting_draws()
         draws = counting.reshape(-1, counting.shape[-1]).astype(X.dtype, copy=False)
-        each = [p.reshape(len(p), -1) for _, p in self._probabilities(X, draws)]
-        p = np.concatenate(each, axis=1)
-        return p[:, p.std(axis=0) > _MATTERS].reshape(*counting.shape[:2], -1)
+        p = np.concatenate([each for _, each in self._probabilities(X, draws)], axis=2)
+        return p.reshape(*counting.shape[:2], *p.shape[1:])

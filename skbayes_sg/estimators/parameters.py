@@ -14,6 +14,7 @@ from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.request import Choice
 from skbayes_sg.samplers import SAMPLERS, Sampler
 
+_LONG = 60.0  # seconds of sampling that are announced
 _DRAWS = 4000
 _MOST_BYTES = 400 << 20  # of draws whose number is "auto"
 _FEWEST = 8  # draws of a chain
@@ -157,3 +158,14 @@ class CommonParameters(BaseEstimator):
         else:
             bits = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
         return np.random.SeedSequence(bits.tolist())
+
+
+def announced(seconds: float) -> list[str]:
+    """What is said before chains that take more than a minute."""
+    if seconds <= _LONG:
+        return []
+    minutes = f"{seconds / 60:.0f} minute" + ("s" if seconds >= 90 else "")
+    return [
+        f"the chains will take about {minutes} on one core; a smaller n_draws takes less, and "
+        "n_jobs uses more cores"
+    ]

@@ -1,0 +1,137 @@
+"""No fit of a network is wrong in silence: figures of averages and laws, and real fits."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
+
+from skbayes_sg import BayesianMLPClassifier, DRBMClassifier, averages, verdict
+from skbayes_sg.data import InMemory
+from skbayes_sg.samplers import SGFS, SGHMC
+
+GOOD = {
+    "temperature": 1.0,
+    "r_hat_max": 1.0,
+    "between_chains": 0.0,
+    "prediction_error": 0.001,
+    "prediction_drift": 0.001,
+    "prediction_gain": 0.5,
+    "stein_ratio": 1.0,
+    "stein_se": 0.01,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, 0),
+        ({"stein_ratio": 1.3, "stein_se": 0.1}, 0),  # too few draws to tell
+        ({"stein_ratio": 1.3, "stein_se": 0.01}, 1),
+        ({"stein_ratio": 5.5e7, "stein_se": 1.5e7}, 1),  # heavy tails
+        ({"stein_ratio": 3.0, "stein_se": 2.0}, 1),
+        ({"stein_ratio": 3.0, "stein_se": np.nan}, 1),
+        ({"r_hat_max": np.nan}, 1),
+        ({"r_hat_max": 1.2}, 1),
+    ],
+)
+def test_the_law_at_temperature_one(changes, said):
+    assert len(verdict._of_modes(GOOD | changes, "remedy")) == said
+
+
+@pytest.mark.parametrize(("ratio", "said"), [(-0.5, 0), (1.5, 0), (2.5, 1), (5e6, 1)])
+def test_at_another_temperature_draws_may_be_too_narrow_but_not_far_too_wide(ratio, said):
+    figures = GOOD | {"stein_ratio": ratio, "stein_se": 1e7}
+    assert len(verdict._of_leaps(figures, "remedy")) == said
+
+
+@pytest.mark.parametrize("gain", [-0.1, -50.0, np.nan])
+def test_averages_that_are_worse_than_the_shares_are_reported(gain):
+    (warning,) = verdict._of_averages(GOOD | {"prediction_gain": gain}, "lower step_size")
+    assert "worse than the shares of the classes; lower step_size" in warning
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_gain_is_the_difference_of_two_log_losses(n_classes, weighted):
+    rng = np.random.default_rng(n_classes)
+    codes = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, 40)])
+    weight = rng.integers(0, 4, len(codes)).astype(float) if weighted else None
+    proba = rng.dirichlet(np.ones(n_classes), len(codes))
+    y = 2.0 * codes - 1 if n_classes == 2 else codes
+    rows = InMemory.of(np.zeros((len(codes), 1)), y, weight)
+    shares = np.bincount(codes, weight) / (len(codes) if weight is None else weight.sum())
+    some = np.arange(0, len(codes), 2)
+    few = None if weight is None else weight[some]
+    losses = [
+        log_loss(codes[some], p[some], sample_weight=few, labels=np.arange(n_classes))
+        for p in (np.tile(shares, (len(codes), 1)), proba)
+    ]
+    found = averages.gain_over_shares(proba[some], rows.some(some), rows)
+    assert found == pytest.approx(losses[0] - losses[1])
+
+
+def complaints(model, X, y):
+    """What a fit warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    return [str(one.message) for one in caught if one.category is ConvergenceWarning]
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+@pytest.mark.verdict
+@pytest.mark.parametrize("temperature", [1.0, 0.1])
+@pytest.mark.parametrize(
+    ("cls", "sampler"),
+    [
+        (BayesianMLPClassifier, SGFS(0.0, "diag")),
+        (BayesianMLPClassifier, SGHMC(1.0)),
+        (DRBMClassifier, SGHMC(1.0)),
+    ],
+)
+def test_chains_that_are_thrown_say_so(cls, sampler, temperature, wine):
+    model = cls(5, sampler=sampler, temperature=temperature, random_state=0)
+    model.set_params(n_draws=20, burn_in=100, thin=5)
+    assert any("stein_ratio is" in said for said in complaints(model, *wine))
+    assert model.diagnostics_["stein_ratio"] > 2
+
+
+@pytest.mark.verdict
+@pytest.mark.parametrize("cls", [BayesianMLPClassifier, DRBMClassifier])
+def test_a_right_fit_is_silent_and_gains(cls, wine):
+    X, y = (part[::2] for part in wine)  # fewer than a hundred rows, all of which are judged
+    model = cls(5, random_state=0)
+    assert complaints(model, X, y) == []
+    shares = np.bincount(y) / len(y)
+    entropy = -(shares * np.log(shares)).sum()
+    gain = entropy - log_loss(y, model.predict_proba(X))
+    assert model.diagnostics_["prediction_gain"] == pytest.approx(gain, abs=1e-6)
+
+
+@pytest.mark.verdict
+def test_predictions_that_a_prior_forbids_to_learn_say_so(wine):
+    X, y = wine[0][:90], wine[1][:90] == 0
+    model = BayesianMLPClassifier((2,), prior_precision=1e8, n_chains=2, random_state=0)
+    model.set_params(n_draws=4, burn_in=4, thin=1)
+    assert any("lower prior_precision" in said for said in complaints(model, X, y))
+    share = y.mean()
+    entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    gain = entropy - np.log(2)
+    assert model.diagnostics_["prediction_gain"] == pytest.approx(gain, abs=1e-3)
+
+
+@pytest.mark.verdict
+def test_the_law_of_predictions_is_judged_at_temperature_one_too(wine):
+    """Chains that never move agree on nothing."""
+    sampler = SGHMC(1e-9)
+    model = BayesianMLPClassifier((2,), sampler=sampler, n_draws=8, burn_in=8, thin=1)
+    said = complaints(model.set_params(random_state=0), *wine)
+    assert any("prediction_error is" in text for text in said)
