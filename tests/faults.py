@@ -207,8 +207,8 @@ FAULTS = [
     ),
     Fault(
         "posterior.py",
-        "return scores if weight is None else scores.scaled(weight)",
-        "return scores",
+        "return self.model.scores(theta, X, y).scaled(weight)",
+        "return self.model.scores(theta, X, y)",
         "weights are ignored by gradients",
         "test_posterior.py",
     ),
@@ -571,8 +571,8 @@ FAULTS = [
     ),
     Fault(
         "models/softmax.py",
-        'z = self.logits(theta, X) + np.einsum("nkl,pl->pkn", spread, nodes)',
-        'z = self.logits(theta, X) + np.einsum("nkl,pl->pkn", spread, 0 * nodes)',
+        "softmax(spread @ nodes.T + z.T[:, :, None])",
+        "softmax(spread @ (0 * nodes.T) + z.T[:, :, None])",
         "a stream takes gradient and curvature at the mode, not in the mean",
         "test_stream.py",
     ),

@@ -55,7 +55,7 @@ def test_dates_in_a_data_frame_are_named():
 def test_lengths_of_the_run_are_attributes_and_named_by_warnings():
     X, y = wine()
     model = BayesianLogisticRegressionSGFS("sgld", burn_in=5, thin=1, **SHORT)
-    with pytest.warns(ConvergenceWarning, match=r"raise burn_in.*\(now burn_in=5, thin=1"):
+    with pytest.warns(ConvergenceWarning, match=r"or burn_in.*\(now burn_in=5, thin=1"):
         model.fit(X, y)
     assert (model.burn_in_, model.thin_) == (5, 1)
     streamed = BayesianLinearRegressionSGFS(**SHORT).partial_fit(X, y)

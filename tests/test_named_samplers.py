@@ -75,6 +75,8 @@ def test_averages_by_name_warn_where_the_sandwich_is_not_the_posterior():
     """Only the prior knows the common shift of three classes; rows have no noise there."""
     X, y = load_iris(return_X_y=True)
     model = BayesianLogisticRegressionSGFS("iasg", prior_precision=1.0, random_state=0, n_draws=100)
-    with pytest.warns(ConvergenceWarning, match="IASG: theory expects from"):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
         model.fit(scale(X), y)
+    assert any("IASG: theory expects from" in str(one.message) for one in said)
     assert model.sampler_.batch_size == 7

@@ -111,7 +111,7 @@ def test_sgfs_by_name_is_exact_on_few_rows_and_never_refused():
 
 def test_names_have_no_full_matrices_above_a_thousand_parameters():
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((500, 400)), rng.integers(3, size=500)
+    X, y = rng.standard_normal((1200, 400)), rng.integers(3, size=1200)
     model = BayesianLogisticRegressionSGFS("sgfs", prior_precision=1.0, burn_in=8, thin=1, **SHORT)
     model.set_params(n_chains=1, n_draws=4).fit(X, y)
     assert model.sampler_.structure == "kron"

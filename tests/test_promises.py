@@ -422,9 +422,8 @@ def test_an_interrupted_fit_or_chunk_leaves_the_model_as_it_was(model, before, m
     again = {"fit": lambda one: one.fit(X, y_of(model)), "partial_fit": streamed}
     if isinstance(model, LINEAR):  # their stream takes no steps
         again["partial_fit"] = again["fit"]
-    one = clone(model).set_params(
-        sampler=SGLD(step_size=small_step, batch_size=10), warm_start=True
-    )
+    slow = SGLD(step_size=small_step, batch_size=10)
+    one = clone(model).set_params(sampler=slow, warm_start=before == "fit")
     if before != "nothing":
         again[before](one)
     was, interrupted = leaves(one), {}
