@@ -28,9 +28,10 @@ from skbayes_sg.pool_rows import PoolRows
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.rows import Minibatches, Rows, fixed_rng
+from skbayes_sg.samplers.anchored import STEEP_COLUMN
 from skbayes_sg.samplers.base import NoAnchorError
 from skbayes_sg.scores import Scores
-from skbayes_sg.steepness import steepness
+from skbayes_sg.steepness import column_steepness, steepness
 from skbayes_sg.whitening import BarePrior
 
 _CELLS = 1 << 20  # numbers held at a time
@@ -58,6 +59,8 @@ class Anchor:
         Measures the noise where it is not known yet.
     steepness : float
         Of the posterior around the anchor, see `steepness`.
+    column_steepness : float
+        Along the lines of single parameters, see `column_steepness`.
     """
 
     theta: NDArray
@@ -66,6 +69,7 @@ class Anchor:
     n_total: float
     measured: Callable[[], Operator]
     steepness: float = 1.0
+    column_steepness: float = 1.0
     stiffness: float = 1.0
 
     @cached_property
@@ -181,6 +185,20 @@ class AnchoredPosterior(Posterior):
             rough = rough / np.maximum(np.linalg.norm(rough, axis=1, keepdims=True), 1e-300)
         return steepness(gradient, self.anchor.curvature, rough, change)
 
+    def _column_steepness(self) -> float:
+        """`column_steepness` of all parameters; 1 where the likelihood is quadratic."""
+        if self._rows.model.conjugate:
+            return 1.0
+        units = self.coordinates.pulled(np.eye(self.dim))
+        directions = self.anchor.curvature.inverse().matvec(units)
+        directions /= np.sqrt(np.sum(directions * units, axis=1, keepdims=True))
+        precision = self.coordinates.pulled_matrix(self.prior.curvature(self.anchor.theta).dense())
+        of_prior = np.einsum("ld,de,le->l", directions, precision, directions, optimize=True)
+        each = len(self._rows.weight) * self.model.widest
+        parts = np.array_split(np.arange(self.dim), -(-self.dim * each // _CELLS))
+        along = partial(column_steepness, self._rows.forces_along, limit=STEEP_COLUMN)
+        return max(along(directions[i], of_prior[i]) for i in parts)
+
     @classmethod
     def at(cls, posterior: Posterior, mode: Mode, whiten: bool = True) -> AnchoredPosterior:
         """The posterior anchored at a mode, in one pass over the rows.
@@ -219,7 +237,11 @@ class AnchoredPosterior(Posterior):
         if anchored.anchor.batch_size < anchored.anchor.pool_size:
             rows, noise = rows.turned(change)
             anchored = cls(posterior, rows, partial(_known, noise), fisher, information, gradient)
-        anchored.anchor = replace(anchored.anchor, steepness=anchored._steepness(points))
+        anchored.anchor = replace(
+            anchored.anchor,
+            steepness=anchored._steepness(points),
+            column_steepness=anchored._column_steepness(),
+        )
         return anchored
 
     def with_prior(self, prior: Prior) -> AnchoredPosterior:

@@ -31,6 +31,7 @@ class WholeAnchor:
     curvature: Operator
     pool_size: int
     steepness: float = 1.0
+    column_steepness: float = 1.0
     stiffness: float = 1.0
     pool_error: float = 0.0
     noise_number: float = 0.0

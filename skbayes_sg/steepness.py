@@ -14,6 +14,9 @@ _DISTANCES = np.array([1.0, 2.0, 3.0, 4.0])  # in standard deviations
 _UNLIKELY = -9.0  # log density relative to the anchor; that of a Gaussian at 4 is -8
 _PLACES = 4  # typical points
 
+_ENDS = np.array([-4.0, 4.0])
+_PLACES_ALONG = np.arange(-4.0, 5.0)
+
 Gradient = Callable[[NDArray], NDArray]
 
 
@@ -54,6 +57,40 @@ def steepness(gradient: Gradient, curvature: Operator, rough: NDArray, points: N
     directions = root.matvec(np.concatenate([lines, rough]))
     from_anchor = _along(gradient, directions, at_anchor)
     return max(from_anchor, _around(gradient, directions, points[:_PLACES]))
+
+
+def column_steepness(
+    forces: Callable[[NDArray, NDArray], NDArray],
+    directions: NDArray,
+    prior: NDArray,
+    limit: float,
+) -> float:
+    """The largest mean slope over one standard deviation, within four of the anchor, along lines.
+
+    The lines are those of single parameters: along them the others follow as they do on average
+    (math.md#steepness). The log posterior is concave, so a mean slope of sigma over four standard
+    deviations is one of up to four sigma over one of them: where that stays below the
+    limit, nothing between is looked at.
+
+    Parameters
+    ----------
+    forces : function
+        Of directions (lines, D) and distances (n,): the changes of the slope of the log likelihood,
+        (n, lines).
+    directions : array of shape (lines, D)
+        One posterior standard deviation along each line.
+    prior : array of shape (lines,)
+        Curvature of the prior along them.
+    limit : float
+        What matters.
+    """
+    ends = prior - forces(directions, _ENDS) / _ENDS[:, None]
+    steep = (ends * _DISTANCES[-1] > limit).any(axis=0)
+    largest = float(ends.max(initial=0.0))
+    if steep.any():
+        force = forces(directions[steep], _PLACES_ALONG)
+        largest = max(largest, float((prior[steep] - np.diff(force, axis=0)).max()))
+    return largest
 
 
 def _along(gradient: Gradient, directions: NDArray, at_anchor: NDArray) -> float:

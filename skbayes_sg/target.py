@@ -39,6 +39,10 @@ class Anchored(Protocol):
         """The largest slope of the gradient around the point, over that at it."""
 
     @property
+    def column_steepness(self) -> float:
+        """The same along the lines of single parameters."""
+
+    @property
     def stiffness(self) -> float:
         """Largest eigenvalue of the curvature there over `curvature`: 1 if they are the same."""
 

@@ -78,7 +78,7 @@ def judge(
         n_chains = sum(len(chain.draws) for chain in chains)
         figures["r_hat_limit"] = r_hat_limit(n_chains, _by_gradients(figures))
         complaints += _of_parameters(figures)
-        complaints += _of_bias(figures, sampler.bias_remedy)
+        complaints += of_bias(figures, sampler.bias_remedy)
     n_draws = chains[0].draws.shape[1]
     complaints = [_with_length(one, run.length, n_draws) for one in complaints]
     return figures, list(dict.fromkeys(complaints))
@@ -169,8 +169,12 @@ def _flattest_ratio(posterior: Posterior, theta: NDArray) -> float:
     return float(ratio) if ratio < _FLAT else np.nan
 
 
-def of_precision(law: PrecisionLaw) -> tuple[dict[str, float], list[str]]:
-    """Figures of a learned precision, as the draws tell, and warnings about it."""
+def of_precision(law: PrecisionLaw, separated: bool) -> tuple[dict[str, float], list[str]]:
+    """Figures of a learned precision, as the draws tell, and warnings about it.
+
+    `separated` says whether a plane separates the classes. The law of log precision then has a long
+    tail, which its standard deviation near the most probable value does not tell.
+    """
     names = ("precision_sd", "precision_score", "precision_shift")
     figures = dict(zip(names, (law.sd, law.score, law.shift), strict=True))
     complaints = []
@@ -180,6 +184,12 @@ def of_precision(law: PrecisionLaw) -> tuple[dict[str, float], list[str]]:
             "determine the prior precision, and coefficients move by so many posterior standard "
             "deviations within its uncertainty, as where classes are separable; intervals are too "
             "narrow; give prior_precision a number that you believe in"
+        )
+    elif separated:
+        complaints.append(
+            "a plane separates the classes: rows bound coefficients and prior precision from one "
+            "side only, and intervals are too narrow; give prior_precision a number that you "
+            "believe in"
         )
     if abs(law.score) > SCORE_LIMIT and abs(law.score) * law.shift > 2 * SHIFT_LIMIT:
         complaints.append(
@@ -213,7 +223,7 @@ def _by_gradients(figures: dict[str, float]) -> bool:
     return _CERTAIN * errors[0] < 2 * SHIFT_LIMIT and _CERTAIN * errors[1] < 2 * SPREAD_LIMIT
 
 
-def _of_bias(figures: dict[str, float], bias_remedy: str) -> list[str]:
+def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:
     """Warnings about a wrong law: by parameter, and on average over directions.
 
     Where gradients know each standard deviation, the average has the same limit as these.

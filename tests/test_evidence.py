@@ -80,7 +80,7 @@ def test_separable_classes_go_on_in_the_chains():
     y = X[:, 0] > X[:, 1]
     learned, onward, _ = learn_before(NormalEM(), bound(X, y))
     assert onward is not None
-    model = BayesianLogisticRegressionSGFS(fit_intercept=False, n_draws=50, random_state=0)
+    model = BayesianLogisticRegressionSGFS(fit_intercept=False, n_draws=100, random_state=0)
     with pytest.warns(ConvergenceWarning, match="the data hardly determine the prior precision"):
         model.fit(X, y)
     path = model.prior_precision_path_[:, 0]

@@ -22,7 +22,7 @@ FLOORS = (  # from the ground up; a file imports from the floors below and from 
     {"control_variates", "evidence"},
     {"request"},
     {"plan"},
-    {"verdict", "folded_rows"},
+    {"verdict", "folded_rows", "second_run"},
     {"stream", "chain_stream"},
     {"averages", "callbacks"},
     {"inspection"},

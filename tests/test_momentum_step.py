@@ -175,7 +175,7 @@ class Steep:
 
     theta = curvature = noise = None
     pool_size, batch_size, pool_error, noise_number = 500, 32, 0.0, 0.5
-    stiffness = 1.0
+    stiffness = column_steepness = 1.0
 
     def __init__(self, steepness):
         self.steepness = steepness

@@ -7,6 +7,7 @@ writes the fitted attributes and warns.
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -27,16 +28,17 @@ from skbayes_sg.chains import Chain, Round, joined, rows_touched, seconds
 from skbayes_sg.deadline import complaints_of, time_limit
 from skbayes_sg.estimators.calls import is_all_of_the_call, outlives, require_finite, warn
 from skbayes_sg.estimators.elsewhere import FitsElsewhere
+from skbayes_sg.estimators.exported import Exported
 from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares, small_weights
 from skbayes_sg.estimators.parameters import CommonParameters, announced
 from skbayes_sg.estimators.stored import Stored, in_single_precision
-from skbayes_sg.inspection import export
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.plan import Plan, Run, first_choice, prepare
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.request import Request, Signature
 from skbayes_sg.samplers import Sampler
+from skbayes_sg.second_run import second_run
 
 _MANY_NUMBERS = 1 << 24  # of draws that are in single precision from the start
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
@@ -46,7 +48,7 @@ _INTERRUPTED = (
 )
 
 
-class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParameters):
+class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, CommonParameters):
     """An estimator that samples a posterior; a `Plan` of the family says how its chains run."""
 
     _draw_dtype: type = np.float64
@@ -191,11 +193,30 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
                 outlives(early, _ready=run)
             raise
         complaints = self._keep(run, chains, posterior, facts)
+        second = self._second_run(run.at(chains), posterior, n_draws)
+        if second is not None:
+            run, target = second
+            chains = run.sample(target, n_draws, self.n_jobs, dtype)
+            complaints = self._keep(run, chains, posterior, facts)
         complaints += self._causes(posterior.whole) if complaints else []
         n_drawn = self.draws_.shape[1]
         interrupted = n_drawn < n_draws and not watch.stopped
         watch.close(not interrupted)
         return [_INTERRUPTED.format(n_drawn, n_draws)] * interrupted + complaints
+
+    def _second_run(
+        self, first: Run, posterior: Posterior, n_draws: int
+    ) -> tuple[Run, Posterior] | None:
+        """Another sampler in place of a default whose draws are wrong; None if they are not."""
+        wrong = verdict.of_bias(self.diagnostics_)
+        if not wrong or first.anchor is None or self.draws_.shape[1] < n_draws:
+            return None
+        request = self._request(posterior.dim)._replace(seed=self._seed().spawn(2)[1])
+        found = second_run(first, request, posterior, self._plan(), wrong, n_draws)
+        if found is None:
+            return None
+        run, target = found
+        return replace(run, passes=run.passes + self.n_passes_), target
 
     def _prepared(
         self, posterior: Posterior, checkpoint: Checkpoint | None
@@ -282,76 +303,6 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Stored, CommonParam
         require_finite(**{name: vars(self)[name] for name in names if name in vars(self)})
 
     # -- draws --------------------------------------------------------------------------------
-
-    def to_arviz(
-        self,
-        X=None,
-        y=None,
-        *,
-        sample_weight: ArrayLike | None = None,
-        log_likelihood: bool = False,
-        posterior_predictive: bool = False,
-    ):
-        """The draws as ArviZ reads them, with names (needs ArviZ: the extra ``arviz``).
-
-        Parameters
-        ----------
-        X, y, sample_weight : array-like, optional
-            The data of the fit, or others: held-out rows for `log_likelihood`, or X alone for
-            `posterior_predictive`.
-        log_likelihood : bool, default=False
-            Add the log likelihood of each row under each draw, for ``loo`` and ``compare``. It
-            takes 8 bytes for each row and draw, and is refused beyond half of the available memory
-            (Linux). The log likelihood of a row of weight w, by
-            `sample_weight` or `class_weight`, is that of w rows.
-        posterior_predictive : bool, default=False
-            Add a new label or number for each row under each draw.
-
-        Returns
-        -------
-        xarray.DataTree
-            `arviz.InferenceData` if an ArviZ below 1.0 is installed.
-
-            - ``posterior``: a variable for each block of parameters, dimensions (chain, draw) and
-              "feature", "class" or hidden units, by name. Two classes have no dimension "class":
-              coefficients are those of ``classes_[1]``. A sampled noise variance is one variable.
-            - ``sample_stats``, if X and y are given after a `fit`: ``lp``, the log posterior given
-              these rows, up to a constant. Steps and acceptance are not recorded draw by draw.
-              Their figures, with `diagnostics_`, the sampler and the reason for it, are attributes
-              of the tree.
-            - ``log_likelihood``, ``posterior_predictive``: ``y``, dimensions (chain, draw, row).
-            - ``observed_data``, ``constant_data``: y and X, where given. Labels are their number in
-              `classes_`, here and in ``posterior_predictive``.
-
-        Raises
-        ------
-        ImportError
-            If ArviZ is not installed; the message says how to install it.
-        ValueError
-            If X or y is missing for what was asked, or does not fit the estimator.
-
-        Notes
-        -----
-        Hidden units of a network can change places, so R-hat of its weights says little: judge a
-        network by `diagnostics_` and `diagnose`.
-
-        ArviZ knows no weights of draws. Where `draw_weights_` differ, draws are repeated and left
-        out in proportion to their weights (systematic resampling), the same in every chain.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
-        >>> X, y = load_iris(return_X_y=True, as_frame=True)
-        >>> model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
-        >>> tree = model.to_arviz(X, y, log_likelihood=True)
-        >>> tree["posterior"]["coef"].dims
-        ('chain', 'draw', 'class', 'feature')
-        >>> tree["log_likelihood"]["y"].shape
-        (32, 125, 150)
-        """
-        check_is_fitted(self, "model_")
-        return export.to_arviz(self, X, y, sample_weight, log_likelihood, posterior_predictive)
 
     def _flat_draws(self, dtype: np.dtype) -> tuple[NDArray, NDArray]:
         """All draws (S, D) and their weights (S,), summing to 1."""

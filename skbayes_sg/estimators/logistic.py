@@ -289,6 +289,16 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
             "for it"
         ]
 
+    def _separated(self, posterior: Posterior) -> bool:
+        """Whether the posterior mean is right about every row."""
+        rows = posterior.data.sample
+        mean = self._moments(self.draws_)[0][None]
+        for block in rows.blocks(self.model_.row_size):
+            batch = rows.load(block)
+            if not self.model_.is_right(mean, batch.X, batch.y).all():
+                return False
+        return True
+
     def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
         """Posterior of rows elsewhere, and the facts about them."""
         source = source_of(X, y, sample_weight)

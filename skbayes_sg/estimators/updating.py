@@ -163,9 +163,13 @@ class UpdatingEstimator(BayesianEstimator):
         )
         self.draws_ = averaged(draws, weights, law, posterior.prior.precision > 0)
         self._read_off(posterior)
-        figures, complaints = verdict.of_precision(law)
+        figures, complaints = verdict.of_precision(law, self._separated(posterior))
         self.diagnostics_ |= figures
         return complaints
+
+    def _separated(self, posterior: Posterior) -> bool:
+        """Whether a plane separates the classes of the rows in memory; False without classes."""
+        return False
 
     def _law_of(self, run: Run, posterior: Posterior) -> Law:
         """As if all rows were one chunk of a stream.

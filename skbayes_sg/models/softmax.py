@@ -120,6 +120,11 @@ class Softmax(Categorical, Predictor):
         nodes, weights = (each.astype(z.dtype) for each in _normal_nodes(self.n_logits))
         return softmax(spread @ nodes.T + z.T[:, :, None]), weights
 
+    def is_right(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
+        """Whether the label of each row has the largest logit, at one theta (1, D), (n,)."""
+        z = self.logits(theta, X)[0]
+        return z[0] * y > 0 if self.n_logits == 1 else z.argmax(axis=0) == y
+
     # -- expansion around an anchor -----------------------------------------------------------
 
     def bare(self, n_columns: int) -> Softmax:

@@ -27,6 +27,7 @@ from skbayes_sg.target import Anchored, Target
 _GENTLE = 3.0  # alpha^2 on a posterior near a Gaussian
 _GENTLY_STEEP = 2.0  # steepness up to which minibatches and this alpha are right
 _STEEPEST = 20.0  # above, single walls of the posterior bias the step; Metropolis steps do not
+STEEP_COLUMN = 50.0  # the same along the lines of single parameters, for their own sds
 _LONGEST_BURN_IN = 400
 _LONGEST_THINNING = 12  # steps: a steep posterior gets fewer effective draws, not a longer run
 _POOL_ERROR = 0.05  # in posterior standard deviations
@@ -158,6 +159,12 @@ def chosen(alpha: float | None, batch_size: int | None, anchor: Anchored) -> tup
             "the posterior is too far from Gaussian for control variates: its gradient is up to "
             f"{steepness:.1f} times as steep as at the anchor, above {steepest:.3g}"
         )
+    if alpha is None and anchor.column_steepness > STEEP_COLUMN:
+        raise NoGainError(
+            "the posterior is too far from Gaussian for control variates: along the line of a "
+            f"coefficient its gradient is up to {anchor.column_steepness:.0f} times as steep as at "
+            f"the anchor, above {STEEP_COLUMN:g}, as where a rare level has one class only"
+        )
     if alpha is None:
         beyond = steepness / anchor.stiffness  # of a spring, however stiff, the step is exact
         alpha = math.sqrt(max(_GENTLE, 3 * beyond - 1, 2 * steepness - 1))
@@ -193,6 +200,7 @@ def figures(anchor: Anchored) -> dict[str, float]:
     return {
         "noise_number": anchor.noise_number,
         "steepness": anchor.steepness,
+        "column_steepness": anchor.column_steepness,
         "pool_error": anchor.pool_error,
     }
 
@@ -205,4 +213,16 @@ def complaints(figures: dict[str, float]) -> list[str]:
     return [
         f"pool_error is {error:.2f}: few rows dominate, and the posterior mean may be off by so "
         "many standard deviations; set variance_reduction=None"
+    ]
+
+
+def complaints_of_step(figures: dict[str, float]) -> list[str]:
+    """A warning if the posterior of a single coefficient is beyond the step."""
+    steep = figures.get("column_steepness", 1.0)
+    if not steep > STEEP_COLUMN:
+        return []
+    return [
+        f"column_steepness is {steep:.0f}, above {STEEP_COLUMN:g}: the posterior of a coefficient "
+        "has a wall that the step does not see, and its standard deviation may be wrong; use "
+        'sampler=None or "hmc"'
     ]

@@ -360,6 +360,7 @@ class SGFS(PreconditionedSampler):
         report = super().report(state)
         report.figures.update(state.memory.figures)
         report.complaints.extend(anchored.complaints(report.figures))
+        report.complaints.extend(anchored.complaints_of_step(report.figures))
         return report
 
     def _always_stable(self) -> bool:

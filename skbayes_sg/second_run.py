@@ -1,0 +1,58 @@
+"""A second run, where the diagnostics say that the first one drew another distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from skbayes_sg.chains import seconds
+from skbayes_sg.plan import Plan, Run, prepare
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.request import Request
+from skbayes_sg.samplers.base import NoGainError
+
+_LONGEST = 60.0  # seconds: what takes longer is announced, and not begun without being asked for
+
+
+def second_run(
+    first: Run,
+    request: Request,
+    posterior: Posterior,
+    plan: Plan,
+    complaints: Sequence[str],
+    n_draws: int,
+) -> tuple[Run, Posterior] | None:
+    """The plan's other sampler, from the points where the first run stopped, and its target.
+
+    Parameters
+    ----------
+    first : Run
+        Where its chains stopped.
+    request : Request
+        That of the fit.
+    posterior : Posterior
+        Under the prior of the first run.
+    plan : Plan
+    complaints : sequence of str
+        Why the draws of the first run are wrong.
+    n_draws : int
+        Of each chain.
+
+    Returns
+    -------
+    tuple (Run, Posterior) or None
+        None if sampler or lengths were asked for, if the other sampler is the one that ran, or if
+        it would take more than a minute.
+    """
+    if request.asked is not None or (request.burn_in, request.thin) != ("auto", "auto"):
+        return None
+    why = f"{type(first.sampler).__name__} ran first, and {complaints[0]}"
+    choice = plan.instead(posterior, NoGainError(why))
+    if type(choice.sampler) is type(first.sampler):
+        return None
+    request = request._replace(em=None, last=first.last)
+    run, target = prepare(request, choice, posterior, plan)
+    n_steps = run.length.burn_in + n_draws * run.length.thin
+    if seconds(run.sampler, target, run.states, n_steps) > _LONGEST:
+        return None
+    return replace(run, learned=first.learned, signature=first.signature), target

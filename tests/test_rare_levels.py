@@ -1,0 +1,149 @@
+"""Walls along single coefficients, and a second run where the first drew another distribution."""
+
+import warnings
+
+import numpy as np
+import pytest
+from conftest import logistic_data
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
+
+from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg.anchor import find_mode
+from skbayes_sg.control_variates import AnchoredPosterior
+from skbayes_sg.models import Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import HMC, SGFS
+from skbayes_sg.samplers.anchored import complaints_of_step
+from skbayes_sg.steepness import column_steepness
+
+
+def one_hot(seed, n_rows=None):
+    """Two normal columns and a factor of five levels, the rarest with one class only."""
+    rng = np.random.default_rng(seed)
+    n = int(10 ** rng.uniform(2.7, 4))
+    n = n_rows or n
+    level = np.searchsorted(np.cumsum([0.6, 0.3, 0.07, 0.02, 0.01]), rng.random(n)).clip(0, 4)
+    X = np.column_stack([rng.standard_normal((n, 2)), np.eye(5)[level][:, 1:]])
+    y = rng.random(n) < 1 / (1 + np.exp(-X[:, 0] + 0.5))
+    return scale(X), np.where(level == 4, 0, y)
+
+
+def anchored(X, y, n_classes=2, precision=1.0):
+    y = np.where(y, 1.0, -1.0) if n_classes == 2 else y
+    posterior = Posterior.of(Softmax(X.shape[1], n_classes), X, y, precision)
+    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
+    return AnchoredPosterior.at(posterior, mode)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_forces_along_lines_are_those_of_the_gradient(n_classes):
+    X, y = logistic_data(300, 4)
+    y = y > 0 if n_classes == 2 else np.digitize(X @ np.ones(4), [-1, 1])
+    target = anchored(X, y, n_classes)
+    lines, distances = np.random.default_rng(0).standard_normal((3, target.dim)), np.arange(-2, 3.0)
+    origin = target.coordinates.whitened(target.anchor.theta)
+    precision = target.coordinates.pulled_matrix(np.eye(target.dim))
+    forces = target._rows.forces_along(lines, distances)
+    for force, distance in zip(forces, distances, strict=True):
+        change = target.full_gradient(origin + distance * lines) - target.full_gradient(origin)
+        wanted = np.sum((change + distance * lines @ precision) * lines, axis=1)
+        np.testing.assert_allclose(force, wanted, atol=2e-4 * np.abs(forces).max())
+
+
+def test_what_lies_between_is_looked_at_where_it_may_matter():
+    """A wall between two and three standard deviations, of a mean slope of 26 over four."""
+    walls = np.array([1.0, 100.0])
+
+    def forces(directions, distances):
+        asked.append(len(distances))
+        wall = np.clip(distances - 2, 0, 1)[:, None] * (walls[: len(directions)] - 1)
+        return -(distances[:, None] + wall)
+
+    for limit, expected, lengths in ((50.0, 100.0, [2, 9]), (150.0, 25.75, [2])):
+        asked = []
+        found = column_steepness(forces, np.eye(2), np.zeros(2), limit)
+        if lengths == [2]:
+            assert found == pytest.approx(expected)
+        assert asked == lengths
+    walls = np.array([1.0, 1.0])
+    assert column_steepness(forces, np.eye(2), np.zeros(2), 50.0) == pytest.approx(1.0)
+
+
+def test_a_gaussian_posterior_has_no_walls_and_a_rare_level_of_one_class_has():
+    X, y = logistic_data(20_000, 3)
+    assert anchored(X, y > 0).anchor.column_steepness < 1.5
+    assert anchored(*one_hot(9), precision=0.1).anchor.column_steepness > 100
+
+
+@pytest.mark.verdict
+def test_the_default_is_hmc_where_a_coefficient_has_a_wall():
+    X, y = one_hot(22)
+    model = BayesianLogisticRegressionSGFS(prior_precision=0.1, random_state=0, n_draws=50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model.fit(X, y)
+    assert isinstance(model.sampler_, HMC)
+    assert "along the line of a coefficient its gradient is up to" in model.sampler_reason_
+    assert model.diagnostics_["column_steepness"] > 50
+    (said,) = complaints_of_step(model.diagnostics_)  # as SGFS would say of these figures
+    assert said.startswith("column_steepness is 104, above 50")
+    assert complaints_of_step({"column_steepness": 49.0}) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [4, 9, 10, 21])
+def test_standard_deviations_of_rare_levels(number):
+    X, y = one_hot(number)
+    model = BayesianLogisticRegressionSGFS(prior_precision=0.1, random_state=0).fit(X, y)
+    long = BayesianLogisticRegressionSGFS(
+        HMC(n_leapfrog=4), 0.1, n_chains=32, n_draws=1500, burn_in=600, random_state=1
+    ).fit(X, y)
+    ess = model.diagnostics_["ess_min"]
+    ratio = model.coef_std_ / long.coef_std_
+    assert np.abs(ratio - 1).max() < 5 * np.sqrt(0.5 / ess)
+
+
+@pytest.mark.verdict
+def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypatch):
+    X, y = logistic_data(400, 4)
+    model = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0)
+    first = model.fit(X, y > 0)
+    assert isinstance(first.sampler_, SGFS)
+    coef, passes = first.coef_, first.n_passes_
+
+    def wrong_of_sgfs(figures, bias_remedy=""):
+        return [] if "accept_rate" in figures else ["sd_ratio is 2.00, not 1"]
+
+    monkeypatch.setattr("skbayes_sg.verdict.of_bias", wrong_of_sgfs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model.fit(X, y > 0)
+    assert isinstance(model.sampler_, HMC)
+    assert model.sampler_reason_.startswith("SGFS ran first, and sd_ratio is 2.00, not 1")
+    assert model.n_passes_ > passes
+    np.testing.assert_allclose(model.coef_, coef, atol=0.1 * model.coef_std_.max())
+    for asked in (
+        {"sampler": SGFS(variance_reduction="control_variate")},
+        {"burn_in": 60},
+    ):
+        other = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0, **asked)
+        with pytest.warns(ConvergenceWarning, match="sd_ratio is 2"):
+            other.fit(X, y > 0)
+        assert isinstance(other.sampler_, SGFS)
+
+
+@pytest.mark.verdict
+def test_a_plane_between_the_classes_is_said_under_a_learned_prior():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 4))
+    y = X[:, 0] > 0
+    model = BayesianLogisticRegressionSGFS(random_state=0, n_draws=50)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    wanted = ("a plane separates", "as where classes are separable")
+    assert any(some in str(one.message) for one in said for some in wanted)
+    assert model._separated(model._posterior_of(X, y, None))
+    y[0] = ~y[0]
+    assert not model._separated(model._posterior_of(X, y, None))
