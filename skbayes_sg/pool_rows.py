@@ -141,17 +141,9 @@ class PoolRows:
         return np.concatenate(each)
 
     def forces_along(self, directions: NDArray, distances: NDArray) -> NDArray:
-        """Changes of the log likelihood's slope along lines from the anchor, (distances, lines).
-
-        Directions are (lines, D). The outputs of a row change in proportion to the distance, so
-        they are multiplied once for each line.
-        """
-        along = self.model.outputs(directions, self.X)
-        found = np.empty((len(distances), len(directions)))
-        for force, distance in zip(found, distances, strict=True):
-            left = self.model.difference(along * np.float32(distance), self.at_anchor)
-            force[:] = np.einsum("lkn,lkn,n->l", left, along, self.whole_weight, optimize=True)
-        return found
+        """`Predictor.forces_along` of the rows, from the anchor."""
+        rows = self.X, self.at_anchor, self.whole_weight
+        return self.model.forces_along(directions, distances, *rows)
 
     def noise_at(self, change: NDArray) -> NDArray:
         """Covariance of one draw in the mean over points, (points, D) from the anchor: (D, D).

@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 from skbayes_sg.data import InMemory
 from skbayes_sg.folded_rows import FoldedRows, Remainder, with_folded
 from skbayes_sg.kept_rows import KeptRows, n_bytes
+from skbayes_sg.linalg import Dense
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers.anchored import STEEP_COLUMN
+from skbayes_sg.steepness import column_steepness
 from skbayes_sg.variational import Law, expanded, folded, updated
 
 _GROWN = 0.5  # share of new rows, from which all that are kept are worth a pass
@@ -153,6 +156,30 @@ class Stream:
         step = self.posterior.mean - self.centre
         square = step @ self.posterior.operator.matvec(step) / len(step)
         return bool(square > min(_MOVED, _MOVED_A_ROW * self.kept.n_rows))
+
+    def steepness(self) -> float:
+        """`column_steepness` of the present law, by the rows that are kept; 1 above 1,000 columns.
+
+        A normal distribution has no walls, so large values say that it does not stand for the
+        posterior of some coefficient.
+        """
+        model, law = self.model, self.posterior
+        if model is None or model.conjugate or not isinstance(law.operator, Dense):
+            return 1.0
+        lines = law.operator.inverse().dense()
+        lines /= np.sqrt(lines.diagonal())[:, None]
+        of_prior = np.sum(lines * self.folded.operator.matvec(lines), axis=1)
+
+        def forces(directions: NDArray, distances: NDArray) -> NDArray:
+            total = np.zeros((len(distances), len(directions)))
+            for rows in self.kept.blocks:
+                for part in rows.blocks(len(lines) * model.widest):
+                    X, y, weight, _ = rows.load(part)
+                    at = model.expand_rows(model.outputs(law.mode, X), y)
+                    total += model.forces_along(directions, distances, X, at, weight)
+            return total
+
+        return column_steepness(forces, lines, of_prior, STEEP_COLUMN)
 
     def _expanded(self) -> Stream:
         """With the kept rows expanded here, if they were far from here."""

@@ -147,3 +147,18 @@ def test_a_plane_between_the_classes_is_said_under_a_learned_prior():
     assert model._separated(model._posterior_of(X, y, None))
     y[0] = ~y[0]
     assert not model._separated(model._posterior_of(X, y, None))
+
+
+@pytest.mark.verdict
+def test_a_stream_of_rare_levels_says_that_no_normal_law_will_do():
+    X, y = one_hot(9)
+    model = BayesianLogisticRegressionSGFS(prior_precision=0.1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="column_steepness is .*call fit"):
+        model.partial_fit(X, y, classes=[0, 1])
+    X, y = logistic_data(3000, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        for rows in np.array_split(np.arange(3000), 6):
+            model = BayesianLogisticRegressionSGFS(random_state=0)
+            model.partial_fit(X[rows], y[rows], classes=[-1, 1])
+    assert model.diagnostics_["column_steepness"] < 4

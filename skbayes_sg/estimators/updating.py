@@ -27,6 +27,7 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.plan import Run, first_choice, prepare
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+from skbayes_sg.samplers.anchored import STEEP_COLUMN
 from skbayes_sg.stream import Stream
 from skbayes_sg.uncertain_precision import PrecisionLaw, averaged, measured
 from skbayes_sg.variational import Law, updated
@@ -35,6 +36,10 @@ from skbayes_sg.whitening import FULL_CURVATURE_DIM
 _MANY_ROWS = 50_000
 _MANY_NUMBERS = 2_000_000
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
+_STEEP = (
+    "column_steepness is {:.0f}, above {:g}: the posterior of a coefficient has a wall, as where "
+    "the rows of a level have one class only, and no normal distribution stands for it; call fit"
+)
 _OF_A_FIT = (
     *("draws_", "draw_weights_", "coef_", "coef_std_", "intercept_", "posterior_"),
     *("sampler_", "sampler_reason_", "states_", "n_iter_", "n_passes_", "burn_in_", "thin_"),
@@ -215,15 +220,22 @@ class UpdatingEstimator(BayesianEstimator):
                     "fit_intercept and noise_variance must stay as they were in the first chunk; "
                     "take a new estimator, or call fit"
                 )
-        looked_at = stream.remainder
+        before = stream
         stream = stream.after(posterior, guess, forgetting, _budget())
         if stream.may_learn and isinstance(self._em(), NormalEM):
             stream, learned = self._learned_again(stream, facts.get("classes_"))
         if learned is not None:
             stream = replace(stream, learned_from=stream.rare)
+        moved = stream.centre is not before.centre
+        figures = getattr(self, "diagnostics_", {})
+        steep = stream.steepness() if moved else figures.get("column_steepness", 1.0)
         self._keep_stream(stream, posterior, learned, facts)
-        if stream.remainder is not looked_at:
+        if stream.centre is not None:  # rows are kept
+            self.diagnostics_["column_steepness"] = steep
+        if stream.remainder is not before.remainder:
             warn(_complaints(stream.remainder))
+        if moved and stream.rare and steep > STEEP_COLUMN:  # of one class nothing else can be
+            warn([_STEEP.format(steep, STEEP_COLUMN)])
 
     def _forgetting(self) -> float:
         value = self.forgetting

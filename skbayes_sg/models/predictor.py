@@ -88,6 +88,27 @@ class Predictor(Model):
         """
         raise NotImplementedError
 
+    def forces_along(
+        self,
+        directions: NDArray,
+        distances: NDArray,
+        X: NDArray,
+        at_anchor: tuple[NDArray, ...],
+        weight: NDArray | None,
+    ) -> NDArray:
+        """Changes of the log likelihood's slope along lines from an anchor, (distances, lines).
+
+        Directions are (lines, D), and `at_anchor` is of `expand_rows`. The outputs of a row change
+        in proportion to the distance, so they are multiplied once for each line.
+        """
+        along = self.outputs(directions, X)
+        weighted = along if weight is None else along * weight
+        found = np.empty((len(distances), len(directions)))
+        for force, distance in zip(found, distances, strict=True):
+            left = self.difference(along * along.dtype.type(distance), at_anchor)
+            force[:] = np.einsum("lkn,lkn->l", left, weighted)
+        return found
+
     def smoothed(self, theta: NDArray, root: NDArray, batch: Batch) -> tuple[Scores, Operator]:
         """Scores, and `information` of all pairs, in the mean over N(theta, root root^T)."""
         residual, between = self.row_terms(theta, root, batch.X, batch.y)
