@@ -8,11 +8,16 @@ from inspect import isfunction
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg import diagnostics
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    diagnostics,
+)
 from skbayes_sg.anchor import Mode, find_mode, posterior_mean
 from skbayes_sg.chains import restarts, walk
 from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.every_row import LowRankPosterior
+from skbayes_sg.evidence import NormalEM
 from skbayes_sg.layouts import FULL
 from skbayes_sg.linalg import Dense
 from skbayes_sg.models import Softmax
@@ -132,3 +137,28 @@ class Stopwatch:
             return result
 
         return call
+
+
+def learned_posterior(X: NDArray, y: NDArray) -> Posterior:
+    """The posterior of a default regression under the first precision of the search."""
+    few = len(np.unique(y)) <= 3
+    model = BayesianLogisticRegressionSGFS() if few else BayesianLinearRegressionSGFS()
+    return model._bind(X, y, np.unique(y), None) if few else model._bind(X, y, None)
+
+
+def evidence_over(posterior: Posterior, change: NDArray) -> NDArray:
+    """Log evidence of Laplace, with the hyperprior, at changes of the log precision."""
+    ((_, block),) = posterior.model.prior_blocks("block").items()
+    first, rows = posterior.prior.precision, posterior.data.sample
+    unit = first[block[0]] / posterior.prior.unit[block[0]]
+    shape, rate = NormalEM().hyperprior(float(unit))
+    found = []
+    for rho in change + np.log(unit):
+        precision = first.copy()
+        precision[block] = np.exp(rho) * posterior.prior.unit[block]
+        here = posterior.with_prior(posterior.prior.with_precision(precision))
+        mode = find_mode(here, here.model.guess(rows.y, rows.weight), np.random.default_rng(0))
+        spread = np.linalg.slogdet(mode.curvature.dense())[1]
+        value = here.log_prob(mode.theta)[0] + 0.5 * len(block) * rho - 0.5 * spread
+        found.append(value + shape * rho - rate * np.exp(rho))
+    return np.array(found)

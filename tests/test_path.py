@@ -149,6 +149,16 @@ def test_a_step_that_cannot_run_gives_no_number_but_the_reason(monkeypatch):
     matplotlib.pyplot.close("all")
 
 
+def test_directions_that_change_no_probability_do_not_make_constant_sgd_warn():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 6))
+    y = (X @ rng.standard_normal((6, 3)) + rng.gumbel(size=(600, 3))).argmax(axis=1)
+    model, em = BayesianLogisticRegressionSGFS(random_state=0), VariationalEM(n_updates=80)
+    path = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)
+    assert path.sgd_em_warnings == []
+    assert path.sgd_em_precisions == pytest.approx(path.em_precisions, rel=0.1)
+
+
 def test_a_step_too_slow_to_learn_says_so():
     """The weak columns, thirty times smaller, take some 900 times the passes of the others."""
     X, y = rows_of_the_figures("weak")

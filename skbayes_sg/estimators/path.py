@@ -245,8 +245,14 @@ def _learned_by_sgd(model: BayesianEstimator, data: _Data, labels: list[str]) ->
         )
         try:
             with quietly():
-                return _Learned.of(model, data.fit(model))
+                found = _Learned.of(model, data.fit(model))
         except (ValueError, FloatingPointError) as error:
             if size <= _SMALLEST_BATCH:
                 return _Learned.refused(labels, f"{_REFUSED} ({error})")
+        else:
+            # Directions that change no probability have no noise. EM counts them out, and of these
+            # draws only the precision is kept.
+            entries = found.entries
+            entries["warnings"] = [one for one in entries["warnings"] if "sd_ratio" not in one]
+            return found
         size = max(size // 2, _SMALLEST_BATCH)
