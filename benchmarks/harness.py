@@ -107,10 +107,7 @@ class Report:
 
     def earlier(self) -> list[dict]:
         """The rows of the last run: numbers as numbers, without empty cells."""
-        with (RESULTS / f"{self.name}.csv").open() as file:
-            lines = [line for line in file if not line.startswith("#")]
-        rows = csv.DictReader(lines)
-        return [{key: _number(cell) for key, cell in row.items() if cell} for row in rows]
+        return read_rows(RESULTS / f"{self.name}.csv")
 
     def judge(self, claims: Iterable[Claim]) -> None:
         """Print verdicts, and remember a failure."""
@@ -137,6 +134,14 @@ def benchmark(main: Callable[..., None], threads: int | None = None, **arguments
         main(report, **values)
     if report.failed:
         sys.exit(1)
+
+
+def read_rows(path: Path) -> list[dict]:
+    """The rows of a table: numbers as numbers, without empty cells."""
+    with path.open() as file:
+        lines = [line for line in file if not line.startswith("#")]
+    rows = csv.DictReader(lines)
+    return [{key: _number(cell) for key, cell in row.items() if cell} for row in rows]
 
 
 def write_csv(path: Path, rows: list[dict], claims: Iterable[Claim], origin: str) -> None:
