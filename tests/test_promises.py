@@ -214,10 +214,10 @@ def test_float32_stays_float32(model):
 def test_rows_on_disk_are_not_copied(model, tmp_path):
     """What a fit needs grows by less than a row for each row."""
     rng = np.random.default_rng(0)
-    np.save(tmp_path / "X.npy", rng.standard_normal((120_000, 40), dtype=np.float32))
+    np.save(tmp_path / "X.npy", rng.standard_normal((60_000, 40), dtype=np.float32))
     mapped, peaks = np.load(tmp_path / "X.npy", mmap_mode="r"), []
-    y = np.sign(mapped[:, 0] + 0.5 + rng.logistic(size=120_000))
-    for n_rows in (60_000, 120_000):
+    y = np.sign(mapped[:, 0] + 0.5 + rng.logistic(size=60_000))
+    for n_rows in (30_000, 60_000):
         tracemalloc.start()
         clone(model).set_params(n_draws=4).fit(mapped[:n_rows], y[:n_rows])
         peaks.append(tracemalloc.get_traced_memory()[1])
@@ -436,7 +436,7 @@ def test_an_interrupted_fit_or_chunk_leaves_the_model_as_it_was(model, before, m
     assert interrupted == {"fit": [], "partial_fit": []}
 
 
-@pytest.mark.parametrize("stop", [7, 120, 153])  # steps to a mode, 150, and of burn-in
+@pytest.mark.parametrize("stop", [7, 30, 43])  # steps to a mode, 40, and of burn-in
 @NETWORK
 def test_an_interrupted_search_for_modes_leaves_the_network_as_it_was(model, stop, monkeypatch):
     step, taken = SGHMC.step, []
