@@ -4,6 +4,7 @@ import copy
 import pickle
 import tracemalloc
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -319,6 +320,16 @@ REFUSED = {  # parameters, X, y of classifiers and of regressions, weight, what 
 }
 
 
+@cache
+def _of_each_past(model):
+    return fitted(model, FRAME, warm_start=True), fitted(model), streamed(clone(model))
+
+
+def of_each_past(model):
+    """After a fit of a table, for a warm start; after a fit; after a stream. For one test each."""
+    return copy.deepcopy(_of_each_past(model))
+
+
 def refuse(model, parameters, data, y, weight, message):
     """Ask for the impossible, and put the parameters back."""
     before = model.get_params(deep=False)
@@ -337,7 +348,8 @@ def test_a_refused_fit_leaves_the_model_as_it_was(model, case):
     assert not differences(leaves(clone(model)), leaves(new))
     with pytest.raises(NotFittedError):
         new.predict(X)
-    for old, data in ((fitted(model, FRAME, warm_start=True), FRAME), (streamed(clone(model)), X)):
+    of_a_table, _, of_a_stream = of_each_past(model)
+    for old, data in ((of_a_table, FRAME), (of_a_stream, X)):
         before, prediction = leaves(old), predicted(old, data)
         refuse(old, *case)
         assert not differences(before, leaves(old))
@@ -379,7 +391,8 @@ OF_CHAINS = {
 def refuse_chunk(model, parameters, data, y, message, n_total=300):
     """After a stream, a fit and nothing."""
     y = y_of(model)[: len(data)] if y is None else y
-    models = [streamed(clone(model)), fitted(model), clone(model)]
+    _, of_a_fit, of_a_stream = of_each_past(model)
+    models = [of_a_stream, of_a_fit, clone(model)]
     for old in models[:2] if "expecting 4" in message else models:
         before, given = leaves(old), old.get_params(deep=False)
         with pytest.raises((ValueError, TypeError, FloatingPointError), match=message):
