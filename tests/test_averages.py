@@ -153,8 +153,9 @@ def test_the_drift_of_the_iterates_adds_one_over_c_to_noise_over_steps(seed):
     "sampler",
     [
         ConstantSGD(),
-        pytest.param(MomentumSGD(), marks=pytest.mark.slow),  # measures as ConstantSGD does
-        SGFS(alpha=1.0),
+        # they measure as ConstantSGD does
+        pytest.param(MomentumSGD(), marks=pytest.mark.slow),
+        pytest.param(SGFS(alpha=1.0), marks=pytest.mark.slow),
         ConstantSGD(covariance="single_row"),
     ],
     ids=repr,
