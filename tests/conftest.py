@@ -131,11 +131,13 @@ def _short_runs_may_complain(request):
 
 @pytest.fixture(scope="module")
 def _short_searches():
-    """Chains of networks search for modes in a quarter of the steps, and in those of alpha."""
+    """Chains of networks take some ten steps to a mode, and as few for each alpha tried."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("skbayes_sg.modes._BURN_INS", 1)
-        patch.setattr("skbayes_sg.tuning._SETTLING", 100)
-        patch.setattr("skbayes_sg.tuning._STEPS", 50)
+        patch.setattr("skbayes_sg.samplers.sghmc._FEWEST_STEPS", 8)
+        patch.setattr("skbayes_sg.samplers.sghmc._CHEAP", 0.0)
+        patch.setattr("skbayes_sg.tuning._SETTLING", 40)
+        patch.setattr("skbayes_sg.tuning._STEPS", 20)
         yield
 
 

@@ -202,6 +202,7 @@ def test_a_time_limit_stops_learning_and_burn_in_and_says_so(n_looks, cut, monke
 def test_a_time_limit_stops_the_pilots_and_the_search_for_modes(monkeypatch):
     pilots = BayesianLogisticRegressionSGFS(SGFS(batch_size=20), 1.0, random_state=0)
     fitted(pilots, time_is_up_after(0, monkeypatch))
+    monkeypatch.setattr("skbayes_sg.samplers.sghmc._FEWEST_STEPS", 30)  # 150 steps to a mode
     modes = BayesianMLPClassifier((4,), n_chains=2, random_state=0)
     with pytest.warns(ConvergenceWarning, match=r"steps towards a mode \(\d+ of \d{3,}\)"):
         fitted(modes, time_is_up_after(0, monkeypatch))

@@ -271,9 +271,9 @@ def test_the_networks_learn_a_precision_per_layer():
     X = rng.standard_normal((300, 3)).astype(np.float32)
     y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(300) > 0, "yes", "no")
     short = {
-        "prior_precision": VariationalEM(n_updates=40),
+        "prior_precision": VariationalEM(n_updates=12),
         "n_chains": 2,
-        "n_draws": 20,
+        "n_draws": 8,
         "random_state": 0,
     }
     for model, n_blocks in (
@@ -281,7 +281,7 @@ def test_the_networks_learn_a_precision_per_layer():
         (DRBMClassifier(3, **short), 2),
     ):
         model.fit(X, y)
-        assert model.prior_precision_path_.shape == (40, n_blocks)
+        assert model.prior_precision_path_.shape == (12, n_blocks)
         learned = model.prior_precision_
         biases = np.setdiff1d(
             np.arange(len(learned)),
@@ -403,7 +403,7 @@ def test_a_path_that_still_moves_says_so():
 def test_the_display_draws_every_block():
     X, y = load_diabetes(return_X_y=True)
     model = BayesianLinearRegressionSGFS(
-        prior_precision=VariationalEM("feature"), n_draws=100, random_state=0
+        prior_precision=VariationalEM("feature", n_updates=40), n_draws=8, random_state=0
     )
     display = PriorPrecisionDisplay.from_estimator(model.fit(X, y))
     assert len(display.lines_) == 10
@@ -416,14 +416,14 @@ def test_the_display_draws_every_block():
     assert len(styles) == 7  # of ten lines; the names stand in their order
     with pytest.raises(ValueError, match="was not learned"):
         PriorPrecisionDisplay.from_estimator(
-            BayesianLinearRegressionSGFS(n_draws=100, random_state=0, prior_precision=1.0).fit(X, y)
+            BayesianLinearRegressionSGFS(n_draws=8, random_state=0, prior_precision=1.0).fit(X, y)
         )
     matplotlib.pyplot.close("all")
 
 
 def test_blocks_are_named_after_features_and_classes():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    short = {"n_chains": 2, "n_draws": 8, "random_state": 0}
+    short = {"n_chains": 2, "n_draws": 8, "burn_in": 8, "thin": 1, "random_state": 0}
     for per, names in (
         ("feature", X.columns.tolist()),
         ("class", ["class 0", "class 1", "class 2"]),

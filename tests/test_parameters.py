@@ -74,7 +74,9 @@ def test_defaults_that_do_not_depend_on_the_model_are_the_same():
 
 
 @pytest.mark.parametrize("name", sorted(set(SAMPLERS) - {"hmc"}))
-@pytest.mark.parametrize("cls", NETWORKS)
+@pytest.mark.parametrize(
+    "cls", [NETWORKS[0], *(pytest.param(cls, marks=pytest.mark.slow) for cls in NETWORKS[1:])]
+)
 def test_every_name_learns_iris_in_a_network(cls, name, iris, monkeypatch):
     """The limit is midway between .68, the best of the samplers' own defaults, and .98 of None."""
     for name_of, shorter in (("_SETTLING", 300), ("_STEPS", 200), ("_PASSES", 60)):

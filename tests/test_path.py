@@ -179,7 +179,7 @@ def test_a_step_too_slow_to_learn_says_so():
 def test_networks(model, monkeypatch):
     monkeypatch.setattr("skbayes_sg.modes._BURN_INS", 1)
     X, y = load_iris(return_X_y=True)
-    model.set_params(n_chains=2, n_draws=8, random_state=0)
+    model.set_params(n_chains=2, n_draws=8, burn_in=30, thin=1, random_state=0)
     em = VariationalEM(n_updates=8)
     path = hyperparameter_path(model, scale(X), y, scale(X), y, prior_precisions=[1.0], em=em)
     assert len(path.em_blocks) == 2

@@ -120,7 +120,9 @@ def test_every_sampler_samples_under_a_prior_with_a_matrix(sampler, seed):
         X[:20], Y[:20]
     )
     model = BayesianLinearRegressionSGFS(sampler, noise_variance=1.0, prior=first.posterior_)
-    model.set_params(n_chains=8, n_draws=120, random_state=seed).fit(X[20:], Y[20:])
+    burn_in = "auto" if sampler is None or isinstance(sampler, HMC) else 300
+    model.set_params(n_chains=8, n_draws=120, burn_in=burn_in, random_state=seed)
+    model.fit(X[20:], Y[20:])
     exact = first.partial_fit(X[20:], Y[20:]).posterior_
     root = np.linalg.cholesky(exact.precision)
     z = (model.draws_.reshape(-1, 4) - exact.mean) @ root

@@ -4,6 +4,7 @@ import copy
 import pickle
 import tracemalloc
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -214,10 +215,10 @@ def test_float32_stays_float32(model):
 def test_rows_on_disk_are_not_copied(model, tmp_path):
     """What a fit needs grows by less than a row for each row."""
     rng = np.random.default_rng(0)
-    np.save(tmp_path / "X.npy", rng.standard_normal((120_000, 40), dtype=np.float32))
+    np.save(tmp_path / "X.npy", rng.standard_normal((60_000, 40), dtype=np.float32))
     mapped, peaks = np.load(tmp_path / "X.npy", mmap_mode="r"), []
-    y = np.sign(mapped[:, 0] + 0.5 + rng.logistic(size=120_000))
-    for n_rows in (60_000, 120_000):
+    y = np.sign(mapped[:, 0] + 0.5 + rng.logistic(size=60_000))
+    for n_rows in (30_000, 60_000):
         tracemalloc.start()
         clone(model).set_params(n_draws=4).fit(mapped[:n_rows], y[:n_rows])
         peaks.append(tracemalloc.get_traced_memory()[1])
@@ -319,6 +320,16 @@ REFUSED = {  # parameters, X, y of classifiers and of regressions, weight, what 
 }
 
 
+@cache
+def _of_each_past(model):
+    return fitted(model, FRAME, warm_start=True), fitted(model), streamed(clone(model))
+
+
+def of_each_past(model):
+    """After a fit of a table, for a warm start; after a fit; after a stream. For one test each."""
+    return copy.deepcopy(_of_each_past(model))
+
+
 def refuse(model, parameters, data, y, weight, message):
     """Ask for the impossible, and put the parameters back."""
     before = model.get_params(deep=False)
@@ -337,7 +348,8 @@ def test_a_refused_fit_leaves_the_model_as_it_was(model, case):
     assert not differences(leaves(clone(model)), leaves(new))
     with pytest.raises(NotFittedError):
         new.predict(X)
-    for old, data in ((fitted(model, FRAME, warm_start=True), FRAME), (streamed(clone(model)), X)):
+    of_a_table, _, of_a_stream = of_each_past(model)
+    for old, data in ((of_a_table, FRAME), (of_a_stream, X)):
         before, prediction = leaves(old), predicted(old, data)
         refuse(old, *case)
         assert not differences(before, leaves(old))
@@ -379,7 +391,8 @@ OF_CHAINS = {
 def refuse_chunk(model, parameters, data, y, message, n_total=300):
     """After a stream, a fit and nothing."""
     y = y_of(model)[: len(data)] if y is None else y
-    models = [streamed(clone(model)), fitted(model), clone(model)]
+    _, of_a_fit, of_a_stream = of_each_past(model)
+    models = [of_a_stream, of_a_fit, clone(model)]
     for old in models[:2] if "expecting 4" in message else models:
         before, given = leaves(old), old.get_params(deep=False)
         with pytest.raises((ValueError, TypeError, FloatingPointError), match=message):
@@ -436,7 +449,7 @@ def test_an_interrupted_fit_or_chunk_leaves_the_model_as_it_was(model, before, m
     assert interrupted == {"fit": [], "partial_fit": []}
 
 
-@pytest.mark.parametrize("stop", [7, 120, 153])  # steps to a mode, 150, and of burn-in
+@pytest.mark.parametrize("stop", [7, 30, 43])  # steps to a mode, 40, and of burn-in
 @NETWORK
 def test_an_interrupted_search_for_modes_leaves_the_network_as_it_was(model, stop, monkeypatch):
     step, taken = SGHMC.step, []

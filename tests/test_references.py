@@ -30,6 +30,7 @@ def texts():
     return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
 
+@cache
 def anchors(page):
     """What `#...` can point to: headings, by GitHub's rule, and explicit anchors."""
     prose = FENCED.sub("", page)

@@ -116,6 +116,7 @@ def test_grid_search_in_a_pipeline(table, pipeline):
             ]
         },
     ]
+    pipeline.set_params(**{f"{name}__thin": 1})
     search = GridSearchCV(pipeline, grid, cv=2, scoring="neg_log_loss", n_jobs=1).fit(*table)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert len(search.cv_results_["params"]) == 7

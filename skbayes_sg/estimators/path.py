@@ -108,9 +108,9 @@ def hyperparameter_path(
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.model_selection import train_test_split
     >>> from skbayes_sg import BayesianLogisticRegressionSGFS, hyperparameter_path
-    >>> X, y = make_classification(2000, 5, n_informative=5, n_redundant=0, random_state=0)
+    >>> X, y = make_classification(1000, 5, n_informative=5, n_redundant=0, random_state=0)
     >>> X, X_val, y, y_val = train_test_split(X, y, random_state=0)
-    >>> model = BayesianLogisticRegressionSGFS(random_state=0)
+    >>> model = BayesianLogisticRegressionSGFS(n_draws=50, random_state=0)
     >>> with warnings.catch_warnings(action="ignore"):  # of few effective draws of constant SGD
     ...     path = hyperparameter_path(model, X, y, X_val, y_val, prior_precisions=[1.0, 100.0])
     >>> bool(path.em_loss < 1.01 * path.loss.min())

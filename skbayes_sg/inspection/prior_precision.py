@@ -124,8 +124,8 @@ class PriorPrecisionDisplay:
         >>> from skbayes_sg import BayesianLinearRegressionSGFS, PriorPrecisionDisplay
         >>> from skbayes_sg import VariationalEM, hyperparameter_path
         >>> X, y = load_diabetes(return_X_y=True)
-        >>> model = BayesianLinearRegressionSGFS(random_state=0)
-        >>> em = VariationalEM(n_updates=40)
+        >>> model = BayesianLinearRegressionSGFS(n_draws=20, random_state=0)
+        >>> em = VariationalEM(n_updates=8)
         >>> with warnings.catch_warnings(action="ignore"):  # constant SGD is slow there
         ...     result = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)
         >>> display = PriorPrecisionDisplay.from_hyperparameter_path(result)
