@@ -22,12 +22,14 @@ def second_run(
     complaints: Sequence[str],
     n_draws: int,
 ) -> tuple[Run, Posterior] | None:
-    """The plan's other sampler, from the points where the first run stopped, and its target.
+    """The plan's other sampler, and its target.
+
+    Its chains start anew: points of the wrong distribution are no better than those around the mode
+    and may be far worse.
 
     Parameters
     ----------
     first : Run
-        Where its chains stopped.
     request : Request
         That of the fit.
     posterior : Posterior
@@ -50,7 +52,7 @@ def second_run(
     choice = plan.instead(posterior, NoGainError(why))
     if type(choice.sampler) is type(first.sampler):
         return None
-    request = request._replace(em=None, last=first.last)
+    request = request._replace(em=None, last=None)
     run, target = prepare(request, choice, posterior, plan)
     n_steps = run.length.burn_in + n_draws * run.length.thin
     if seconds(run.sampler, target, run.states, n_steps) > _LONGEST:

@@ -193,7 +193,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
                 outlives(early, _ready=run)
             raise
         complaints = self._keep(run, chains, posterior, facts)
-        second = self._second_run(run.at(chains), posterior, n_draws)
+        second = self._second_run(run, posterior, n_draws)
         if second is not None:
             run, target = second
             chains = run.sample(target, n_draws, self.n_jobs, dtype)
