@@ -78,7 +78,7 @@ def test_the_worst_parameter_is_seen_where_the_average_is_right(seed):
     assert abs(found["sd_ratio"] - 1) > 0.1
     assert abs(found["mean_shift"]) > 0.2
     figures = found | {"stein_ratio": 1.0, "stein_se": 0.01}
-    assert "mean_shift" in verdict._of_bias(figures, "remedy")[0]
+    assert "mean_shift" in verdict.of_bias(figures, "remedy")[0]
 
 
 def test_draws_that_stay_in_a_plane_are_seen():
@@ -89,7 +89,7 @@ def test_draws_that_stay_in_a_plane_are_seen():
     found = verdict.of_gradients(posterior, z, np.full(100, 0.01), 256)
     assert found["sd_ratio"] < 1e-6
     figures = found | {"stein_ratio": 1.0, "stein_se": 0.01}
-    assert "sd_ratio" in verdict._of_bias(figures, "remedy")[0]
+    assert "sd_ratio" in verdict.of_bias(figures, "remedy")[0]
     still = np.zeros((4, 100, 2))
     assert verdict.of_gradients(posterior, still, np.full(100, 0.01), 256)["sd_ratio"] == 0
 
@@ -97,11 +97,11 @@ def test_draws_that_stay_in_a_plane_are_seen():
 def test_the_average_over_directions_speaks_where_single_parameters_are_right():
     """Stiff directions that are far too wide are a small part of each parameter's spread."""
     right = {"mean_shift": 0.1, "mean_shift_se": 0.05, "sd_ratio": 1.1, "sd_ratio_se": 0.03}
-    said = verdict._of_bias(right | {"stein_ratio": 5.4, "stein_se": 0.1}, "remedy")
+    said = verdict.of_bias(right | {"stein_ratio": 5.4, "stein_se": 0.1}, "remedy")
     assert [one.split()[0] for one in said] == ["stein_ratio"]
-    assert not verdict._of_bias(right | {"stein_ratio": 1.2, "stein_se": 0.01}, "remedy")
+    assert not verdict.of_bias(right | {"stein_ratio": 1.2, "stein_se": 0.01}, "remedy")
     unknown = dict.fromkeys(right, np.nan) | {"stein_ratio": 1.2, "stein_se": 0.01}
-    assert len(verdict._of_bias(unknown, "remedy")) == 1
+    assert len(verdict.of_bias(unknown, "remedy")) == 1
 
 
 def test_few_gradients_say_nothing():
