@@ -129,7 +129,7 @@ def run(model: Any, problem: Problem, setting: str) -> None:
     kept = 16 * share * X.shape[0] * 8 * (X.shape[1] + 1) / 2**20
     more = {"classes": np.unique(y)} if hasattr(model, "predict_proba") else {}
     with config_context(working_memory=1024 if share == 1.0 else kept):
-        for rows in np.array_split(np.argsort(y, kind="stable"), 10):
+        for rows in np.array_split(np.argsort(y, kind="stable"), min(10, len(y))):
             model.partial_fit(X[rows], y[rows], **more)
 
 

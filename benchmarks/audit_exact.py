@@ -75,12 +75,14 @@ def _normal_equations(
 class Classes:
     """Log posterior of two classes, with one logit, or of more, as the estimators have it."""
 
-    def __init__(self, X: NDArray, y: NDArray, precision: float, of_intercept: float) -> None:
+    def __init__(self, X: NDArray, y: NDArray, precision: ArrayLike, of_intercept: float) -> None:
         self.Z = np.column_stack([X, np.ones(len(X))])
         self.n_logits = 1 if y.max() == 1 else int(y.max()) + 1
         self.y, self.d = y, X.shape[1]
         d, k = self.d, self.n_logits
-        self.precision = np.concatenate([np.full(k * d, precision), np.full(k, of_intercept)])
+        self.precision = np.append(
+            np.tile(np.broadcast_to(precision, d), k), np.full(k, of_intercept)
+        )
 
     def outputs(self, theta: NDArray) -> NDArray:
         """(draws, logits, n)"""
@@ -143,7 +145,9 @@ def classes(
 
     None if the draws do not become effective.
     """
-    posterior = Classes(X, y, precision, of_intercept)
+    size = np.sqrt((X * X).mean(axis=0))  # columns of 1e-3 and of 1e4 are beyond double precision
+    posterior = Classes(X / size, y, precision / size**2, of_intercept)
+    unit = np.append(np.tile(size, posterior.n_logits), np.ones(posterior.n_logits))
     centre, H = posterior.mode()
     scale, dim = np.linalg.inv(H) * 1.2, len(centre)
     n = 6000
@@ -163,7 +167,7 @@ def classes(
         covariance = (away * weight[:, None]).T @ away
         if 1 / (weight @ weight) > _EFFECTIVE and weight.max() < _LARGEST_WEIGHT:
             evidence = logsumexp(log_weight) - np.log(n) + 0.5 * np.log(posterior.precision).sum()
-            return Moments(mean, covariance, float(evidence))
+            return Moments(mean / unit, covariance / np.outer(unit, unit), float(evidence))
         few = 1 / (weight @ weight) < 20 * dim
         centre, scale = mean, covariance + (0.5 * scale if few else 0.0)
         n = min(2 * n, 24_000)

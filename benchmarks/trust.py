@@ -58,10 +58,10 @@ def main(report: Report, only: list[str] | None, before: bool) -> None:
     """Cases in turn; the table is written if none was left out."""
     rows, claims = [], []
     for case in only or CASES:
+        print(case, flush=True)
         for answer in CASES[case]():
             rows.append(row(case, answer))
             claims.append(claim(case, answer))
-            print(claims[-1], flush=True)
     silent = sum(row["silent"] == "yes" for row in rows)
     claims.append(Claim("wrong in silence", silent, high=0))
     if before:
