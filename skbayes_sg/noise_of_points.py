@@ -27,8 +27,10 @@ def mean_noise(
     """
     points_law = replace(law, window=1) if isinstance(law, LinearLaw) else law
     scale = noise_factor * target.n_total
+    if scale == 0:
+        return np.zeros_like(Lam)
     M = scale * target.score_covariance(theta)
-    for _ in range(_ROUNDS if scale > 0 else 0):
+    for _ in range(_ROUNDS):
         points = theta + _around(points_law.covariance(Lam, M))
         last, M = M, scale * np.mean([target.score_covariance(p[None]) for p in points], axis=0)
         if abs(np.trace(M - last)) <= _SETTLED * np.trace(M):

@@ -26,11 +26,9 @@ from skbayes_sg.chains import (
     run_chains,
     start_chains,
 )
-from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.data import in_threads
 from skbayes_sg.deadline import cut_short, time_is_up
 from skbayes_sg.empirical_bayes import VariationalEM, fit_prior
-from skbayes_sg.every_row import LowRankPosterior
 from skbayes_sg.evidence import NormalEM, learn_before
 from skbayes_sg.learned_prior import Learned
 from skbayes_sg.linalg import Diag
@@ -40,9 +38,10 @@ from skbayes_sg.request import SELF_AVERAGING, Choice, Request, Signature
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import NoGainError, RunLength
 from skbayes_sg.target import Target
+from skbayes_sg.targets import anchored_at
 from skbayes_sg.tuning import choose_alpha, refuse_unstable
-from skbayes_sg.whitening import FULL_CURVATURE_DIM, many_outputs, very_wide
-from skbayes_sg.wide import WholePosterior
+from skbayes_sg.variational import expanded_twice
+from skbayes_sg.whitening import FULL_CURVATURE_DIM
 
 _ROUNDS = 4  # of learning the prior, each from an anchor of its own
 _DIVERGED = 2.0  # Stein ratio of chains that left the region in which the anchor serves
@@ -101,7 +100,7 @@ class Run:
     passes : float
         Rows read so far over rows.
     anchor : Mode, optional
-        Of control variates.
+        Of control variates, or of a law in closed form.
     learned : Learned, optional
         The learned prior.
     signature : Signature, optional
@@ -223,6 +222,8 @@ def _begin(
     `near` is near the mode, if such a point is known.
     """
     assert request.seed is not None
+    if choice.sampler.needs_law:
+        return _known_law(request, choice, posterior, near)
     start_seed, chain_seed = request.seed.spawn(2)
     rng = np.random.default_rng(start_seed)
     start = plan.start(posterior, rng, request.chains(), request.last, near)
@@ -243,6 +244,21 @@ def _begin(
         passes += start.mode.passes
     length, reason = request.length(sampler, states), choice.reason + remark
     return Run(sampler, reason, states, length, passes, anchor, complaints=notes), target
+
+
+def _known_law(
+    request: Request, choice: Choice, posterior: Posterior, near: Near | None
+) -> tuple[Run, Posterior]:
+    """Chains that draw a conjugate posterior itself: they need no start."""
+    assert request.seed is not None
+    rows, sampler = posterior.data.sample, clone(choice.sampler)
+    guess = posterior.model.guess(rows.y, rows.weight) if near is None else near.theta
+    anchor = expanded_twice(posterior, guess)
+    target = anchored_at(posterior, anchor, sampler)
+    theta = np.repeat(anchor.theta, request.chains(sampler), axis=0)
+    states = start_chains(sampler, target, theta, request.seed.spawn(2)[1])
+    length = request.length(sampler, states)
+    return Run(sampler, choice.reason, states, length, anchor.passes, anchor), target
 
 
 def _settle(
@@ -268,15 +284,6 @@ def _settle(
             anchor, target = None, posterior
         figures = sampler.settle(target)
     return sampler, replace(choice, reason=choice.reason + figures), anchor, target
-
-
-def anchored_at(posterior: Posterior, anchor: Mode, sampler: Sampler) -> Posterior:
-    """The posterior expanded around an anchor, or with all rows where there are many outputs."""
-    if many_outputs(posterior):
-        return WholePosterior.at(posterior, anchor)
-    if very_wide(posterior):
-        return LowRankPosterior.at(posterior, anchor)
-    return AnchoredPosterior.at(posterior, anchor, sampler.follows_coordinates)
 
 
 def _learn(

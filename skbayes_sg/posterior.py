@@ -18,7 +18,7 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import Prior
 from skbayes_sg.rows import Minibatches, Rows
 from skbayes_sg.scores import Scores
-from skbayes_sg.target import Anchored
+from skbayes_sg.target import Anchored, Closed
 
 
 class Expansion(NamedTuple):
@@ -57,6 +57,8 @@ class Posterior:
     """The anchor of control variates; None without them."""
     coordinates: Coordinates = Natural()
     """Coordinates of the chains."""
+    law: Closed | None = None
+    """The posterior in the coordinates of the chains, where it is known in closed form."""
 
     def __init__(self, model: Model, data: Data, prior: Prior) -> None:
         self.model = model

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
 
 from skbayes_sg.anchor import LARGE_SHIFT, Mode, Near, find_mode, step_to_mean
 from skbayes_sg.deadline import time_is_up
@@ -21,7 +21,7 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.rows import fixed_rng
-from skbayes_sg.variational import Law, updated
+from skbayes_sg.variational import Law, expanded_twice, known_at, updated
 from skbayes_sg.whitening import FULL_CURVATURE_DIM, kronecker
 
 NEAR = 0.1
@@ -31,7 +31,6 @@ _MOST_LAWS = 10
 _MOST_STEPS = 100
 _STILL = 0.01  # change of log precision
 _FARTHEST = 3.0
-_PROBES = 64
 _POINTS = 200  # that stand for a law, in a mean of every row's own function
 _NO_INFORMATION = 0.01
 
@@ -128,10 +127,13 @@ class Search:
 
     def at_mode(self) -> _Known:
         """From the normal law at the mode."""
-        prior: Law = self.posterior.prior  # type: ignore[assignment]
-        mode = find_mode(self.posterior, self._start(), fixed_rng("prior"))
-        law = prior.updated(mode.theta, mode.gradient, mode.curvature)  # type: ignore[arg-type]
-        return self._with_law(law, mode.theta, mode.curvature)
+        posterior = self.posterior
+        assert isinstance(posterior.model, Predictor)
+        if posterior.model.conjugate:
+            mode = expanded_twice(posterior, self.guess)
+        else:
+            mode = find_mode(posterior, self._start(), fixed_rng("prior"))
+        return self._with_law(known_at(posterior.prior, mode), mode.theta, mode.curvature)
 
     def in_mean(self) -> _Known:
         """From the normal law whose gradient and curvature are their own means."""
@@ -217,13 +219,15 @@ class Search:
         self.guess = law.mode
         away = np.zeros(law.operator.dim)
         away[self.block] = (law.mean - prior.mean)[self.block]
+        if len(away) > FULL_CURVATURE_DIM:
+            return self._along_eigenvectors(law, away[self.block])
         unit = prior.unit[: len(away)]
 
         def share(rho: float, delta: float) -> _Share:
             pull = delta * unit * away
             trace, squares, moved = self._share(law, delta, rho, pull)
             dev = (away - moved)[self.block]
-            of_mean = float(self.unit @ dev**2) * _inverse_noise(law, pull, moved, away)
+            of_mean = float(self.unit @ dev**2) * _inverse_noise(law, float(pull @ (away - moved)))
             return _Share(trace, squares, of_mean)
 
         return share
@@ -235,28 +239,43 @@ class Search:
 
         C is the covariance under a prior precision that is larger by delta.
 
-        Exact, or by random signs where D is large.
         """
         matrix, block, lam = law.operator.dense(), self.block, np.exp(rho)
         matrix[block, block] += delta * self.unit
         root_unit = np.sqrt(self.unit)
-        if len(matrix) <= FULL_CURVATURE_DIM:
-            covariance = Dense(matrix).inverse().matrix
-            share = -lam * root_unit[:, None] * covariance[np.ix_(block, block)] * root_unit
-            share.flat[:: len(block) + 1] += 1
-            return float(share.trace()), float(np.sum(share**2)), covariance @ vector
-        root = Dense(matrix).cholesky()
-        signs = np.zeros((len(matrix), _PROBES))
-        probes = fixed_rng("prior").choice([-1.0, 1.0], (len(block), _PROBES))
-        signs[block] = root_unit[:, None] * probes
-        solved = cho_solve((root.matrix, True), np.column_stack([signs, vector]))
-        known = probes - lam * root_unit[:, None] * solved[block, :-1]
-        trace = float(np.sum(probes * known)) / _PROBES
-        return trace, float(np.sum(known**2)) / _PROBES, solved[:, -1]
+        covariance = Dense(matrix).inverse().matrix
+        share = -lam * root_unit[:, None] * covariance[np.ix_(block, block)] * root_unit
+        share.flat[:: len(block) + 1] += 1
+        return float(share.trace()), float(np.sum(share**2)), covariance @ vector
+
+    def _along_eigenvectors(self, law: Law, away: NDArray) -> _Known:
+        """The same where D is large: the eigenvectors of the precision serve for all of them.
+
+        They are those of the block, without the other parameters, in units of the prior. `away` is
+        the distance of the block from its prior mean.
+        """
+        matrix, root_unit, inside = law.operator.dense(), np.sqrt(self.unit), self.block
+        others = np.setdiff1d(np.arange(len(matrix)), inside)
+        across = matrix[np.ix_(others, inside)]
+        alone = matrix[np.ix_(inside, inside)]
+        alone -= across.T @ np.linalg.solve(matrix[np.ix_(others, others)], across)
+        values, vectors = np.linalg.eigh(alone / np.outer(root_unit, root_unit))
+        along = (root_unit * away) @ vectors
+
+        def share(rho: float, delta: float) -> _Share:
+            known = 1 - np.exp(rho) / (values + delta)
+            left = along * values / (values + delta)
+            of_mean = float(left @ left) * _inverse_noise(law, delta * float(along @ left))
+            return _Share(float(known.sum()), float(known @ known), of_mean)
+
+        return share
 
 
-def _inverse_noise(law: Law, pull: NDArray, moved: NDArray, away: NDArray) -> float:
-    """Mean of 1 / noise variance where the precision is in its units; else 1."""
+def _inverse_noise(law: Law, energy: float) -> float:
+    """Mean of 1 / noise variance where the precision is in its units; else 1.
+
+    `energy` is twice what the change of the precision adds to the rate.
+    """
     if not isinstance(law, NormalInverseGammaPrior):
         return 1.0
-    return law.shape / (law.rate + 0.5 * float(pull @ (away - moved)))
+    return law.shape / (law.rate + 0.5 * energy)

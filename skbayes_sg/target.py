@@ -63,6 +63,20 @@ class Anchored(Protocol):
         """kappa = n Tr(Lam^-1 M) / D, the same for every batch size n (math.md#noise-number)."""
 
 
+class Closed(Protocol):
+    """A law in closed form."""
+
+    @property
+    def variance(self) -> NDArray:
+        """Of each parameter, (D,)."""
+
+    def gradient(self, theta: NDArray) -> NDArray:
+        """Of its log density, (chains, D)."""
+
+    def draw(self, rng: np.random.Generator, n_draws: int) -> NDArray:
+        """Independent draws, (n_draws, D)."""
+
+
 class Target(Protocol):
     """A log posterior that estimates its gradient from minibatches.
 
@@ -85,6 +99,8 @@ class Target(Protocol):
     """The anchor of control variates; None without them."""
     coordinates: Coordinates
     """Coordinates of the chains, those of the model without an anchor."""
+    law: Closed | None
+    """The posterior in these coordinates, with independent ones; None if not in closed form."""
 
     @property
     def single(self) -> Target:

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.anchor import find_mode
+from skbayes_sg.anchor import Mode, find_mode
 from skbayes_sg.data import InMemory
 from skbayes_sg.kept_rows import joined
 from skbayes_sg.layouts import DIAGONAL, FULL
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Expansion, Posterior
-from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
+from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 from skbayes_sg.whitening import FULL_CURVATURE_DIM
 
 _NEAR = 0.01  # squared distance per parameter of a step whose end is as good as the mode
@@ -48,15 +48,25 @@ def updated(posterior: Posterior, guess: NDArray) -> Law:
 
 
 def _solved(posterior: Posterior, prior: Law, theta: NDArray) -> Law:
-    """The conjugate posterior, from an expansion at theta and once more at its own mode.
+    """The conjugate posterior."""
+    return known_at(prior, expanded_twice(posterior, theta))
+
+
+def expanded_twice(posterior: Posterior, theta: NDArray) -> Mode:
+    """The expansion of a conjugate posterior near its mode, from one at theta (1, D).
 
     Far from the mode a sum of squares would be the small difference of two large ones.
     """
-    for _ in range(2):
-        here = _expanded(posterior, theta)
-        law = prior.updated(theta, here.gradient, here.curvature)  # type: ignore[arg-type]
-        theta = law.mode
-    return law
+    first = _expanded(posterior, theta)
+    near = known_at(posterior.prior, Mode(theta, first.curvature, first.gradient, 1.0)).mode
+    here = _expanded(posterior, near)
+    return Mode(near, here.curvature, here.gradient, 2.0)
+
+
+def known_at(prior: Prior, here: Mode) -> Law:
+    """The posterior from its expansion at a point: exact if conjugate."""
+    assert isinstance(prior, Law)
+    return prior.updated(here.theta, here.gradient, here.curvature)  # type: ignore[arg-type]
 
 
 def _smoothed(posterior: Posterior, prior: Law, guess: NDArray) -> Law:

@@ -55,7 +55,7 @@ def judge(
     ratio, se = diagnostics.stein_ratio_of_sums([chain.stein for chain in chains])
     reports = [sampler.report(chain.state) for chain in chains]
     figures = agreement | {
-        "ess_per_pass": agreement["ess_min"] / kept_passes,
+        "ess_per_pass": agreement["ess_min"] / kept_passes if kept_passes else np.inf,
         "stein_ratio": ratio if sampler.draws_are_points else np.nan,
         "stein_se": se if sampler.draws_are_points else np.nan,
     }

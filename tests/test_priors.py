@@ -167,7 +167,7 @@ def test_a_mixture_has_the_weighted_geometric_mean_of_the_densities(case, share)
 def test_draws_have_the_moments_of_the_distribution(prior, seed):
     draws = prior.draw(np.random.default_rng(seed), 40_000)
     coef, error = draws[:, :3], 5 / np.sqrt(40_000)
-    sd = np.sqrt(prior.variance)
+    sd = np.sqrt(prior.variance[:3])
     assert np.abs((coef.mean(axis=0) - MEAN) / sd).max() < error
     np.testing.assert_allclose(coef.var(axis=0) / sd**2, 1.0, atol=2 * error)
     again = type(prior).of_draws(draws, np.full(len(draws), 1 / len(draws)))

@@ -25,9 +25,10 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.request import Choice
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
+from skbayes_sg.samplers.independent_draws import IndependentDraws
 from skbayes_sg.tuning import raise_alpha
 from skbayes_sg.uncertain_precision import averaged_covariance
-from skbayes_sg.whitening import FULL_CURVATURE_DIM, very_wide
+from skbayes_sg.whitening import FULL_CURVATURE_DIM, affordable, very_wide
 
 _MERGED_NUMBERS = 2e4  # to sort more rows takes as long as to sample
 
@@ -37,6 +38,12 @@ class OneMode(Plan):
     """Chains start around the one mode; control variates can be anchored there."""
 
     def first(self, posterior: Posterior) -> Choice:
+        model = posterior.model
+        if isinstance(model, Predictor) and model.conjugate and affordable(posterior):
+            return Choice(
+                IndependentDraws(),
+                "the posterior is conjugate: its draws are independent and exact",
+            )
         if posterior.dim > FULL_CURVATURE_DIM:
             _require_rows(posterior, _too_many(posterior.dim))
         return Choice(

@@ -30,7 +30,7 @@ from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 from skbayes_sg.samplers.anchored import STEEP_COLUMN
 from skbayes_sg.stream import Stream
 from skbayes_sg.uncertain_precision import PrecisionLaw, averaged, measured
-from skbayes_sg.variational import Law, updated
+from skbayes_sg.variational import Law, known_at, updated
 from skbayes_sg.whitening import FULL_CURVATURE_DIM
 
 _MANY_ROWS = 50_000
@@ -182,6 +182,9 @@ class UpdatingEstimator(BayesianEstimator):
         Many rows, and rows on disk, are not read again: there the curvature at the anchor is that
         law. Above 1,000 parameters it has the moments of the draws.
         """
+        if run.sampler.needs_law:
+            assert run.anchor is not None
+            return known_at(posterior.prior, run.anchor)
         draws, weights = BayesianEstimator._flat_draws(self, self.draws_.dtype)
         if posterior.dim > FULL_CURVATURE_DIM:
             family = GaussianPrior if posterior.prior.quadratic else NormalInverseGammaPrior
@@ -312,8 +315,7 @@ class UpdatingEstimator(BayesianEstimator):
         """Means and standard deviations of the coefficients, and means of the intercepts."""
         assert self._stream is not None
         law = self._stream.law
-        mean, variance = law.mean[None, None], np.zeros((1, 1, self.model_.dim))
-        variance[..., : law.operator.dim] = law.variance
+        mean, variance = law.mean[None, None], law.variance[None, None]
         std = np.sqrt(self._coefs(variance)[0, 0])
         return self._coefs(mean)[0, 0].copy(), std, self._intercepts(mean)[0, 0]
 
@@ -335,10 +337,10 @@ def _better(posterior: Posterior, one: NDArray, other: NDArray) -> bool:
 
 def _law_at(anchor: Mode, posterior: Posterior) -> Law:
     """The posterior from its expansion: exact if conjugate, else normal around the anchor."""
-    prior: Any = posterior.prior
     assert isinstance(posterior.model, Predictor)
-    gradient = anchor.gradient if posterior.model.conjugate else np.zeros_like(anchor.gradient)
-    return prior.updated(anchor.theta, gradient, anchor.curvature)
+    if not posterior.model.conjugate:
+        anchor = anchor._replace(gradient=np.zeros_like(anchor.gradient))
+    return known_at(posterior.prior, anchor)
 
 
 def _budget() -> float:

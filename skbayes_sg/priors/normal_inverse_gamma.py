@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc
+from scipy.special import gammainc, polygamma
 
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.priors.precision import (
@@ -188,8 +188,9 @@ class NormalInverseGammaPrior:
 
     @property
     def variance(self) -> NDArray:
-        """Variance of each coefficient, (D - 1,); infinite for a shape of at most 1."""
-        return self.noise_variance * self.operator.inverse().diagonal()
+        """Variance of each coefficient, infinite for a shape of at most 1, and of gamma, (D,)."""
+        of_coef = self.noise_variance * self.operator.inverse().diagonal()
+        return np.append(of_coef, polygamma(1, self.shape))
 
 
 def _bordered(matrix: NDArray, corner: float) -> NDArray:

@@ -66,6 +66,8 @@ class Sampler(BaseEstimator, ABC):
     batch_size: int | str  # of the samplers that draw minibatches
     replace: bool
 
+    needs_law = False
+    """Whether it draws from the law of the target, which must be known in closed form."""
     remedy = "take smaller steps"
     """Remedy when a chain diverges, for the error message."""
     bias_remedy = "lower step_size"

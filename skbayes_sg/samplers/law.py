@@ -16,7 +16,7 @@ from skbayes_sg.linalg import Operator, largest_eigenvalue
 from skbayes_sg.rows import rows_of
 from skbayes_sg.samplers.state import State
 from skbayes_sg.scores import Scores
-from skbayes_sg.target import Target
+from skbayes_sg.target import Closed, Target
 
 _LINEARISED_ROWS = 5000
 _FEWEST_ROWS = 100
@@ -118,6 +118,25 @@ class ExactLaw:
 
     def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
         return np.linalg.inv(Lam)
+
+    def spectral_radius(self, state: State, target: Target) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class DrawnLaw:
+    """A law in closed form with independent coordinates, whatever the curvature."""
+
+    of: Closed
+
+    def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
+        variance = self.of.variance
+        if not np.isfinite(variance).all():
+            raise ValueError(
+                "the posterior has no covariance: the rows weigh so little that the noise variance "
+                "has no mean; give larger weights, or noise_variance a number"
+            )
+        return np.diag(variance)
 
     def spectral_radius(self, state: State, target: Target) -> float:
         return 0.0

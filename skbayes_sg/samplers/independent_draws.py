@@ -1,0 +1,68 @@
+"""Independent draws of a posterior that is known in closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skbayes_sg.rows import Minibatches
+from skbayes_sg.samplers.base import Report, RunLength, Sampler
+from skbayes_sg.samplers.law import DrawnLaw
+from skbayes_sg.samplers.state import State
+from skbayes_sg.target import Target
+
+
+class IndependentDraws(Sampler):
+    """Every step is an independent draw of the posterior, whose law the target knows.
+
+    There is no burn-in, and no step reads a row. The default of linear regression, whose posterior
+    is conjugate (math.md#independent-draws). It has no parameters, and no name for ``sampler=``:
+    where it is possible it is the default.
+    """
+
+    remedy = "scale the columns of X"
+    bias_remedy = 'scale the columns of X, use float64, or sampler="hmc"'
+    shares_rows = True
+    needs_law = True
+
+    def validate(self, target: Target) -> None:
+        if target.law is None:
+            raise ValueError(
+                "IndependentDraws needs a posterior in closed form, as that of linear regression; "
+                "use HMC"
+            )
+
+    # -- motion -------------------------------------------------------------------------------
+
+    def minibatches(self, target: Target, rng: np.random.Generator, n_chains: int) -> Minibatches:
+        """No step reads any; so there is no noise."""
+        return Minibatches(target.n_rows, target.n_rows, False, rng, n_chains)
+
+    def start(self, state: State, target: Target) -> None:
+        self._move(state, target)
+
+    def step(self, state: State, target: Target) -> None:
+        assert target.law is not None
+        state.gradient = target.law.gradient(state.theta)
+        self._move(state, target)
+        state.t += 1
+
+    def change_prior(self, state: State, target: Target) -> None:
+        self._move(state, target)
+
+    def _move(self, state: State, target: Target) -> None:
+        assert target.law is not None
+        state.theta = target.law.draw(state.normals, len(state.theta))
+
+    # -- law and report -----------------------------------------------------------------------
+
+    def run_length(self, state: State) -> RunLength:
+        """No burn-in, and every step is a draw."""
+        return RunLength(0, 1)
+
+    def law(self, state: State, target: Target) -> DrawnLaw:
+        assert target.law is not None
+        return DrawnLaw(target.law)
+
+    def report(self, state: State) -> Report:
+        """No row is read after the law is known."""
+        return Report(0.0, {}, [])
