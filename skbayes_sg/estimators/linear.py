@@ -32,7 +32,7 @@ _BLOCK_BYTES = 1 << 24
 
 
 class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
-    """Linear regression with a posterior instead of a point, sampled from minibatches.
+    """Linear regression with a posterior instead of a point, drawn exactly.
 
     It stands where `Ridge` or `BayesianRidge` would. `fit` draws some thousand values of the
     coefficients and of the noise. `predict` averages over them, and `predict_interval` is an
@@ -45,9 +45,11 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     ----------
     sampler : Sampler, str or None, default=None
         A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
-        its own defaults up to 1,000 parameters, and without full matrices above. None: SGFS with
-        control variates where the posterior is near Gaussian, HMC on the same pool of rows
-        elsewhere. `sampler_reason_` says what ran.
+        its own defaults up to 1,000 parameters, and without full matrices above. None: the
+        posterior is conjugate, and its draws are independent and exact, without steps
+        (math.md#independent-draws); the rows are read twice. That takes a matrix of all parameters:
+        up to 1,000, or 4,000 where rows are dense. Above: SGFS with control variates where the
+        posterior is near Gaussian, HMC elsewhere. `sampler_reason_` says what ran.
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default="em"
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
         of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em":
@@ -74,8 +76,9 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     forgetting : float in (0, 1], default=1.0
         `partial_fit` multiplies the information of earlier rows by it before each chunk.
     n_chains : int or "auto", default="auto"
-        Independent chains: 32 for HMC and with control variates (16 above 10,000 parameters), 8
-        otherwise.
+        Independent chains: 32 by default, for HMC and with control variates (16 above 10,000
+        parameters), 8 otherwise. Of independent draws they are groups, which the diagnostics
+        compare as those of a chain.
     n_draws : int or "auto", default="auto"
         Draws kept per chain by each `fit`. "auto" is 4,000 over the number of chains, or as many as
         400 MB hold, with a warning.
@@ -108,7 +111,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     intercept_samples_, noise_variance_samples_ : arrays of shape (n_chains, n_draws)
     sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, burn_in_, thin_ :
     diagnostics_, posterior_ :
-        As in `BayesianLogisticRegressionSGFS`.
+        As in `BayesianLogisticRegressionSGFS`. Of independent draws ``ess_per_pass`` is infinite,
+        since none of them reads a row, and `posterior_` is their law.
     prior_precision_, prior_precision_path_, prior_precision_blocks_ :
         As there; the last two only if the prior was learned.
 

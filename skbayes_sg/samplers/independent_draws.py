@@ -19,7 +19,7 @@ class IndependentDraws(Sampler):
     where it is possible it is the default.
     """
 
-    remedy = "scale the columns of X"
+    remedy = "scale the columns of X, or divide y by its scale"
     bias_remedy = 'scale the columns of X, use float64, or sampler="hmc"'
     shares_rows = True
     needs_law = True
