@@ -21,6 +21,10 @@ SHIFT_LIMIT = 0.2  # of a mean, in posterior standard deviations
 SPREAD_LIMIT = 0.15  # of a standard deviation, relative
 PRECISION_SHIFT_LIMIT = 1.5  # below, first order is enough (math.md#an-uncertain-precision)
 SCORE_LIMIT = 2.0  # of a learned log precision, in its standard deviations
+SEPARATED = (
+    "a plane separates the classes: rows bound coefficients and prior precision from one side "
+    "only, and intervals are too narrow; give prior_precision a number that you believe in"
+)
 _CERTAIN = 4.0  # standard errors; the worst of many parameters counts
 _EXCUSED = 0.5  # of a Stein ratio, by its standard error
 _WIDER = 1.0  # of a Stein ratio above 1, where its law is not promised
@@ -186,11 +190,7 @@ def of_precision(law: PrecisionLaw, separated: bool) -> tuple[dict[str, float], 
             "narrow; give prior_precision a number that you believe in"
         )
     elif separated:
-        complaints.append(
-            "a plane separates the classes: rows bound coefficients and prior precision from one "
-            "side only, and intervals are too narrow; give prior_precision a number that you "
-            "believe in"
-        )
+        complaints.append(SEPARATED)
     if abs(law.score) > SCORE_LIMIT and abs(law.score) * law.shift > 2 * SHIFT_LIMIT:
         complaints.append(
             f"precision_score is {law.score:.4g}, beyond {SCORE_LIMIT}: the learned prior "

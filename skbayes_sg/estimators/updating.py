@@ -152,6 +152,8 @@ class UpdatingEstimator(BayesianEstimator):
         posterior, self._precision_law = posterior.whole, None
         if learned is not None:
             complaints += self._average_over_precision(learned, posterior)
+        elif run.learned is not None and self._separated(posterior):
+            complaints.append(verdict.SEPARATED)
         self.posterior_ = self._value_of(self._law_of(run, posterior), posterior.model)
         return complaints
 
