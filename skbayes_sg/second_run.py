@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from skbayes_sg.chains import seconds
+from skbayes_sg.deadline import time_is_up
 from skbayes_sg.plan import Plan, Run, prepare
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.request import Request
@@ -43,10 +44,11 @@ def second_run(
     Returns
     -------
     tuple (Run, Posterior) or None
-        None if sampler or lengths were asked for, if the other sampler is the one that ran, or if
-        it would take more than a minute.
+        None if sampler or lengths were asked for, if the other sampler is the one that ran, if it
+        would take more than a minute, or if the time of the fit is up.
     """
-    if request.asked is not None or (request.burn_in, request.thin) != ("auto", "auto"):
+    asked = request.asked is not None or (request.burn_in, request.thin) != ("auto", "auto")
+    if asked or time_is_up():  # a few draws that are right are no better than many
         return None
     why = f"{type(first.sampler).__name__} ran first, and {complaints[0]}"
     choice = plan.instead(posterior, NoGainError(why))
