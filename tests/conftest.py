@@ -5,6 +5,7 @@ environment variable SKBAYES_SG_SEEDS ("0-19").
 """
 
 import copy
+import gc
 import os
 import sys
 import warnings
@@ -45,6 +46,12 @@ def pytest_collection_modifyitems(items):
     if os.environ.get("SKBAYES_SG_BACKWARDS"):
         files = list(dict.fromkeys(item.path for item in items))
         items.sort(key=lambda item: -files.index(item.path))
+
+
+def pytest_collection_finish():
+    """Modules and tests live to the end: the collector of garbage need not visit them again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -47,7 +47,6 @@ def test_html_shows_what_was_fitted_and_links_to_no_page_of_scikit_learn():
 
 
 TINY = {"n_chains": 2, "n_draws": 10, "burn_in": 30, "thin": 1}
-SMALL = {"n_chains": 4, "n_draws": 25, "burn_in": 75, "thin": 1}
 
 
 def every_check_of(*estimators):
@@ -59,7 +58,7 @@ def every_check_of(*estimators):
 
 @pytest.mark.filterwarnings("ignore")  # tiny and odd data: the verdict is expected
 @every_check_of(
-    BayesianLogisticRegressionSGFS(**SMALL),
+    BayesianLogisticRegressionSGFS(**TINY),
     BayesianLinearRegressionSGFS(**TINY),
     BayesianMLPClassifier((10,), **TINY),
     DRBMClassifier(10, **TINY),

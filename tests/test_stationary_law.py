@@ -82,9 +82,9 @@ def simulated(sampler, posterior, mean, seed, n_chains=96, n_draws=40):
         if isinstance(sampler, IASG)
         else 1
         if isinstance(sampler, HMC)
-        else 5
+        else 3
     )
-    return run_chain(sampler, posterior, state, n_draws=n_draws, thin=thin, burn_in=400)
+    return run_chain(sampler, posterior, state, n_draws=n_draws, thin=thin, burn_in=200)
 
 
 def agree(chain, mean, predicted):
