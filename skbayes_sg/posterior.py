@@ -265,6 +265,18 @@ class Posterior:
         value, gradient = self.data.reduce(partial(_slope, self.model, theta), self._row_size)
         return self._with_prior_slope(theta, self._scale * value, self._scale * gradient)
 
+    def forces_along(self, theta: NDArray, directions: NDArray, distances: NDArray) -> NDArray:
+        """`Predictor.forces_along` of all rows, on lines through theta (1, D)."""
+        model = self.model
+        assert isinstance(model, Predictor)
+
+        def total(batch: Batch) -> tuple[NDArray]:
+            at = model.expand_rows(model.outputs(theta, batch.X), batch.y)
+            return (model.forces_along(directions, distances, batch.X, at, batch.weight),)
+
+        (forces,) = self.data.reduce(total, len(directions) * model.widest)
+        return forces * self._scale
+
     @property
     def _scale(self) -> float:
         """Rows of the population for each row of a pass."""

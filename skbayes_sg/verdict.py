@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg import diagnostics, marginals
 from skbayes_sg.chains import Chain
 from skbayes_sg.diagnostics import ESS_LIMIT, R_HAT_LIMIT, STEIN_LIMIT, r_hat_limit
+from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.plan import Run
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers.base import RunLength
+from skbayes_sg.steepness import column_steepness
 from skbayes_sg.uncertain_precision import PrecisionLaw
 
 _RANKED = 100_000  # draws of all parameters that are ranked: to rank all takes longer than to draw
@@ -25,6 +29,11 @@ SEPARATED = (
     "a plane separates the classes: rows bound coefficients and prior precision from one side "
     "only, and intervals are too narrow; give prior_precision a number that you believe in"
 )
+_WALL = (
+    "column_steepness is {:.0f}, above {:g}: the posterior of a coefficient has a wall, as where a "
+    "rare level has one class only, and its standard deviation by {} may be wrong; use "
+    'sampler=None or "hmc"'
+)
 _CERTAIN = 4.0  # standard errors; the worst of many parameters counts
 _EXCUSED = 0.5  # of a Stein ratio, by its standard error
 _WIDER = 1.0  # of a Stein ratio above 1, where its law is not promised
@@ -33,6 +42,7 @@ _SHARE = 0.1  # of the work of a fit
 _PROBE = 1e-3  # standard deviations of the draws
 _FLAT = 0.1  # of a standard deviation: there is no spread at all
 _CELLS = 1 << 22  # outputs of rows that are held at a time
+_FEWEST_ROWS = 1000  # on which columns are looked at
 _OF_A_STEP = 2000  # rows of a gradient that take as long as what a step costs besides its rows
 
 
@@ -83,6 +93,9 @@ def judge(
         figures["r_hat_limit"] = r_hat_limit(n_chains, _by_gradients(figures))
         complaints += _of_parameters(figures)
         complaints += of_bias(figures, sampler.bias_remedy)
+    steep = figures.get("column_steepness", 1.0)
+    if steep > sampler.steepest_column:
+        complaints.append(_WALL.format(steep, sampler.steepest_column, type(sampler).__name__))
     n_draws = chains[0].draws.shape[1]
     complaints = [_with_length(one, run.length, n_draws) for one in complaints]
     return figures, list(dict.fromkeys(complaints))
@@ -171,6 +184,28 @@ def _flattest_ratio(posterior: Posterior, theta: NDArray) -> float:
     curvature = float(direction @ (below - above)) / (2 * _PROBE)
     ratio = np.sqrt(variance * curvature) if curvature > 0 else np.nan
     return float(ratio) if ratio < _FLAT else np.nan
+
+
+def of_columns(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[str, float]:
+    """Column steepness about the mean of draws (chains, draws, D), for their standard deviations.
+
+    It is measured on some of the rows if they are many. Nothing is said of more parameters than
+    half of the draws, which do not tell their covariance.
+    """
+    theta = draws.reshape(-1, draws.shape[2]).astype(np.float64)
+    model = posterior.model
+    assert isinstance(model, Predictor)
+    if model.conjugate or len(theta) < 2 * theta.shape[1] or not theta.std(axis=0).all():
+        return {}
+    covariance = np.cov(theta.T, aweights=np.tile(weights, len(draws))).reshape(2 * draws.shape[2:])
+    lines = covariance / np.sqrt(covariance.diagonal())[:, None]
+    n = posterior.n_rows
+    most = max(_FEWEST_ROWS, _CELLS // (len(lines) * model.widest))
+    some = posterior if n <= most else posterior.of_rows(np.linspace(0, n - 1, most).astype(int))
+    centre = np.average(draws.mean(axis=0), axis=0, weights=weights)[None].astype(np.float64)
+    of_prior = np.sum(lines * posterior.prior.curvature(centre).matvec(lines), axis=1)
+    along = partial(some.forces_along, centre)
+    return {"column_steepness": column_steepness(along, lines, of_prior, 0.0)}
 
 
 def of_precision(law: PrecisionLaw, separated: bool) -> tuple[dict[str, float], list[str]]:

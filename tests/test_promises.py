@@ -5,6 +5,7 @@ import pickle
 import tracemalloc
 import warnings
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from joblib import parallel_config
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -563,6 +565,14 @@ def test_warnings_of_fit_name_the_users_line(model):
     far = X if isinstance(model, LINEAR) else X * [1, 1, 1, 1e5]
     for one in (clone(model), make_pipeline(FunctionTransformer(), clone(model))):
         assert warned_at(fit, one, far, y_of(model)) == line_of(fit)
+
+
+@pytest.mark.filterwarnings("always::sklearn.exceptions.ConvergenceWarning")
+def test_warnings_in_a_worker_name_the_line_that_fits(recwarn):
+    """The user's line is unknown there; it used to be one of Python's multiprocessing."""
+    with parallel_config(backend="threading"):  # whose warnings come here
+        cross_val_score(MODELS["logistic"], X, LABELS, n_jobs=2, cv=2)
+    assert {Path(one.filename).name for one in recwarn} == {"_validation.py"}
 
 
 @CHAIN_STREAMS

@@ -1,5 +1,6 @@
 """Walls along single coefficients, and a second run where the first drew another distribution."""
 
+import re
 import warnings
 
 import numpy as np
@@ -8,14 +9,16 @@ from conftest import logistic_data
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
-from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLogisticRegressionSGFS, verdict
 from skbayes_sg.anchor import find_mode
 from skbayes_sg.control_variates import AnchoredPosterior
+from skbayes_sg.layouts import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import HMC, SGFS
-from skbayes_sg.samplers.anchored import complaints_of_step
+from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
 from skbayes_sg.steepness import column_steepness
+
+BY_NAME = {"random_state": 0, "burn_in": 300, "n_draws": 250, "thin": 1}
 
 
 def one_hot(seed, n_rows=None):
@@ -86,9 +89,45 @@ def test_the_default_is_hmc_where_a_coefficient_has_a_wall():
     assert isinstance(model.sampler_, HMC)
     assert "along the line of a coefficient its gradient is up to" in model.sampler_reason_
     assert model.diagnostics_["column_steepness"] > 50
-    (said,) = complaints_of_step(model.diagnostics_)  # as SGFS would say of these figures
-    assert said.startswith("column_steepness is 104, above 50")
-    assert complaints_of_step({"column_steepness": 49.0}) == []
+
+
+@pytest.mark.verdict
+@pytest.mark.parametrize("sampler", [SGFS(), ConstantSGD(batch_size="auto")])
+def test_a_sampler_by_name_says_that_a_wall_stops_its_noise(sampler):
+    X, y = one_hot(2)
+    model = BayesianLogisticRegressionSGFS(sampler, 3.0, **BY_NAME)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    said = f"column_steepness is .* above {sampler.steepest_column:g}: the posterior of a coef"
+    assert any(re.match(said, str(one.message)) for one in caught)
+
+
+@pytest.mark.verdict
+def test_the_limit_of_a_wall_depends_on_where_noise_comes_from():
+    """Injected noise is not stopped, so the limit rises with its share; SGLD has none."""
+    X, y = one_hot(2)
+    steep = BayesianLogisticRegressionSGFS(SGFS(2.0), 30.0, **BY_NAME).fit(X, y)
+    assert 1.5 < steep.diagnostics_["column_steepness"] < steep.sampler_.steepest_column == 50
+    assert SGFS().steepest_column == 10
+    assert SGLD().steepest_column == np.inf
+    assert ConstantSGD().steepest_column == 5
+
+
+@pytest.mark.parametrize(("most", "within"), [(8000, 0.1), (2000, 0.4)])
+def test_columns_are_followed_about_draws_as_about_the_anchor(most, within, monkeypatch):
+    """On some of the rows too, which stand for all."""
+    X, y = one_hot(9, 8000)
+    precision = np.full(7, 3.0)
+    posterior = Posterior.of(Softmax(6, 2), X, np.where(y, 1.0, -1.0), precision)
+    rng = np.random.default_rng(0)
+    mode = find_mode(posterior, np.zeros((1, 7)), rng).theta
+    covariance = posterior.expand(mode, FULL).curvature.inverse().dense()
+    draws = rng.multivariate_normal(mode[0], covariance, (4, 5000))
+    monkeypatch.setattr(verdict, "_CELLS", 7 * most)
+    found = verdict.of_columns(posterior, draws, np.full(5000, 1 / 5000))["column_steepness"]
+    monkeypatch.setattr("skbayes_sg.control_variates.STEEP_COLUMN", 0.0)  # no place is left out
+    assert found == pytest.approx(anchored(X, y, precision=3.0).anchor.column_steepness, rel=within)
 
 
 @pytest.mark.slow

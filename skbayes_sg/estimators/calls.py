@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
+from traceback import walk_stack
 from types import FrameType
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 _LIBRARIES = ("skbayes_sg", "sklearn", "joblib", "pickle", "copy", "skops")
+_WRAPPERS = ("skbayes_sg", "sklearn.base", "sklearn.callback")  # around `fit`
+_STARTS_WORKERS = ("multiprocessing", "threading", "concurrent")
 _OF_ONE_FIT = (
     "skbayes_sg.estimators.base",
     "skbayes_sg.estimators.calls",
@@ -39,12 +42,21 @@ _KILLED = (
 
 
 def warn(messages: Iterable[str], category: type[Warning] = ConvergenceWarning) -> None:
-    """Warn at the user's line: the first one outside this package and those that call it."""
-    frame, level = sys._getframe(), 1
-    while frame.f_back is not None and _of_a_library(frame.f_globals.get("__name__", "")):
-        frame, level = frame.f_back, level + 1
+    """Warn at the user's line: the first one outside this package and those that call it.
+
+    A worker does not know the user's line. There it is the line that called this package.
+    """
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_stack(sys._getframe())]
+    level = _first_outside(_LIBRARIES, modules)
+    if _of(_STARTS_WORKERS, modules[level]):
+        level = _first_outside(_WRAPPERS, modules)
     for message in messages:
-        warnings.warn(message, category, stacklevel=level)
+        warnings.warn(message, category, stacklevel=level + 1)
+
+
+def _first_outside(packages: tuple[str, ...], modules: list[str]) -> int:
+    """Number of the first frame whose module is of none of the packages, or of the last frame."""
+    return next((i for i, name in enumerate(modules) if not _of(packages, name)), len(modules) - 1)
 
 
 @contextmanager
@@ -61,15 +73,15 @@ def is_all_of_the_call() -> bool:
     A search or an ensemble would go on with its next fit.
     """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _of_a_library(module := frame.f_globals.get("__name__", "")):
+    while frame is not None and _of(_LIBRARIES, module := frame.f_globals.get("__name__", "")):
         if not module.startswith(_OF_ONE_FIT):
             return False
         frame = frame.f_back
     return True
 
 
-def _of_a_library(module: str) -> bool:
-    return module.partition(".")[0] in _LIBRARIES
+def _of(packages: tuple[str, ...], module: str) -> bool:
+    return f"{module}.".startswith(tuple(f"{package}." for package in packages))
 
 
 def outlives(error: BaseException, **attributes: Any) -> None:

@@ -152,7 +152,11 @@ class LinearPredictor(CoefficientPrior):
         if posterior.of_sample is not posterior:
             return figures
         draws = self.draws_, self.draw_weights_
-        return figures | verdict.of_gradients(posterior, *draws, n_gradients)
+        figures |= verdict.of_gradients(posterior, *draws, n_gradients)
+        sampler = self.sampler_  # with an anchor it has measured the columns itself
+        if np.isfinite(sampler.steepest_column) and sampler.variance_reduction is None:
+            figures |= verdict.of_columns(posterior, *draws)
+        return figures
 
     def _require_passes(self) -> None:
         if self.sampler is None or getattr(self.sampler, "variance_reduction", None) is not None:

@@ -214,15 +214,3 @@ def complaints(figures: dict[str, float]) -> list[str]:
         f"pool_error is {error:.2f}: few rows dominate, and the posterior mean may be off by so "
         "many standard deviations; set variance_reduction=None"
     ]
-
-
-def complaints_of_step(figures: dict[str, float]) -> list[str]:
-    """A warning if the posterior of a single coefficient is beyond the step."""
-    steep = figures.get("column_steepness", 1.0)
-    if not steep > STEEP_COLUMN:
-        return []
-    return [
-        f"column_steepness is {steep:.0f}, above {STEEP_COLUMN:g}: the posterior of a coefficient "
-        "has a wall that the step does not see, and its standard deviation may be wrong; use "
-        'sampler=None or "hmc"'
-    ]

@@ -85,6 +85,11 @@ class Sampler(BaseEstimator, ABC):
         return "" if self.variance_reduction is None else NEEDS_ROWS_AGAIN
 
     @property
+    def steepest_column(self) -> float:
+        """Column steepness up to which its law is right (math.md#steepness)."""
+        return np.inf
+
+    @property
     def needs_pilots(self) -> bool:
         """Whether short runs must choose a parameter; see `tuning`."""
         return False

@@ -55,6 +55,11 @@ class ConstantStep(PreconditionedSampler):
         """A direction without gradient noise has small steps, but those of a whole matrix."""
         return self.structure != "full"
 
+    @property
+    def steepest_column(self) -> float:
+        """Its noise is that of minibatches, which walls stop."""
+        return 5.0
+
     def validate(self, target: Target) -> None:
         super().validate(target)
         if callable(self.step_size):

@@ -28,6 +28,7 @@ from skbayes_sg.samplers.schedules import Schedule, value_at, weight_at
 from skbayes_sg.samplers.state import State
 from skbayes_sg.target import Target
 
+_STEEP_COLUMN = 10.0  # where all noise is that of minibatches
 _CHOICES = {
     "structure": ("full", "kron", "diag", "block", "scalar"),
     "variant": ("exact", "paper", "mandt"),
@@ -220,8 +221,8 @@ class SGFS(PreconditionedSampler):
             self.batch_size = self.rows_per_step
             return ""
         assert target.anchor is not None
-        at_start = None if alpha is None else self._alpha_at(0)
         n = None if isinstance(self.batch_size, str) else self.batch_size
+        at_start = None if alpha is None else self._alpha_at(0)
         settled, self.batch_size = anchored.chosen(at_start, n, target.anchor)
         self.alpha = settled if alpha is None else alpha
         return anchored.in_words(target.anchor)
@@ -234,9 +235,7 @@ class SGFS(PreconditionedSampler):
     @property
     def _empirical(self) -> bool:
         """Whether the score covariance serves as curvature."""
-        if self.variant == "exact":
-            return self.curvature == "empirical"
-        return self.variant == "paper"
+        return self.curvature == "empirical" if self.variant == "exact" else self.variant == "paper"
 
     # -- motion -------------------------------------------------------------------------------
 
@@ -244,9 +243,9 @@ class SGFS(PreconditionedSampler):
         """Start the averages; with control variates take curvature and noise from the anchor."""
         if target.anchor is None:
             super().start(state, target)
-            return
-        state.memory = anchored.memory(state, target, target.anchor)
-        self.refresh(state, target)
+        else:
+            state.memory = anchored.memory(state, target, target.anchor)
+            self.refresh(state, target)
 
     def step(self, state: State, target: Target) -> None:
         if target.anchor is None:
@@ -294,11 +293,11 @@ class SGFS(PreconditionedSampler):
             raise ValueError(
                 f"alpha must lie between 0 and 1e6, alpha({state.t}) is {memory.alpha}"
             )
-        N = target.n_total
+        of_rows = memory, target.n_total, state.rows
         if target.anchor is not None:
             memory.Lam = target.anchor.curvature
-            return anchored.operators(memory, N, state.rows)
-        P, W = FORMULAS[self.variant](memory, N, state.rows, operator_of(self.B, target.dim))
+            return anchored.operators(*of_rows)
+        P, W = FORMULAS[self.variant](*of_rows, operator_of(self.B, target.dim))
         if self.C is not None:
             C = given_matrix("C", self.C, target.dim)
             K, W = with_preconditioner(C, memory.alpha, self._kept(P))
@@ -313,8 +312,8 @@ class SGFS(PreconditionedSampler):
     ) -> tuple[Operator, Operator | None]:
         """K = 2 (P + W)^-1 and W, with what h_max adds to it."""
         if self.h_max is not None:
-            gain = (P if W is None else P + layout.keep(W)).diagonal()
-            floor = Diag(np.maximum(0.0, 2.0 / self.h_max - gain))
+            precision = (P if W is None else P + layout.keep(W)).diagonal()
+            floor = Diag(np.maximum(0.0, 2.0 / self.h_max - precision))
             W = floor if W is None else W + floor
         return self._gain(self._kept(P if W is None else P + layout.keep(W))), W
 
@@ -336,9 +335,8 @@ class SGFS(PreconditionedSampler):
     def _fisher(
         self, target: Target, theta: NDArray, rows: Rows, layout: Layout
     ) -> Operator | None:
-        if self._empirical or self.variant == "mandt":
-            return None
-        return super()._fisher(target, theta, rows, layout)
+        unused = self._empirical or self.variant == "mandt"
+        return None if unused else super()._fisher(target, theta, rows, layout)
 
     # -- law and report -----------------------------------------------------------------------
 
@@ -355,14 +353,18 @@ class SGFS(PreconditionedSampler):
     def law(self, state: State, target: Target) -> LinearLaw:
         return super().law(state, target) if target.anchor is None else anchored.law(state.memory)
 
+    @property
+    def steepest_column(self) -> float:
+        """Minibatches give the share 1 / (1 + alpha^2) of the noise, and walls stop it."""
+        share = 1 / (1 + self._alpha_at(0) ** 2)
+        return anchored.STEEP_COLUMN if self.variance_reduction else _STEEP_COLUMN / share
+
     def report(self, state: State) -> Report:
         """With control variates also the figures of the anchor."""
         report = super().report(state)
         report.figures.update(state.memory.figures)
         report.complaints.extend(anchored.complaints(report.figures))
-        report.complaints.extend(anchored.complaints_of_step(report.figures))
         return report
 
     def _always_stable(self) -> bool:
-        asked = (self.structure, self.variant, self.curvature)
-        return asked == ("full", "exact", "model")
+        return (self.structure, self.variant, self.curvature) == ("full", "exact", "model")
