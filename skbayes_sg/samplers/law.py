@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,33 +159,32 @@ class Linearised:
         few = max(10, math.ceil(_FEWEST_ROWS / state.rows.size))
         enough = min(few, max(3, math.ceil(_LINEARISED_ROWS / state.rows.size)))
         n_batches = 1 if state.rows.whole else enough
-        batches = [rows_of(state.rows.draw(), 0) for _ in range(n_batches)]
-        self._fishers = [target.fisher(theta, rows) for rows in batches]
-        self._scores = [target.scores(theta, rows) for rows in batches]
+        batches: list[Any] = [rows_of(state.rows.draw(), 0) for _ in range(n_batches)]
+        rows = batches[0] if state.rows.whole else np.concatenate(batches, axis=-1)
+        self._fisher, self._scores = target.fisher(theta, rows), target.scores(theta, rows)
         self._prior = target.prior.curvature(theta)
 
     def curvature(self, v: NDArray) -> NDArray:
         """Lam v, (1, D)."""
         if self._anchor is not None:
             return self._anchor.curvature.matvec(v)
-        return self._prior.matvec(v) + self._average(self._fishers, v)
+        return self._prior.matvec(v) + self._of_all(self._fisher, v)
 
     def curvature_matrix(self) -> NDArray:
         """Lam, (D, D)."""
         if self._anchor is not None:
             return self._anchor.curvature.dense()
-        rows = sum(f.moment(FULL).dense() * (self._n_total / f.n_rows) for f in self._fishers)
-        return self._prior.dense() + rows / len(self._fishers)
+        scale = self._n_total / self._fisher.n_rows
+        return self._prior.dense() + self._fisher.moment(FULL).dense() * scale
 
     def noise(self, v: NDArray) -> NDArray:
         """M v, (1, D)."""
         if self._anchor is not None:
             return (self._noise_factor * self._n_total) * self._anchor.noise.matvec(v)
-        return self._noise_factor * self._average(self._scores, v)
+        return self._noise_factor * self._of_all(self._scores, v)
 
-    def _average(self, factors: list[Scores], v: NDArray) -> NDArray:
-        total = sum(f.gram_matvec(v) * (self._n_total / f.n_rows) for f in factors)
-        return total / len(factors)
+    def _of_all(self, factor: Scores, v: NDArray) -> NDArray:
+        return factor.gram_matvec(v) * (self._n_total / factor.n_rows)
 
     def largest(self, matvec: Callable[[NDArray], NDArray]) -> float:
         """Largest eigenvalue of a product of Lam, M and SPD operators."""
