@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -60,6 +61,24 @@ def test_a_default_fit_is_the_same_for_columns_in_other_units(name, data):
     after = outputs(model, (DIABETES + shift) * factor, y)
     np.testing.assert_allclose(after, before, atol=1e-4 * before.std())
     np.testing.assert_allclose(model.coef_ * factor, coef, atol=1e-4 * np.abs(coef).max())
+
+
+@given(power=st.floats(-8, 8), shift=st.floats(-1e6, 1e6))
+@settings(max_examples=4)
+def test_a_default_regression_is_the_same_for_y_in_other_units(power, shift):
+    """Also in a stream: noise variance, standard deviations and predictions follow y."""
+    model, factor = BayesianLinearRegressionSGFS(**SHORT), 10**power
+    for step in (len(DIABETES), 150):
+        found = []
+        for y in (PROGRESSION, (PROGRESSION + shift) * factor):
+            one = clone(model)
+            if step < len(DIABETES):
+                for first in range(0, len(DIABETES), step):
+                    one.partial_fit(DIABETES[first : first + step], y[first : first + step])
+            else:
+                one.fit(DIABETES, y)
+            found.append(np.r_[one.coef_, one.coef_std_, np.sqrt(one.noise_variance_).mean()])
+        np.testing.assert_allclose(found[1] / factor, found[0], rtol=1e-5)
 
 
 @given(data=st.data())

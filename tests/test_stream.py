@@ -23,7 +23,8 @@ LABELS = np.where(Z + RNG.logistic(size=ROWS) > 0, "yes", "no")
 SPECIES = np.array(["a", "b", "c"])[
     (np.stack([Z, -Z, 0 * Z], axis=1) + RNG.gumbel(size=(ROWS, 3))).argmax(axis=1)
 ]
-LINEAR = BayesianLinearRegressionSGFS(random_state=0, prior_precision=1.0)
+NOISE = (1e-6, 1e-6)
+LINEAR = BayesianLinearRegressionSGFS(random_state=0, prior_precision=1.0, noise_prior=NOISE)
 GIVEN = BayesianLinearRegressionSGFS(noise_variance=4.0, prior_precision=0.3, random_state=0)
 LOGISTIC = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0)
 EXACT = pytest.mark.parametrize("model", [LINEAR, GIVEN], ids=["sampled noise", "given noise"])
@@ -69,7 +70,7 @@ def closed_form(model, X, y, weight):
     precision = np.diag(prior) + (columns.T * weight) @ columns / scale
     mean = np.linalg.solve(precision, columns.T @ (weight * y) / scale)
     rest = y - columns @ mean
-    shape, rate = model.noise_prior
+    shape, rate = NOISE
     energy = weight @ rest**2 + mean @ (prior * mean)
     return precision, mean, (shape + weight.sum() / 2, rate + energy / 2)
 

@@ -1,7 +1,7 @@
 """Rows in any storage."""
 
 from skbayes_sg.data.base import Batch, Data
-from skbayes_sg.data.columns import Columns, of_columns
+from skbayes_sg.data.columns import Columns, of_columns, of_targets
 from skbayes_sg.data.disk import OnDisk, Reader, is_stored, on_disk
 from skbayes_sg.data.memory import InMemory, stays_sparse
 from skbayes_sg.data.passes import ahead, in_threads
@@ -22,6 +22,7 @@ __all__ = [
     "in_threads",
     "is_stored",
     "of_columns",
+    "of_targets",
     "on_disk",
     "stays_sparse",
 ]

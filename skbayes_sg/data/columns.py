@@ -58,6 +58,13 @@ def of_columns(data: Data) -> Columns:
     return _from_sums(sums, value)
 
 
+def of_targets(data: Data) -> tuple[float, float]:
+    """Mean and variance of numbers y, over the rows that can be drawn."""
+    y, weight = data.sample.y.astype(np.float64), data.sample.weight
+    mean = np.average(y, weights=weight)
+    return float(mean), float(np.average((y - mean) ** 2, weights=weight))
+
+
 def _of_entries(data: InMemory) -> Columns:
     """From the stored entries of sparse rows alone: zero is what may hold most of the rows."""
     X, weight = data.X, _weights(data.weight, data.n_rows)

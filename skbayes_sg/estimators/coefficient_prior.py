@@ -36,7 +36,7 @@ class CoefficientPrior(UpdatingEstimator):
         """
         if self.prior is not None:
             return self._prior_of_fit(model, classes)
-        em, mean = self._em(), self._mean(model)
+        em, mean = self._em(), self._mean(model, data)
         if em is None:
             return model.prior(self._precision(model, self._given_precision(model)), mean)
         columns = of_columns(data)

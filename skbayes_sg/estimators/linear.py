@@ -15,7 +15,7 @@ from skbayes_sg.checks import (
     real_array,
     require_positive,
 )
-from skbayes_sg.data import InMemory
+from skbayes_sg.data import Data, InMemory, of_targets
 from skbayes_sg.estimators.calls import all_or_nothing
 from skbayes_sg.estimators.elsewhere import Survey, elsewhere, source_of, weights_or_none
 from skbayes_sg.estimators.fitted_posterior import FittedPosterior
@@ -29,6 +29,7 @@ from skbayes_sg.samplers import Sampler
 from skbayes_sg.stream import Stream
 
 _BLOCK_BYTES = 1 << 24
+_WEAK = 1e-6  # rows that the prior of the noise variance counts for, twice
 
 
 class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
@@ -61,12 +62,14 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         sampler.
     noise_variance : float, optional
         In squared units of y. By default it is sampled.
-    noise_prior : tuple (shape, rate), default=(1e-6, 1e-6)
-        Inverse-gamma prior of a sampled noise variance. The rate has the unit of y squared.
+    noise_prior : tuple (shape, rate), optional
+        Inverse-gamma prior of a sampled noise variance. The rate has the unit of y squared. By
+        default the shape is 1e-6 and the rate 1e-6 variances of y, whatever the unit of y.
     fit_intercept : bool, default=True
     intercept_precision : float, default=1e-6
         As `prior_precision`, for the intercept. Where the noise variance is sampled, the default is
-        a standard deviation of 1,000 noise standard deviations.
+        a standard deviation of 1,000 noise standard deviations. Under a learned `prior_precision`
+        the mean of this prior is that of y.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
         Mean of the prior of each coefficient; a learned precision is learned around it. That of
         intercepts is 0.
@@ -142,7 +145,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         prior_precision: ArrayLike = "em",
         noise_variance: float | None = None,
         *,
-        noise_prior: tuple[float, float] = (1e-6, 1e-6),
+        noise_prior: tuple[float, float] | None = None,
         fit_intercept: bool = True,
         intercept_precision: float = 1e-6,
         prior_mean: ArrayLike = 0.0,
@@ -202,10 +205,10 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
             raise ValueError(
                 f"X must have at least 2 rows of positive weight, got n_samples = {len(y)}"
             )
-        model = self._make_model(X.shape[1])
         weights = None if (weight == 1).all() else in_dtype("sample_weight", weight, X.dtype)
         y = in_dtype("y", y, X.dtype)
-        data = InMemory.of(X, y, weights, n_total, model.takes_sparse)
+        data = InMemory.of(X, y, weights, n_total, Linear.takes_sparse)
+        model = self._make_model(data)
         prior = self._prior(model, data, streaming=n_total is not None)
         posterior = Posterior(model, data, prior)
         return self._few_merged(posterior, n_total)
@@ -216,28 +219,39 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         found = Survey(source, labels=False)
         if found.n_weighted < 2:
             raise ValueError("X must have at least 2 rows of positive weight")
-        model, dtype = self._make_model(source.n_features), source.dtype
 
         def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
-            return in_dtype("y", y, dtype), weights_or_none(weight, dtype)
+            return in_dtype("y", y, source.dtype), weights_or_none(weight, source.dtype)
 
         data = found.data(encode)
+        model = self._make_model(data)
         return Posterior(model, data, self._prior(model, data)), {"n_rows_seen_": X.shape[0]}
 
-    def _make_model(self, n_features: int) -> Linear:
+    def _make_model(self, data: Data) -> Linear:
         given = self.noise_variance
         if given is not None:
             require_positive("noise_variance", given, "leave it None to have it sampled")
             given = float(given)
-        return Linear(n_features, self.fit_intercept, given, self._noise())
+        return Linear(data.n_features, self.fit_intercept, given, self._noise(data))
 
-    def _noise(self) -> tuple[float, float]:
+    def _noise(self, data: Data) -> tuple[float, float]:
+        """Shape and rate of the prior of the noise variance."""
         pair = self.noise_prior
+        if pair is None:
+            variance = of_targets(data)[1]
+            return _WEAK, _WEAK * (variance if variance > 0 else 1.0)
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
             raise ValueError(f"noise_prior must be a pair (shape, rate), got {pair!r}")
         for name, value in zip(("shape", "rate"), pair, strict=True):
             require_positive(f"noise_prior: the {name}", value, "a small one is a weak prior")
         return float(pair[0]), float(pair[1])
+
+    def _mean(self, model: Model, data: Data) -> NDArray:
+        """Prior mean of every parameter; under a learned precision the intercept has that of y."""
+        mean = super()._mean(model, data)
+        if self.fit_intercept and self._em() is not None:
+            mean[data.n_features] = of_targets(data)[0]
+        return mean
 
     def _precision(self, model: Model, precision: NDArray) -> NDArray:
         """Prior precision of every parameter; 0 for the log noise variance, with its own prior."""

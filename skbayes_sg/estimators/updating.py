@@ -15,6 +15,7 @@ from skbayes_sg import verdict
 from skbayes_sg.anchor import Mode
 from skbayes_sg.chains import Chain
 from skbayes_sg.checks import real_array, require_bounded
+from skbayes_sg.data import Data
 from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.calls import warn
@@ -128,7 +129,7 @@ class UpdatingEstimator(BayesianEstimator):
             )
         return self.prior.prior_of(model, self, classes)
 
-    def _mean(self, model: Model) -> NDArray:
+    def _mean(self, model: Model, data: Data) -> NDArray:
         """Prior mean of every parameter; 0 for intercepts and the log noise variance."""
         mean, shape = real_array("prior_mean", self.prior_mean), model.shapes["coef"]
         if mean.shape not in ((), shape[1:], shape):
