@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from time import perf_counter, process_time
+from time import get_clock_info, perf_counter, process_time
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,8 @@ _BLOCK = 64  # steps between two looks at the chain: a look costs a pass over a 
 _BLOCK_CELLS = 1 << 20  # 8 MB
 _WIDE = 64  # chains: beyond, a step costs as much per chain
 _FEW_STEPS = 20  # that need no estimate of their time
+LONG = 60.0  # seconds: sampling that takes longer is announced, and not begun without being asked
+_CLOCK = process_time if get_clock_info("process_time").resolution < 1e-4 else perf_counter
 _SECONDS = 1.0  # of a round: an interrupt loses no more
 _ROUNDS = 100  # where a callback looks on
 _FEWEST_DRAWS = 4  # that R-hat can be computed of
@@ -351,9 +353,9 @@ def seconds(sampler: Sampler, target: Target, states: Sequence[State], n_steps: 
     state = copy.deepcopy(states[0])
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         sampler.step(state, target)
-        start = process_time()
+        start = _CLOCK()
         sampler.step(state, target)
-        return (process_time() - start) * n_steps * len(states)
+        return (_CLOCK() - start) * n_steps * len(states)
 
 
 def cores(n_jobs: int | None) -> int:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from skbayes_sg.chains import seconds
+from skbayes_sg.chains import LONG, seconds
 from skbayes_sg.deadline import time_is_up
 from skbayes_sg.plan import Plan, Run, prepare
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.request import Request
 from skbayes_sg.samplers.base import NoGainError
-
-_LONGEST = 60.0  # seconds: what takes longer is announced, and not begun without being asked for
 
 
 def second_run(
@@ -57,6 +55,6 @@ def second_run(
     request = request._replace(em=None, last=None)
     run, target = prepare(request, choice, posterior, plan)
     n_steps = run.length.burn_in + n_draws * run.length.thin
-    if seconds(run.sampler, target, run.states, n_steps) > _LONGEST:
+    if seconds(run.sampler, target, run.states, n_steps) > LONG:
         return None
     return replace(run, learned=first.learned, signature=first.signature), target

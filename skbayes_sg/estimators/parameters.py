@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from skbayes_sg.chains import LONG
 from skbayes_sg.checks import require_integer
 from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.request import Choice
 from skbayes_sg.samplers import SAMPLERS, Sampler
 
-_LONG = 60.0  # seconds of sampling that are announced
 _DRAWS = 4000
 _MOST_BYTES = 400 << 20  # of draws whose number is "auto"
 _FEWEST = 8  # draws of a chain
@@ -162,7 +162,7 @@ class CommonParameters(BaseEstimator):
 
 def announced(seconds: float) -> list[str]:
     """What is said before chains that take more than a minute."""
-    if seconds <= _LONG:
+    if seconds <= LONG:
         return []
     minutes = f"{seconds / 60:.0f} minute" + ("s" if seconds >= 90 else "")
     return [
