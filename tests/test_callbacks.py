@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -47,6 +48,12 @@ class At(Callback):
 NEVER = At(np.inf, None)
 
 
+@cache
+def whole(model, *callbacks):
+    """A fit that runs to its end; tests only read it."""
+    return fitted(model, *callbacks)
+
+
 def interrupt(*_):
     raise KeyboardInterrupt
 
@@ -57,8 +64,8 @@ def interrupt(*_):
 @EACH
 def test_rounds_change_no_draw(model, monkeypatch):
     """And no figure either where no callback looks on."""
-    one = fitted(model)
-    np.testing.assert_array_equal(fitted(model, NEVER).draws_, one.draws_)
+    one = whole(model)
+    np.testing.assert_array_equal(whole(model, NEVER).draws_, one.draws_)
     with parallel_config(backend="threading"):
         parallel = fitted(model, NEVER, n_jobs=2)
     np.testing.assert_array_equal(parallel.draws_, one.draws_)
@@ -81,14 +88,14 @@ def test_without_a_callback_a_round_takes_a_second():
 
 @EACH
 def test_an_interrupt_keeps_what_was_drawn(model):
-    whole = fitted(model)
+    draws = whole(model).draws_
     with pytest.warns(ConvergenceWarning, match=r"each chain has (9|32) of 40 draws, which are"):
         part = fitted(model, At(9, interrupt), warm_start=True)
     n_kept = part.draws_.shape[1]
-    np.testing.assert_array_equal(part.draws_, whole.draws_[:, :n_kept])
+    np.testing.assert_array_equal(part.draws_, draws[:, :n_kept])
     assert np.isfinite(part.predict(X)).all()
     rest = part.set_callbacks().set_params(n_draws=40 - n_kept).fit(X, y_of(model))
-    np.testing.assert_array_equal(rest.draws_, whole.draws_[:, n_kept:])
+    np.testing.assert_array_equal(rest.draws_, draws[:, n_kept:])
 
 
 def test_an_interrupt_of_a_long_run_needs_no_callback(monkeypatch):
@@ -120,7 +127,7 @@ def test_an_interrupt_before_the_fourth_draw_is_one(model, monkeypatch):
 
 @EACH
 def test_after_an_early_interrupt_a_warm_start_needs_no_preparation(model, monkeypatch):
-    whole = fitted(model)
+    draws = whole(model).draws_
     new = clone(model).set_params(warm_start=True).set_callbacks(At(1, interrupt))
     monkeypatch.setattr(chains, "_FEWEST_DRAWS", 41)
     with pytest.raises(KeyboardInterrupt):
@@ -128,7 +135,7 @@ def test_after_an_early_interrupt_a_warm_start_needs_no_preparation(model, monke
     assert not hasattr(new, "draws_")
     monkeypatch.setattr(base, "prepare", None)
     new.set_callbacks().fit(X, y_of(model))
-    np.testing.assert_array_equal(new.draws_, whole.draws_)
+    np.testing.assert_array_equal(new.draws_, draws)
     assert new._ready is None
 
 
@@ -168,8 +175,8 @@ def test_convergence_ends_the_sampling_without_a_warning():
 @EACH
 def test_a_time_limit_ends_the_fit(model):
     assert fitted(model, TimeLimit(1e-9)).draws_.shape[1] == 8
-    whole = fitted(model, TimeLimit(1e9))
-    np.testing.assert_array_equal(whole.draws_, fitted(model).draws_)
+    late = fitted(model, TimeLimit(1e9))
+    np.testing.assert_array_equal(late.draws_, whole(model).draws_)
 
 
 def time_is_up_after(n_looks, monkeypatch):
@@ -230,7 +237,7 @@ def test_impossible_limits_are_refused_by_name(make):
 @EACH
 @pytest.mark.parametrize("n_draws", [1, 20])
 def test_an_interrupted_fit_goes_on_from_its_checkpoint(model, n_draws, tmp_path):
-    path, whole = tmp_path / "fit.pickle", fitted(model, NEVER)
+    path, one = tmp_path / "fit.pickle", whole(model, NEVER)
     try:
         fitted(model, Checkpoint(path, every=1e-9), At(n_draws, interrupt))
     except KeyboardInterrupt:
@@ -238,22 +245,24 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(model, n_draws, tmp_path
     assert path.exists()
     again = fitted(model, Checkpoint(path))
     assert not path.exists()
-    np.testing.assert_array_equal(again.draws_, whole.draws_)
-    assert again.n_iter_ == whole.n_iter_
-    assert again.n_passes_ == whole.n_passes_
-    np.testing.assert_equal(again.diagnostics_, whole.diagnostics_)
+    np.testing.assert_array_equal(again.draws_, one.draws_)
+    assert again.n_iter_ == one.n_iter_
+    assert again.n_passes_ == one.n_passes_
+    np.testing.assert_equal(again.diagnostics_, one.diagnostics_)
 
 
 CHILD = """
 import os, signal, sys
 sys.path[:0] = sys.argv[2:]
-from test_callbacks import MODELS, At, fitted
-from skbayes_sg.callbacks import Checkpoint
+from short_fits import MODELS, fitted
+from skbayes_sg.callbacks import Callback, Checkpoint
 
-def die(progress):
-    os.kill(os.getpid(), signal.SIGKILL)
+class Death(Callback):
+    def after_block(self, progress):
+        if progress.drawn >= 20:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-fitted(MODELS["minibatches"], Checkpoint(sys.argv[1], every=1e-9), At(20, die))
+fitted(MODELS["minibatches"], Checkpoint(sys.argv[1], every=1e-9), Death())
 """
 
 
@@ -266,7 +275,7 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, request):
     with path.open("rb") as file:
         assert chains.drawn(pickle.load(file)[-1]) == 20
     model = MODELS["minibatches"]
-    np.testing.assert_array_equal(fitted(model, Checkpoint(path)).draws_, fitted(model).draws_)
+    np.testing.assert_array_equal(fitted(model, Checkpoint(path)).draws_, whole(model).draws_)
 
 
 @pytest.mark.parametrize("change", [{"thin": 3}, {"random_state": 1}, {"prior_precision": 2.0}])
@@ -324,12 +333,13 @@ def test_a_fit_is_a_tree_of_tasks(recorder):
 
 
 def test_callbacks_reach_a_fit_through_pipelines_and_searches(recorder):
-    pipeline = make_pipeline(StandardScaler(), MODELS["minibatches"])
+    few = clone(MODELS["minibatches"]).set_params(n_draws=10)
+    pipeline = make_pipeline(StandardScaler(), few)
     name = f"{pipeline.steps[-1][0]}__prior_precision"
     search = GridSearchCV(pipeline, {name: [0.1, 1.0]}, cv=2)
-    search.set_callbacks(recorder).fit(X, y_of(MODELS["minibatches"]))
+    search.set_callbacks(recorder).fit(X, y_of(few))
     blocks = [one for one in Recorder.heard if one[:2] == ("end", "block")]
-    assert len(blocks) == 5 * 40
+    assert len(blocks) == 5 * 10
 
 
 def test_a_refused_fit_closes_its_callbacks(recorder):

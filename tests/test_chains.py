@@ -27,7 +27,7 @@ def test_draws_are_bitwise_the_same_for_every_n_jobs_and_backend(posterior, samp
     from joblib import parallel_config
 
     states = start_chains(sampler, posterior, np.zeros((3, 21)), np.random.SeedSequence(1))
-    run = {"n_draws": 20, "burn_in": 16, "thin": 2}
+    run = {"n_draws": 8, "burn_in": 8, "thin": 2}
     one = run_chains(sampler, posterior, states, n_jobs=1, **run)
     for backend in ("loky", "threading"):
         with parallel_config(backend=backend):

@@ -111,7 +111,7 @@ def test_nothing_is_clipped_and_no_labels_overlap(cls, n_features, n_classes):
     assert getattr(skbayes_sg, cls.__name__) is cls
     axes = display.axes_ if hasattr(display, "axes_") else display.ax_
     assert {ax.figure for ax in np.ravel(axes)} == {figure}
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
     assert drawn.x0 >= -0.02
     assert drawn.y0 >= -0.02

@@ -59,7 +59,7 @@ def test_dimensions_and_units():
 @pytest.mark.parametrize("structure", ["diag", "block", "full"])
 def test_every_structure_learns_iris(iris, structure):
     sampler = SGFS(structure=structure, alpha=6.0, batch_size=50)
-    model = DRBMClassifier(6, sampler=sampler, **SHORT | {"burn_in": 300, "thin": 5}).fit(*iris)
+    model = DRBMClassifier(6, sampler=sampler, **SHORT | {"burn_in": 300, "thin": 2}).fit(*iris)
     assert model.score(*iris) > 0.9
     assert np.isfinite(model.draws_).all()
 

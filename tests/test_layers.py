@@ -1,6 +1,7 @@
 """Who may import whom: imports run downwards, and models and samplers never see each other."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,8 +49,24 @@ def room(path):
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
+@cache
+def nodes(path):
+    """All nodes of a file's syntax tree."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+def calls(path, name):
+    """Calls of a function by its name, dotted as in the file."""
+    last = name.rpartition(".")[2]
+    for node in nodes(path):
+        if isinstance(node, ast.Call):
+            found = getattr(node.func, "attr", getattr(node.func, "id", None))
+            if found == last and ast.unparse(node.func) == name:
+                yield node
+
+
 def imported(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if (
             isinstance(node, ast.ImportFrom)
             and node.module
@@ -85,14 +102,14 @@ def test_joblib_validation_and_warnings_live_in_one_place_each():
     users = {"joblib": set(), "sklearn.utils.parallel": set(), "sklearn.utils.validation": set()}
     warning, of_dask = set(), set()
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             module = getattr(node, "module", None) if isinstance(node, ast.ImportFrom) else None
             if module in users:
                 users[module].add(room(path))
             if isinstance(node, ast.Import) and any(a.name.startswith("dask") for a in node.names):
                 of_dask.add(path.relative_to(PACKAGE).as_posix())
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn":
-                warning.add(path.relative_to(PACKAGE).as_posix())
+        if any(calls(path, "warnings.warn")):
+            warning.add(path.relative_to(PACKAGE).as_posix())
     assert users["joblib"] | users["sklearn.utils.parallel"] == {"chains"}
     assert users["sklearn.utils.validation"] <= {"estimators", "inspection"}
     assert warning == {"estimators/calls.py"}
@@ -102,20 +119,15 @@ def test_joblib_validation_and_warnings_live_in_one_place_each():
 def test_no_room_outside_samplers_asks_of_what_kind_a_sampler_is():
     names = {cls.__name__ for cls in SAMPLERS.values()}
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if (
-                room(path) != "samplers"
-                and isinstance(node, ast.Call)
-                and ast.unparse(node.func) == "isinstance"
-            ):
-                kinds = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
-                assert not kinds & names, f"{path.name}: {ast.unparse(node)}"
+        for node in calls(path, "isinstance") if room(path) != "samplers" else ():
+            kinds = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+            assert not kinds & names, f"{path.name}: {ast.unparse(node)}"
 
 
 def test_functions_and_files_fit_on_a_screen():
     for path in FILES:
         assert len(path.read_text().splitlines()) <= 370, path.name
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef):
                 documented = ast.get_docstring(node) is not None and len(node.body) > 1
                 first = node.body[1 if documented else 0].lineno

@@ -86,7 +86,7 @@ def test_few_rows_and_the_handouts_prior(seed):
 def test_every_sampler_finds_the_posterior_mean(sampler, seed):
     data = generated(1000)
     mean, cov = conjugate(*data, None)
-    model = BLR(sampler, n_draws=120, burn_in=300, random_state=seed).fit(*data)
+    model = BLR(sampler, n_draws=60, burn_in=300, random_state=seed).fit(*data)
     se = np.sqrt(cov.diagonal() / min(model.diagnostics_["ess_min"], 1000))
     # IASG and SGLD leave the mode by more than the posterior does, where the log noise is not
     # quadratic

@@ -75,11 +75,11 @@ def test_constant_sgd_agrees_with_hmc_for_any_number_of_classes(n_classes, seed)
 
 def test_processes_change_nothing_and_names_are_those_documented():
     X, y = (part[:400] for part in rows_of_the_figures("weak"))
-    em, grid = VariationalEM("feature", n_updates=16), [0.01, 12.0, 1e4, 0.1]
+    em, grid = VariationalEM("feature", n_updates=8), [0.01, 12.0, 1e4, 0.1]
     with parallel_config(backend="threading"):
         one, two = (
             hyperparameter_path(
-                regression(burn_in=50), X, y, X, y, prior_precisions=grid, em=em, n_jobs=n
+                regression(burn_in=20), X, y, X, y, prior_precisions=grid, em=em, n_jobs=n
             )
             for n in (None, 2)
         )
@@ -116,6 +116,11 @@ def test_an_unstable_step_takes_smaller_minibatches(monkeypatch):
     assert np.isfinite(path.sgd_em_precisions).all()
 
 
+SHORT = BayesianLogisticRegressionSGFS(
+    prior_precision=1.0, n_chains=2, n_draws=8, burn_in=40, thin=1, random_state=0
+)
+
+
 def by_minibatches_on_iris(model):
     X, y = load_iris(return_X_y=True)
     em = VariationalEM(n_updates=8)
@@ -124,21 +129,15 @@ def by_minibatches_on_iris(model):
 
 def test_minibatches_of_few_rows_run_where_those_of_twenty_do_not():
     """Three classes nearly separated: hardly any gradient noise, so the scalar step is long."""
-    model = BayesianLogisticRegressionSGFS(
-        n_chains=2, n_draws=8, random_state=0, prior_precision=1.0
-    )
-    path = by_minibatches_on_iris(model)
+    path = by_minibatches_on_iris(SHORT)
     assert path.sgd_em_sampler.batch_size in (1, 2, 5)
     assert np.isfinite([path.sgd_em_precisions[0], path.sgd_em_loss]).all()
 
 
 def test_a_step_that_cannot_run_gives_no_number_but_the_reason(monkeypatch):
     monkeypatch.setattr(module, "_SMALLEST_BATCH", 20)
-    model = BayesianLogisticRegressionSGFS(
-        n_chains=2, n_draws=8, random_state=0, prior_precision=1.0
-    )
     with pytest.warns(ConvergenceWarning, match="constant SGD .sgd_em_.*: .* cannot run"):
-        path = by_minibatches_on_iris(model)
+        path = by_minibatches_on_iris(SHORT)
     assert np.isnan([path.sgd_em_precisions[0], path.sgd_em_loss, path.sgd_em_n_passes]).all()
     assert path.sgd_em_path.shape == (0, 1)
     assert path.sgd_em_sampler is None
@@ -153,7 +152,8 @@ def test_directions_that_change_no_probability_do_not_make_constant_sgd_warn():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 6))
     y = (X @ rng.standard_normal((6, 3)) + rng.gumbel(size=(600, 3))).argmax(axis=1)
-    model, em = BayesianLogisticRegressionSGFS(random_state=0), VariationalEM(n_updates=80)
+    model = BayesianLogisticRegressionSGFS(n_draws=250, random_state=0)
+    em = VariationalEM(n_updates=80)
     path = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)
     assert path.sgd_em_warnings == []
     assert path.sgd_em_precisions == pytest.approx(path.em_precisions, rel=0.1)
@@ -163,7 +163,7 @@ def test_a_step_too_slow_to_learn_says_so():
     """The weak columns, thirty times smaller, take some 900 times the passes of the others."""
     X, y = rows_of_the_figures("weak")
     X[:, :20] *= 30
-    em = VariationalEM(n_updates=80)
+    em = VariationalEM(n_updates=40)
     with pytest.warns(ConvergenceWarning, match="constant SGD .sgd_em_.*above 1.05"):
         path = hyperparameter_path(regression(), X, y, X, y, prior_precisions=[1.0], em=em)
     optimum = evidence_optimum(X / of_columns(InMemory.of(X, y)).unit, y)

@@ -92,6 +92,16 @@ def of_stream(model, n_total=300):
     return classes_of(model) | ({} if isinstance(model, LINEAR) else {"n_total": n_total})
 
 
+@cache
+def _fitted_once(model, changes):
+    return fitted(model, **dict(changes))
+
+
+def copy_of_fitted(model, **changes):
+    """A fit that nobody has asked anything yet, at the price of a copy."""
+    return copy.deepcopy(_fitted_once(model, tuple(changes.items())))
+
+
 def streamed(model, rows=slice(None)):
     return model.partial_fit(X[rows], y_of(model)[rows], **of_stream(model))
 
@@ -113,13 +123,14 @@ def same_draws(a, b):
 
 @EVERY
 def test_draws_are_the_same_for_every_n_jobs_and_backend(model):
-    alone = fitted(model)
+    alone = copy_of_fitted(model)
     assert len(np.unique(alone.draws_[:, -1], axis=0)) == 3
     for backend in ("threading", "loky"):
         with parallel_config(backend=backend):
             same_draws(fitted(model, n_jobs=2), alone)
 
 
+@cache
 def under_a_given_prior(model):
     """Under a learned one the draws are widened by what all draws of a fit say of the precision."""
     return clone(model).set_params(prior_precision=1.0) if isinstance(model, LINEAR) else model
@@ -128,7 +139,8 @@ def under_a_given_prior(model):
 @EVERY
 def test_a_warm_start_goes_on_as_one_long_run_also_out_of_a_pickle(model):
     model = under_a_given_prior(model)
-    long, halves = fitted(model, n_draws=14), fitted(model, warm_start=True)
+    long = copy_of_fitted(model, n_draws=14)
+    halves = copy_of_fitted(model, warm_start=True)
     first, twin = halves.draws_, pickle.loads(pickle.dumps(halves))
     stopped_at = halves._run.last
     np.testing.assert_array_equal(stopped_at.astype(first.dtype), long.draws_[:, 8])
@@ -163,7 +175,7 @@ def test_an_integer_weight_is_a_repetition(model):
     np.testing.assert_allclose(
         weighted.draws_, repeated.draws_, rtol=0.0, atol=0.0 if exact else 1e-9
     )
-    assert np.abs(weighted.draws_ - fitted(model).draws_).max() > 1e-3
+    assert np.abs(weighted.draws_ - copy_of_fitted(model).draws_).max() > 1e-3
 
 
 @EVERY
@@ -179,7 +191,7 @@ def test_weight_zero_leaves_a_row_out(model):
 
 @EVERY
 def test_sparse_matrices_frames_and_memory_maps_are_arrays(model, tmp_path):
-    array = fitted(model)
+    array = copy_of_fitted(model)
     np.save(tmp_path / "X.npy", X)
     for other in (
         sparse.csc_matrix(X),
@@ -217,10 +229,10 @@ def test_float32_stays_float32(model):
 def test_rows_on_disk_are_not_copied(model, tmp_path):
     """What a fit needs grows by less than a row for each row."""
     rng = np.random.default_rng(0)
-    np.save(tmp_path / "X.npy", rng.standard_normal((60_000, 40), dtype=np.float32))
+    np.save(tmp_path / "X.npy", rng.standard_normal((30_000, 40), dtype=np.float32))
     mapped, peaks = np.load(tmp_path / "X.npy", mmap_mode="r"), []
-    y = np.sign(mapped[:, 0] + 0.5 + rng.logistic(size=60_000))
-    for n_rows in (30_000, 60_000):
+    y = np.sign(mapped[:, 0] + 0.5 + rng.logistic(size=30_000))
+    for n_rows in (15_000, 30_000):
         tracemalloc.start()
         clone(model).set_params(n_draws=4).fit(mapped[:n_rows], y[:n_rows])
         peaks.append(tracemalloc.get_traced_memory()[1])
@@ -248,7 +260,8 @@ def test_a_stream_goes_on_out_of_a_pickle(model):
 @EVERY
 def test_a_stream_in_between_does_not_disturb_a_warm_start(model):
     model = under_a_given_prior(model)
-    long, halves = fitted(model, n_draws=14), fitted(model, warm_start=True)
+    long = copy_of_fitted(model, n_draws=14)
+    halves = copy_of_fitted(model, warm_start=True)
     if isinstance(model, LINEAR) and model.sampler is not None:
         with pytest.raises(ValueError, match="updates the posterior without a sampler"):
             streamed(halves)
@@ -324,7 +337,7 @@ REFUSED = {  # parameters, X, y of classifiers and of regressions, weight, what 
 
 @cache
 def _of_each_past(model):
-    return fitted(model, FRAME, warm_start=True), fitted(model), streamed(clone(model))
+    return fitted(model, FRAME, warm_start=True), copy_of_fitted(model), streamed(clone(model))
 
 
 def of_each_past(model):
@@ -462,7 +475,8 @@ def test_an_interrupted_search_for_modes_leaves_the_network_as_it_was(model, sto
             raise KeyboardInterrupt
         step(*call)
 
-    for one in (clone(model), fitted(model, warm_start=True), streamed(clone(model))):
+    of_a_fit, of_a_stream = copy_of_fitted(model, warm_start=True), of_each_past(model)[2]
+    for one in (clone(model), of_a_fit, of_a_stream):
         before = leaves(one)
         taken.clear()
         with monkeypatch.context() as patch:
@@ -477,7 +491,7 @@ def test_an_interrupted_search_for_modes_leaves_the_network_as_it_was(model, sto
 def test_a_warning_made_an_error_leaves_no_half_fitted_model(model):
     """As it was, or as without the filter."""
     y, far = y_of(model), X * [1, 1, 1, 1e5]
-    one, whole = fitted(model), fitted(model)
+    one, whole = copy_of_fitted(model), copy_of_fitted(model)
     before, after = leaves(one), leaves(whole.fit(far, y))
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
@@ -511,7 +525,7 @@ QUERIES = {
 @EVERY
 def test_a_question_changes_nothing(model):
     """Not even an attribute for an equal one."""
-    one, changed = fitted(model), {}
+    one, changed = copy_of_fitted(model), {}
     asked = [name for name in QUERIES if hasattr(one, name)]
     assert {"predict", "score", "predict_interval", "to_arviz"} < set(asked)
     for name in asked:
@@ -525,7 +539,7 @@ def test_a_question_changes_nothing(model):
 
 @ONE_EACH
 def test_rows_whose_squares_overflow_are_refused_by_every_prediction(model):
-    one = fitted(model)
+    one = copy_of_fitted(model)
     for dtype in (np.float64, np.float32):
         far = X.astype(dtype) * dtype(2.0 * np.sqrt(np.finfo(dtype).max))
         for rows in (far, sparse.csr_matrix(far)):

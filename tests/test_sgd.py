@@ -227,8 +227,8 @@ def test_the_average_depends_on_the_rows_read_only(gaussian):
 def test_the_mean_of_the_draws_is_the_average(gaussian, sampler, seed):
     """16,000 rows by each: covariances as iasg_cov says, and that of Eq. 42 within a tenth."""
     n_steps, inverse = 16_000 // sampler.batch_size, np.linalg.inv(gaussian.Lam)
-    theta = np.tile(gaussian.mean, (400, 1))
-    state = start(sampler, gaussian.posterior, 400, seed, theta)
+    theta = np.tile(gaussian.mean, (200, 1))
+    state = start(sampler, gaussian.posterior, 200, seed, theta)
     chain = run_chain(sampler, gaussian.posterior, state, n_draws=n_steps, burn_in=200)
     means = chain.draws.mean(axis=1) - gaussian.mean
     K = 1.0 if isinstance(sampler, SGD) else chain.state.memory.gain.dense()
@@ -263,8 +263,8 @@ def test_a_direction_that_only_the_prior_knows_is_drawn_from_it(sampler, seed):
     """Under 2 (Lam + M)^-1 it would swing from side to side for ever, without variance."""
     known = KnownGaussian(null=True, prior_precision=4.0)
     sampler.set_params(batch_size=20)
-    state = start(sampler, known.posterior, 4, seed, theta=np.full((4, 4), 3.0))
-    chain = run_chain(sampler, known.posterior, state, n_draws=1000, thin=10, burn_in=400)
+    state = start(sampler, known.posterior, 16, seed, theta=np.full((16, 4), 3.0))
+    chain = run_chain(sampler, known.posterior, state, n_draws=200, thin=10, burn_in=400)
     assert not sampler.report(chain.state).complaints
     error = 4 * np.sqrt(0.5 / diagnostics.ess_mean(chain.draws)[-1])
     assert chain.draws[..., -1].std() * 2 == pytest.approx(1.0, abs=error)

@@ -179,14 +179,14 @@ def test_separable_data_stay_finite_under_the_prior(seed):
     posterior = Posterior.of(Softmax(1, 2), X, np.sign(X[:, 0]), 0.01)
     sampler = SGFS(batch_size=50)
     chain = run_chain(
-        sampler, posterior, start(sampler, posterior, 8, seed), n_draws=2000, burn_in=1000
+        sampler, posterior, start(sampler, posterior, 32, seed), n_draws=500, burn_in=500
     )
     slope = chain.draws[..., 0]
-    grid = np.linspace(-10, 200, 2001)
-    theta = np.stack(np.meshgrid(grid, np.linspace(-30, 30, 121), indexing="ij"), axis=-1).reshape(
+    grid = np.linspace(-10, 200, 401)
+    theta = np.stack(np.meshgrid(grid, np.linspace(-30, 30, 61), indexing="ij"), axis=-1).reshape(
         -1, 2
     )
-    logp = np.concatenate([posterior.log_prob(part) for part in np.array_split(theta, 400)])
+    logp = np.concatenate([posterior.log_prob(part) for part in np.array_split(theta, 40)])
     weight = np.exp(logp - logp.max())
     exact_mean = weight @ theta[:, 0] / weight.sum()
     exact_sd = np.sqrt(weight @ (theta[:, 0] - exact_mean) ** 2 / weight.sum())
@@ -198,7 +198,7 @@ def test_constant_column_and_intercept_share_what_the_data_say():
     X, y = logistic_data(300, 2)
     posterior = Posterior.of(Softmax(3, 2), np.column_stack([X, np.full(300, 5.0)]), y, 1.0)
     sampler = SGFS(batch_size=50)
-    chain = run_chain(sampler, posterior, start(sampler, posterior, 4), n_draws=4000, burn_in=1000)
+    chain = run_chain(sampler, posterior, start(sampler, posterior, 16), n_draws=1000, burn_in=500)
     across = (chain.draws[..., 2] - 5 * chain.draws[..., 3]) / np.sqrt(
         26
     )  # the direction the data do not see

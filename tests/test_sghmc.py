@@ -32,14 +32,14 @@ def test_without_noise_a_step_is_momentum_on_the_scaled_gradient():
 
 def test_moments_of_the_noise_of_a_step(seed):
     sampler = SGHMC(step_size=0.01, damping=0.25, temperature=0.5, batch_size=10_000)  # all rows
-    posterior, state = begun(sampler, n_chains=20_000, seed=seed)
+    posterior, state = begun(sampler, n_chains=5000, seed=seed)
     sampler.freeze(state, posterior)
     state.t, start = 1, state.theta.copy()
     sampler.step(state, posterior)
     gain = 0.01 * state.memory.gain
     noise = state.theta - start - gain * state.gradient
     expected = 2 * 0.5 * 0.25 * gain
-    np.testing.assert_allclose(noise.var(axis=0), expected, rtol=5 * math.sqrt(2 / 20_000))
+    np.testing.assert_allclose(noise.var(axis=0), expected, rtol=5 * math.sqrt(2 / 5000))
 
 
 def test_the_scale_follows_gradients_in_burn_in_and_only_rises_afterwards():

@@ -1,5 +1,7 @@
 """Streams in any order: rows that are kept, rows that are folded, and what is said of them."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -17,6 +19,7 @@ from skbayes_sg.stream import Stream
 from skbayes_sg.variational import updated
 
 GIVEN = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0)
+LEARNING = BayesianLogisticRegressionSGFS(random_state=0)
 
 
 def data_of(n_rows, n_features, n_classes, seed=0):
@@ -77,8 +80,8 @@ def off(model, law):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 def test_within_the_budget_rows_come_in_any_order(order, n_classes):
-    X, y = data_of(2000, 5, n_classes)
-    model = streamed(GIVEN, X, y, order(X, y), 20)
+    X, y = data_of(1000, 5, n_classes)
+    model = streamed(GIVEN, X, y, order(X, y), 10)
     distance, low, high = off(model, at_once(model, X, y))
     assert distance < 0.05
     assert 0.95 < low <= high < 1.05
@@ -111,13 +114,17 @@ def test_rows_that_are_kept_are_copies():
     np.testing.assert_array_equal(model.coef_, right.coef_)
 
 
+@cache
+def learned_at_once(n_classes):
+    return streamed(LEARNING, *data_of(1000, 5, n_classes), np.arange(1000), 1)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 def test_a_learned_prior_is_learned_again_while_it_rests_on_few_rows(order, n_classes):
-    X, y = data_of(2000, 5, n_classes)
-    learning = BayesianLogisticRegressionSGFS(random_state=0)
-    model = streamed(learning, X, y, order(X, y), 20)
-    whole = streamed(learning, X, y, np.arange(2000), 1)
+    X, y = data_of(1000, 5, n_classes)
+    model = streamed(LEARNING, X, y, order(X, y), 10)
+    whole = learned_at_once(n_classes)
     assert off(model, whole.posterior_.law)[0] < 0.1
     ratio = model.prior_precision_blocks_["coef"] / whole.prior_precision_blocks_["coef"]
     assert 0.6 < ratio < 1.6
@@ -128,9 +135,9 @@ def test_a_learned_prior_is_learned_again_while_it_rests_on_few_rows(order, n_cl
 
 def test_above_a_thousand_parameters_rows_are_kept_too():
     """A diagonal for each chunk would forget how coefficients depend on each other."""
-    X, y = data_of(300, 1001, 2)
+    X, y = data_of(120, 1001, 2)
     given = clone(GIVEN).set_params(prior_precision=10.0)
-    whole = streamed(given, X, y, np.arange(300), 1).posterior_.law
+    whole = streamed(given, X, y, np.arange(120), 1).posterior_.law
     model = streamed(given, X, y, ORDERS["sorted"](X, y), 3)
     shift = (model.posterior_.mean - whole.mean) / whole.variance**0.5
     assert np.sqrt(np.mean(shift**2)) < 0.05

@@ -1,5 +1,6 @@
 """Temperature of the networks' posterior, and chains that start in modes of their own."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -23,6 +24,11 @@ def data():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((120, 3))
     return X, (X @ rng.standard_normal((3, 3)) + rng.gumbel(size=(120, 3))).argmax(axis=1)
+
+
+@pytest.fixture(scope="module")
+def of_two_units(data):
+    return {cls: cls(2, **SHORT).fit(*data) for cls in (BayesianMLPClassifier, DRBMClassifier)}
 
 
 def test_a_tempered_posterior_is_the_likelihood_to_a_power_times_the_prior(data):
@@ -50,11 +56,13 @@ def test_a_temperature_divides_the_weights_of_rows(cls, sampler, data):
 
 
 @EACH
-def test_the_default_is_cold_and_that_of_samplers_and_learned_priors_is_bayes(cls, data):
+def test_the_default_is_cold_and_that_of_samplers_and_learned_priors_is_bayes(
+    cls, data, of_two_units
+):
     assert cls()._temperature() < 1
     for changes in ({"sampler": "sgfs"}, {"prior_precision": "em"}, {"temperature": 1.0}):
         assert cls(**changes)._temperature() == 1
-    model = cls(2, **SHORT).fit(*data)
+    model = of_two_units[cls]
     assert isinstance(model.sampler_, SGHMC)
     assert "steps without noise find" in model.sampler_reason_
     bayes = cls(2, temperature=1.0, **SHORT).fit(*data)
@@ -70,8 +78,10 @@ def test_the_default_is_cold_and_that_of_samplers_and_learned_priors_is_bayes(cl
         ({"temperature": 0.5, "prior_precision": "em"}, ValueError, "temperature must be 1 where"),
     ],
 )
-def test_impossible_temperatures_leave_the_estimator_as_it_was(cls, changes, error, match, data):
-    model = cls(2, **SHORT).fit(*data)
+def test_impossible_temperatures_leave_the_estimator_as_it_was(
+    cls, changes, error, match, data, of_two_units
+):
+    model = copy.copy(of_two_units[cls])
     before = dict(vars(model))
     model.set_params(**changes)
     with pytest.raises(error, match=match):

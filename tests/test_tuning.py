@@ -38,7 +38,7 @@ def test_the_balance_is_the_stein_ratio_of_the_stationary_law(structure, seed):
     known = KnownGaussian(misspecified=False)
     block_size = 2 if structure == "block" else None
     sampler = SGFS(1.0, structure, block_size, batch_size=20)
-    run = short_run(sampler, known, 1000, 64, seed, about=known.mean)
+    run = short_run(sampler, known, 500, 64, seed, about=known.mean)
     wanted = expected_ratio(known, sampler, run.state)
     for found in (run.balance, run.about_start):
         each = found.mean(axis=0)

@@ -10,6 +10,7 @@ import pickle
 import re
 import warnings
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,7 @@ def y_of(model):
     return np.where(NUMBERS > 0, "yes", "no") if is_classifier(model) else NUMBERS
 
 
+@cache
 def fitted(name):
     return clone(MODELS[name]).fit(X, y_of(MODELS[name]))
 
