@@ -313,6 +313,8 @@ def _learn(
             why = "control variates threw the chains while the prior was learned"
             choice = plan.instead(posterior, NoGainError(why))
         else:
+            if learned is not None:  # a precision may have grown until the data say nothing more
+                found = replace(found, silent=learned.silent)
             learned, thrown = found, False
             paths.append(found.path)
             posterior = found.under(posterior)

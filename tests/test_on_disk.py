@@ -332,7 +332,8 @@ def rare_levels(seed):
 def test_a_posterior_far_from_gaussian_is_that_of_the_array():
     """HMC on the pool of the table."""
     steep, labels = rare_levels(0)
-    table, array = (logistic(prior_precision=1.0).fit(A, labels) for A in (Table(steep), steep))
+    model = logistic(n_draws=250)
+    table, array = (clone(model).fit(A, labels) for A in (Table(steep), steep))
     assert isinstance(table.sampler_, HMC)
     assert isinstance(array.sampler_, HMC)
     assert_same_posterior(table, array)

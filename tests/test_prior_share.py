@@ -138,11 +138,16 @@ def learned_by_hmc():
 def test_a_sampler_without_noise_there_learns_what_hmc_learns(
     sampler, of_model, learned_by_hmc, monkeypatch
 ):
-    """Three classes: without the term the precision would be half too large."""
+    """Three classes: without the term the precision would be half too large.
+
+    Over random states the logarithm has a standard deviation of .015, and of HMC one of .007.
+    """
     if of_model:
         null = Softmax(4, 3).null_directions()
         monkeypatch.setattr("skbayes_sg.plan._known", lambda _: partial(DiagonalShare, null=null))
-    assert learned_on_three_classes(sampler) == pytest.approx(learned_by_hmc, rel=0.05)
+    assert learned_on_three_classes(sampler) == pytest.approx(
+        learned_by_hmc, rel=5 * np.hypot(0.015, 0.007)
+    )
 
 
 @pytest.mark.slow
