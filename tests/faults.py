@@ -660,8 +660,8 @@ def main(words: list[str]) -> int:
     bad = 0 if asked else 1
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for part in ("skbayes_sg", "tests"):
-            hidden = shutil.ignore_patterns("__pycache__")
+        for part in ("skbayes_sg", "tests", "docs"):
+            hidden = shutil.ignore_patterns("__pycache__", "_build", "gallery", "generated")
             shutil.copytree(ROOT / part, folder / part, ignore=hidden)
         shutil.copy(ROOT / "pyproject.toml", folder)
         for tests in sorted({fault.tests for fault in asked}):

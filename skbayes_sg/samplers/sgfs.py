@@ -28,7 +28,7 @@ from skbayes_sg.samplers.schedules import Schedule, value_at, weight_at
 from skbayes_sg.samplers.state import State
 from skbayes_sg.target import Target
 
-_STEEP_COLUMN = 10.0  # where all noise is that of minibatches
+_STEEP_COLUMN = 15.0  # where all noise is that of minibatches
 _CHOICES = {
     "structure": ("full", "kron", "diag", "block", "scalar"),
     "variant": ("exact", "paper", "mandt"),
