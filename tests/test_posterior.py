@@ -46,6 +46,8 @@ def test_an_integer_weight_is_a_repetition():
     weighted = Posterior.of(Softmax(4, 2), X, y, 1.0, weight.astype(float))
     repeated = Posterior.of(Softmax(4, 2), X.repeat(weight, 0), y.repeat(weight), 1.0)
     np.testing.assert_allclose(weighted.log_prob(THETA), repeated.log_prob(THETA))
+    gradient = weighted.gradient(THETA, weighted.scores(THETA, slice(None)))
+    np.testing.assert_allclose(gradient, repeated.full_gradient(THETA))
     a, b = weighted.expand(THETA[:1], FULL), repeated.expand(THETA[:1], FULL)
     np.testing.assert_allclose(a.gradient, b.gradient)
     np.testing.assert_allclose(a.curvature.dense(), b.curvature.dense())
