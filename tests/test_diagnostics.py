@@ -188,3 +188,11 @@ def test_a_parameter_that_never_moves_keeps_its_size_under_weights():
     x = np.zeros((2, 10, 1))
     assert diagnostics.ess_mean(x, np.arange(1.0, 11)) == 20
     assert diagnostics.mcse_mean(x, np.arange(1.0, 11)) == 0
+
+
+def test_moments_of_very_many_draws_are_taken_by_parts(monkeypatch):
+    rng = np.random.default_rng(0)
+    draws, weights = rng.standard_normal((3, 40, 7)), rng.dirichlet(np.ones(40))
+    at_once = diagnostics.moments(draws, weights)
+    monkeypatch.setattr(diagnostics, "_MANY_NUMBERS", 300)
+    np.testing.assert_allclose(diagnostics.moments(draws, weights), at_once, atol=1e-12)

@@ -142,6 +142,13 @@ def test_the_gradient_of_a_step_is_that_of_all_rows(kind, form, always_wide):
         expected = target.coordinates.pulled(theirs.full_gradient(target.coordinates.natural(u)))
         found = ours.noisy_gradient(u, slice(None))
         np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
+        value, slope = ours.slope(u)
+        np.testing.assert_array_equal(slope, ours.full_gradient(u))
+        log_prob = theirs.log_prob(target.coordinates.natural(u))
+        np.testing.assert_allclose(value, log_prob, rtol=1e-5, atol=1e-3)
+        np.testing.assert_array_equal(ours.log_prob(u), value)
+    assert ours.single is ours
+    assert not target.anchor.noise.diagonal().any()
     assert target.anchor.stiffness < 3
     assert target.anchor.steepness >= target.anchor.stiffness
 

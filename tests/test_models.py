@@ -213,3 +213,17 @@ def test_null_directions_follow_the_prior_under_sgfs(model, seed):
     variance = 1 / (3 * 0.5)
     assert abs(shift.var() / variance - 1) < 5 * np.sqrt(2 / shift.size)
     assert abs(np.mean(shift[:, 1:] * shift[:, :-1]) / variance) < 5 / np.sqrt(shift.size)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_terms_of_rows_at_a_point_are_the_limit_of_those_over_a_narrow_law(n_classes):
+    rng = np.random.default_rng(0)
+    model, X = Softmax(3, n_classes), rng.standard_normal((20, 3))
+    y = rng.integers(0, n_classes, 20)
+    y = np.where(y, 1.0, -1.0) if n_classes == 2 else y
+    theta = rng.standard_normal((1, model.dim))
+    at_a_point = model.row_terms(theta, None, X, y)
+    nearby = model.row_terms(theta, 1e-6 * np.eye(model.dim), X, y)
+    for exact, close in zip(at_a_point, nearby, strict=True):
+        assert exact.shape == close.shape
+        np.testing.assert_allclose(exact, close, atol=1e-8)

@@ -10,6 +10,7 @@ from skbayes_sg.linalg import Dense
 from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
+from skbayes_sg.priors.sheared import Sheared
 
 SPREAD = np.random.default_rng(5).standard_normal((3, 3))
 MATRIX = Dense(SPREAD @ SPREAD.T + np.eye(3))
@@ -177,3 +178,22 @@ def test_draws_have_the_moments_of_the_distribution(prior, seed):
         assert abs(s2.mean() / prior.noise_variance - 1) < error
         assert again.shape == pytest.approx(5.0, rel=3 * error)
         assert again.noise_variance == pytest.approx(prior.noise_variance, rel=2 * error)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_diagonal_at_the_means_of_the_columns_is_the_matrix_of_its_quadratic_form(outputs):
+    """The sum of the squares of coefficients and of outputs at the means, weighted."""
+    rng = np.random.default_rng(0)
+    values, centre = rng.exponential(size=3 * outputs), rng.standard_normal(2)
+    prior = Sheared(values, centre)
+    S = np.eye(3 * outputs)
+    for output in range(outputs):
+        S[2 * outputs + output, 2 * output : 2 * output + 2] = centre
+    matrix = S.T @ np.diag(values) @ S
+    v = rng.standard_normal((4, 3 * outputs))
+    np.testing.assert_allclose(prior.shear(v), v @ S.T)
+    np.testing.assert_allclose(prior.matvec(v), v @ matrix)
+    np.testing.assert_allclose((2 * prior).dense(), 2 * matrix)
+    np.testing.assert_allclose((prior * 2.0).diagonal(), 2 * matrix.diagonal())
+    np.testing.assert_allclose(prior.inverse().dense(), np.linalg.inv(matrix), atol=1e-9)
+    np.testing.assert_allclose(prior.cholesky().dense(), np.linalg.cholesky(matrix), atol=1e-9)
