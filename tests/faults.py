@@ -455,7 +455,7 @@ FAULTS = [
         'with np.errstate(over="ignore", invalid="ignore", divide="ignore"):',
         "with np.errstate():",
         "warnings of overflow reach the user",
-        "test_fuzz.py",
+        "test_messages.py",
     ),
     Fault(
         "estimators/linear_predictions.py",

@@ -6,13 +6,18 @@ from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+)
 from skbayes_sg.checks import require_choice, require_integer
 from skbayes_sg.estimators.coefficients import _require_outputs
 from skbayes_sg.estimators.inputs import small_weights
 from skbayes_sg.inspection import export
 from skbayes_sg.models import Model, Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import SGD
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"
@@ -60,6 +65,23 @@ def test_lengths_of_the_run_are_attributes_and_named_by_warnings():
     assert (model.burn_in_, model.thin_) == (5, 1)
     streamed = BayesianLinearRegressionSGFS(**SHORT).partial_fit(X, y)
     assert not hasattr(streamed, "burn_in_")
+
+
+def test_overflow_on_the_way_is_not_reported_in_the_words_of_numpy():
+    """Warnings are errors here; what comes out is checked, and is finite."""
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    model = BayesianMLPClassifier(
+        (2,),
+        class_weight={0: 1e300},
+        sampler=SGD(),
+        temperature=1.0,
+        n_chains=3,
+        n_draws=12,
+        burn_in=0,
+        thin=1,
+        random_state=0,
+    )
+    assert np.isfinite(model.fit(X, np.arange(30) % 3).draws_).all()
 
 
 def test_numbers_in_messages_are_plain():
