@@ -225,7 +225,6 @@ FITS = {
     ),
     "mlp, cold": lambda: mlp(temperature=None),
     "drbm": lambda: drbm(burn_in=100),
-    "drbm, pilots": lambda: drbm(SGFS(structure="diag", B="bounded", batch_size=50), burn_in=200),
     "stream": lambda: stream_of_classes(BayesianLogisticRegressionSGFS(**GIVEN)),
     "stream, em": lambda: stream_of_classes(
         BayesianLogisticRegressionSGFS(prior_precision=SOON, forgetting=0.9, **SHORT)

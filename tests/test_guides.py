@@ -14,7 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-RUN = ["index", "quickstart", "streams", "extending", "paper_ahn", "paper_mandt", "paper_handout"]
+RUN = ["index", "quickstart", "streams", "extending"]
+PAPERS = ["paper_ahn", "paper_mandt", "paper_handout"]
 PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted(DOCS.glob("*.md")))]
 CODE = re.compile(r"^```python\n(.*?)^```\n(?:\s*```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
 NO_PROSE = re.compile(
@@ -67,7 +68,9 @@ def test_outputs_are_compared():
     assert not same("a 1.25", "b 1.25")
 
 
-@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize(
+    "name", [*RUN, *(pytest.param(name, marks=pytest.mark.slow) for name in PAPERS)]
+)
 def test_the_code_of_a_page_prints_what_it_shows(name, monkeypatch, capsys):
     monkeypatch.chdir(DOCS)
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda *args, **kwargs: None)
@@ -98,5 +101,5 @@ def write(name):
 
 if __name__ == "__main__":
     os.chdir(DOCS)
-    for page in RUN:
+    for page in RUN + PAPERS:
         write(page)
