@@ -124,10 +124,9 @@ class Run:
 
     def target(self, posterior: Posterior) -> Posterior:
         """The target of the chains: the posterior under the learned prior, anchored if asked."""
-        posterior = self.under(posterior)
-        return (
-            posterior if self.anchor is None else anchored_at(posterior, self.anchor, self.sampler)
-        )
+        posterior, anchor = self.under(posterior), self.anchor
+        with one_thread():  # as in `prepare`: a warm start has the same target to the last bit
+            return posterior if anchor is None else anchored_at(posterior, anchor, self.sampler)
 
     def under(self, posterior: Posterior) -> Posterior:
         """The posterior under the learned prior, if there is one."""

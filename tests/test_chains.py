@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from conftest import logistic_data
 
+from skbayes_sg.blas import one_thread
 from skbayes_sg.chains import group_sizes, run_chain, run_chains, start_chains
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
@@ -58,9 +59,10 @@ def test_the_draw_kept_is_the_point_its_gradient_was_taken_at(posterior):
     )
     (state, _) = start_chains(sampler, posterior, theta, np.random.SeedSequence(3))
     chain = run_chain(sampler, posterior, state, n_draws=1)
-    at_draw = posterior.gradient(
-        chain.draws[:, 0], posterior.scores(chain.draws[:, 0], slice(None))
-    )
+    with one_thread():  # as in the chain
+        at_draw = posterior.gradient(
+            chain.draws[:, 0], posterior.scores(chain.draws[:, 0], slice(None))
+        )
     np.testing.assert_allclose(chain.state.gradient, at_draw)
 
 
