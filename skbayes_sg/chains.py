@@ -23,7 +23,7 @@ from skbayes_sg.target import Target
 _BLOCK = 64  # steps between two looks at the chain: a look costs a pass over a block, not a step
 _BLOCK_CELLS = 1 << 20  # 8 MB
 _WIDE = 64  # chains: beyond, a step costs as much per chain
-_FEW_STEPS, _TIMED = 20, 4  # steps that need no estimate of their time, and that tell it
+_FEW_STEPS = 20  # that need no estimate of their time
 LONG = 60.0  # seconds: sampling that takes longer is announced, and not begun without being asked
 _CLOCK = process_time if get_clock_info("process_time").resolution < 1e-4 else perf_counter
 _SECONDS = 1.0  # of a round: an interrupt loses no more
@@ -346,18 +346,18 @@ def in_parallel(function: Callable, each: Iterable, n_jobs: int | None) -> list:
 def seconds(sampler: Sampler, target: Target, states: Sequence[State], n_steps: int) -> float:
     """An estimate of the time on one core that these groups take for so many steps.
 
-    From the fastest of some steps of a copy of the first group, or the first that takes long.
+    From the faster of two steps of a copy of the first group, after one that fills caches.
     """
     if n_steps <= _FEW_STEPS:
         return 0.0
-    state, each = copy.deepcopy(states[0]), np.empty(0)
+    state, each = copy.deepcopy(states[0]), []
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         sampler.step(state, target)  # fills caches
-        while len(each) < _TIMED and each.sum() < _SECONDS / 100:
+        for _ in range(2):  # one of them may be disturbed
             start = _CLOCK()
             sampler.step(state, target)
-            each = np.append(each, _CLOCK() - start)
-    return float(each.min()) * n_steps * len(states)
+            each.append(_CLOCK() - start)
+    return min(each) * n_steps * len(states)
 
 
 def cores(n_jobs: int | None) -> int:

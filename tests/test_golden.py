@@ -1,10 +1,11 @@
 """Draws of fifty small fits, to the last bit: a redesign keeps them.
 
-A change of numbers is a commit of its own that says why; ``OPENBLAS_CORETYPE=Haswell python
-tests/test_golden.py`` writes golden.json anew, and the file says on which kernel of BLAS. On
-another machine (other NumPy, SciPy, kernels) the last bits differ. The random numbers are the same
-there, so means and standard deviations must agree far better than two runs would: to a tenth of the
-Monte Carlo error of as many independent draws, in single precision too.
+A change of numbers is a commit of its own that says why; ``OMP_NUM_THREADS=1
+OPENBLAS_CORETYPE=Haswell python tests/test_golden.py`` writes golden.json anew, and the file says
+on which kernel of BLAS. On another machine (other NumPy, SciPy, kernels, threads) the last bits
+differ. The random numbers are the same there, so means and standard deviations must agree far
+better than two runs would: to a tenth of the Monte Carlo error of as many independent draws, in
+single precision too.
 """
 
 import hashlib
@@ -273,9 +274,17 @@ def run(fit):
 
 def machine():
     """What the last bits of a result depend on."""
-    blas = sorted({f"{lib['internal_api']} {lib.get('architecture')}" for lib in threadpool_info()})
+    libraries = threadpool_info()
+    blas = sorted({f"{one['internal_api']} {one.get('architecture')}" for one in libraries})
+    threads = max(one["num_threads"] for one in libraries if one["user_api"] == "blas")
     features = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
-    return {"numpy": np.__version__, "scipy": scipy.__version__, "blas": blas, "simd": features}
+    return {
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "blas": blas,
+        "threads": threads,
+        "simd": features,
+    }
 
 
 SHARE = 0.1  # of a Monte Carlo error, on another machine
