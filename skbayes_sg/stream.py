@@ -171,13 +171,9 @@ class Stream:
         of_prior = np.sum(lines * self.folded.operator.matvec(lines), axis=1)
 
         def forces(directions: NDArray, distances: NDArray) -> NDArray:
+            each = (Posterior(model, rows, law) for rows in self.kept.blocks)
             total = np.zeros((len(distances), len(directions)))
-            for rows in self.kept.blocks:
-                for part in rows.blocks(len(lines) * model.widest):
-                    X, y, weight, _ = rows.load(part)
-                    at = model.expand_rows(model.outputs(law.mode, X), y)
-                    total += model.forces_along(directions, distances, X, at, weight)
-            return total
+            return sum((one.forces_along(law.mode, directions, distances) for one in each), total)
 
         return column_steepness(forces, lines, of_prior, STEEP_COLUMN)
 
