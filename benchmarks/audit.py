@@ -228,8 +228,16 @@ def main(report: Report, n_problems: int, samplers: list[str] | None) -> None:
     """One row per sampler and setting, and one for all settings of a sampler; then per shape."""
     found: list[Fit] = []
     for seed, problem in enumerate(problems(n_problems, _SEED)):
-        for fit in fits(problem, seed, samplers):
-            found.append(fit)
+        some = list(fits(problem, seed, samplers))
+        found += some
+        slowest = max(some, key=lambda fit: fit.seconds)
+        print(
+            f"{seed} {problem.name}, {problem.kind}, {problem.X.shape}: "
+            f"{sum(fit.seconds for fit in some):.1f} s, "
+            f"{slowest.sampler} with {slowest.setting} {slowest.seconds:.1f} s",
+            flush=True,
+        )
+        for fit in some:
             if (fit.wrong and not fit.said) or (fit.right and fit.said):
                 print(_in_words(fit), flush=True)
     rows, shapes = [], []
@@ -241,9 +249,9 @@ def main(report: Report, n_problems: int, samplers: list[str] | None) -> None:
         for shape in dict.fromkeys(fit.problem.name for fit in mine):
             some = [fit for fit in mine if fit.problem.name == shape]
             shapes.append({"shape": shape} | row(sampler, "all", some))
-    some = "" if samplers is None else "_" + "_".join(samplers)
-    report.save(rows, claims(rows), name=f"audit{some}")
-    report.save(shapes, name=f"audit_shapes{some}", title="shapes")
+    names = "" if samplers is None else "_" + "_".join(samplers)
+    report.save(rows, claims(rows), name=f"audit{names}")
+    report.save(shapes, name=f"audit_shapes{names}", title="shapes")
 
 
 def claims(rows: list[dict]) -> list[Claim]:

@@ -26,7 +26,7 @@ from skbayes_sg.whitening import FULL_CURVATURE_DIM
 
 _MOST_ROWS = 4096
 _TINY = 1e-300
-_SMALL, _LARGE = 0.3, 1.0  # shifts, in posterior standard deviations
+_SMALL, _LARGE = 0.3, 0.5  # shifts, in posterior standard deviations: audit.py, quarter kept
 
 
 class Remainder(NamedTuple):
@@ -171,13 +171,18 @@ class FoldedRows:
 def with_folded(
     before: FoldedRows | None, model: Predictor, old: Sequence[InMemory], law: Law, budget: float
 ) -> FoldedRows | None:
-    """The sample after some more rows were folded at the mean of a law, within a budget."""
+    """The sample after some more rows were folded at the mean of a law, within a budget.
+
+    As many rows as there are parameters stay in any case: fewer could not say how much is left out,
+    and these take no more than the precision matrix of the law.
+    """
+    least = min(model.dim, FULL_CURVATURE_DIM)
     for rows in old:
         new = FoldedRows.of(model, rows, law, 0 if before is None else before.n_folded)
         if before is not None:
             new = before.followed(new)
         most = min(_MOST_ROWS, budget * new.rows.n_rows / n_bytes(new.rows))
-        before = new.sampled(max(1, int(most)))
+        before = new.sampled(max(least, int(most)))
     return before
 
 

@@ -1,5 +1,6 @@
 """Streams in any order: rows that are kept, rows that are folded, and what is said of them."""
 
+import warnings
 from functools import cache
 
 import numpy as np
@@ -176,6 +177,21 @@ def test_beyond_the_budget_a_wrong_order_is_not_silent(name):
     said = str(found[-1].message)
     assert f"off by {figures['folded_shift']:.2g} posterior standard deviations" in said
     assert "fit on all rows, or shuffle them, or keep more" in said
+
+
+def test_a_handful_of_rows_says_so_too():
+    """A sample of one row could not say how far it may be off: as many stay as parameters."""
+    wrong = 0
+    for seed in range(20):
+        X, y = data_of(18, 4, 2, seed)
+        with budget_of(4, X), warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model = streamed(GIVEN, X, y, np.argsort(y, kind="stable"), 9)
+        assert model._stream.sample.rows.n_rows == 5
+        if off(model, at_once(model, X, y))[0] > 0.5:
+            wrong += 1
+            assert said
+    assert wrong > 0
 
 
 @pytest.mark.parametrize(
