@@ -198,10 +198,12 @@ class Dense:
 
     def inverse(self) -> Dense:
         """Explicit inverse: a step then costs one D x D product, not two triangular solves."""
-        factor, info = lapack.dpotrf(self.matrix, lower=1)
+        factor, info = lapack.dpotrf(self.matrix, lower=1, clean=1)
         _require_positive(1 if info == 0 else -1)
-        lower, _ = lapack.dpotri(factor, lower=1)
-        return Dense(np.tril(lower) + np.tril(lower, -1).T)
+        lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        inverse = lower + lower.T
+        inverse.flat[:: self.dim + 1] = lower.diagonal()
+        return Dense(inverse)
 
     def cholesky(self) -> Dense:
         factor, info = lapack.dpotrf(self.matrix, lower=1, clean=1)

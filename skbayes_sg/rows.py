@@ -9,6 +9,7 @@ point, so each chain has its own subsets; chains with control variates may share
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +115,12 @@ class Minibatches:
             self.rng.bit_generator.state = self._before
             self._ahead = self._many()
 
+    def __deepcopy__(self, memo: dict) -> Minibatches:
+        """A copy with the same rows drawn ahead, which nobody changes, and a generator of its own."""
+        new = memo[id(self)] = object.__new__(type(self))
+        vars(new).update(vars(self) | {"rng": deepcopy(self.rng, memo)})
+        return new
+
     def _many(self) -> NDArray:
         """Minibatches of the next steps, (steps, chains, size)."""
         steps = max(1, min(_BATCHES_AHEAD, _MAX_INDICES // self.size) // self.n_chains)
@@ -147,11 +154,8 @@ class Minibatches:
             if not twice.size:
                 return rows
             flat[twice] = self.rng.integers(self.n_rows, size=twice.size, dtype=self._dtype)
-            if twice.size > count:
-                rows.sort(axis=1)
-            else:
-                for subset in set((twice // self.size).tolist()):
-                    rows[subset].sort()
+            again = np.unique(twice // self.size)
+            rows[again] = np.sort(rows[again], axis=1)
 
 
 class Partition:

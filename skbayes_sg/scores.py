@@ -9,6 +9,7 @@ is built only for a covariance over all columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import combinations_with_replacement
 from typing import NamedTuple
 
@@ -231,19 +232,8 @@ class Scores:
         """Ascending coordinates, split into segments."""
         if columns is None:
             columns = np.arange(self.dim)
-        segments = []
-        offsets = np.concatenate([[0], np.cumsum(self.sizes)])
-        for b, factor in enumerate(self.factors):
-            inside = columns[(columns >= offsets[b]) & (columns < offsets[b + 1])] - offsets[b]
-            if factor.right is None:
-                segments += [_Segment(b, inside, None)] if len(inside) else []
-                continue
-            width = factor.right.shape[-1]
-            for unit in np.unique(inside // width):
-                features = inside[inside // width == unit] - unit * width
-                whole = len(features) == width
-                segments.append(_Segment(b, np.array([unit]), slice(None) if whole else features))
-        return segments
+        rights = (None if f.right is None else f.right.shape[-1] for f in self.factors)
+        return _segments_of(tuple(self.sizes), tuple(rights), columns.astype(np.intp).tobytes())
 
     def _left(self, chain: int, segment: _Segment) -> NDArray:
         """Left factors of a segment, (..., units, n)."""
@@ -318,6 +308,26 @@ class Scores:
             squares = weighted_sums(weight.reshape(-1, self.n_rows), squared(right))
             squares = squares.reshape(*weight.shape[:2], -1)
         return squares.sum(axis=0, dtype=np.float64).ravel()
+
+
+@lru_cache(maxsize=128)
+def _segments_of(
+    sizes: tuple[int, ...], widths: tuple[int | None, ...], columns: bytes
+) -> list[_Segment]:
+    """Ascending coordinates, split into segments; a sampler asks for the same ones in each step."""
+    asked = np.frombuffer(columns, np.intp)
+    segments = []
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    for b, width in enumerate(widths):
+        inside = asked[(asked >= offsets[b]) & (asked < offsets[b + 1])] - offsets[b]
+        if width is None:
+            segments += [_Segment(b, inside, None)] if len(inside) else []
+            continue
+        for unit in np.unique(inside // width):
+            features = inside[inside // width == unit] - unit * width
+            whole = len(features) == width
+            segments.append(_Segment(b, np.array([unit]), slice(None) if whole else features))
+    return segments
 
 
 def _weighted_gram(left: NDArray, X: NDArray | None, other: NDArray, Z: NDArray | None) -> NDArray:

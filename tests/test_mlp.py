@@ -90,7 +90,7 @@ def test_the_reference_prior_does_not_depend_on_the_unit_of_the_inputs():
 @pytest.mark.parametrize(
     ("n_rows", "accuracy", "loss"),
     [
-        (100, 0.85, 0.5),
+        pytest.param(100, 0.85, 0.5, marks=pytest.mark.slow),
         pytest.param(350, 0.94, 0.25, marks=pytest.mark.slow),
         pytest.param(1347, 0.97, 0.118, marks=pytest.mark.slow),
     ],

@@ -152,8 +152,8 @@ def test_directions_that_change_no_probability_do_not_make_constant_sgd_warn():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 6))
     y = (X @ rng.standard_normal((6, 3)) + rng.gumbel(size=(600, 3))).argmax(axis=1)
-    model = BayesianLogisticRegressionSGFS(n_draws=250, random_state=0)
-    em = VariationalEM(n_updates=80)
+    model = BayesianLogisticRegressionSGFS(n_draws=150, random_state=0)
+    em = VariationalEM(n_updates=40)
     path = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)
     assert path.sgd_em_warnings == []
     assert path.sgd_em_precisions == pytest.approx(path.em_precisions, rel=0.1)
