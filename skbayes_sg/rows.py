@@ -116,7 +116,7 @@ class Minibatches:
             self._ahead = self._many()
 
     def __deepcopy__(self, memo: dict) -> Minibatches:
-        """A copy with the same rows drawn ahead, which nobody changes, and a generator of its own."""
+        """A copy with the same rows drawn ahead, which nobody changes, and its own generator."""
         new = memo[id(self)] = object.__new__(type(self))
         vars(new).update(vars(self) | {"rng": deepcopy(self.rng, memo)})
         return new
