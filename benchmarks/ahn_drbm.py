@@ -66,7 +66,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from skbayes_sg import diagnostics
-from skbayes_sg.chains import run_chain
+from skbayes_sg.chains.run import run_chain
 from skbayes_sg.models import DRBM
 from skbayes_sg.samplers import HMC, SGFS, SGLD
 

@@ -53,7 +53,7 @@ from internals import Posterior, posterior_of
 from numpy.typing import NDArray
 from timing import Clock
 
-from skbayes_sg.chains import run_chain
+from skbayes_sg.chains.run import run_chain
 from skbayes_sg.models import DRBM
 from skbayes_sg.samplers import SGD, SGFS, SGLD, PolynomialDecay
 

@@ -45,9 +45,9 @@ from plots import ellipse
 from reference import importance_reference
 
 from skbayes_sg import diagnostics, theory
-from skbayes_sg.chains import run_chain, start_chains
+from skbayes_sg.chains.run import run_chain, start_chains
 from skbayes_sg.diagnostics import stein_ratio_of_sums
-from skbayes_sg.layouts import FULL
+from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.samplers import HMC, SGFS, SGLD
 
 ALPHAS = [0, 1, 2, 3, 4, 5, 6]

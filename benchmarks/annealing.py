@@ -41,11 +41,12 @@ from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
 from skbayes_sg import diagnostics
-from skbayes_sg.chains import run_chain, walk
+from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.walk import walk
+from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models import Model
 from skbayes_sg.samplers import HMC, SGFS, SGLD, PolynomialDecay
 from skbayes_sg.samplers.schedules import Schedule, value_at
-from skbayes_sg.scores import Factor, Scores
 
 BATCH, N_CHAINS, BURN_IN, N_STEPS, THIN = 40, 48, 3000, 60_000, 10
 ALPHAS = (0.0, 1.0, 3.0, 10.0)

@@ -36,9 +36,10 @@ from numpy.typing import NDArray
 from reference import Reference, importance_reference
 
 from skbayes_sg import diagnostics, theory
-from skbayes_sg.chains import run_chain, walk
+from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.walk import walk
 from skbayes_sg.diagnostics import stein_ratio_of_sums
-from skbayes_sg.layouts import FULL
+from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.samplers import SGD, SGFS, PolynomialDecay
 
 SIZES = (20, 50, 100, 200, 500, 1000)

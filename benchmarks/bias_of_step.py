@@ -30,7 +30,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from skbayes_sg.chains import run_chains, start_chains
+from skbayes_sg.chains.run import run_chains, start_chains
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS

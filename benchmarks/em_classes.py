@@ -2,8 +2,8 @@
 
 With K > 2 classes the same shift of all classes changes no probability. Constant SGD has no
 gradient noise along it, nor along a zero column. The precision that it learns is set beside the one
-that HMC learns from 600 updates. Without the control variate of `skbayes_sg.prior_share` the ratio
-would be K / (K - 1) and more.
+that HMC learns from 600 updates. Without the control variate of
+`skbayes_sg.inference.em_control_variate` the ratio would be K / (K - 1) and more.
 
     python benchmarks/em_classes.py
 

@@ -41,8 +41,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from skbayes_sg import theory
-from skbayes_sg.chains import run_chain
-from skbayes_sg.layouts import FULL
+from skbayes_sg.chains.run import run_chain
+from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Linear
 from skbayes_sg.samplers import SGD, SGLD
 

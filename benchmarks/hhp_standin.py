@@ -47,7 +47,7 @@ from internals import begin, posterior_of
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from skbayes_sg.chains import run_chain
+from skbayes_sg.chains.run import run_chain
 from skbayes_sg.models import MLP
 from skbayes_sg.samplers import SGD, SGFS, SGLD, PolynomialDecay
 

@@ -13,16 +13,17 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     diagnostics,
 )
-from skbayes_sg.anchor import Mode, find_mode, posterior_mean
-from skbayes_sg.chains import restarts, walk
-from skbayes_sg.control_variates import AnchoredPosterior
-from skbayes_sg.every_row import LowRankPosterior
-from skbayes_sg.evidence import NormalEM
-from skbayes_sg.layouts import FULL
+from skbayes_sg.chains.walk import restarts, walk
+from skbayes_sg.inference.evidence import NormalEM
+from skbayes_sg.inference.run import Run
 from skbayes_sg.linalg import Dense
+from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Softmax
-from skbayes_sg.plan import Run
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
+from skbayes_sg.posterior.control_variates.full_data import LowRankPosterior
+from skbayes_sg.posterior.laplace import posterior_mean
+from skbayes_sg.posterior.mode import Mode, find_mode
 from skbayes_sg.samplers import Sampler, State
 
 

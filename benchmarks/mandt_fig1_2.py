@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from plots import ellipse
 
 from skbayes_sg import theory
-from skbayes_sg.chains import run_chain, start_chains
+from skbayes_sg.chains.run import run_chain, start_chains
 from skbayes_sg.models import Linear
 
 N_CHAINS = 16

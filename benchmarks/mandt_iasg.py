@@ -53,7 +53,7 @@ from numpy.typing import NDArray
 from nuts import nuts
 
 from skbayes_sg import theory
-from skbayes_sg.chains import run_chain
+from skbayes_sg.chains.run import run_chain
 from skbayes_sg.models import Linear
 from skbayes_sg.samplers import IASG, SGLD, ConstantSGD, PolynomialDecay
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_discrete_lyapunov
 
 from skbayes_sg import theory
-from skbayes_sg.chains import run_chain
+from skbayes_sg.chains.run import run_chain
 from skbayes_sg.samplers import MomentumSGD
 
 DAMPINGS = (1.0, 0.5, 0.2, 0.1, 0.05)

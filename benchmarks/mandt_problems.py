@@ -20,8 +20,8 @@ from internals import Posterior, Sampler, exact_mode, posterior_of
 from numpy.typing import NDArray
 
 from skbayes_sg import theory
+from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.models import Linear, Softmax
-from skbayes_sg.rows import Minibatches
 from skbayes_sg.samplers import SGFS, SGLD, ConstantSGD
 
 BATCH_SIZE = {"wine": 100, "skin": 10_000, "protein": 100}

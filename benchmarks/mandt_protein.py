@@ -31,7 +31,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from skbayes_sg import theory
-from skbayes_sg.chains import run_chain
+from skbayes_sg.chains.run import run_chain
 
 METHODS = ["constant SGD", "SGD-d", "SGFS-d", "SGD-f", "SGLD"]
 SIMULATED = ["constant SGD", "SGD-d"]

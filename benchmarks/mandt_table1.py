@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from timing import Clock
 
 from skbayes_sg import theory
-from skbayes_sg.chains import run_chain, start_chains
+from skbayes_sg.chains.run import run_chain, start_chains
 from skbayes_sg.models import Linear
 
 DATA_SETS = ["wine", "skin", "protein"]

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from sklearn.neural_network import MLPClassifier
 from timing import in_turn, median
 
-from skbayes_sg.chains import run_chain, walk
+from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.walk import walk
 from skbayes_sg.models import MLP
 from skbayes_sg.samplers import SGFS
 

@@ -20,7 +20,7 @@ from mlp_cost import part
 from sklearn.neural_network import MLPClassifier
 from timing import Clock, median
 
-from skbayes_sg.chains import start_chains
+from skbayes_sg.chains.run import start_chains
 from skbayes_sg.models import MLP
 from skbayes_sg.samplers import SGFS, SGHMC
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from timing import Clock, in_turn
 
-from skbayes_sg.chains import run_chain
+from skbayes_sg.chains.run import run_chain
 from skbayes_sg.diagnostics import stein_ratio_of_sums
 from skbayes_sg.models import DRBM, MLP
 from skbayes_sg.samplers import SGFS, SGLD

@@ -22,7 +22,7 @@ from internals import anchored, logistic_posterior, mode_of
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from skbayes_sg.chains import run_chains, start_chains
+from skbayes_sg.chains.run import run_chains, start_chains
 from skbayes_sg.diagnostics import ess_mean
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGFS, Sampler

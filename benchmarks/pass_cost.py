@@ -47,7 +47,7 @@ from scipy.optimize import minimize
 from timing import seconds
 
 from skbayes_sg import BayesianLogisticRegressionSGFS
-from skbayes_sg.layouts import FULL
+from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 

@@ -37,8 +37,8 @@ from sklearn import datasets as shipped
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg.inference.precision_uncertainty import averaged, averaged_covariance
 from skbayes_sg.samplers import HMC
-from skbayes_sg.uncertain_precision import averaged, averaged_covariance
 
 MEAN_ERROR, SD_ERROR = 0.1, 0.05
 ENOUGH, AGREED = 10_000, 1.01

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from reference import importance_reference
 
 from skbayes_sg import diagnostics
-from skbayes_sg.chains import rows_touched, run_chains, start_chains
+from skbayes_sg.chains.run import rows_touched, run_chains, start_chains
 from skbayes_sg.diagnostics import stein_ratio_of_sums
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGLD, ConstantSGD, MomentumSGD
 

@@ -38,8 +38,8 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
 )
+from skbayes_sg.inference.diagnose import PRECISION_SHIFT_LIMIT
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
-from skbayes_sg.verdict import PRECISION_SHIFT_LIMIT
 
 SMALLEST_P = 0.001
 COVERAGE = 0.87, 0.93

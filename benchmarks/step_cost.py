@@ -20,7 +20,7 @@ from harness import Report, benchmark
 from internals import Posterior, begin, logistic_posterior
 from timing import median, microseconds, rest
 
-from skbayes_sg.chains import run_chain
+from skbayes_sg.chains.run import run_chain
 from skbayes_sg.samplers import SGFS
 
 N, N_FEATURES, BATCH = 10_000, 50, 500

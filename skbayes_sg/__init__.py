@@ -1,7 +1,6 @@
 """Bayesian posteriors from minibatches, behind the scikit-learn API."""
 
 from skbayes_sg import callbacks, diagnostics, theory
-from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
@@ -9,6 +8,7 @@ from skbayes_sg.estimators import (
     DRBMClassifier,
     hyperparameter_path,
 )
+from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection import (
     AbstentionDisplay,
     CoefficientsDisplay,

@@ -25,10 +25,10 @@ from pathlib import Path
 from time import perf_counter, time
 from typing import Any, NamedTuple
 
-from skbayes_sg.chains import Round, block_draws, drawn
-from skbayes_sg.checks import require_positive
-from skbayes_sg.plan import Run
-from skbayes_sg.request import Signature
+from skbayes_sg.chains.run import Round, block_draws, drawn
+from skbayes_sg.inference.request import Signature
+from skbayes_sg.inference.run import Run
+from skbayes_sg.validation import require_positive
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

@@ -17,9 +17,9 @@ from hypothesis import settings
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
+from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.scores import Factor, Scores
 
 settings.register_profile(
     "the same every time", derandomize=True, deadline=None, max_examples=50, database=None
@@ -140,11 +140,11 @@ def _short_runs_may_complain(request):
 def _short_searches():
     """Chains of networks take some ten steps to a mode, and as few for each alpha tried."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skbayes_sg.modes._BURN_INS", 1)
+        patch.setattr("skbayes_sg.chains.optimised_starts._BURN_INS", 1)
         patch.setattr("skbayes_sg.samplers.sghmc._FEWEST_STEPS", 8)
         patch.setattr("skbayes_sg.samplers.sghmc._CHEAP", 0.0)
-        patch.setattr("skbayes_sg.tuning._SETTLING", 40)
-        patch.setattr("skbayes_sg.tuning._STEPS", 20)
+        patch.setattr("skbayes_sg.chains.tuning._SETTLING", 40)
+        patch.setattr("skbayes_sg.chains.tuning._STEPS", 20)
         yield
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from conftest import KnownGaussian, start, z_scores
 
-from skbayes_sg.chains import run_chain
+from skbayes_sg.chains.run import run_chain
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS, CosineCycle

@@ -18,14 +18,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import (
-    BayesianLogisticRegressionSGFS,
-    BayesianMLPClassifier,
-    VariationalEM,
-    chains,
-    deadline,
-)
+from skbayes_sg import BayesianLogisticRegressionSGFS, BayesianMLPClassifier, VariationalEM
 from skbayes_sg.callbacks import Callback, Checkpoint, ConvergenceStop, TimeLimit
+from skbayes_sg.chains import deadline, run
 from skbayes_sg.estimators import base
 from skbayes_sg.samplers import SGFS, SGLD
 
@@ -69,18 +64,18 @@ def test_rounds_change_no_draw(model, monkeypatch):
     with parallel_config(backend="threading"):
         parallel = fitted(model, NEVER, n_jobs=2)
     np.testing.assert_array_equal(parallel.draws_, one.draws_)
-    monkeypatch.setattr(chains, "_SECONDS", 0.0)
+    monkeypatch.setattr(run, "_SECONDS", 0.0)
     several = fitted(model)
     np.testing.assert_array_equal(several.draws_, one.draws_)
     assert several.diagnostics_ == one.diagnostics_ or np.isnan(one.diagnostics_["r_hat_max"])
 
 
 def test_without_a_callback_a_round_takes_a_second():
-    assert chains._next_size(1000, 32, pace=None) == 32
-    assert chains._next_size(1000, 32, pace=0.01) == 96
-    assert chains._next_size(1000, 32, pace=10.0) == 32
-    assert chains._next_size(190, 32, pace=0.01) == 190
-    assert chains._next_size(10, 32, pace=None) == 10
+    assert run._next_size(1000, 32, pace=None) == 32
+    assert run._next_size(1000, 32, pace=0.01) == 96
+    assert run._next_size(1000, 32, pace=10.0) == 32
+    assert run._next_size(190, 32, pace=0.01) == 190
+    assert run._next_size(10, 32, pace=None) == 10
 
 
 # -- Ctrl-C -----------------------------------------------------------------------------------
@@ -107,7 +102,7 @@ def test_an_interrupt_of_a_long_run_needs_no_callback(monkeypatch):
             raise KeyboardInterrupt
         return 1e-5
 
-    monkeypatch.setattr(chains, "_SECONDS", 0.0)
+    monkeypatch.setattr(run, "_SECONDS", 0.0)
     model = BayesianLogisticRegressionSGFS(
         SGLD(step_size, batch_size=10), **SHORT | {"n_chains": 2}
     )
@@ -117,7 +112,7 @@ def test_an_interrupt_of_a_long_run_needs_no_callback(monkeypatch):
 
 @EACH
 def test_an_interrupt_before_the_fourth_draw_is_one(model, monkeypatch):
-    monkeypatch.setattr(chains, "_FEWEST_DRAWS", 41)
+    monkeypatch.setattr(run, "_FEWEST_DRAWS", 41)
     new = clone(model).set_callbacks(At(1, interrupt))
     before = leaves(new)
     with pytest.raises(KeyboardInterrupt):
@@ -129,7 +124,7 @@ def test_an_interrupt_before_the_fourth_draw_is_one(model, monkeypatch):
 def test_after_an_early_interrupt_a_warm_start_needs_no_preparation(model, monkeypatch):
     draws = whole(model).draws_
     new = clone(model).set_params(warm_start=True).set_callbacks(At(1, interrupt))
-    monkeypatch.setattr(chains, "_FEWEST_DRAWS", 41)
+    monkeypatch.setattr(run, "_FEWEST_DRAWS", 41)
     with pytest.raises(KeyboardInterrupt):
         new.fit(X, y_of(model))
     assert not hasattr(new, "draws_")
@@ -141,7 +136,7 @@ def test_after_an_early_interrupt_a_warm_start_needs_no_preparation(model, monke
 
 def test_what_an_interrupted_fit_prepared_is_not_for_other_data(monkeypatch):
     model = clone(MODELS["minibatches"]).set_params(warm_start=True)
-    monkeypatch.setattr(chains, "_FEWEST_DRAWS", 41)
+    monkeypatch.setattr(run, "_FEWEST_DRAWS", 41)
     with pytest.raises(KeyboardInterrupt):
         model.set_callbacks(At(1, interrupt)).fit(X, y_of(model))
     model.set_callbacks().fit(-X, y_of(model))
@@ -269,11 +264,11 @@ fitted(MODELS["minibatches"], Checkpoint(sys.argv[1], every=1e-9), Death())
 @POSIX
 def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, request):
     path, here = tmp_path / "fit.pickle", str(request.path.parent)
-    run = [sys.executable, "-c", CHILD, str(path), here, *filter(None, sys.path)]
-    died = subprocess.run(run, capture_output=True, timeout=120, check=False)
+    command = [sys.executable, "-c", CHILD, str(path), here, *filter(None, sys.path)]
+    died = subprocess.run(command, capture_output=True, timeout=120, check=False)
     assert died.returncode == -signal.SIGKILL, died.stderr.decode()
     with path.open("rb") as file:
-        assert chains.drawn(pickle.load(file)[-1]) == 20
+        assert run.drawn(pickle.load(file)[-1]) == 20
     model = MODELS["minibatches"]
     np.testing.assert_array_equal(fitted(model, Checkpoint(path)).draws_, whole(model).draws_)
 

@@ -27,8 +27,8 @@ from skbayes_sg import (
     DRBMClassifier,
     VariationalEM,
 )
+from skbayes_sg.chains.tuning import set_off
 from skbayes_sg.samplers import SAMPLERS, SGLD
-from skbayes_sg.tuning import set_off
 
 SHORT = {"n_chains": 2, "n_draws": 8, "burn_in": 20, "thin": 2, "random_state": 0}
 ESTIMATORS = {
@@ -68,7 +68,7 @@ def test_estimators_sample_posteriors_from_minibatches(name):
 @pytest.mark.parametrize("sampler", sorted(SAMPLERS))
 def test_fit_runs_a_stochastic_gradient_sampler(name, sampler, monkeypatch):
     """Fit runs a stochastic-gradient sampler: every one, in every estimator."""
-    monkeypatch.setattr("skbayes_sg.plan.choose_alpha", set_off)  # alpha = 0 will do
+    monkeypatch.setattr("skbayes_sg.inference.prepare.choose_alpha", set_off)  # alpha = 0 will do
     model, y = estimator(name, sampler=sampler)
     model.fit(X, y)
     assert type(model.sampler_) is SAMPLERS[sampler]

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from conftest import logistic_data
 
-from skbayes_sg.blas import one_thread
-from skbayes_sg.chains import group_sizes, run_chain, run_chains, start_chains
+from skbayes_sg.chains.run import group_sizes, run_chain, run_chains, start_chains
+from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS, SGLD

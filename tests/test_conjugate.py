@@ -6,19 +6,15 @@ from scipy import sparse
 from scipy.special import digamma, polygamma
 from sklearn.base import clone
 
-from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
-    VariationalEM,
-    precision_search,
-)
-from skbayes_sg.conjugate import ConjugatePosterior
-from skbayes_sg.empirical_bayes import BOUNDS
+from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, VariationalEM
+from skbayes_sg.inference import evidence_search
+from skbayes_sg.inference.variational_em import BOUNDS
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.conjugate import ConjugatePosterior
+from skbayes_sg.posterior.gaussian import expanded_twice
 from skbayes_sg.priors import GaussianPrior
 from skbayes_sg.samplers.independent_draws import IndependentDraws
-from skbayes_sg.variational import expanded_twice
 
 BLR = BayesianLinearRegressionSGFS
 CERTAIN = 5.0  # Monte Carlo errors
@@ -90,7 +86,7 @@ def test_rows_on_disk_lead_to_the_same_law(tmp_path, monkeypatch):
     X, y = generated(3000)
     np.save(tmp_path / "X.npy", X)
     monkeypatch.setattr(
-        "skbayes_sg.estimators.elsewhere.on_disk", lambda X: isinstance(X, np.memmap)
+        "skbayes_sg.estimators.out_of_core.on_disk", lambda X: isinstance(X, np.memmap)
     )
     X = np.load(tmp_path / "X.npy", mmap_mode="r")
     model = BLR(prior_precision=1.0, random_state=0).fit(X, y)
@@ -182,7 +178,7 @@ def test_eigenvectors_find_the_precision_that_matrices_find(noise_variance, monk
     """Those of very many parameters and those of few: the same numbers."""
     X, y = generated(30, 12)
     few = BLR(noise_variance=noise_variance, random_state=0).fit(X, y)
-    monkeypatch.setattr(precision_search, "FULL_CURVATURE_DIM", 0)
+    monkeypatch.setattr(evidence_search, "FULL_CURVATURE_DIM", 0)
     many = BLR(noise_variance=noise_variance, random_state=0).fit(X, y)
     np.testing.assert_allclose(many.prior_precision_path_, few.prior_precision_path_, rtol=1e-6)
 

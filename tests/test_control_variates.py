@@ -10,23 +10,24 @@ import pytest
 from conftest import logistic_data, second_moments, z_scores
 from scipy.special import expit
 
-from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
-    control_variates,
-    pool,
-)
-from skbayes_sg.anchor import find_mode, posterior_mean
-from skbayes_sg.chains import run_chain
-from skbayes_sg.control_variates import AnchoredPosterior
-from skbayes_sg.layouts import FULL
+from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg.chains.run import run_chain
+from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.linalg import Dense, Diag
+from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Linear, Softmax
-from skbayes_sg.pool import choose_pool, inclusion_probabilities, remainder_sizes
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.rows import Minibatches
+from skbayes_sg.posterior.control_variates import expansion, subsample
+from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
+from skbayes_sg.posterior.control_variates.nonlinearity import steepness
+from skbayes_sg.posterior.control_variates.subsample import (
+    choose_pool,
+    inclusion_probabilities,
+    remainder_sizes,
+)
+from skbayes_sg.posterior.laplace import posterior_mean
+from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD
-from skbayes_sg.steepness import steepness
 
 CV = {"variance_reduction": "control_variate"}
 
@@ -101,8 +102,8 @@ def test_remainders_are_scores_without_their_linear_part(posterior):
 def test_values_and_gradients_of_the_pool_are_those_of_one_function(posterior, whiten, monkeypatch):
     """With all rows it is the log posterior; with a pool its gradient is that of the steps."""
     rng = np.random.default_rng(0)
-    monkeypatch.setattr("skbayes_sg.pool._SMALLEST", 50)
-    monkeypatch.setattr("skbayes_sg.pool._FROZEN", 1.0)
+    monkeypatch.setattr("skbayes_sg.posterior.control_variates.subsample._SMALLEST", 50)
+    monkeypatch.setattr("skbayes_sg.posterior.control_variates.subsample._FROZEN", 1.0)
     pool = anchored(posterior, whiten)
     monkeypatch.undo()
     whole = anchored(posterior, whiten)
@@ -221,11 +222,13 @@ def test_a_pool_is_unbiased_and_its_error_is_the_one_it_tells(monkeypatch, seed)
     """The mean gradient over pools, and its spread, where the posterior has its mass."""
     X, y = logistic_data(6000, 3)
     posterior = Posterior.of(Softmax(3, 2), X, y, 1.0)
-    monkeypatch.setattr(pool, "_SMALLEST", 300)
-    monkeypatch.setattr(pool, "_FROZEN", 1.0)
+    monkeypatch.setattr(subsample, "_SMALLEST", 300)
+    monkeypatch.setattr(subsample, "_FROZEN", 1.0)
     mode, rng = mode_of(posterior), np.random.default_rng(seed)
     pools = iter([choose_pool(posterior, mode, rng) for _ in range(60)])
-    monkeypatch.setattr("skbayes_sg.control_variates.choose_pool", lambda *_: next(pools))
+    monkeypatch.setattr(
+        "skbayes_sg.posterior.control_variates.expansion.choose_pool", lambda *_: next(pools)
+    )
     spread = mode.curvature.inverse().cholesky()
     theta = mode.theta + spread.matvec(rng.standard_normal((20, 4)))
     exact = posterior.full_gradient(theta)
@@ -267,9 +270,9 @@ def test_one_stream_of_the_pool_serves_all_chains(binary):
 
 def test_a_matrix_is_stored_as_a_diagonal_if_rounding_is_all_that_is_off_it():
     matrix = np.diag([1.0, 2.0, 3.0]) + 1e-13
-    assert isinstance(control_variates._stored(matrix), Diag)
-    assert isinstance(control_variates._stored(matrix + 1e-3), Dense)
-    assert isinstance(control_variates._stored(np.eye(1)), Diag)
+    assert isinstance(expansion._stored(matrix), Diag)
+    assert isinstance(expansion._stored(matrix + 1e-3), Dense)
+    assert isinstance(expansion._stored(np.eye(1)), Diag)
 
 
 # -- steepness --------------------------------------------------------------------------------
@@ -285,7 +288,7 @@ def test_steepness_is_the_largest_slope_where_the_posterior_has_mass(
         lines.append(rough)
         return steepness(gradient, curvature, rough, points)
 
-    monkeypatch.setattr(control_variates, "steepness", along)
+    monkeypatch.setattr(expansion, "steepness", along)
     linear = Posterior.of(Linear(3, noise_variance=1.0), *regression.data.load(slice(None))[:2])
     assert anchored(linear).anchor.steepness == pytest.approx(1.0, abs=1e-4)
     assert 1.0 < anchored(binary).anchor.steepness < 1.3
@@ -395,8 +398,8 @@ def test_logistic_regression_against_hmc(n_rows, seed):
 
 def test_the_noise_in_the_step_keeps_variances_right(seed, monkeypatch):
     """One row a step: its noise is a good part of the curvature."""
-    monkeypatch.setattr("skbayes_sg.control_variates._SMALL_POOL", 0)
-    monkeypatch.setattr("skbayes_sg.control_variates._MANY", 1.0)
+    monkeypatch.setattr("skbayes_sg.posterior.control_variates.expansion._SMALL_POOL", 0)
+    monkeypatch.setattr("skbayes_sg.posterior.control_variates.expansion._MANY", 1.0)
     X, y = logistic_data(60, 3)
     posterior = Posterior.of(Softmax(3, 2), 2 * X, y, 1.0)
     mine = anchored(posterior)

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics, verdict
-from skbayes_sg.diagnostics import least_agreed, r_hat_and_ess_bulk
+from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg.diagnostics import convergence, least_agreed, r_hat_and_ess_bulk
+from skbayes_sg.inference import diagnose
 
 
 def draws_of(kind, n_draws=401):
@@ -125,7 +126,7 @@ def test_r_hat_of_many_short_chains_is_what_theory_says(rho, seed):
     for t in range(1, 124):
         noise = rng.standard_normal((32, 200))
         x[:, t] = rho * x[:, t - 1] + np.sqrt(1 - rho**2) * noise
-    ranked = diagnostics._r_hat(diagnostics._rank_normalise(diagnostics._split(x)))
+    ranked = convergence._r_hat(convergence._rank_normalise(convergence._split(x)))
     expected = np.sqrt(1 - 1 / h + tau / h / (1 - tau / h))
     error = ranked.std() / np.sqrt(len(ranked))
     assert abs(ranked.mean() - expected) < 5 * error + (tau / h) ** 2
@@ -144,7 +145,7 @@ def test_the_parameters_that_agree_least_are_those_that_are_ranked():
     assert len(worst) <= 40
     moving = np.delete(draws, 7, axis=2)
     r_hat, ess = r_hat_and_ess_bulk(moving)
-    found = verdict.of_draws(moving)
+    found = diagnose.of_draws(moving)
     assert found["r_hat_max"] == r_hat.max()
     assert found["ess_min"] == ess.min()
 
@@ -194,5 +195,5 @@ def test_moments_of_very_many_draws_are_taken_by_parts(monkeypatch):
     rng = np.random.default_rng(0)
     draws, weights = rng.standard_normal((3, 40, 7)), rng.dirichlet(np.ones(40))
     at_once = diagnostics.moments(draws, weights)
-    monkeypatch.setattr(diagnostics, "_MANY_NUMBERS", 300)
+    monkeypatch.setattr(convergence, "_MANY_NUMBERS", 300)
     np.testing.assert_allclose(diagnostics.moments(draws, weights), at_once, atol=1e-12)

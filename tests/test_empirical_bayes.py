@@ -20,13 +20,13 @@ from skbayes_sg import (
     PriorPrecisionDisplay,
     VariationalEM,
 )
-from skbayes_sg.anchor import find_mode
-from skbayes_sg.chains import start_chains
-from skbayes_sg.control_variates import AnchoredPosterior
-from skbayes_sg.empirical_bayes import BOUNDS, fit_prior
+from skbayes_sg.chains.run import start_chains
+from skbayes_sg.inference.em_control_variate import MatrixShare
+from skbayes_sg.inference.variational_em import BOUNDS, fit_prior
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.prior_share import MatrixShare
+from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
+from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
 
 matplotlib.use("Agg")

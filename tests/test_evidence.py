@@ -12,11 +12,10 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     PriorPrecisionDisplay,
-    evidence,
-    precision_search,
 )
 from skbayes_sg.data import InMemory, of_columns
-from skbayes_sg.evidence import NormalEM, learn_before
+from skbayes_sg.inference import evidence, evidence_search
+from skbayes_sg.inference.evidence import NormalEM, learn_before
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 
@@ -95,7 +94,7 @@ def test_random_signs_find_the_trace_of_many_parameters(monkeypatch):
     y = X @ rng.standard_normal(40) * 0.2 + rng.standard_normal(300)
     posterior = Posterior.of(Linear(40, False, 1.0), X, y, 1.0)
     exact = learn_before(NormalEM(), posterior)[0]
-    monkeypatch.setattr(precision_search, "FULL_CURVATURE_DIM", 10)
+    monkeypatch.setattr(evidence_search, "FULL_CURVATURE_DIM", 10)
     found = learn_before(NormalEM(), posterior)[0]
     assert found.values[0] == pytest.approx(exact.values[0], rel=0.05)
     assert found.values[0] != exact.values[0]
@@ -104,7 +103,7 @@ def test_random_signs_find_the_trace_of_many_parameters(monkeypatch):
 def search(posterior, precision):
     """A search for the precision, from that of a weak prior."""
     gamma = NormalEM().hyperprior(precision)
-    return precision_search.Search(posterior, np.arange(posterior.dim), gamma)
+    return evidence_search.Search(posterior, np.arange(posterior.dim), gamma)
 
 
 def test_steps_towards_the_mean_end_at_the_variational_law():
@@ -164,7 +163,7 @@ def test_factors_lead_to_a_fixed_point():
     y = (X @ rng.standard_normal((100, 11)) * 0.3 + rng.gumbel(size=(600, 11))).argmax(axis=1)
     posterior = Posterior.of(Softmax(100, 11), X, y, 1.0)
     gamma = NormalEM().hyperprior(1.0)
-    found = precision_search.Search(posterior, np.arange(1100), gamma)
+    found = evidence_search.Search(posterior, np.arange(1100), gamma)
     found.run(found.with_factors, 0.01)
     rho, mode = found.path[-1], found.guess[0]
     known = found.with_factors()(rho, 0.0)

@@ -22,10 +22,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skbayes_sg import (
-    blas,
-)
 from skbayes_sg.callbacks import Callback, Checkpoint
+from skbayes_sg.chains import threads as blas_threads
 
 try:
     import resource
@@ -122,7 +120,7 @@ def test_errors_of_the_machine_have_a_remedy(some, error, kind, message, monkeyp
 
     model = copy.deepcopy(some["logistic"])
     before = leaves(model)
-    monkeypatch.setattr("skbayes_sg.chains.begin_chain", fail)
+    monkeypatch.setattr("skbayes_sg.chains.run.begin_chain", fail)
     with pytest.raises(kind, match=message):
         model.fit(X, y_of(model))
     assert not differences(before, leaves(model))
@@ -254,12 +252,12 @@ def test_an_interrupt_of_all_workers_keeps_what_was_drawn(request):
 STAGES = {
     "data checks": "estimators.base.require_squares",
     "choice of the sampler": "estimators.base.first_choice",
-    "mode search": "anchor._look",
-    "mode search of networks": "modes._moved",
-    "burn-in": "chains.begin_chain",
-    "sampling": "chains.go_on",
+    "mode search": "posterior.mode._look",
+    "mode search of networks": "chains.optimised_starts._moved",
+    "burn-in": "chains.run.begin_chain",
+    "sampling": "chains.run.go_on",
     "attributes": "estimators.base.in_single_precision",
-    "diagnostics": "verdict.judge",
+    "diagnostics": "inference.diagnose.judge",
 }
 
 
@@ -336,7 +334,7 @@ def test_blas_has_its_threads_again_after_fits_in_threads():
     if not threads():
         pytest.skip("the threads of this BLAS cannot be set")
     two = threadpool_limits(2, user_api="blas")
-    blas.release()
+    blas_threads.release()
     try:
         before = threads()
         with ThreadPoolExecutor(2) as pool:

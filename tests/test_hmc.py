@@ -3,15 +3,15 @@ import pytest
 from conftest import KnownGaussian, logistic_data, second_moments, z_scores
 
 from skbayes_sg import diagnostics
-from skbayes_sg.anchor import find_mode
-from skbayes_sg.chains import run_chain
-from skbayes_sg.control_variates import AnchoredPosterior
-from skbayes_sg.layouts import FULL
+from skbayes_sg.chains.run import run_chain
 from skbayes_sg.linalg import Dense, Diag
+from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import MLP, Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
+from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC
-from skbayes_sg.samplers.metric import RescaledCurvature
+from skbayes_sg.samplers.mass_matrix import RescaledCurvature
 
 
 def run(sampler, posterior, seed, n_chains=32, n_draws=400, burn_in=200, theta=None):
@@ -125,8 +125,8 @@ def test_the_law_is_that_of_the_pool(of_all, seed, monkeypatch):
     """Quadrature of the log density that the pool gives; with all rows it is the posterior's."""
     posterior = logistic_posterior(60 if of_all else 400)
     if not of_all:
-        monkeypatch.setattr("skbayes_sg.pool._SMALLEST", 50)
-        monkeypatch.setattr("skbayes_sg.pool._FROZEN", 1.0)
+        monkeypatch.setattr("skbayes_sg.posterior.control_variates.subsample._SMALLEST", 50)
+        monkeypatch.setattr("skbayes_sg.posterior.control_variates.subsample._FROZEN", 1.0)
     mode = find_mode(posterior, np.zeros((1, 1)), np.random.default_rng(0))
     mine = AnchoredPosterior.at(posterior, mode)
     assert (mine.anchor.pool_size == posterior.n_rows) == of_all

@@ -245,7 +245,7 @@ def test_one_row_of_leverage_does_not_spoil_the_others():
 
 @pytest.mark.verdict
 def test_too_many_columns_for_a_matrix(monkeypatch):
-    monkeypatch.setattr("skbayes_sg.whitening._WIDEST", 300)
+    monkeypatch.setattr("skbayes_sg.posterior.whitening._WIDEST", 300)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((250, 340))
     y = rng.integers(3, size=250)
@@ -352,7 +352,7 @@ def broken(X, y, what):
     ],
 )
 def test_bad_data_are_refused_before_any_sampling(binary, what, message, monkeypatch):
-    monkeypatch.setattr("skbayes_sg.plan.run_chains", None)
+    monkeypatch.setattr("skbayes_sg.inference.run.run_chains", None)
     with pytest.raises(ValueError, match=message):
         BLR().fit(*broken(*binary, what))
 
@@ -428,7 +428,7 @@ def test_weights_that_leave_one_class(binary):
 def test_bad_parameters_are_named_before_any_sampling(
     binary, parameters, error, message, monkeypatch
 ):
-    monkeypatch.setattr("skbayes_sg.plan.run_chains", None)
+    monkeypatch.setattr("skbayes_sg.inference.run.run_chains", None)
     with pytest.raises(error, match=message):
         BLR(**parameters).fit(*binary)
 

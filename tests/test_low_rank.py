@@ -4,22 +4,22 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skbayes_sg.anchor import find_mode
-from skbayes_sg.every_row import LowRankPosterior
-from skbayes_sg.layouts import DIAGONAL, FULL
-from skbayes_sg.low_rank import LowRank
+from skbayes_sg.linalg.layouts import DIAGONAL, FULL
+from skbayes_sg.linalg.low_rank import LowRank
 from skbayes_sg.models import Linear, Softmax
-from skbayes_sg.occurring import occurring
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.whitening import low_rank, very_wide
+from skbayes_sg.posterior.control_variates.full_data import LowRankPosterior
+from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.nonzero_columns import occurring
+from skbayes_sg.posterior.whitening import low_rank, very_wide
 
 
 @pytest.fixture
 def always_wide(monkeypatch):
     """Coordinates and products of very many columns, with few."""
-    monkeypatch.setattr("skbayes_sg.whitening.FULL_CURVATURE_DIM", 5)
-    monkeypatch.setattr("skbayes_sg.whitening._WIDEST", 5)
-    monkeypatch.setattr("skbayes_sg.anchor.FULL_CURVATURE_DIM", 5)
+    monkeypatch.setattr("skbayes_sg.posterior.whitening.FULL_CURVATURE_DIM", 5)
+    monkeypatch.setattr("skbayes_sg.posterior.whitening._WIDEST", 5)
+    monkeypatch.setattr("skbayes_sg.posterior.mode.FULL_CURVATURE_DIM", 5)
     monkeypatch.setattr("skbayes_sg.data.memory._SMALL_SPARSE", 0)
     monkeypatch.setattr("skbayes_sg.data.memory._MANY_COLUMNS", 5)
 
@@ -154,8 +154,8 @@ def test_the_gradient_of_a_step_is_that_of_all_rows(kind, form, always_wide):
 
 
 def test_few_dense_rows_leave_the_identity(monkeypatch):
-    monkeypatch.setattr("skbayes_sg.whitening.FULL_CURVATURE_DIM", 5)
-    monkeypatch.setattr("skbayes_sg.whitening._WIDEST", 60)
+    monkeypatch.setattr("skbayes_sg.posterior.whitening.FULL_CURVATURE_DIM", 5)
+    monkeypatch.setattr("skbayes_sg.posterior.whitening._WIDEST", 60)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 80))
     X += 0.1 * rng.standard_normal(X.shape)

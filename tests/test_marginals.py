@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import polygamma, psi
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics, marginals, verdict
-from skbayes_sg.marginals import from_gradients
+from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg.diagnostics import gradients
+from skbayes_sg.diagnostics.gradients import from_gradients
+from skbayes_sg.inference import diagnose
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import IASG, SGD, ConstantSGD
@@ -69,16 +71,16 @@ def test_the_worst_parameter_is_seen_where_the_average_is_right(seed):
     root = np.linalg.cholesky(np.linalg.inv(Lam))
     z = rng.standard_normal((4, 500, 2))
     weights = np.full(500, 1 / 500)
-    right = verdict.of_gradients(posterior, exact + z @ root.T, weights, 256)
+    right = diagnose.of_gradients(posterior, exact + z @ root.T, weights, 256)
     assert abs(right["mean_shift"]) < 5 * right["mean_shift_se"]
     assert abs(right["sd_ratio"] - 1) < 5 * right["sd_ratio_se"]
     values, vectors = np.linalg.eigh(np.linalg.inv(Lam))
     wrong = exact + z * np.sqrt(values * [0.5, 1.5]) @ vectors.T + 0.4 * np.sqrt(values[0])
-    found = verdict.of_gradients(posterior, wrong, weights, 256)
+    found = diagnose.of_gradients(posterior, wrong, weights, 256)
     assert abs(found["sd_ratio"] - 1) > 0.1
     assert abs(found["mean_shift"]) > 0.2
     figures = found | {"stein_ratio": 1.0, "stein_se": 0.01}
-    assert "mean_shift" in verdict.of_bias(figures, "remedy")[0]
+    assert "mean_shift" in diagnose.of_bias(figures, "remedy")[0]
 
 
 def test_draws_that_stay_in_a_plane_are_seen():
@@ -86,29 +88,29 @@ def test_draws_that_stay_in_a_plane_are_seen():
     rng = np.random.default_rng(0)
     posterior = _linear(rng, 2)
     z = rng.standard_normal((4, 100, 1)) * [0.1, 0.1]
-    found = verdict.of_gradients(posterior, z, np.full(100, 0.01), 256)
+    found = diagnose.of_gradients(posterior, z, np.full(100, 0.01), 256)
     assert found["sd_ratio"] < 1e-6
     figures = found | {"stein_ratio": 1.0, "stein_se": 0.01}
-    assert "sd_ratio" in verdict.of_bias(figures, "remedy")[0]
+    assert "sd_ratio" in diagnose.of_bias(figures, "remedy")[0]
     still = np.zeros((4, 100, 2))
-    assert verdict.of_gradients(posterior, still, np.full(100, 0.01), 256)["sd_ratio"] == 0
+    assert diagnose.of_gradients(posterior, still, np.full(100, 0.01), 256)["sd_ratio"] == 0
 
 
 def test_the_average_over_directions_speaks_where_single_parameters_are_right():
     """Stiff directions that are far too wide are a small part of each parameter's spread."""
     right = {"mean_shift": 0.1, "mean_shift_se": 0.05, "sd_ratio": 1.1, "sd_ratio_se": 0.03}
-    said = verdict.of_bias(right | {"stein_ratio": 5.4, "stein_se": 0.1}, "remedy")
+    said = diagnose.of_bias(right | {"stein_ratio": 5.4, "stein_se": 0.1}, "remedy")
     assert [one.split()[0] for one in said] == ["stein_ratio"]
-    assert not verdict.of_bias(right | {"stein_ratio": 1.2, "stein_se": 0.01}, "remedy")
+    assert not diagnose.of_bias(right | {"stein_ratio": 1.2, "stein_se": 0.01}, "remedy")
     unknown = dict.fromkeys(right, np.nan) | {"stein_ratio": 1.2, "stein_se": 0.01}
-    assert len(verdict.of_bias(unknown, "remedy")) == 1
+    assert len(diagnose.of_bias(unknown, "remedy")) == 1
 
 
 def test_few_gradients_say_nothing():
     posterior = _linear(np.random.default_rng(0), 10)
     draws = np.random.default_rng(1).standard_normal((4, 50, 10))
-    n = marginals.fewest(10) - 1
-    found = verdict.of_gradients(posterior, draws, np.full(50, 1 / 50), n)
+    n = gradients.fewest(10) - 1
+    found = diagnose.of_gradients(posterior, draws, np.full(50, 1 / 50), n)
     assert np.isnan(list(found.values())).all()
 
 
@@ -155,7 +157,7 @@ def test_gradients_of_many_classes_are_those_of_the_whole_posterior():
     rng = np.random.default_rng(0)
     posterior = Posterior.of(Softmax(2, 3), rng.standard_normal((30, 2)), rng.integers(0, 3, 30))
     draws, weights = rng.standard_normal((2, 40, 9)), np.full(40, 1 / 40)
-    whole = verdict.of_gradients(posterior, draws, weights, 64)
+    whole = diagnose.of_gradients(posterior, draws, weights, 64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verdict, "_CELLS", 100)
-        assert verdict.of_gradients(posterior, draws, weights, 64) == pytest.approx(whole)
+        patch.setattr(diagnose, "_CELLS", 100)
+        assert diagnose.of_gradients(posterior, draws, weights, 64) == pytest.approx(whole)

@@ -11,13 +11,13 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
 )
-from skbayes_sg.checks import require_choice, require_integer
-from skbayes_sg.estimators.coefficients import _require_outputs
 from skbayes_sg.estimators.inputs import small_weights
+from skbayes_sg.estimators.linear_model import _require_outputs
 from skbayes_sg.inspection import export
 from skbayes_sg.models import Model, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGD
+from skbayes_sg.validation import require_choice, require_integer
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"

@@ -15,10 +15,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
 
 from skbayes_sg import BayesianMLPClassifier
+from skbayes_sg.chains.tuning import stable_start
 from skbayes_sg.models import MLP
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGFS, SGLD
-from skbayes_sg.tuning import stable_start
 
 SHORT = {"n_chains": 2, "n_draws": 10, "burn_in": 20, "thin": 1, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -216,8 +216,8 @@ def test_a_stream(iris):
 
 
 def test_alpha_is_chosen_by_the_stein_ratio(iris, monkeypatch):
-    monkeypatch.setattr("skbayes_sg.tuning._SETTLING", 200)
-    monkeypatch.setattr("skbayes_sg.tuning._STEPS", 100)
+    monkeypatch.setattr("skbayes_sg.chains.tuning._SETTLING", 200)
+    monkeypatch.setattr("skbayes_sg.chains.tuning._STEPS", 100)
     model = BayesianMLPClassifier(
         (5,), sampler=SGFS(structure="diag", batch_size=30), **SHORT | {"n_draws": 100}
     )

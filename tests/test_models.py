@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 from scipy.special import expit, softmax
 
-from skbayes_sg.chains import run_chain
+from skbayes_sg.chains.run import run_chain
 from skbayes_sg.data import Batch
-from skbayes_sg.layouts import DIAGONAL, FULL, Partitioned
+from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Partitioned
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS

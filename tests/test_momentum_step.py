@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, theory
-from skbayes_sg.anchor import find_mode
-from skbayes_sg.control_variates import AnchoredPosterior
-from skbayes_sg.layouts import FULL
+from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.linalg import Dense, Diag
+from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.rows import Minibatches
+from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
+from skbayes_sg.posterior.control_variates.many_classes import WholePosterior
+from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.whitening import kronecker
 from skbayes_sg.samplers import SGFS
-from skbayes_sg.samplers.anchored import UnderdampedMemory, chosen, operators
 from skbayes_sg.samplers.base import NoGainError
-from skbayes_sg.whitening import kronecker
-from skbayes_sg.wide import WholePosterior
+from skbayes_sg.samplers.langevin import UnderdampedMemory, chosen, operators
 
 ROWS = Minibatches(100, 10, True, np.random.default_rng(0), 1)
 
@@ -199,7 +199,7 @@ def test_alpha_and_rows_follow_from_the_steepness():
 
 
 def test_more_than_a_thousand_parameters_of_many_classes(monkeypatch):
-    monkeypatch.setattr("skbayes_sg.whitening.FULL_CURVATURE_DIM", 10)
+    monkeypatch.setattr("skbayes_sg.posterior.whitening.FULL_CURVATURE_DIM", 10)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 4))
     y = (X @ rng.standard_normal((4, 3)) + rng.gumbel(size=(300, 3))).argmax(axis=1)
@@ -223,7 +223,9 @@ def test_steps_of_all_rows_measure_no_noise(monkeypatch):
     def refuse(*args):
         raise AssertionError("the noise of rows that are all taken was measured")
 
-    monkeypatch.setattr("skbayes_sg.pool_rows.PoolRows.noise_at", refuse)
+    monkeypatch.setattr(
+        "skbayes_sg.posterior.control_variates.remainders.PoolRows.noise_at", refuse
+    )
     X = np.random.default_rng(0).standard_normal((100, 3))
     model = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0).fit(
         X, X[:, 0] + X[:, 1] ** 2 > 0.5

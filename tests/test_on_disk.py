@@ -15,11 +15,11 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
 )
-from skbayes_sg.anchor import find_mode
-from skbayes_sg.control_variates import AnchoredPosterior
 from skbayes_sg.data import Reader, in_threads, on_disk
 from skbayes_sg.data.passes import total_of
-from skbayes_sg.pool import choose_pool
+from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
+from skbayes_sg.posterior.control_variates.subsample import choose_pool
+from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD
 
 N, D = 20_000, 4
@@ -40,7 +40,7 @@ def small_blocks(monkeypatch):
     """Every table is on disk, in some ten blocks, and its sample is a small part of it."""
     monkeypatch.setattr("skbayes_sg.data.disk._IN_MEMORY", 0)
     monkeypatch.setattr("skbayes_sg.data.disk._BLOCK_BYTES", 1 << 17)
-    monkeypatch.setattr("skbayes_sg.data.visited._SAMPLE_BYTES", 1 << 16)
+    monkeypatch.setattr("skbayes_sg.data.blockwise._SAMPLE_BYTES", 1 << 16)
 
 
 class Table:
@@ -199,15 +199,17 @@ def test_zarr_and_h5py(tmp_path, library):
 
 def test_a_pool_that_is_drawn_in_a_pass_is_unbiased(monkeypatch, seed):
     """The mean gradient over pools, where the posterior has its mass."""
-    monkeypatch.setattr("skbayes_sg.pool._SMALLEST", 300)
-    monkeypatch.setattr("skbayes_sg.pool._FROZEN", 1.0)
+    monkeypatch.setattr("skbayes_sg.posterior.control_variates.subsample._SMALLEST", 300)
+    monkeypatch.setattr("skbayes_sg.posterior.control_variates.subsample._FROZEN", 1.0)
     posterior = logistic()._bind_blocks(Table(X), Y, None)[0]
     rng = np.random.default_rng(seed)
     mode = find_mode(posterior, np.zeros((1, D + 1)), rng)
     here = posterior.expand(mode.theta, posterior.layout("full"))
     mode = mode._replace(curvature=here.curvature, gradient=here.gradient)
     pools = iter([choose_pool(posterior, mode, rng) for _ in range(40)])
-    monkeypatch.setattr("skbayes_sg.control_variates.choose_pool", lambda *_: next(pools))
+    monkeypatch.setattr(
+        "skbayes_sg.posterior.control_variates.expansion.choose_pool", lambda *_: next(pools)
+    )
     spread = mode.curvature.inverse().cholesky()
     theta = mode.theta + spread.matvec(rng.standard_normal((10, D + 1)))
     exact, errors = posterior.full_gradient(theta), []
@@ -396,8 +398,8 @@ def test_an_error_in_a_thread_is_raised():
 @pytest.mark.parametrize("table", [X, Table(X)], ids=["memory", "disk"])
 def test_draws_do_not_depend_on_threads(table, monkeypatch):
     """Blocks are so small that there are many."""
-    monkeypatch.setattr("skbayes_sg.rows.row_blocks.__defaults__", (1 << 15,))
-    monkeypatch.setattr("skbayes_sg.rows._CACHED", 1 << 15)
+    monkeypatch.setattr("skbayes_sg.data.passes.row_blocks.__defaults__", (1 << 15,))
+    monkeypatch.setattr("skbayes_sg.data.passes._CACHED", 1 << 15)
     with parallel_config("threading"):
         one, two = (logistic(n_jobs=n, n_draws=4).fit(table, Y).draws_ for n in (1, 2))
     np.testing.assert_array_equal(one, two)

@@ -17,8 +17,8 @@ from skbayes_sg import (
     BayesianMLPClassifier,
     DRBMClassifier,
 )
+from skbayes_sg.chains.tuning import set_off
 from skbayes_sg.samplers import SAMPLERS, SGFS, ConstantSGD
-from skbayes_sg.tuning import set_off
 
 COEFFICIENTS = [BayesianLogisticRegressionSGFS, BayesianLinearRegressionSGFS]
 NETWORKS = [BayesianMLPClassifier, DRBMClassifier]
@@ -80,7 +80,7 @@ def test_defaults_that_do_not_depend_on_the_model_are_the_same():
 def test_every_name_learns_iris_in_a_network(cls, name, iris, monkeypatch):
     """The limit is midway between .68, the best of the samplers' own defaults, and .98 of None."""
     for name_of, shorter in (("_SETTLING", 300), ("_STEPS", 200), ("_PASSES", 60)):
-        monkeypatch.setattr(f"skbayes_sg.tuning.{name_of}", shorter)
+        monkeypatch.setattr(f"skbayes_sg.chains.tuning.{name_of}", shorter)
     model = cls(5, sampler=name, **SHORT | {"n_chains": 1}).fit(*iris)
     assert model.score(*iris) > 0.83
     assert type(model.sampler_) is SAMPLERS[name]
@@ -90,7 +90,7 @@ def test_every_name_learns_iris_in_a_network(cls, name, iris, monkeypatch):
 @pytest.mark.parametrize("cls", NETWORKS)
 def test_sgfs_by_name_is_that_of_many_rows_and_hmc_that_of_few(cls, iris, monkeypatch):
     """The sampler of sampler=None; "hmc" does not merge equal rows before it, as None does."""
-    for module in ("plan", "estimators.multimodal"):  # alpha = 0 will do
+    for module in ("inference.prepare", "estimators.multimodal"):  # alpha = 0 will do
         monkeypatch.setattr(f"skbayes_sg.{module}.choose_alpha", set_off)
     for name, most in (("hmc", np.inf), ("sgfs", 0)):
         monkeypatch.setattr("skbayes_sg.estimators.multimodal._FEW_PRODUCTS", most)

@@ -17,9 +17,9 @@ from skbayes_sg import (
     BayesianMLPClassifier,
     DRBMClassifier,
 )
+from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.diagnostics import systematic
-from skbayes_sg.estimators import base, stored
-from skbayes_sg.rows import Minibatches
+from skbayes_sg.estimators import base, persistence
 from skbayes_sg.samplers import SGFS, SGLD, PolynomialDecay
 
 pytestmark = [
@@ -116,10 +116,10 @@ def test_a_file_of_another_format_says_so_at_the_users_line(model, monkeypatch):
             warnings.simplefilter("error")
             twin = pickle.loads(saved)
         assert vars(twin).keys() == vars(one).keys()
-    written = f"written by skbayes_sg {stored.__version__} in format {stored.FORMAT}"
+    written = f"written by skbayes_sg {persistence.__version__} in format {persistence.FORMAT}"
     said = f"this {type(model).__name__} was {written}, and "
-    monkeypatch.setattr(stored, "FORMAT", 7)
-    monkeypatch.setattr(stored, "__version__", "1.2.3")
+    monkeypatch.setattr(persistence, "FORMAT", 7)
+    monkeypatch.setattr(persistence, "__version__", "1.2.3")
     with pytest.warns(UserWarning, match=re.escape(f"{said}skbayes_sg 1.2.3 reads format 7")) as w:
         pickle.loads(saved)
     assert w[0].filename == __file__
@@ -175,9 +175,9 @@ def test_weighted_draws_are_thinned_by_their_weights():
 
 def test_draws_that_single_precision_would_blur_stay_double():
     draws = 1.0 + 1e-6 * RNG.standard_normal((2, 50, 3))
-    assert stored.in_single_precision(draws) is draws
-    assert stored.in_single_precision(draws - 1.0).dtype == np.float32
-    assert stored.in_single_precision(1e300 * (draws - 1.0)).dtype == np.float64
+    assert persistence.in_single_precision(draws) is draws
+    assert persistence.in_single_precision(draws - 1.0).dtype == np.float32
+    assert persistence.in_single_precision(1e300 * (draws - 1.0)).dtype == np.float64
 
 
 def test_compact_refuses_what_it_cannot_do():

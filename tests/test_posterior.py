@@ -3,12 +3,13 @@ import pytest
 from conftest import logistic_data
 from scipy import sparse
 
-from skbayes_sg.anchor import find_mode, posterior_mean
-from skbayes_sg.chains import run_chain
-from skbayes_sg.layouts import DIAGONAL, FULL
+from skbayes_sg.chains.run import run_chain
 from skbayes_sg.linalg import Dense
+from skbayes_sg.linalg.layouts import DIAGONAL, FULL
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.laplace import posterior_mean
+from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.priors import GaussianPrior
 from skbayes_sg.samplers import HMC
 
@@ -132,7 +133,7 @@ def test_the_mode_has_no_gradient_left(n_classes, monkeypatch):
     assert distance(newton) < 0.1
     assert newton.passes < 6
     assert isinstance(newton.curvature, Dense)
-    monkeypatch.setattr("skbayes_sg.anchor.FULL_CURVATURE_DIM", 1)
+    monkeypatch.setattr("skbayes_sg.posterior.mode.FULL_CURVATURE_DIM", 1)
     assert distance(find_mode(posterior, model.init(rng), rng)) < 0.1
 
 

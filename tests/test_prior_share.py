@@ -8,9 +8,9 @@ import pytest
 from conftest import z_scores
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, VariationalEM
+from skbayes_sg.inference.em_control_variate import DiagonalShare, MatrixShare
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.prior_share import DiagonalShare, MatrixShare
 from skbayes_sg.samplers import HMC, SGLD, ConstantSGD, MomentumSGD
 
 MODELS = [Softmax(4, 3), MLP(4, 3, (5,)), DRBM(4, 3, 2)]
@@ -144,7 +144,9 @@ def test_a_sampler_without_noise_there_learns_what_hmc_learns(
     """
     if of_model:
         null = Softmax(4, 3).null_directions()
-        monkeypatch.setattr("skbayes_sg.plan._known", lambda _: partial(DiagonalShare, null=null))
+        monkeypatch.setattr(
+            "skbayes_sg.inference.prepare._known", lambda _: partial(DiagonalShare, null=null)
+        )
     assert learned_on_three_classes(sampler) == pytest.approx(
         learned_by_hmc, rel=5 * np.hypot(0.015, 0.007)
     )

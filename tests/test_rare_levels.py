@@ -9,14 +9,15 @@ from conftest import logistic_data
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, verdict
-from skbayes_sg.anchor import find_mode
-from skbayes_sg.control_variates import AnchoredPosterior
-from skbayes_sg.layouts import FULL
+from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg.inference import diagnose
+from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
+from skbayes_sg.posterior.control_variates.nonlinearity import column_steepness
+from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
-from skbayes_sg.steepness import column_steepness
 
 BY_NAME = {"random_state": 0, "burn_in": 300, "n_draws": 250, "thin": 1}
 
@@ -124,9 +125,11 @@ def test_columns_are_followed_about_draws_as_about_the_anchor(most, within, monk
     mode = find_mode(posterior, np.zeros((1, 7)), rng).theta
     covariance = posterior.expand(mode, FULL).curvature.inverse().dense()
     draws = rng.multivariate_normal(mode[0], covariance, (4, 5000))
-    monkeypatch.setattr(verdict, "_CELLS", 7 * most)
-    found = verdict.of_columns(posterior, draws, np.full(5000, 1 / 5000))["column_steepness"]
-    monkeypatch.setattr("skbayes_sg.control_variates.STEEP_COLUMN", 0.0)  # no place is left out
+    monkeypatch.setattr(diagnose, "_CELLS", 7 * most)
+    found = diagnose.of_columns(posterior, draws, np.full(5000, 1 / 5000))["column_steepness"]
+    monkeypatch.setattr(
+        "skbayes_sg.posterior.control_variates.expansion.STEEP_COLUMN", 0.0
+    )  # no place is left out
     assert found == pytest.approx(anchored(X, y, precision=3.0).anchor.column_steepness, rel=within)
 
 
@@ -154,7 +157,7 @@ def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypat
     def wrong_of_sgfs(figures, bias_remedy=""):
         return [] if "accept_rate" in figures else ["sd_ratio is 2.00, not 1"]
 
-    monkeypatch.setattr("skbayes_sg.verdict.of_bias", wrong_of_sgfs)
+    monkeypatch.setattr("skbayes_sg.inference.diagnose.of_bias", wrong_of_sgfs)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         model.fit(X, y > 0)
@@ -170,7 +173,7 @@ def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypat
         with pytest.warns(ConvergenceWarning, match="sd_ratio is 2"):
             other.fit(X, y > 0)
         assert isinstance(other.sampler_, SGFS)
-    monkeypatch.setattr("skbayes_sg.second_run.time_is_up", lambda: True)
+    monkeypatch.setattr("skbayes_sg.inference.fallback.time_is_up", lambda: True)
     with pytest.warns(ConvergenceWarning, match="sd_ratio is 2"):
         model.fit(X, y > 0)
     assert isinstance(model.sampler_, SGFS)

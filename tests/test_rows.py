@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skbayes_sg import rows
-from skbayes_sg.rows import Minibatches, Partition, fixed_rng, row_blocks, rows_of
+from skbayes_sg.data import minibatches
+from skbayes_sg.data.minibatches import Minibatches, Partition, rows_of
+from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.data.random import fixed_rng
 
 
 @pytest.mark.parametrize(("n_rows", "size"), [(60, 4), (60, 30), (12, 11)])
@@ -152,7 +154,7 @@ def test_a_large_subset_has_the_smallest_of_random_keys():
 
 
 def test_rows_ahead_are_bounded(monkeypatch):
-    monkeypatch.setattr(rows, "_MAX_INDICES", 50)
+    monkeypatch.setattr(minibatches, "_MAX_INDICES", 50)
     for size, steps in ((20, 1), (60, 1), (5, 5)):
         stream = Minibatches(1000, size, True, np.random.default_rng(0), n_chains=2)
         stream.draw()

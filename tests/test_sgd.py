@@ -8,7 +8,7 @@ from conftest import KnownGaussian, logistic_data, noise_of, start, z_scores
 from scipy.optimize import minimize_scalar
 
 from skbayes_sg import diagnostics, theory
-from skbayes_sg.chains import run_chain
+from skbayes_sg.chains.run import run_chain
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior

@@ -14,13 +14,13 @@ from conftest import (
 )
 
 from skbayes_sg import theory
-from skbayes_sg.chains import run_chain
-from skbayes_sg.layouts import FULL
+from skbayes_sg.chains.run import run_chain
 from skbayes_sg.linalg import Dense, Diag
+from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS
-from skbayes_sg.samplers.formulas import exact, mandt, paper
+from skbayes_sg.samplers.sgfs_formulas import exact, mandt, paper
 
 EXACT = [
     pytest.param(

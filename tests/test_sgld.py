@@ -3,8 +3,8 @@ import pytest
 from conftest import noise_of, z_scores
 
 from skbayes_sg import theory
-from skbayes_sg.chains import run_chain
-from skbayes_sg.rows import Minibatches
+from skbayes_sg.chains.run import run_chain
+from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.samplers import SGLD, PolynomialDecay
 from skbayes_sg.samplers.sgld import clip_by_norm, clip_by_value, scale_to_norm
 

@@ -55,7 +55,7 @@ def test_nothing_of_rows_times_columns_is_made():
 
 
 def test_the_prior_is_learned_by_one_chain_of_each_group(no_small_ones, monkeypatch):
-    monkeypatch.setattr("skbayes_sg.plan.SELF_AVERAGING", 1000)
+    monkeypatch.setattr("skbayes_sg.inference.prepare.SELF_AVERAGING", 1000)
     X, eta = every_column(300, 1200)
     y = eta + np.random.default_rng(4).standard_normal(300)
     em = VariationalEM(n_updates=60)

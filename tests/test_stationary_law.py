@@ -10,7 +10,7 @@ import pytest
 from conftest import KnownGaussian, noise_of, second_moments, z_scores
 
 from skbayes_sg import theory
-from skbayes_sg.chains import run_chain
+from skbayes_sg.chains.run import run_chain
 from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD

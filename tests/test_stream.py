@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, VariationalEM
 from skbayes_sg.data import InMemory
-from skbayes_sg.layouts import FULL
+from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 
@@ -347,7 +347,7 @@ def test_an_interrupted_chunk_leaves_the_model_as_it_was(model, monkeypatch):
     for one in (clone(model), after(model, np.arange(300))):
         before = leaves(one)
         with monkeypatch.context() as patch:
-            patch.setattr("skbayes_sg.stream.updated", interrupt)
+            patch.setattr("skbayes_sg.inference.bayesian_updating.updated", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 one.partial_fit(X, y_of(model), **more)
         assert not differences(before, leaves(one))

@@ -11,13 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import BayesianLogisticRegressionSGFS
 from skbayes_sg.data import InMemory
-from skbayes_sg.folded_rows import FoldedRows
-from skbayes_sg.kept_rows import n_bytes
+from skbayes_sg.data.kept_rows import n_bytes
+from skbayes_sg.inference.bayesian_updating import Stream
+from skbayes_sg.inference.folded_rows import FoldedRows
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import updated
 from skbayes_sg.priors import GaussianPrior
-from skbayes_sg.stream import Stream
-from skbayes_sg.variational import updated
 
 GIVEN = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0)
 LEARNING = BayesianLogisticRegressionSGFS(random_state=0)

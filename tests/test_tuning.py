@@ -9,10 +9,11 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
-from skbayes_sg import BayesianMLPClassifier, theory, tuning
+from skbayes_sg import BayesianMLPClassifier, theory
+from skbayes_sg.chains import tuning
+from skbayes_sg.chains.tuning import choose_alpha
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS
-from skbayes_sg.tuning import choose_alpha
 
 
 def short_run(sampler, known, n_steps, n_chains, seed, about=None):

@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, VariationalEM
-from skbayes_sg.uncertain_precision import averaged, averaged_covariance, measured
+from skbayes_sg.inference.precision_uncertainty import averaged, averaged_covariance, measured
 
 SHAPE, RATE = 0.5, 0.5
 

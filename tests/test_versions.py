@@ -1,8 +1,8 @@
 """Files of fitted models that released versions wrote: they predict as then, or name the version.
 
 `python tests/test_versions.py` writes those of this version, once for each release. A change of
-fitted attributes raises `FORMAT` of estimators/stored.py; files of a version that is not released
-are then written anew.
+fitted attributes raises `FORMAT` of estimators/persistence.py; files of a version that is not
+released are then written anew.
 """
 
 import json
@@ -25,7 +25,7 @@ from skbayes_sg import (
     BayesianMLPClassifier,
     DRBMClassifier,
 )
-from skbayes_sg.estimators.stored import FORMAT
+from skbayes_sg.estimators.persistence import FORMAT
 from skbayes_sg.version import __version__
 
 SHORT = {"n_chains": 3, "n_draws": 8, "burn_in": 8, "thin": 2, "random_state": 0}
@@ -89,7 +89,7 @@ def test_a_file_predicts_as_when_it_was_written_or_names_its_version(version, na
     assert not caught
     one = fitted(name) if kind == "pickle" else fitted(name).compact()
     changed = attributes(model) ^ attributes(one)
-    assert not changed, f"raise FORMAT of estimators/stored.py, see {__file__}"
+    assert not changed, f"raise FORMAT of estimators/persistence.py, see {__file__}"
     precision = 1e-9 if kind == "pickle" else 1e-4  # draws of a compact model are single
     np.testing.assert_allclose(predicted(model), record["predictions"][name], rtol=precision)
     assert repr(model) == repr(clone(model)) == repr(MODELS[name])

@@ -8,8 +8,9 @@ from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
-from skbayes_sg import BayesianMLPClassifier, DRBMClassifier, averages, verdict
+from skbayes_sg import BayesianMLPClassifier, DRBMClassifier
 from skbayes_sg.data import InMemory
+from skbayes_sg.inference import averages, diagnose
 from skbayes_sg.samplers import SGFS, SGHMC
 
 GOOD = {
@@ -38,18 +39,18 @@ GOOD = {
     ],
 )
 def test_the_law_at_temperature_one(changes, said):
-    assert len(verdict._of_modes(GOOD | changes, "remedy")) == said
+    assert len(diagnose._of_modes(GOOD | changes, "remedy")) == said
 
 
 @pytest.mark.parametrize(("ratio", "said"), [(-0.5, 0), (1.5, 0), (2.5, 1), (5e6, 1)])
 def test_at_another_temperature_draws_may_be_too_narrow_but_not_far_too_wide(ratio, said):
     figures = GOOD | {"stein_ratio": ratio, "stein_se": 1e7}
-    assert len(verdict._of_leaps(figures, "remedy")) == said
+    assert len(diagnose._of_leaps(figures, "remedy")) == said
 
 
 @pytest.mark.parametrize("gain", [-0.1, -50.0, np.nan])
 def test_averages_that_are_worse_than_the_shares_are_reported(gain):
-    (warning,) = verdict._of_averages(GOOD | {"prediction_gain": gain}, "lower step_size")
+    (warning,) = diagnose._of_averages(GOOD | {"prediction_gain": gain}, "lower step_size")
     assert "worse than the shares of the classes; lower step_size" in warning
 
 

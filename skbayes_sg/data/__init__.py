@@ -1,11 +1,11 @@
-"""Rows in any storage."""
+"""Rows in any storage, and the minibatches that are drawn of them. Imports linalg."""
 
 from skbayes_sg.data.base import Batch, Data
+from skbayes_sg.data.blockwise import Encode, Source, Visited, in_partitions
 from skbayes_sg.data.columns import Columns, of_columns, of_targets
 from skbayes_sg.data.disk import OnDisk, Reader, is_stored, on_disk
 from skbayes_sg.data.memory import InMemory, stays_sparse
 from skbayes_sg.data.passes import ahead, in_threads
-from skbayes_sg.data.visited import Encode, Source, Visited, in_partitions
 
 __all__ = [
     "Batch",

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.base import Batch
+from skbayes_sg.data.blockwise import Source, pieces
 from skbayes_sg.data.passes import added, total_of
-from skbayes_sg.data.visited import Source, pieces
-from skbayes_sg.products import dense
+from skbayes_sg.linalg.products import dense
 
 
 class OnWorkers(Source):

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from skbayes_sg.data.base import Batch
+from skbayes_sg.data.blockwise import Source, in_partitions, pieces
 from skbayes_sg.data.passes import ahead, total_of
-from skbayes_sg.data.visited import Source, in_partitions, pieces
 
 _IN_MEMORY = 1 << 26  # bytes of an array that is small enough to be an array in memory
 _BLOCK_BYTES = 1 << 22

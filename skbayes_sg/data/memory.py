@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skbayes_sg.data.base import Batch, Data
-from skbayes_sg.data.passes import total_of
-from skbayes_sg.products import squared, weighted_sums
-from skbayes_sg.rows import Rows, pass_blocks, row_blocks
+from skbayes_sg.data.minibatches import Rows
+from skbayes_sg.data.passes import pass_blocks, row_blocks, total_of
+from skbayes_sg.linalg.products import squared, weighted_sums
 
 _SMALL_SPARSE = 1 << 25  # below 32 MB when dense: rows then cost a copy, not a search
 _MANY_COLUMNS = 1000  # from which products with sparse rows are faster than with dense ones

@@ -58,3 +58,23 @@ def ahead(function: Callable, each: Iterable, count: int = 1) -> Iterator[Any]:
             yield running.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+_CACHED, _LARGEST = 1 << 20, 1 << 22  # bytes
+_ROWS_PER_COLUMN = 4
+
+
+def pass_blocks(n_rows: int, columns: int, itemsize: int, pairs: bool) -> list[slice]:
+    """The blocks of a pass, which stay in the processor's cache with what is computed of them.
+
+    They have some rows for each column, as far as that is possible, if the sums have a number for
+    each pair of columns. Otherwise adding up would cost more than the rows.
+    """
+    size = _ROWS_PER_COLUMN * columns**2 * itemsize if pairs else 0
+    return row_blocks(n_rows, columns * itemsize, min(max(size, _CACHED), _LARGEST))
+
+
+def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = 1 << 20) -> list[slice]:
+    """Contiguous slices of about `block_bytes` each, which together cover all rows."""
+    step = max(1, block_bytes // max(1, row_bytes))
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]

@@ -1,4 +1,7 @@
-"""scikit-learn estimators."""
+"""scikit-learn's face: estimators, their input and their files.
+
+Imports all that is below, and callbacks.
+"""
 
 from skbayes_sg.estimators.drbm import DRBMClassifier
 from skbayes_sg.estimators.linear import BayesianLinearRegressionSGFS

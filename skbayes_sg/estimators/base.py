@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbayes_sg import verdict
 from skbayes_sg.callbacks import (
     CallbackSupportMixin,
     Checkpoint,
@@ -24,21 +23,24 @@ from skbayes_sg.callbacks import (
     Watch,
     with_callbacks,
 )
-from skbayes_sg.chains import Chain, Round, joined, rows_touched, seconds
-from skbayes_sg.deadline import complaints_of, time_limit
-from skbayes_sg.estimators.calls import is_all_of_the_call, outlives, require_finite, warn
-from skbayes_sg.estimators.elsewhere import FitsElsewhere
+from skbayes_sg.chains.deadline import complaints_of, time_limit
+from skbayes_sg.chains.run import Chain, Round, joined, rows_touched, seconds
 from skbayes_sg.estimators.exported import Exported
+from skbayes_sg.estimators.fit_guard import is_all_of_the_call, outlives, require_finite, warn
 from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares, small_weights
+from skbayes_sg.estimators.out_of_core import FitsElsewhere
 from skbayes_sg.estimators.parameters import CommonParameters, announced
-from skbayes_sg.estimators.stored import Stored, in_single_precision
-from skbayes_sg.learned_prior import Learned
-from skbayes_sg.plan import Plan, Run, first_choice, prepare
+from skbayes_sg.estimators.persistence import Stored, in_single_precision
+from skbayes_sg.inference import diagnose
+from skbayes_sg.inference.fallback import second_run
+from skbayes_sg.inference.learned_prior import Learned
+from skbayes_sg.inference.plan import Plan
+from skbayes_sg.inference.prepare import first_choice, prepare
+from skbayes_sg.inference.request import Request, Signature
+from skbayes_sg.inference.run import Run
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
-from skbayes_sg.request import Request, Signature
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.second_run import second_run
 
 _MANY_NUMBERS = 1 << 24  # of draws that are in single precision from the start
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
@@ -88,11 +90,11 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         raise NotImplementedError
 
     def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
-        """How far the chains agree; by default `verdict.of_draws` of all draws.
+        """How far the chains agree; by default `diagnose.of_draws` of all draws.
 
         It may compute `n_gradients` gradients of all rows.
         """
-        return verdict.of_draws(self.draws_)
+        return diagnose.of_draws(self.draws_)
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """Warnings about the data, before the chains run."""
@@ -208,7 +210,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         self, first: Run, posterior: Posterior, n_draws: int
     ) -> tuple[Run, Posterior] | None:
         """Another sampler in place of a default whose draws are wrong; None if they are not."""
-        wrong = verdict.of_bias(self.diagnostics_)
+        wrong = diagnose.of_bias(self.diagnostics_)
         if not wrong or first.anchor is None or self.draws_.shape[1] < n_draws:
             return None
         request = self._request(posterior.dim)._replace(seed=self._seed().spawn(2)[1])
@@ -283,9 +285,9 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         self._require_finite()
         drawn = self.draws_.shape[1] * run.length.thin
         kept = drawn / (drawn + run.length.burn_in)
-        n_gradients = verdict.affordable(run, chains, touched, posterior.data.n_rows)
+        n_gradients = diagnose.affordable(run, chains, touched, posterior.data.n_rows)
         agreement = self._agreement(posterior, n_gradients)
-        self.diagnostics_, complaints = verdict.judge(run, chains, agreement, kept * passes)
+        self.diagnostics_, complaints = diagnose.judge(run, chains, agreement, kept * passes)
         return complaints
 
     def _keep_learned(self, learned: Learned | None) -> None:

@@ -11,12 +11,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Bunch
 from sklearn.utils.class_weight import compute_class_weight
 
-from skbayes_sg.checks import checked_weights, in_dtype, require_integer, require_level
 from skbayes_sg.data import InMemory
+from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.estimators.calls import all_or_nothing
-from skbayes_sg.estimators.elsewhere import in_blocks
-from skbayes_sg.estimators.labels import classes_of, known_classes, require_known
+from skbayes_sg.estimators.fit_guard import all_or_nothing
+from skbayes_sg.estimators.inputs import classes_of, known_classes, require_known
+from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.estimators.predictive import (
     batch_error,
     central_interval,
@@ -29,7 +29,7 @@ from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Categorical
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
-from skbayes_sg.rows import row_blocks
+from skbayes_sg.validation import checked_weights, in_dtype, require_integer, require_level
 
 _BLOCK_ROWS = 256  # rows of a prediction block
 _SPARSE_ROWS = 1 << 14  # of a prediction block of sparse rows

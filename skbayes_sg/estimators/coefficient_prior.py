@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.checks import real_array, require_positive
 from skbayes_sg.data import Columns, Data, of_columns
-from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators.updating import UpdatingEstimator
-from skbayes_sg.evidence import NormalEM
-from skbayes_sg.learned_prior import BOUNDS
+from skbayes_sg.inference.evidence import NormalEM
+from skbayes_sg.inference.learned_prior import BOUNDS
+from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
 from skbayes_sg.priors import Prior
-from skbayes_sg.whitening import FULL_CURVATURE_DIM
+from skbayes_sg.validation import real_array, require_positive
 
 _PRIOR_VARIANCE = 10.0  # of outputs
 _HELD = 1e6  # a column of one value has a coefficient whose outputs are held at a millionth

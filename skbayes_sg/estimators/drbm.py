@@ -6,10 +6,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from skbayes_sg.checks import require_integer
 from skbayes_sg.estimators.multimodal import MultimodalClassifier
 from skbayes_sg.models import DRBM
 from skbayes_sg.samplers import Sampler
+from skbayes_sg.validation import require_integer
 
 
 class DRBMClassifier(MultimodalClassifier):

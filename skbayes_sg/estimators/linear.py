@@ -9,24 +9,24 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
-from skbayes_sg.checks import (
+from skbayes_sg.data import Data, InMemory, of_targets
+from skbayes_sg.estimators.fit_guard import all_or_nothing
+from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.out_of_core import Survey, elsewhere, source_of, weights_or_none
+from skbayes_sg.estimators.regression_predictions import LinearPredictions
+from skbayes_sg.estimators.updating import OfStream
+from skbayes_sg.inference.bayesian_updating import Stream
+from skbayes_sg.inference.learned_prior import Learned
+from skbayes_sg.models import Linear, Model
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors import NormalInverseGammaPrior
+from skbayes_sg.samplers import Sampler
+from skbayes_sg.validation import (
     checked_weights,
     in_dtype,
     real_array,
     require_positive,
 )
-from skbayes_sg.data import Data, InMemory, of_targets
-from skbayes_sg.estimators.calls import all_or_nothing
-from skbayes_sg.estimators.elsewhere import Survey, elsewhere, source_of, weights_or_none
-from skbayes_sg.estimators.fitted_posterior import FittedPosterior
-from skbayes_sg.estimators.linear_predictions import LinearPredictions
-from skbayes_sg.estimators.updating import OfStream
-from skbayes_sg.learned_prior import Learned
-from skbayes_sg.models import Linear, Model
-from skbayes_sg.posterior import Posterior
-from skbayes_sg.priors import NormalInverseGammaPrior
-from skbayes_sg.samplers import Sampler
-from skbayes_sg.stream import Stream
 
 _BLOCK_BYTES = 1 << 24
 _WEAK = 1e-6  # rows that the prior of the noise variance counts for, twice

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg.estimators.calls import all_or_nothing
 from skbayes_sg.estimators.classifier import BayesianClassifier
-from skbayes_sg.estimators.coefficients import LinearPredictor
-from skbayes_sg.estimators.elsewhere import Survey, elsewhere, source_of, weights_or_none
-from skbayes_sg.estimators.fitted_posterior import FittedPosterior
-from skbayes_sg.estimators.labels import classes_of
+from skbayes_sg.estimators.fit_guard import all_or_nothing
+from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.inputs import classes_of
+from skbayes_sg.estimators.linear_model import LinearPredictor
+from skbayes_sg.estimators.out_of_core import Survey, elsewhere, source_of, weights_or_none
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler

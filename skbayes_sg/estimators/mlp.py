@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skbayes_sg.checks import require_integer
 from skbayes_sg.estimators.multimodal import MultimodalClassifier
 from skbayes_sg.models import MLP
 from skbayes_sg.models.mlp import ACTIVATIONS
 from skbayes_sg.samplers import Sampler
+from skbayes_sg.validation import require_integer
 
 
 class BayesianMLPClassifier(MultimodalClassifier):

@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg import averages
-from skbayes_sg.anchor import Near
-from skbayes_sg.checks import real_array, require_bounded, require_positive
+from skbayes_sg.chains.optimised_starts import from_modes
+from skbayes_sg.chains.tuning import choose_alpha
 from skbayes_sg.data import InMemory
-from skbayes_sg.estimators.calls import warn
-from skbayes_sg.estimators.chain_streams import ChainStreamClassifier
+from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.estimators.fit_guard import warn
+from skbayes_sg.estimators.online_networks import ChainStreamClassifier
+from skbayes_sg.inference import averages
+from skbayes_sg.inference.plan import Plan, Start
+from skbayes_sg.inference.request import Choice, Request
 from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.models import Model
 from skbayes_sg.models.network import Network
-from skbayes_sg.modes import from_modes
-from skbayes_sg.plan import Plan, Start
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.mode import Near
 from skbayes_sg.priors import Prior
-from skbayes_sg.request import Choice, Request
-from skbayes_sg.rows import row_blocks
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD, Sampler
 from skbayes_sg.samplers.base import NoGainError
-from skbayes_sg.tuning import choose_alpha
+from skbayes_sg.validation import real_array, require_bounded, require_positive
 
 _MOST_DRAWS = 50  # per chain
 _DRAW_BYTES = 1 << 28  # largest size of the draws of all chains by default

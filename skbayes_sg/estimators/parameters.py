@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from skbayes_sg.chains import LONG
-from skbayes_sg.checks import require_integer
-from skbayes_sg.empirical_bayes import VariationalEM
-from skbayes_sg.request import Choice
+from skbayes_sg.chains.run import LONG
+from skbayes_sg.inference.request import Choice
+from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.samplers import SAMPLERS, Sampler
+from skbayes_sg.validation import require_integer
 
 _DRAWS = 4000
 _MOST_BYTES = 400 << 20  # of draws whose number is "auto"

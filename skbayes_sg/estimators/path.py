@@ -11,12 +11,12 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import log_loss
 from sklearn.utils import Bunch
 
-from skbayes_sg.chains import in_parallel
-from skbayes_sg.checks import real_array
-from skbayes_sg.empirical_bayes import VariationalEM
+from skbayes_sg.chains.parallel import in_parallel
 from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.estimators.calls import quietly, warn
+from skbayes_sg.estimators.fit_guard import quietly, warn
+from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.samplers import ConstantSGD
+from skbayes_sg.validation import real_array
 
 _SEGMENT = 5  # values fitted one after another; each fit starts where the last one stopped
 _FIRST_BATCH, _LARGEST_BATCH = 20, 100  # bounds of the first size that is tried

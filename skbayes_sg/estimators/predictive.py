@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from skbayes_sg.data import stays_sparse
+from skbayes_sg.linalg.products import dense
 from skbayes_sg.models import Model
-from skbayes_sg.products import dense
 
 _SPARSE_CELLS = 1 << 22  # numbers of draws that are multiplied with sparse rows at a time
 

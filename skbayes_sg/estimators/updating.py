@@ -11,28 +11,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 
-from skbayes_sg import verdict
-from skbayes_sg.anchor import Mode
-from skbayes_sg.chains import Chain
-from skbayes_sg.checks import real_array, require_bounded
+from skbayes_sg.chains.run import Chain
 from skbayes_sg.data import Data
-from skbayes_sg.empirical_bayes import VariationalEM
 from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.estimators.calls import warn
-from skbayes_sg.estimators.fitted_posterior import FittedPosterior
-from skbayes_sg.evidence import NormalEM, learn_before
-from skbayes_sg.folded_rows import Remainder
-from skbayes_sg.learned_prior import Learned
+from skbayes_sg.estimators.fit_guard import warn
+from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.inference import diagnose
+from skbayes_sg.inference.bayesian_updating import Stream
+from skbayes_sg.inference.evidence import NormalEM, learn_before
+from skbayes_sg.inference.folded_rows import Remainder
+from skbayes_sg.inference.learned_prior import Learned
+from skbayes_sg.inference.precision_uncertainty import PrecisionLaw, averaged, measured
+from skbayes_sg.inference.prepare import first_choice, prepare
+from skbayes_sg.inference.run import Run
+from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.plan import Run, first_choice, prepare
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import Law, known_at, updated
+from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
-from skbayes_sg.samplers.anchored import STEEP_COLUMN
-from skbayes_sg.stream import Stream
-from skbayes_sg.uncertain_precision import PrecisionLaw, averaged, measured
-from skbayes_sg.variational import Law, known_at, updated
-from skbayes_sg.whitening import FULL_CURVATURE_DIM
+from skbayes_sg.samplers.langevin import STEEP_COLUMN
+from skbayes_sg.validation import real_array, require_bounded
 
 _MANY_ROWS = 50_000
 _MANY_NUMBERS = 2_000_000
@@ -154,7 +155,7 @@ class UpdatingEstimator(BayesianEstimator):
         if learned is not None:
             complaints += self._average_over_precision(learned, posterior)
         elif run.learned is not None and self._separated(posterior):
-            complaints.append(verdict.SEPARATED)
+            complaints.append(diagnose.SEPARATED)
         self.posterior_ = self._value_of(self._law_of(run, posterior), posterior.model)
         return complaints
 
@@ -171,7 +172,7 @@ class UpdatingEstimator(BayesianEstimator):
         )
         self.draws_ = averaged(draws, weights, law, posterior.prior.precision > 0)
         self._read_off(posterior)
-        figures, complaints = verdict.of_precision(law, self._separated(posterior))
+        figures, complaints = diagnose.of_precision(law, self._separated(posterior))
         self.diagnostics_ |= figures
         return complaints
 

@@ -1,4 +1,7 @@
-"""Pictures of fitted estimators, in the manner of scikit-learn's displays."""
+"""Pictures and summaries of fitted estimators, in the manner of scikit-learn's displays.
+
+Imports data, diagnostics, linalg, validation and version; estimators come as arguments.
+"""
 
 from skbayes_sg.inspection.abstention import AbstentionDisplay
 from skbayes_sg.inspection.coefficients import CoefficientsDisplay

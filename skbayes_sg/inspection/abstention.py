@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length
 
-from skbayes_sg.checks import real_array, require_choice
 from skbayes_sg.inspection.drawing import axes_for, last_step, literal, require_method
 from skbayes_sg.inspection.predictions import Predictions
+from skbayes_sg.validation import real_array, require_choice
 
 _CAUSES = ("total", "epistemic", "aleatoric")
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.checks import require_choice, require_integer, require_level
 from skbayes_sg.diagnostics import moments, quantile
 from skbayes_sg.inspection.drawing import COLOURS, axes_for, last_step, literal, require_method
 from skbayes_sg.inspection.names import logit_names
 from skbayes_sg.inspection.parameters import names_of_inputs
+from skbayes_sg.validation import require_choice, require_integer, require_level
 
 _PANELS = 5  # side by side
 

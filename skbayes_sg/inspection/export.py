@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.inspection.names import feature_names
-from skbayes_sg.products import dense
-from skbayes_sg.rows import row_blocks
+from skbayes_sg.linalg.products import dense
 from skbayes_sg.version import __version__
 
 _DRAWS_AT_ONCE = 64  # beyond, a product costs as much per draw

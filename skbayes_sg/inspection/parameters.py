@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from skbayes_sg.checks import is_integer
 from skbayes_sg.inspection.names import feature_names, logit_names
+from skbayes_sg.validation import is_integer
 
 
 def names_of_inputs(model: Any, before: Pipeline | None) -> list[str]:

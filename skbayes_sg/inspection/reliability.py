@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binomtest
 
-from skbayes_sg.checks import require_choice, require_integer, require_level
 from skbayes_sg.inspection.drawing import axes_for, literal, require_method
 from skbayes_sg.inspection.predictions import Predictions
+from skbayes_sg.validation import require_choice, require_integer, require_level
 
 _REFERENCE = "perfectly calibrated"
 _COUNTS = "counts of the reliability diagram"

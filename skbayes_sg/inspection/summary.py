@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg import diagnostics
-from skbayes_sg.checks import require_level
 from skbayes_sg.inspection.names import feature_names, logit_names
 from skbayes_sg.inspection.table import table
+from skbayes_sg.validation import require_level
 
 _FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
 _FAR_PROBE = 2.0**30  # so far that the origin takes no digits of the unit

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.stats import kstwobign, rankdata
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.checks import require_integer
 from skbayes_sg.diagnostics import R_HAT_LIMIT, ess_bulk, r_hat_and_ess_bulk
 from skbayes_sg.inspection.drawing import COLOURS, axes_for, last_step, literal, require_method
 from skbayes_sg.inspection.parameters import parameter_names, positions
+from skbayes_sg.validation import require_integer
 
 _LEVEL = 0.95  # of the bands, for all chains together
 _FEWEST_DRAWS = 8

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from skbayes_sg.checks import require_choice, require_integer, require_positive
 from skbayes_sg.inspection.drawing import MARKERS, axes_for, last_step, literal, require_method
 from skbayes_sg.inspection.parameters import positions
+from skbayes_sg.validation import require_choice, require_integer, require_positive
 
 _KINDS = ("total", "epistemic", "aleatoric")
 _FEW_POINTS = 300

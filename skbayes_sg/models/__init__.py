@@ -1,4 +1,7 @@
-"""Likelihoods: per-row log likelihoods, scores and Fisher factors."""
+"""Likelihoods: per-row log likelihoods, scores and Fisher factors.
+
+Imports data, linalg and priors.
+"""
 
 from skbayes_sg.models.base import Model, NullDirections
 from skbayes_sg.models.drbm import DRBM

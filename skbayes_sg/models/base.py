@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.base import Batch
-from skbayes_sg.layouts import Layout
 from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg.layouts import Layout
+from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.priors import GaussianPrior, Prior
-from skbayes_sg.scores import Scores
 
 
 class NullDirections(NamedTuple):

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models.base import NullDirections
 from skbayes_sg.models.categorical import softmax
 from skbayes_sg.models.network import FREE, HIDDEN_VARIANCE, Network
-from skbayes_sg.scores import Factor, Scores
 
 _FACTORS = 100  # 2^100 is within float32
 _LOG_2 = math.log(2.0)

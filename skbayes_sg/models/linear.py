@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.linalg.products import times_transposed
+from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
-from skbayes_sg.products import times_transposed
-from skbayes_sg.scores import Factor, Scores
 
 
 class Linear(Predictor):

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models.base import NullDirections
 from skbayes_sg.models.network import FREE, HIDDEN_VARIANCE, Network
-from skbayes_sg.scores import Factor, Scores
 
 
 def _logistic(z: NDArray) -> NDArray:

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, ndtr, roots_genlaguerre
 
 from skbayes_sg.data.base import Batch
-from skbayes_sg.layouts import FULL, Layout
 from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg.layouts import FULL, Layout
+from skbayes_sg.linalg.products import outer_products, times_transposed
+from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models.base import NullDirections
 from skbayes_sg.models.categorical import Categorical, softmax
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.products import outer_products, times_transposed
-from skbayes_sg.scores import Scores
 
 _WIDE_LOGIT = 3.0  # standard deviation above which ten nodes are too few
 _ONE_LOGIT, _MORE_LOGITS = (5, 1), (2, 4)  # radii and frames of the rule for means

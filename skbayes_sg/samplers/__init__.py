@@ -1,4 +1,7 @@
-"""Samplers: one update formula each, with its tuning parameters."""
+"""Samplers: one update formula each, with its tuning parameters, and what they ask of a target.
+
+Imports data, linalg, priors, theory and validation; never models.
+"""
 
 import inspect
 import re

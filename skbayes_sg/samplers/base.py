@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skbayes_sg.checks import is_integer
-from skbayes_sg.rows import Minibatches
+from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.samplers.law import Law, LinearLaw
 from skbayes_sg.samplers.state import State
-from skbayes_sg.target import Target
+from skbayes_sg.samplers.target import Target
+from skbayes_sg.validation import is_integer
 
 NEEDS_ROWS_AGAIN = "needs rows that it can draw again; use SGFS or SGLD with partial_fit"
 
@@ -158,7 +158,7 @@ class Sampler(BaseEstimator, ABC):
         """
 
     def restart(self, state: State, target: Target) -> None:
-        """Forget averages from far out, when a part of burn-in is over (see `chains.restarts`)."""
+        """Forget averages from far out, when a part of burn-in is over (see `walk.restarts`)."""
 
     def freeze(self, state: State, target: Target) -> None:
         """Stop adapting, when burn-in is over."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from skbayes_sg.checks import require_choice
 from skbayes_sg.linalg import Operator
 from skbayes_sg.samplers.constant_step import ConstantStep
-from skbayes_sg.target import Target
+from skbayes_sg.samplers.target import Target
+from skbayes_sg.validation import require_choice
 
 
 class ConstantSGD(ConstantStep):

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.linalg import Dense, Diag, Operator, Rotated
-from skbayes_sg.rows import Minibatches
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report
 from skbayes_sg.samplers.law import LinearLaw
 from skbayes_sg.samplers.preconditioned import Memory, PreconditionedSampler
 from skbayes_sg.samplers.schedules import require_step
 from skbayes_sg.samplers.state import State
-from skbayes_sg.target import Target
+from skbayes_sg.samplers.target import Target
 
 _MATRICES = ("full", "kron", "diag")  # structures with a step of its own for each direction
 _NOISELESS = 0.01  # gradient noise over curvature, below which a direction has no noise

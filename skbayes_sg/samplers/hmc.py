@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.checks import require_choice, require_integer
-from skbayes_sg.layouts import DIAGONAL, FULL, Layout
+from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.linalg import Diag, Operator
-from skbayes_sg.rows import Minibatches
-from skbayes_sg.samplers import anchored
+from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
+from skbayes_sg.samplers import langevin
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
 from skbayes_sg.samplers.law import ExactLaw
-from skbayes_sg.samplers.metric import AveragedFisher, Metric, RescaledCurvature
+from skbayes_sg.samplers.mass_matrix import AveragedFisher, Metric, RescaledCurvature
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.state import State
-from skbayes_sg.target import Target
+from skbayes_sg.samplers.target import Target
+from skbayes_sg.validation import require_choice, require_integer
 
 _LONGEST_STEP = 1.5  # in metric units; an oscillator of unit frequency is stable below 2
 _LARGEST_METRIC = 1000
@@ -123,7 +123,7 @@ class HMC(Sampler):
 
     def settle(self, target: Target) -> str:
         if target.anchor is not None:
-            anchored.require_near(target.anchor)
+            langevin.require_near(target.anchor)
         return ""
 
     # -- motion -------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ class HMC(Sampler):
             gradient,
             log_step=math.log(target.dim**-0.25),  # the scaling of the best step with D
             accepted=np.zeros(len(state.theta)),
-            figures={} if target.anchor is None else anchored.figures(target.anchor),
+            figures={} if target.anchor is None else langevin.figures(target.anchor),
         )
 
     def step(self, state: State, target: Target) -> None:
@@ -266,7 +266,7 @@ class HMC(Sampler):
         if memory.steps >= _FEWEST_STEPS:
             complaints = self._unresolved(float(rates.mean())) or self._stuck(rates)
         figures = {"accept_rate": float(rates.mean())} | memory.figures
-        return Report(memory.rows_touched, figures, complaints + anchored.complaints(figures))
+        return Report(memory.rows_touched, figures, complaints + langevin.complaints(figures))
 
     def _unresolved(self, rate: float) -> list[str]:
         if rate >= 0.5 * self.target_accept:

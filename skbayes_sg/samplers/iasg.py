@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg import theory
-from skbayes_sg.checks import require_choice, require_integer
-from skbayes_sg.layouts import DIAGONAL, FULL, Layout
 from skbayes_sg.linalg import Dense, Diag, Operator
+from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
 from skbayes_sg.samplers.base import Report, RunLength
 from skbayes_sg.samplers.constant_step import ConstantMemory, ConstantStep, relative_noise
 from skbayes_sg.samplers.law import LinearLaw
 from skbayes_sg.samplers.state import State
-from skbayes_sg.target import Target
+from skbayes_sg.samplers.target import Target
+from skbayes_sg.validation import require_choice, require_integer
 
 
 @dataclass

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbayes_sg.rows import Minibatches
+from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.samplers.base import Report, RunLength, Sampler
 from skbayes_sg.samplers.law import DrawnLaw
 from skbayes_sg.samplers.state import State
-from skbayes_sg.target import Target
+from skbayes_sg.samplers.target import Target
 
 
 class IndependentDraws(Sampler):

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg import theory
-from skbayes_sg.layouts import FULL
+from skbayes_sg.data.minibatches import rows_of
 from skbayes_sg.linalg import Operator, largest_eigenvalue
-from skbayes_sg.rows import rows_of
+from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.samplers.state import State
-from skbayes_sg.scores import Scores
-from skbayes_sg.target import Closed, Target
+from skbayes_sg.samplers.target import Closed, Target
 
 _LINEARISED_ROWS = 5000
 _FEWEST_ROWS = 100

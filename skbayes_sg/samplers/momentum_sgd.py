@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 from numpy.typing import NDArray
 
-from skbayes_sg.checks import require_choice
 from skbayes_sg.linalg import Operator
 from skbayes_sg.samplers.constant_step import ConstantMemory, ConstantStep
 from skbayes_sg.samplers.law import LinearLaw
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.state import State
-from skbayes_sg.target import Target
+from skbayes_sg.samplers.target import Target
+from skbayes_sg.validation import require_choice
 
 
 @dataclass

@@ -11,17 +11,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.checks import require_choice
-from skbayes_sg.layouts import Layout, RotatedDiagonal
+from skbayes_sg.data.minibatches import Rows, rows_of
 from skbayes_sg.linalg import Operator, Rotation
-from skbayes_sg.rows import Rows, rows_of
+from skbayes_sg.linalg.layouts import Layout, RotatedDiagonal
+from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.samplers.base import Report, Sampler
 from skbayes_sg.samplers.law import LinearLaw
 from skbayes_sg.samplers.noise import OverSteps
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.state import State
-from skbayes_sg.scores import Scores
-from skbayes_sg.target import Target
+from skbayes_sg.samplers.target import Target
+from skbayes_sg.validation import require_choice
 
 _DIAGONAL_START = 10  # minibatches
 _DIAGONAL_PERIOD = 10  # steps

@@ -9,7 +9,7 @@ from skbayes_sg.samplers.base import Report, Sampler
 from skbayes_sg.samplers.law import Law, Linearised, LinearLaw
 from skbayes_sg.samplers.schedules import PolynomialDecay, Schedule, require_step, value_at
 from skbayes_sg.samplers.state import State
-from skbayes_sg.target import Target
+from skbayes_sg.samplers.target import Target
 
 
 class SGD(Sampler):

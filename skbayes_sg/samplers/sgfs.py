@@ -8,25 +8,25 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg.checks import require_choice, require_integer
-from skbayes_sg.layouts import Layout
+from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Diag, Operator, stored
-from skbayes_sg.rows import Rows
-from skbayes_sg.samplers import anchored
+from skbayes_sg.linalg.layouts import Layout
+from skbayes_sg.samplers import langevin
 from skbayes_sg.samplers.base import Report, RunLength
-from skbayes_sg.samplers.formulas import FORMULAS, FisherMemory, with_preconditioner
-from skbayes_sg.samplers.given import given_matrix
-from skbayes_sg.samplers.injection import (
+from skbayes_sg.samplers.law import LinearLaw
+from skbayes_sg.samplers.matrices import (
+    given_matrix,
     operator_of,
     require_largest_gain,
     require_preconditioner,
     require_shape,
 )
-from skbayes_sg.samplers.law import LinearLaw
 from skbayes_sg.samplers.preconditioned import PreconditionedSampler
 from skbayes_sg.samplers.schedules import Schedule, value_at, weight_at
+from skbayes_sg.samplers.sgfs_formulas import FORMULAS, FisherMemory, with_preconditioner
 from skbayes_sg.samplers.state import State
-from skbayes_sg.target import Target
+from skbayes_sg.samplers.target import Target
+from skbayes_sg.validation import require_choice, require_integer
 
 _STEEP_COLUMN = 15.0  # where all noise is that of minibatches
 _CHOICES = {
@@ -206,7 +206,7 @@ class SGFS(PreconditionedSampler):
             )
         if self.variance_reduction is not None:
             asked = (self.variant, self.curvature, self.structure)
-            anchored.validate(self.alpha, self.B, asked)
+            langevin.validate(self.alpha, self.B, asked)
 
     @property
     def needs_pilots(self) -> bool:
@@ -223,9 +223,9 @@ class SGFS(PreconditionedSampler):
         assert target.anchor is not None
         n = None if isinstance(self.batch_size, str) else self.batch_size
         at_start = None if alpha is None else self._alpha_at(0)
-        settled, self.batch_size = anchored.chosen(at_start, n, target.anchor)
+        settled, self.batch_size = langevin.chosen(at_start, n, target.anchor)
         self.alpha = settled if alpha is None else alpha
-        return anchored.in_words(target.anchor)
+        return langevin.in_words(target.anchor)
 
     def _alpha_at(self, t: int) -> float:
         if isinstance(self.alpha, str) and self.alpha != "auto":
@@ -244,7 +244,7 @@ class SGFS(PreconditionedSampler):
         if target.anchor is None:
             super().start(state, target)
         else:
-            state.memory = anchored.memory(state, target, target.anchor)
+            state.memory = langevin.memory(state, target, target.anchor)
             self.refresh(state, target)
 
     def step(self, state: State, target: Target) -> None:
@@ -252,7 +252,7 @@ class SGFS(PreconditionedSampler):
             super().step(state, target)
         else:
             self._follow_schedule(state, target)
-            anchored.underdamped(state, target)
+            langevin.underdamped(state, target)
 
     def _follow_schedule(self, state: State, target: Target) -> None:
         """Rebuild P and W when alpha moved by 1 %: a step with the old alpha in both is exact."""
@@ -296,7 +296,7 @@ class SGFS(PreconditionedSampler):
         of_rows = memory, target.n_total, state.rows
         if target.anchor is not None:
             memory.Lam = target.anchor.curvature
-            return anchored.operators(*of_rows)
+            return langevin.operators(*of_rows)
         P, W = FORMULAS[self.variant](*of_rows, operator_of(self.B, target.dim))
         if self.C is not None:
             C = given_matrix("C", self.C, target.dim)
@@ -346,24 +346,24 @@ class SGFS(PreconditionedSampler):
         With control variates it is alpha^2, and there are no averages to learn in burn-in.
         """
         if self.variance_reduction is not None:
-            return anchored.run_length(self._alpha_at(0))
+            return langevin.run_length(self._alpha_at(0))
         passes = (1 + self._alpha_at(0) ** 2) * (state.rows.noise_factor + 1)
         return RunLength(max(1000, math.ceil(10 * passes)), max(1, round(passes / 5)))
 
     def law(self, state: State, target: Target) -> LinearLaw:
-        return super().law(state, target) if target.anchor is None else anchored.law(state.memory)
+        return super().law(state, target) if target.anchor is None else langevin.law(state.memory)
 
     @property
     def steepest_column(self) -> float:
         """Minibatches give the share 1 / (1 + alpha^2) of the noise, and walls stop it."""
         share = 1 / (1 + self._alpha_at(0) ** 2)
-        return anchored.STEEP_COLUMN if self.variance_reduction else _STEEP_COLUMN / share
+        return langevin.STEEP_COLUMN if self.variance_reduction else _STEEP_COLUMN / share
 
     def report(self, state: State) -> Report:
         """With control variates also the figures of the anchor."""
         report = super().report(state)
         report.figures.update(state.memory.figures)
-        report.complaints.extend(anchored.complaints(report.figures))
+        report.complaints.extend(langevin.complaints(report.figures))
         return report
 
     def _always_stable(self) -> bool:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.layouts import DIAGONAL, Partitioned
+from skbayes_sg.data.minibatches import Minibatches, Rows, rows_of
 from skbayes_sg.linalg import Diag
-from skbayes_sg.rows import Minibatches, Rows, rows_of
+from skbayes_sg.linalg.layouts import DIAGONAL, Partitioned
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
 from skbayes_sg.samplers.law import Law, LinearLaw
 from skbayes_sg.samplers.schedules import Schedule, require_step, value_at, weight_at
 from skbayes_sg.samplers.state import State
-from skbayes_sg.target import Target
+from skbayes_sg.samplers.target import Target
 
 _STEP_OF_ALL_ROWS = 0.01
 _WINDOW = 100  # steps of the running average of squared gradients, as of RMSprop

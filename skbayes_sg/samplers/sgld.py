@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
-from skbayes_sg.checks import require_choice
-from skbayes_sg.layouts import DIAGONAL
+from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Diag, Operator
-from skbayes_sg.rows import Rows
+from skbayes_sg.linalg.layouts import DIAGONAL
 from skbayes_sg.samplers.base import Report, RunLength, Sampler
-from skbayes_sg.samplers.given import given_matrix
 from skbayes_sg.samplers.law import Law, Linearised, LinearLaw
+from skbayes_sg.samplers.matrices import given_matrix
 from skbayes_sg.samplers.schedules import Schedule, require_step, value_at, weight_at
 from skbayes_sg.samplers.state import State
-from skbayes_sg.target import Target
+from skbayes_sg.samplers.target import Target
+from skbayes_sg.validation import require_choice
 
 _MOST_THIN = 100  # steps of a draw
 _MATRIX = 1000  # parameters, at most, of a curvature whose slowest direction is looked for

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.rows import Batches
+from skbayes_sg.data.minibatches import Batches
 
 
 @dataclass

@@ -1,4 +1,7 @@
-"""Stationary laws of linear stochastic recursions, in closed form, before any run."""
+"""Stationary laws of linear stochastic recursions, in closed form, before any run.
+
+Imports nothing of the package.
+"""
 
 from skbayes_sg.theory.least_squares import lsq_cov, lsq_noise
 from skbayes_sg.theory.preconditioners import optimal_preconditioner

@@ -1,0 +1,255 @@
+"""Running chains: burn in, keep draws, in parallel. joblib lives here and nowhere else."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import get_clock_info, perf_counter, process_time
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.parallel import Parallel, delayed
+
+from skbayes_sg.chains.deadline import cut_short, time_is_up, under_limit
+from skbayes_sg.chains.threads import one_thread
+from skbayes_sg.chains.walk import block_of, burn, check_divergence, walk
+from skbayes_sg.diagnostics import SteinSums
+from skbayes_sg.samplers import Sampler, State
+from skbayes_sg.samplers.target import Target
+
+_WIDE = 64  # chains: beyond, a step costs as much per chain
+_FEW_STEPS = 20  # that need no estimate of their time
+LONG = 60.0  # seconds: sampling that takes longer is announced, and not begun without being asked
+_CLOCK = process_time if get_clock_info("process_time").resolution < 1e-4 else perf_counter
+_SECONDS = 1.0  # of a round: an interrupt loses no more
+_ROUNDS = 100  # where a callback looks on
+_FEWEST_DRAWS = 4  # that R-hat can be computed of
+_AT_THE_END = 8  # draws of a round where the time of the fit is up
+
+
+class Chain(NamedTuple):
+    """The result of a group of chains."""
+
+    draws: NDArray
+    """(chains, n_draws, D)"""
+    weights: NDArray
+    """(n_draws,): weight of each draw, equal unless the step size decreases"""
+    last: NDArray
+    """(chains, D): the points where the group stopped"""
+    state: State
+    """the checkpoint from which the group goes on"""
+    stein: SteinSums
+
+
+Round = list[Chain]
+"""The next draws of all groups."""
+
+
+def group_sizes(n_chains: int, most: int = 4) -> list[int]:
+    """How many chains advance in lock step in each group: at most `most`, in at least two groups.
+
+    In lock step the overhead of a step is paid once for the group. There are at least two groups,
+    so that R-hat compares chains that have nothing in common. The sizes do not depend on `n_jobs`,
+    because the draws must not.
+    """
+    n_groups = min(n_chains, max(2, -(-n_chains // most)))
+    return [len(group) for group in np.array_split(np.arange(n_chains), n_groups)]
+
+
+def start_chains(
+    sampler: Sampler, target: Target, theta: NDArray, seed: np.random.SeedSequence
+) -> list[State]:
+    """States of all groups, at the starting points theta (n_chains, D)."""
+    ends = np.cumsum(group_sizes(len(theta), most=_WIDE if sampler.shares_rows else 4))
+    streams = seed.spawn(len(ends))
+    parts = np.split(theta, ends[:-1])
+    # SFC64 is the fastest for row numbers
+    generators = [np.random.Generator(np.random.SFC64(stream)) for stream in streams]
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+        each = zip(parts, generators, strict=True)
+        return [sampler.init(target, target.coordinates.whitened(part), rng) for part, rng in each]
+
+
+def run_chain(
+    sampler: Sampler,
+    target: Target,
+    state: State,
+    *,
+    n_draws: int,
+    burn_in: int = 0,
+    thin: int = 1,
+    dtype: type = np.float64,
+) -> Chain:
+    """Burn in, then keep every `thin`-th point of one group, in `dtype`.
+
+    `state` is copied, not moved.
+
+    Raises
+    ------
+    FloatingPointError
+        If the chain diverges; the message names sampler, step and remedy.
+    """
+    begun = begin_chain(sampler, target, burn_in, dtype, state)
+    return go_on(sampler, target, n_draws, thin, begun)
+
+
+def begin_chain(sampler: Sampler, target: Target, burn_in: int, dtype: type, state: State) -> Chain:
+    """A group after burn-in, without draws. `state` is copied."""
+    state = copy.deepcopy(state)
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+        if burn_in or state.t == 0:
+            burn(sampler, target, state, burn_in)
+            sampler.freeze(state, target)
+    n_chains, dim = state.theta.shape
+    none: NDArray = np.empty((n_chains, 0, dim), dtype)
+    last = target.coordinates.natural(state.theta)
+    return Chain(none, np.empty(0), last, state, SteinSums(state.theta))
+
+
+def go_on(sampler: Sampler, target: Target, n_draws: int, thin: int, before: Chain) -> Chain:
+    """The next draws of a group. What was before is copied; its draws are not repeated."""
+    state, stein = copy.deepcopy(before.state), copy.deepcopy(before.stein)
+    n_chains, dim = state.theta.shape
+    draws: NDArray = np.empty((n_chains, n_draws, dim), before.draws.dtype)
+    weights, kept = np.empty(n_draws), 0
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+        for stretch in walk(sampler, target, state, n_draws * thin, thin):
+            here = slice(kept, kept + len(stretch.draws))
+            # one by one: on some processors a product rounds a row by where it stands in a block
+            for k, draw in enumerate(stretch.draws, kept):
+                draws[:, k] = target.coordinates.natural(draw)
+            weights[here] = stretch.weights
+            check_divergence(sampler, state, draws[:, here])  # now in `dtype`
+            stein.add(stretch.thetas, stretch.gradients)
+            kept = here.stop
+    return Chain(draws, weights, target.coordinates.natural(state.theta), state, stein)
+
+
+def run_chains(
+    sampler: Sampler,
+    target: Target,
+    states: Sequence[State],
+    *,
+    n_draws: int,
+    burn_in: int = 0,
+    thin: int = 1,
+    n_jobs: int | None = None,
+    dtype: type = np.float64,
+    watch: Callable[[list[Round]], bool] | None = None,
+    before: Sequence[Round] = (),
+    keep: bool = False,
+) -> list[Chain]:
+    """`run_chain` for every group, as joblib tasks, in rounds of some draws of all groups.
+
+    On one machine the draws are bitwise the same for every `n_jobs` and for any rounds.
+
+    Parameters
+    ----------
+    watch : function, optional
+        Called after each round of `block_draws` with all rounds so far; True ends the run. Without
+        it a round takes about a second.
+    before : sequence of rounds
+        The rounds of a run that was stopped, to go on with.
+    keep : bool, default=False
+        After an interrupt (Ctrl-C) return the draws of all complete rounds, if each chain has four.
+    """
+    rounds, unit = list(before), _whole_stretches(states, thin)
+    share = block_draws(n_draws)
+    with one_thread(), Parallel(n_jobs=n_jobs) as parallel:
+        pace, started = None, perf_counter()
+        try:
+            if not rounds:
+                begin = under_limit(partial(begin_chain, sampler, target, burn_in, dtype))
+                rounds.append(parallel(delayed(begin)(state) for state in states))
+                moved = zip(rounds[0], states, strict=True)
+                made = min(chain.state.t - state.t for chain, state in moved)
+                cut_short("steps of burn-in", made, burn_in)
+                pace = (perf_counter() - started) / burn_in * thin if burn_in else None
+            while (left := n_draws - drawn(rounds)) > 0:
+                size = min(left, share) if watch else _next_size(left, unit, pace)
+                size = min(size, _AT_THE_END) if time_is_up() else size
+                started = perf_counter()
+                more = delayed(partial(go_on, sampler, target, size, thin))
+                rounds.append(parallel(more(chain) for chain in rounds[-1]))
+                rounds[:-1] = [_with_states_of(rounds[-1], before) for before in rounds[:-1]]
+                pace = (perf_counter() - started) / size
+                if watch is not None and watch(rounds):
+                    break
+        except KeyboardInterrupt:
+            if not keep or drawn(rounds) < _FEWEST_DRAWS:
+                raise
+    return joined(rounds)
+
+
+def _with_states_of(last: Round, before: Round) -> Round:
+    """The draws of a round beside the states of the last: those of all would fill the memory."""
+    pairs = zip(last, before, strict=True)
+    return [now._replace(draws=then.draws, weights=then.weights) for now, then in pairs]
+
+
+def drawn(rounds: Sequence[Round]) -> int:
+    """Draws of each chain so far."""
+    return sum(groups[0].draws.shape[1] for groups in rounds)
+
+
+def block_draws(n_draws: int) -> int:
+    """Draws of each chain in a round that is watched: a hundredth of all."""
+    return -(-n_draws // _ROUNDS)
+
+
+def joined(rounds: Sequence[Round]) -> list[Chain]:
+    """All draws of each group, and its last state."""
+    chains = []
+    for group in zip(*rounds, strict=True):
+        parts = [part for part in group if len(part.weights)]
+        chains.append(parts[-1])
+        if len(parts) > 1:
+            draws = np.concatenate([part.draws for part in parts], axis=1)
+            weights = np.concatenate([part.weights for part in parts])
+            chains[-1] = parts[-1]._replace(draws=draws, weights=weights)
+    return chains
+
+
+def _next_size(left: int, unit: int, pace: float | None) -> int:
+    """Draws of about a second, in whole units; all that are left if they take no more than two.
+
+    `pace` is in seconds per draw, None if it is not known yet.
+    """
+    if pace is None:
+        return min(left, unit)
+    ahead = max(unit, int(_SECONDS / max(pace, 1e-9)) // unit * unit)
+    return left if left <= 2 * ahead else ahead
+
+
+def _whole_stretches(states: Sequence[State], thin: int) -> int:
+    """The fewest draws whose steps are whole blocks of `walk`.
+
+    Sums over steps then do not depend on the rounds, to the last bit.
+    """
+    block = max(block_of(state) for state in states)
+    return block // math.gcd(block, thin)
+
+
+def seconds(sampler: Sampler, target: Target, states: Sequence[State], n_steps: int) -> float:
+    """An estimate of the time on one core that these groups take for so many steps.
+
+    From the faster of two steps of a copy of the first group, after one that fills caches.
+    """
+    if n_steps <= _FEW_STEPS:
+        return 0.0
+    state, each = copy.deepcopy(states[0]), []
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+        sampler.step(state, target)  # fills caches
+        for _ in range(2):  # one of them may be disturbed
+            start = _CLOCK()
+            sampler.step(state, target)
+            each.append(_CLOCK() - start)
+    return min(each) * n_steps * len(states)
+
+
+def rows_touched(sampler: Sampler, states: Sequence[State]) -> float:
+    """Rows that these chains have read since their start."""
+    return sum(sampler.report(state).rows_touched for state in states)

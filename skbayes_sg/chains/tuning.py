@@ -1,0 +1,269 @@
+"""The start of chains, and the choice of SGFS's alpha where its structure drops correlations."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from skbayes_sg.chains.deadline import time_is_up
+from skbayes_sg.chains.parallel import in_parallel
+from skbayes_sg.chains.run import start_chains
+from skbayes_sg.chains.threads import one_thread
+from skbayes_sg.chains.walk import burn, walk
+from skbayes_sg.diagnostics import STEIN_LIMIT
+from skbayes_sg.samplers import SGFS, Sampler, State
+from skbayes_sg.samplers.target import Target
+
+_ALPHAS = (30.0, 20.0, 10.0, 6.0, 4.0, 3.0, 2.0, 1.0, 0.0)
+_LEAST_STABLE = 3.0
+_STEPS = 500  # of a short run
+_SETTLING = 1000  # steps of the first run towards stationarity; each is twice as long as the last
+_PASSES = 200  # of a chain in short runs, as many as MLPClassifier makes at most
+_LEAP = 2.0  # balance of energies of a chain that leaves its posterior
+_BATCHES = 8
+_PROBES = 16
+
+
+class Tuned(NamedTuple):
+    """Started chains, and their sampler with numbers in place of "auto"."""
+
+    sampler: Sampler
+    states: list[State]
+    remark: str = ""
+    """The chosen alpha in words, for the user."""
+    complaints: tuple[str, ...] = ()
+    """Warnings about the short runs."""
+
+
+def set_off(
+    sampler: Sampler,
+    target: Target,
+    theta: NDArray,
+    seed: np.random.SeedSequence,
+    n_jobs: int | None = None,
+) -> Tuned:
+    """Start chains at theta (n_chains, D); the sampler does not change."""
+    return Tuned(sampler, start_chains(sampler, target, theta, seed))
+
+
+def raise_alpha(
+    sampler: SGFS,
+    target: Target,
+    theta: NDArray,
+    seed: np.random.SeedSequence,
+    n_jobs: int | None = None,
+) -> Tuned:
+    """Start chains at theta, and raise alpha until their steps are stable there."""
+    states, lowest = start_chains(sampler, target, theta, seed), sampler.alpha
+    assert isinstance(lowest, float)
+    for alpha in [lowest, *(a for a in sorted(_ALPHAS) if a > lowest)]:
+        sampler = clone(sampler).set_params(alpha=alpha)
+        for state in states:
+            sampler.refresh(state, target)
+        if max(_radius(sampler, target, state) for state in states) < 1:
+            return Tuned(sampler, states, f"; alpha={alpha:g} is stable")
+    return Tuned(sampler, states, f"; alpha={alpha:g} is the largest that was tried")
+
+
+def _radius(sampler: Sampler, target: Target, state: State) -> float:
+    """Spectral radius of a step; the stream of rows of the state does not advance."""
+    state = copy.deepcopy(state)
+    return sampler.law(state, target).spectral_radius(state, target)
+
+
+def choose_alpha(
+    sampler: SGFS,
+    target: Target,
+    theta: NDArray,
+    seed: np.random.SeedSequence,
+    n_jobs: int | None = None,
+) -> Tuned:
+    """The smallest alpha whose variances are right within a tenth, judged where the chains stay.
+
+    All chains start at theta (n_chains, D), with a short run at the largest alpha. Others follow
+    (math.md#choosing-alpha).
+
+    1. Alpha goes down as long as no chain leaps, because a small alpha moves fastest.
+    2. Runs of growing length go on until the chains are stationary, or until each has made 200
+       passes (4,000 steps if that is more). A run with a leap is taken back, and alpha is raised.
+    3. Alpha goes up until the balance of energies is 1 within 0.1, from both sides. The balance is
+       the Stein ratio of a chain that stays where it is.
+
+    The chains are stationary if the Stein ratio about their start is equal to the balance. If they
+    are not when the passes are used up, the remark and a complaint say so. The fit goes on from the
+    last states.
+    """
+    ladder = _Ladder(sampler, target, start_chains(_at(sampler, 0), target, theta, seed), n_jobs)
+    ladder.run(0, _SETTLING)
+    while ladder.rung + 1 < len(_ALPHAS) and not time_is_up():
+        if not ladder.run(ladder.rung + 1, _STEPS):
+            break
+    settled = ladder.settle()
+    about_start, n_steps = ladder.about_start, ladder.steps
+    ladder.climb()
+    alpha = _ALPHAS[ladder.rung]
+    remark = f"; alpha={alpha:g} by the Stein ratio of short runs, {ladder.balance:.2f}"
+    complaints: tuple[str, ...] = ()
+    if not settled:
+        remark += f", from chains that were not yet stationary after {n_steps} steps"
+        complaints = (
+            f"alpha was chosen before the chains were stationary: after {n_steps} steps their "
+            f"Stein ratio about their start was {about_start:.2f}; they may still be on their way "
+            "to where the posterior is; raise burn_in",
+        )
+    return Tuned(_at(sampler, ladder.rung), ladder.states, remark, complaints)
+
+
+def _at(sampler: SGFS, rung: int) -> SGFS:
+    """The sampler with the alpha of a rung."""
+    return clone(sampler).set_params(alpha=_ALPHAS[rung])
+
+
+class _Ladder:
+    """The groups of chains on their way up and down the values of alpha.
+
+    Attributes
+    ----------
+    rung : int
+        Of the present alpha; larger is lower.
+    states : list of State
+    steps : int
+        Of each chain so far.
+    balance, about_start : float
+        Balance of energies, and Stein ratio about the start, of the last run that was kept.
+    balance_se, about_start_se : float
+        Their standard errors.
+    """
+
+    def __init__(
+        self, sampler: SGFS, target: Target, states: list[State], n_jobs: int | None
+    ) -> None:
+        self.sampler, self.target, self.n_jobs = sampler, target, n_jobs
+        self.states, self.starts = states, [state.theta.copy() for state in states]
+        self.rung = self.steps = 0
+        self.balance = self.balance_se = self.about_start = self.about_start_se = np.nan
+
+    def run(self, rung: int, n_steps: int) -> bool:
+        """Run all chains at a rung. If one leaps or diverges the run is taken back: False."""
+        sampler = _at(self.sampler, rung)
+        run = partial(_short_run, sampler, self.target, n_steps)
+        self.steps += n_steps
+        try:
+            found = in_parallel(run, zip(self.states, self.starts, strict=True), self.n_jobs)
+        except (FloatingPointError, np.linalg.LinAlgError):  # the latter from matrices far out
+            return False
+        balance, se = _mean_and_se([one.balance for one in found])
+        if not balance < _LEAP:
+            return False
+        self.rung, self.states = rung, [one.state for one in found]
+        self.balance, self.balance_se = balance, se
+        self.about_start, self.about_start_se = _mean_and_se([one.about_start for one in found])
+        return True
+
+    def settle(self) -> bool:
+        """Whether the chains become stationary within the passes."""
+        passes = round(_PASSES * (self.states[0].rows.noise_factor + 1))
+        length, end = _SETTLING, self.steps + max(4 * _SETTLING, passes)
+        while self.steps < end and not time_is_up():
+            if not self.run(self.rung, min(length, max(_STEPS, end - self.steps))):
+                if self.rung == 0:
+                    return False
+                self.rung -= 1
+            elif _equal(self.about_start, self.balance, self.about_start_se):
+                return True
+            else:
+                length *= 2
+        return False
+
+    def climb(self) -> None:
+        """Raise alpha until the balance is 1, or to the largest, as where the time is up."""
+        for rung in range(self.rung, -1, -1):
+            self.rung = rung
+            if time_is_up():
+                continue
+            if self.run(rung, _STEPS) and _equal(self.balance, 1.0, self.balance_se):
+                return
+
+
+def _equal(figure: float, expected: float, se: float) -> bool:
+    """Whether a figure is as expected, within 0.1 or three standard errors (0.2 at most)."""
+    return abs(figure - expected) <= max(STEIN_LIMIT, min(3 * se, 2 * STEIN_LIMIT))
+
+
+class _ShortRun(NamedTuple):
+    """A group of chains after a short run, and two ratios at each step of its second half."""
+
+    state: State
+    balance: NDArray
+    """(steps, chains): (g^T K g + tr K W) / 2 D"""
+    about_start: NDArray
+    """(steps, chains): -(theta - start) . g / D"""
+
+
+def _short_run(
+    sampler: Sampler, target: Target, n_steps: int, group: tuple[State, NDArray]
+) -> _ShortRun:
+    """Adapt for half of the steps, then measure. `group`: a state, and the start of its chains."""
+    state, start = copy.deepcopy(group[0]), group[1]
+    balance, about_start = [], []
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+        burn(sampler, target, state, n_steps // 2)
+        state.memory.radius = 0.0  # of another alpha
+        sampler.freeze(state, target)
+        for part in walk(sampler, target, state, n_steps - n_steps // 2):
+            g, gain = part.gradients, state.memory.gain
+            energy = (g * gain.matvec(g)).sum(axis=-1) + _injected_energy(state)
+            balance.append(energy / (2 * target.dim))
+            about_start.append(-((part.thetas - start) * g).mean(axis=-1))
+    sampler.unfreeze(state)
+    return _ShortRun(state, np.concatenate(balance), np.concatenate(about_start))
+
+
+def _injected_energy(state: State) -> float:
+    """tr K W, by random signs; exact for diagonal matrices."""
+    if state.memory.kick is None:
+        return 0.0
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (_PROBES, state.theta.shape[1]))
+    noise = state.memory.kick.matvec(signs)
+    return float((noise * state.memory.gain.matvec(noise)).sum(axis=1).mean())
+
+
+def _mean_and_se(groups: list[NDArray]) -> tuple[float, float]:
+    """Mean over steps and chains, and its standard error by batch means."""
+    each = np.concatenate(groups, axis=1)
+    batches = np.array([part.mean(axis=0) for part in np.array_split(each, _BATCHES)])
+    return float(each.mean()), float(batches.std(ddof=1) / np.sqrt(batches.size))
+
+
+def stable_start(sampler: Sampler, target: Target, state: State) -> Sampler:
+    """Start a state afresh with the smallest alpha from 3 at which the step is stable there.
+
+    If none is stable, alpha is the largest one, 30.
+    """
+    for alpha in sorted(_ALPHAS):
+        if alpha >= _LEAST_STABLE:
+            candidate = clone(sampler).set_params(alpha=alpha)
+            trial = copy.deepcopy(state)
+            candidate.start(trial, target)
+            if trial.memory.radius < 1:
+                break
+    candidate.start(state, target)
+    return candidate
+
+
+def refuse_unstable(sampler: Sampler, target: Target, state: State) -> None:
+    """Raise ValueError for a step that diverges on these data.
+
+    The message gives the spectral radius and the remedy.
+    """
+    radius = _radius(sampler, target, state)
+    if radius >= 1:
+        raise ValueError(
+            f"{sampler} is unstable on these data: the spectral radius of its step is "
+            f"{radius:.3g}, not below 1; {sampler.remedy}"
+        )

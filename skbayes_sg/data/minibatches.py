@@ -1,0 +1,193 @@
+"""Row numbers of minibatches, and the gradient noise of each scheme.
+
+Every step needs an independent subset. In a reshuffled epoch, the usual scheme, the gradient errors
+cancel, which about halves the stationary variance of a step without injected noise
+(math.md#why-epochs-fail). Chains that see the same rows without injected noise coalesce to one
+point, so each chain has its own subsets; chains with control variates may share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray | slice
+"""Row numbers, (n,) shared by the chains or (chains, n), or a slice."""
+
+_BATCHES_AHEAD = 256  # drawn in one call: a call for each would cost more than the rows
+_MAX_INDICES = 1 << 18  # but never hold more than 2 MB of them
+
+
+class Minibatches:
+    """An endless stream of independent minibatches for a group of chains, part of its checkpoint.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows that can be drawn.
+    batch_size : int
+        Rows per minibatch. Without replacement and with ``n_rows <= batch_size`` every minibatch is
+        the whole data set.
+    replace : bool
+        Draw rows with replacement inside a minibatch.
+    rng : numpy.random.Generator
+        Used for rows only, so that different samplers can see the same minibatches.
+    n_chains : int, default=1
+        Chains of the group. Each has rows of its own.
+    n_total : int, default=n_rows
+        Size of the population that the rows stand for (a stream's total).
+    probability : array of shape (n_rows,), optional
+        Of each row in a draw, with replacement. Then one minibatch serves all chains: `draw` gives
+        (size,), and `n_chains` is 1.
+
+    Attributes
+    ----------
+    noise_factor : float
+        c in Cov(gradient noise) = c N I1: N/n with replacement, N/n - 1 without
+        (math.md#row-schemes).
+    """
+
+    def __init__(
+        self,
+        n_rows: int,
+        batch_size: int,
+        replace: bool,
+        rng: np.random.Generator,
+        n_chains: int = 1,
+        n_total: float | None = None,
+        probability: NDArray | None = None,
+    ) -> None:
+        n_total = n_rows if n_total is None else n_total
+        self.n_rows = n_rows
+        self.n_chains = n_chains
+        self.size = batch_size if replace else min(batch_size, n_rows)
+        self.replace = replace
+        self.shared = probability is not None
+        self.rng = rng
+        self.noise_factor = n_total / self.size - (0.0 if replace else 1.0)
+        self._dtype = np.int32 if n_rows < 2**31 else np.int64  # the narrow ones sort faster
+        self._cumulative = None
+        if probability is not None:
+            cumulative = np.cumsum(probability)
+            self._cumulative = cumulative[:-1] / cumulative[-1]  # the last row takes what is left
+        self._ahead: NDArray | None = None
+        self._before: Mapping | None = None  # state of the generator, from which they were drawn
+        self._next = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether every minibatch is the whole data set."""
+        return not self.replace and self.size == self.n_rows
+
+    def draw(self) -> NDArray | slice:
+        """Row numbers of the next minibatches, (chains, size) or (size,).
+
+        It is a full slice if every minibatch is the whole data set.
+        """
+        if self.whole:
+            return slice(None)
+        if self._ahead is None or self._next == len(self._ahead):
+            self._before = self.rng.bit_generator.state
+            self._ahead = self._many()
+            self._next = 0
+        self._next += 1
+        rows = self._ahead[self._next - 1]
+        return rows[0] if self.shared else rows
+
+    def __getstate__(self) -> dict:
+        """Without the rows drawn ahead, which take megabytes: the generator draws them again."""
+        return self.__dict__ | {"_ahead": None}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        if self._before is not None:
+            self.rng.bit_generator.state = self._before
+            self._ahead = self._many()
+
+    def __deepcopy__(self, memo: dict) -> Minibatches:
+        """A copy with the same rows drawn ahead, which nobody changes, and its own generator."""
+        new = memo[id(self)] = object.__new__(type(self))
+        vars(new).update(vars(self) | {"rng": deepcopy(self.rng, memo)})
+        return new
+
+    def _many(self) -> NDArray:
+        """Minibatches of the next steps, (steps, chains, size)."""
+        steps = max(1, min(_BATCHES_AHEAD, _MAX_INDICES // self.size) // self.n_chains)
+        count = steps * self.n_chains
+        ahead = self._with_replacement(count) if self.replace else self._subsets(count)
+        return ahead.astype(np.intp, copy=False).reshape(steps, self.n_chains, self.size)
+
+    def _with_replacement(self, count: int) -> NDArray:
+        if self._cumulative is not None:
+            return self._cumulative.searchsorted(self.rng.random((count, self.size)), "right")
+        return self.rng.integers(self.n_rows, size=(count, self.size), dtype=self._dtype)
+
+    def _subsets(self, count: int) -> NDArray:
+        """Independent uniform subsets, sorted: (count, size).
+
+        Rows are drawn with replacement and sorted, and rows that occur twice are drawn again until
+        there are none. The scheme treats all rows alike, so each subset of the given size is
+        equally likely. Above a quarter of the rows there are many redraws, and a random ranking is
+        cheaper.
+        """
+        if self.size > self.n_rows // 4:
+            keys = self.rng.random((count, self.n_rows))
+            return np.sort(np.argpartition(keys, self.size - 1, axis=1)[:, : self.size], axis=1)
+        rows = self._with_replacement(count)
+        rows.sort(axis=1)
+        flat = rows.ravel()
+        while True:
+            twice = np.flatnonzero(flat[1:] == flat[:-1]) + 1
+            # the last row of a subset may be the first of the next
+            twice = twice[twice % self.size != 0]
+            if not twice.size:
+                return rows
+            flat[twice] = self.rng.integers(self.n_rows, size=twice.size, dtype=self._dtype)
+            again = np.unique(twice // self.size)
+            rows[again] = np.sort(rows[again], axis=1)
+
+
+class Partition:
+    """Minibatches of a chunk that is seen once: the parts of a random partition, one after another.
+
+    The rows of a stream are independent draws from its population. So are the parts, and the noise
+    factor is N/n. Rows are not drawn again from the chunk: its sampling error would then enter
+    every step.
+
+    Parameters
+    ----------
+    n_rows, batch_size : int
+        Rows of the chunk, and rows per part at most.
+    rng : numpy.random.Generator
+    n_total : float
+        Size of the population.
+    """
+
+    replace = False
+    whole = False
+    shared = False
+
+    def __init__(
+        self, n_rows: int, batch_size: int, rng: np.random.Generator, n_total: float
+    ) -> None:
+        self.rng = rng
+        self.n_parts = -(-n_rows // batch_size)
+        self.size = n_rows / self.n_parts
+        self.noise_factor = n_total / self.size
+        self._parts = iter(np.array_split(rng.permutation(n_rows), self.n_parts))
+
+    def draw(self) -> NDArray:
+        """Row numbers of the next part, (1, size); StopIteration after the last."""
+        return np.sort(next(self._parts))[None]
+
+
+Batches = Minibatches | Partition
+"""A stream of minibatches."""
+
+
+def rows_of(rows: Rows, chain: int) -> Rows:
+    """The rows of one chain of a group, as for a group of one."""
+    return rows if isinstance(rows, slice) or rows.ndim == 1 else rows[chain : chain + 1]

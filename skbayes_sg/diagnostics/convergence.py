@@ -1,0 +1,264 @@
+"""R-hat, effective sample sizes and Monte Carlo errors of draws, as ArviZ computes them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import ndtri
+
+from skbayes_sg.diagnostics.limits import ESS_LIMIT, R_HAT_LIMIT
+
+_MANY_NUMBERS = 1 << 23  # of draws that are looked at at a time
+
+
+def r_hat(draws: NDArray, weights: NDArray | None = None) -> NDArray:
+    """Rank-normalised split R-hat, the larger of bulk and folded (tail); shape (D,).
+
+    R-hat is 1 for chains that agree. Above 1.05 they do not (`R_HAT_LIMIT`). It is NaN
+    where a parameter never moves. It compares chains, which all have the same weights: of these it
+    only uses which are 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).standard_normal((4, 1000, 2))
+    >>> bool((r_hat(draws) < 1.01).all())
+    True
+    """
+    return r_hat_and_ess_bulk(draws, weights)[0]
+
+
+def r_hat_limit(n_chains: int, means_are_known: bool) -> float:
+    """The limit of R-hat: 1.05, and higher for many chains if their means are known otherwise.
+
+    It is then the R-hat at which the mean of all draws is as good as that of `ESS_LIMIT`
+    independent ones (math.md#many-chains).
+    """
+    return max(R_HAT_LIMIT, (1 + 2 * n_chains / ESS_LIMIT) ** 0.5 if means_are_known else 1.0)
+
+
+def ess_bulk(draws: NDArray, weights: NDArray | None = None) -> NDArray:
+    """Effective number of independent draws for the centre of each marginal; shape (D,)."""
+    draws, weights = _counting(draws, weights)
+    return _ess_of_mean(_rank_normalise(_split(draws)), weights)
+
+
+def r_hat_and_ess_bulk(draws: NDArray, weights: NDArray | None = None) -> tuple[NDArray, NDArray]:
+    """`r_hat` and `ess_bulk` from one ranking of the draws, which is most of their cost."""
+    draws, weights = _counting(draws, weights)
+    halves = _split(draws)
+    ranked = _rank_normalise(halves)
+    folded = _rank_normalise(np.abs(halves - np.median(halves, axis=(0, 1))))
+    return np.maximum(_r_hat(ranked), _r_hat(folded)), _ess_of_mean(ranked, weights)
+
+
+def least_agreed(draws: NDArray, n: int) -> NDArray:
+    """Numbers of up to 2 n parameters whose half chains agree least, ascending.
+
+    n of them by the variance of the half chains' means over the variance within, and n by that of
+    the distances from the mean. To rank the draws of all parameters takes ten times as long.
+    """
+    parts = np.array_split(draws, 1 + draws.size // _MANY_NUMBERS, axis=-1)
+    shares: NDArray = np.concatenate([_between_over_within(part) for part in parts], axis=1)
+    worst = [np.argsort(-share, kind="stable")[:n] for share in shares]
+    return np.unique(np.concatenate(worst))
+
+
+def _between_over_within(draws: NDArray) -> NDArray:
+    """Variance of half chains' means over that within, of values and of distances, (2, D)."""
+    halves = _split(draws)
+    distance = np.abs(halves - halves.mean(axis=(0, 1)))
+    shares = []
+    for values in (halves, distance):
+        between, within = values.mean(axis=1).var(axis=0), values.var(axis=1).mean(axis=0)
+        with np.errstate(invalid="ignore"):  # a parameter that never moves is never agreed on
+            shares.append(np.nan_to_num(between / within, nan=np.inf))
+    return np.stack(shares)
+
+
+def ess_tail(draws: NDArray, weights: NDArray | None = None) -> NDArray:
+    """The smaller of the effective sizes for the 5 % and the 95 % quantile; shape (D,)."""
+    draws, weights = _counting(draws, weights)
+    each = [_split((draws <= quantile(draws, q, weights)).astype(float)) for q in (0.05, 0.95)]
+    return np.minimum(*(_ess_of_mean(below, weights) for below in each))
+
+
+def ess_mean(draws: NDArray, weights: NDArray | None = None) -> NDArray:
+    """Effective number of independent draws for the mean of each parameter; shape (D,)."""
+    draws, weights = _counting(draws, weights)
+    return _ess_of_mean(_split(draws), weights)
+
+
+def mcse_mean(draws: NDArray, weights: NDArray | None = None) -> NDArray:
+    """Monte Carlo error of the mean of each parameter, in its units; shape (D,).
+
+    The posterior standard deviation over the square root of `ess_mean`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).standard_normal((4, 1000, 1))
+    >>> bool(abs(mcse_mean(draws)[0] * 4000**0.5 - 1) < 0.1)
+    True
+    """
+    draws, weights = _counting(draws, weights)
+    if weights is None:
+        sd = draws.std(axis=(0, 1), ddof=1, dtype=np.float64)
+    else:
+        sd = moments(draws, weights)[1]
+    return sd / np.sqrt(ess_mean(draws, weights))
+
+
+def moments(draws: NDArray, weights: NDArray | None = None) -> tuple[NDArray, NDArray]:
+    """Mean and standard deviation over chains and draws, with divisor n; shapes (D,)."""
+    if draws.size > _MANY_NUMBERS and draws.shape[-1] > 1:
+        parts = np.array_split(draws, 1 + draws.size // _MANY_NUMBERS, axis=-1)
+        means, sds = zip(*(moments(part, weights) for part in parts if part.size), strict=True)
+        return np.concatenate(means, axis=-1), np.concatenate(sds, axis=-1)
+    each = np.full(draws.shape[1], 1.0) if weights is None else weights
+    each = each / each.sum()
+    mean = np.tensordot(each, draws, axes=(0, 1)).mean(axis=0)
+    square = np.tensordot(each, (draws - mean) ** 2, axes=(0, 1)).mean(axis=0)
+    return mean, np.sqrt(square)
+
+
+def quantile(draws: NDArray, q: float, weights: NDArray | None = None) -> NDArray:
+    """Quantile over chains and draws: interpolated, or that of the weighted sample; shape (D,)."""
+    if weights is None or np.ptp(weights) == 0:
+        return np.quantile(draws, q, axis=(0, 1))
+    flat = draws.reshape(-1, draws.shape[-1])
+    each = np.tile(weights, len(draws))
+    return np.quantile(flat, q, axis=0, weights=each, method="inverted_cdf")
+
+
+def autocorrelation_time(draws: NDArray) -> NDArray:
+    """Integrated autocorrelation time 1 + 2 sum_s rho(s), in draws; shape (D,).
+
+    Geyer's initial monotone sequence decides where the sum ends.
+    """
+    return draws.shape[0] * draws.shape[1] / ess_mean(draws)
+
+
+def systematic(weights: NDArray, n: int) -> NDArray:
+    """Positions of `n` draws that stand for the weighted ones, in order: systematic resampling.
+
+    A draw of weight w is there n w times, rounded up or down. Of equal weights they are evenly
+    spaced.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> systematic(np.array([0.1, 0.1, 0.8]), 5)
+    array([0, 2, 2, 2, 2])
+    """
+    ends = np.cumsum(weights)
+    points = (np.arange(n) + 0.5) * (ends[-1] / n)
+    return np.minimum(np.searchsorted(ends, points), np.flatnonzero(weights)[-1])
+
+
+def _counting(draws: NDArray, weights: NDArray | None) -> tuple[NDArray, NDArray | None]:
+    """The draws whose weight is not 0, and their weights; None if these are equal."""
+    if weights is None:
+        return draws, None
+    if not weights.all():
+        draws, weights = draws[:, weights > 0], weights[weights > 0]
+    return draws, None if np.ptp(weights) == 0 else weights
+
+
+def _split(draws: NDArray) -> NDArray:
+    """Halves of each chain as chains of their own; the middle draw of an odd number is left out."""
+    half = draws.shape[1] // 2
+    return np.concatenate([draws[:, :half], draws[:, -half:]], axis=0)
+
+
+def _rank_normalise(draws: NDArray) -> NDArray:
+    """Normal scores of the ranks; ties have their mean rank."""
+    flat = np.ascontiguousarray(draws.reshape(-1, draws.shape[-1]).T)  # (D, draws)
+    n = flat.shape[1]
+    order = flat.argsort(axis=1)
+    ascending = np.take_along_axis(flat, order, axis=1)
+    twice = np.broadcast_to(2 * np.arange(n), flat.shape)  # the place of each, from 0
+    same = ascending[:, 1:] == ascending[:, :-1]
+    if (tied := same.any(axis=1)).any():
+        twice = twice.copy()
+        twice[tied] = _first_and_last(same[tied])
+    of_rank = ndtri((np.arange(2 * n - 1) / 2 + 1 - 3 / 8) / (n + 1 / 4))  # whole and half ranks
+    scores = np.empty(flat.shape)
+    np.put_along_axis(scores, order, of_rank[twice], 1)
+    return np.ascontiguousarray(scores.T).reshape(draws.shape)
+
+
+def _first_and_last(same: NDArray) -> NDArray:
+    """Sum of the first and last place with the same value; `same` as the one before, (., n - 1)."""
+    n = same.shape[1] + 1
+    first = np.broadcast_to(np.arange(n), (len(same), n)).copy()
+    last = first.copy()
+    first[:, 1:][same] = 0
+    last[:, :-1][same] = n - 1
+    np.maximum.accumulate(first, axis=1, out=first)
+    return first + np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+
+
+def _r_hat(x: NDArray) -> NDArray:
+    n = x.shape[1]
+    between = n * x.mean(axis=1).var(axis=0, ddof=1)
+    within = x.var(axis=1, ddof=1).mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt((between / within + n - 1) / n)
+
+
+def _ess_of_mean(halves: NDArray, weights: NDArray | None) -> NDArray:
+    """Effective size for the weighted mean of split chains; shape (D,).
+
+    The weighted mean has the error of the plain mean of n w (x - mean), its influence function.
+    The effective size is the variance of x over the square of that error.
+    """
+    if weights is None:
+        return _ess(halves)
+    each = np.broadcast_to(weights[:, None], (len(halves) // 2, len(weights), 1))
+    each = _split(each) / _split(each).sum()
+    mean = (each * halves).sum(axis=(0, 1))
+    variance = (each * (halves - mean) ** 2).sum(axis=(0, 1))
+    influence = each.size * each * (halves - mean)
+    moving = variance > 0
+    ratio = np.divide(variance, influence.var(axis=(0, 1)), out=np.ones(len(mean)), where=moving)
+    return ratio * _ess(influence)
+
+
+def _ess(x: NDArray) -> NDArray:
+    """Geyer's initial monotone positive sequence, for all parameters at once."""
+    x = x.astype(np.float64, copy=False)
+    chains, n, dim = x.shape
+    autocovariance = np.empty((n, dim))
+    step = max(1, (1 << 22) // (chains * n))  # parameters per FFT: bounded memory
+    for start in range(0, dim, step):
+        part = x[..., start : start + step]
+        autocovariance[:, start : start + step] = _autocovariance(part).mean(axis=0)
+    variance_within = autocovariance[0] * n / (n - 1)
+    variance = autocovariance[0].copy()
+    if chains > 1:
+        variance += x.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rho = 1 - (variance_within - autocovariance) / variance
+    rho[0] = 1.0
+
+    n_pairs = (n - 3) // 2  # Geyer pairs rho(2t) + rho(2t + 1)
+    pairs = rho[0 : 2 * n_pairs : 2] + rho[1 : 2 * n_pairs : 2]
+    positive = np.logical_and.accumulate(pairs > 0, axis=0)
+    kept = positive.sum(axis=0)  # leading positive pairs
+    monotone = np.minimum.accumulate(pairs, axis=0)
+    total = np.where(positive, monotone, 0.0).sum(axis=0)
+    # the even lag after the last positive pair still counts, once, if it is positive (Stan, ArviZ)
+    extra = np.maximum(rho[2 * kept, np.arange(dim)], 0.0)
+    tau = -1 + 2 * total + extra
+    size = chains * n
+    constant = np.ptp(x, axis=(0, 1)) < np.finfo(float).resolution
+    return np.where(constant, float(size), size / np.maximum(tau, 1 / np.log10(size)))
+
+
+def _autocovariance(x: NDArray) -> NDArray:
+    n = x.shape[1]
+    size = next_fast_len(2 * n)
+    spectrum = rfft(x - x.mean(axis=1, keepdims=True), n=size, axis=1)
+    return irfft(np.abs(spectrum) ** 2, n=size, axis=1)[:, :n] / n

@@ -1,0 +1,316 @@
+"""The base of estimators with coefficients and an intercept: plan, prior, theory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from skbayes_sg import diagnostics
+from skbayes_sg.chains.tuning import raise_alpha
+from skbayes_sg.estimators.coefficient_prior import CoefficientPrior
+from skbayes_sg.estimators.out_of_core import RowsNeededError
+from skbayes_sg.inference import diagnose
+from skbayes_sg.inference.plan import Plan, Start
+from skbayes_sg.inference.precision_uncertainty import averaged_covariance
+from skbayes_sg.inference.request import Choice
+from skbayes_sg.inspection.summary import of_coefficients
+from skbayes_sg.linalg import Diag
+from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.models import Model
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.mode import Near, find_mode
+from skbayes_sg.posterior.noise_of_points import mean_noise
+from skbayes_sg.posterior.nonzero_columns import occurring
+from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM, affordable, very_wide
+from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD
+from skbayes_sg.samplers.base import NoAnchorError, NoGainError
+from skbayes_sg.samplers.independent_draws import IndependentDraws
+
+_MERGED_NUMBERS = 2e4  # to sort more rows takes as long as to sample
+
+
+@dataclass(frozen=True)
+class OneMode(Plan):
+    """Chains start around the one mode; control variates can be anchored there."""
+
+    def first(self, posterior: Posterior) -> Choice:
+        model = posterior.model
+        if isinstance(model, Predictor) and model.conjugate and affordable(posterior):
+            return Choice(
+                IndependentDraws(),
+                "the posterior is conjugate: its draws are independent and exact",
+            )
+        if posterior.dim > FULL_CURVATURE_DIM:
+            _require_rows(posterior, _too_many(posterior.dim))
+        return Choice(
+            SGFS(variance_reduction="control_variate"),
+            "the posterior is near enough to Gaussian for control variates",
+        )
+
+    def forms(self, dim: int) -> dict[str, Choice]:
+        """Samplers by name, for `dim` parameters; 0 if the number is not known yet.
+
+        "sgfs" has no control variates, since its parameters hold for any posterior then. With
+        control variates alpha = 0, posteriors far from Gaussian and streams are refused.
+        """
+        if dim <= FULL_CURVATURE_DIM:
+            why = (
+                "exact for any number of rows, and slower than sampler=None, which adds "
+                'variance_reduction="control_variate" where the posterior is near Gaussian'
+            )
+            scaled = Choice(SGLD(preconditioner="diag"), "each parameter has a step of its own")
+            return {"sgfs": Choice(SGFS(), why), "sgld": scaled}
+        return {
+            "sgfs": _careful(_too_many(dim)),
+            "constant_sgd": Choice(ConstantSGD(structure="kron"), _too_many(dim)),
+            "momentum_sgd": Choice(MomentumSGD(structure="diag"), _too_many(dim)),
+            "iasg": Choice(IASG(structure="diag"), _too_many(dim)),
+        }
+
+    def instead(self, posterior: Posterior, refused: NoGainError) -> Choice:
+        """HMC on a pool of rows, or on all where they are few or there is no anchor."""
+        if isinstance(refused, NoAnchorError):
+            _require_rows(posterior, str(refused))
+            return Choice(HMC(), str(refused))
+        return Choice(HMC(variance_reduction="control_variate"), str(refused))
+
+    def start(
+        self,
+        posterior: Posterior,
+        rng: np.random.Generator,
+        n_chains: int,
+        last: NDArray | None,
+        near: Near | None = None,
+    ) -> Start:
+        """Over-dispersed around the mode, or where the last fit stopped."""
+        sample = posterior.data.sample
+        guess = near or posterior.model.guess(sample.y, sample.weight)
+        mode = find_mode(posterior, guess if last is None else last.mean(axis=0)[None], rng)
+        # A diagonal ignores correlations. Twice its width starts chains too far out to learn
+        # useful matrices.
+        factor = 1.0 if isinstance(mode.curvature, Diag) else 2.0
+        spread = mode.curvature.inverse().cholesky()
+        normals = rng.standard_normal((n_chains, posterior.dim))
+        return Start(mode.theta + factor * spread.matvec(normals) if last is None else last, mode)
+
+
+def _require_outputs(model: Model) -> None:
+    """Refuse a model of which samplers and control variates cannot ask the outputs of rows."""
+    if not isinstance(model, Predictor):
+        raise TypeError(
+            "an estimator with coefficients needs a model that derives from Predictor, and "
+            f"{type(model).__name__} does not; derive it from "
+            "skbayes_sg.models.predictor.Predictor and write what that asks for, or sample it by "
+            "chains.run_chain"
+        )
+
+
+def _require_rows(posterior: Posterior, why: str) -> None:
+    """Refuse another sampler than that with control variates where rows are read in blocks."""
+    if posterior.of_sample is not posterior:
+        raise RowsNeededError(f"{why}; another sampler visits rows at each step")
+
+
+def _too_many(dim: int) -> str:
+    return f"{dim} parameters are too many for full matrices"
+
+
+def _careful(reason: str) -> Choice:
+    """SGFS for many parameters, or for rows with heavy tails.
+
+    It has large minibatches, and injected noise in proportion to P.
+    """
+    sampler = SGFS(structure="kron", alpha=3.0, B="precision", batch_size=2000)
+    return Choice(sampler, reason, raise_alpha)
+
+
+class LinearPredictor(CoefficientPrior):
+    """An estimator whose response depends on coefficients times features plus intercept."""
+
+    fit_intercept: bool
+    intercept_precision: float
+
+    def _plan(self) -> Plan:
+        return OneMode()
+
+    def _forms(self, dim: int) -> dict[str, Choice]:
+        return OneMode().forms(dim)
+
+    def _determined(self, posterior: Posterior) -> Posterior:
+        """Without columns of zeros, where there are very many parameters."""
+        _require_outputs(posterior.model)
+        wide = self.sampler is None and very_wide(posterior)
+        return occurring(posterior) if wide else posterior
+
+    def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
+        """Also what gradients say of single parameters, where a pass over the rows is at hand."""
+        figures = super()._agreement(posterior, n_gradients)
+        if posterior.of_sample is not posterior:
+            return figures
+        draws = self.draws_, self.draw_weights_
+        figures |= diagnose.of_gradients(posterior, *draws, n_gradients)
+        sampler = self.sampler_  # with an anchor it has measured the columns itself
+        if np.isfinite(sampler.steepest_column) and sampler.variance_reduction is None:
+            figures |= diagnose.of_columns(posterior, *draws)
+        return figures
+
+    def _require_passes(self) -> None:
+        if self.sampler is None or getattr(self.sampler, "variance_reduction", None) is not None:
+            return
+        raise RowsNeededError(f"sampler={self.sampler!r}, unlike None, visits rows at each step")
+
+    def _few_merged(
+        self, posterior: Posterior, n_total: float | None, classes: NDArray | None = None
+    ) -> Posterior:
+        """Merge equal rows when the data are few.
+
+        After merging, a weight of 2 and two copies of a row give bitwise the same draws.
+        """
+        few = posterior.n_rows * posterior.dim <= _MERGED_NUMBERS
+        if n_total is not None or self.sampler is not None or not few:
+            return posterior
+        model, data = posterior.model, posterior.data.sample.merged()
+        return Posterior(model, data, self._prior(model, data, classes))
+
+    def predicted_covariance(self, X, y, sample_weight: ArrayLike | None = None) -> NDArray:
+        """Covariance of the draws of this fit in theory (math.md#predicted-covariance).
+
+        Only estimators with coefficients have this method, because the theory is that of a
+        posterior with one mode, near a Gaussian. Networks have many modes.
+
+        The result is the stationary covariance of the fitted sampler, as its chains froze it after
+        burn-in. Its curvature is that of all rows at the posterior mean. Its gradient noise is the
+        mean over the points of a chain, whose covariance is the one that is predicted: exact for
+        noise that is quadratic in the parameters, as that of linear regression. What an uncertain
+        prior precision adds to the draws is added. The call costs some passes over the data for
+        each parameter, up to 32 parameters. The result differs from
+        the posterior covariance (the inverse curvature) by the sampler's bias. It differs from the
+        covariance of the draws by Monte Carlo error and by the posterior's deviation from a
+        Gaussian.
+
+        Parameters
+        ----------
+        X, y, sample_weight :
+            The data of the fit.
+
+        Returns
+        -------
+        array of shape (dim, dim)
+            In the order of `draws_`.
+
+        Raises
+        ------
+        ValueError
+            If the sampler has no stationary law: its steps decrease, are clipped, or are unstable
+            on these data. Also for very many parameters.
+        NotFittedError
+            If there was no `fit`, only `partial_fit`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_regression
+        >>> from skbayes_sg import BayesianLinearRegressionSGFS
+        >>> X, y = make_regression(n_samples=1000, n_features=3, noise=1.0, random_state=0)
+        >>> model = BayesianLinearRegressionSGFS("constant_sgd", random_state=0).fit(X, y)
+        >>> drawn = model.draws_.reshape(-1, 5).var(axis=0)
+        >>> bool((abs(drawn / model.predicted_covariance(X, y).diagonal() - 1) < 0.3).all())
+        True
+        """
+        check_is_fitted(self, "model_")
+        if self._run is None or self._stream is not None:
+            raise NotFittedError(
+                "predicted_covariance needs a `fit`: a stream has no stationary law"
+            )
+        run, posterior = self._run, self._posterior_of(X, y, sample_weight)
+        if very_wide(posterior):
+            raise ValueError(
+                f"predicted_covariance is a matrix of all parameters; {posterior.dim} parameters "
+                "are too many for one"
+            )
+        target = run.target(posterior)
+        theta = self._moments(self.draws_)[0][None]
+        Lam = target.coordinates.pulled_matrix(target.expand(theta, FULL).curvature.dense())
+        laws = [run.sampler.law(state, target) for state in run.states]
+        c = run.states[0].rows.noise_factor
+        M = mean_noise(target, target.coordinates.whitened(theta), laws[0], Lam, c)
+        each = [law.covariance(Lam, M) for law in laws]
+        mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
+        covariance = target.coordinates.covariance(mean)
+        if (law := self._precision_law) is not None:
+            covariance = averaged_covariance(covariance, law, posterior.prior.precision > 0)
+        return covariance
+
+    def summary(self, level: float = 0.95, *, scaler=None, reference=None):
+        """Table of the posterior: one row per coefficient, intercept and sampled noise variance.
+
+        Parameters
+        ----------
+        level : float in (0, 1), default=0.95
+            Posterior probability of the equal-tailed intervals.
+        scaler : fitted transformer, optional
+            The step before this estimator, such as a StandardScaler: ``pipeline[-2]``. The table is
+            then in the units before it, intercept included. Only steps that shift and stretch each
+            column can be undone. Column names come from it where the estimator has none.
+        reference : label, optional
+            For more than two classes: the class that the others are compared with.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Its index are the names of the columns of X, "intercept" and "noise_variance". Without
+            pandas it is a `sklearn.utils.Bunch` of arrays that prints as a table.
+
+            - ``mean``, ``sd``: of the posterior.
+            - ``eti95_lb``, ``eti95_ub``: ends of the equal-tailed interval.
+            - ``p_positive``: posterior probability that the number is above 0.
+            - ``odds_ratio``, ``odds_ratio_eti95_lb``, ``odds_ratio_eti95_ub``: of classifiers, the
+              posterior median of exp(coefficient) and its interval: the factor of the odds per unit
+              of the column. In the row of an intercept they are the odds where all columns are 0.
+            - ``ess_bulk``, ``ess_tail``: effective number of independent draws for the centre, and
+              for the 5 % and 95 % quantiles.
+            - ``r_hat``: 1 where the chains agree. The fit warns above its
+              ``diagnostics_["r_hat_limit"]``: 1.05, or more for many chains.
+            - ``mcse_mean``: Monte Carlo error of ``mean``.
+
+            ``attrs`` holds the prior precisions that were learned.
+
+        Raises
+        ------
+        ValueError
+            If `scaler` does more than shift and stretch columns, if `reference` is not one of at
+            least three classes, or if a stream has not drawn yet.
+
+        Notes
+        -----
+        With more than two classes, to add one number to the coefficients of all classes changes no
+        probability, so only differences mean something. The rows, with the class as first level of
+        the index, are differences to the mean over the classes, or to `reference`. The prior alone
+        knows that common number. It is part of `coef_std_`, which is therefore larger.
+
+        Weights of draws (`draw_weights_`) count in every column.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> model = BayesianLogisticRegressionSGFS(random_state=0)
+        >>> pipeline = make_pipeline(StandardScaler(), model).fit(X.iloc[:, :3], y)
+        >>> table = model.summary(scaler=pipeline[0])
+        >>> table.index.tolist()
+        ['mean radius', 'mean texture', 'mean perimeter', 'intercept']
+        >>> bool(table.loc["mean texture", "odds_ratio_eti95_ub"] < 1)
+        True
+        """
+        return of_coefficients(self, level, scaler, reference)
+
+    def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
+        """Weighted mean and standard deviation over chains and draws."""
+        return diagnostics.moments(samples, self.draw_weights_)

@@ -1,0 +1,262 @@
+"""Estimators and rows elsewhere: one pass that validates them, and predictions block by block.
+
+scikit-learn's validation reads an array at once, and casts it whole. Here each block is validated
+as it is read, and errors name row and column.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Bunch
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbayes_sg.data import (
+    Batch,
+    Encode,
+    InMemory,
+    OnDisk,
+    Reader,
+    Source,
+    Visited,
+    ahead,
+    in_partitions,
+    is_stored,
+    on_disk,
+)
+from skbayes_sg.data.disk import place
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.validation import checked_weights, in_dtype, real_array
+
+
+class RowsNeededError(ValueError):
+    """The sampler draws rows at random, which rows on disk or on workers do not give."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"X is read in blocks, but {why}, which needs rows at random; give np.asarray(X), or "
+            "where that does not fit in memory, copy X to a .npy file and give "
+            'np.load(path, mmap_mode="r")'
+        )
+
+
+def elsewhere(X: Any) -> bool:
+    """Whether X is a large table on disk, or a dask collection."""
+    return on_disk(X) or in_partitions(X)
+
+
+class FitsElsewhere:
+    """The part of an estimator that fits rows elsewhere."""
+
+    _run_chains: Callable[..., None]
+
+    def _fitted_in_blocks(self, X, y, sample_weight) -> bool:
+        """Fit rows elsewhere by passes over them; False if X is, or has to serve as, an array.
+
+        A memory map serves as one: the system finds the rows that are drawn.
+        """
+        if not elsewhere(X):
+            return False
+        try:
+            self._require_passes()
+            validate_columns(self, X, reset=True)
+            posterior, facts = self._bind_blocks(X, y, sample_weight)
+            self._run_chains(posterior, X, y, **facts)
+        except RowsNeededError:
+            if isinstance(X, np.memmap):
+                return False
+            raise
+        return True
+
+    def _require_passes(self) -> None:
+        """Raise RowsNeededError if the sampler needs more of rows on disk than passes over them."""
+        raise RowsNeededError(f"{type(self).__name__} visits rows at each step")
+
+    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
+        """The posterior of rows on disk, and fitted attributes that tell of them."""
+        raise NotImplementedError
+
+
+class Survey:
+    """What one pass over all rows tells: that all are valid, their labels, and a sample of them.
+
+    Parameters
+    ----------
+    source : Source
+    labels : bool
+        Whether the targets are labels.
+
+    Attributes
+    ----------
+    sample : Batch
+        Random rows, as they were given.
+    labels : array of shape (n_labels,)
+        The labels, sorted; empty if the targets are none.
+    counts : array of shape (n_labels,)
+        Rows of positive weight of each.
+    n_weighted : int
+        Rows of positive weight.
+
+    Raises
+    ------
+    ValueError
+        If a row is invalid; the message names it.
+    """
+
+    def __init__(self, source: Source, labels: bool) -> None:
+        self._source = source
+        inspect = partial(_inspected, source.place, source.sample_rows(), labels)
+        X, y, weight, found, counts, self.n_weighted = source.reduce(inspect, 0)
+        self.sample = Batch(
+            np.concatenate(X), np.concatenate(y), np.concatenate(weight) if weight else None
+        )
+        self.labels, place = np.unique(np.concatenate(found), return_inverse=True)
+        if labels:
+            check_classification_targets(self.labels)
+        self.counts = np.bincount(place, np.concatenate(counts), len(self.labels))
+
+    def data(self, encode: Encode) -> Visited:
+        """The rows, with targets and weights as `encode` makes them of those that were given."""
+        y, weight = encode(self.sample.y, self.sample.weight)
+        if weight is not None and not weight.any():
+            raise ValueError(
+                "sample_weight is 0 for all but very few rows; leave these rows out of X and y"
+            )
+        sample = InMemory.of(self.sample.X, y, weight, float(self._source.n_rows))
+        return Visited(self._source, encode, sample)
+
+
+def _inspected(
+    where: Callable[..., str], chosen: NDArray, labels: bool, batch: Batch
+) -> tuple[list, list, list, list, list, int]:
+    """Validate a block; its rows of the sample, its labels, and its rows of positive weight."""
+    X, y, weight, start = batch
+    require_finite(X, lambda row, column: where(start + row, column))
+    if y.dtype.kind in "fc" and not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise ValueError(
+            f"Input y contains NaN or infinity in {where(start + row)}; leave out such rows"
+        )
+    counted = np.ones(len(y), bool)
+    if weight is not None:
+        weight = checked_weights(weight, len(y))
+        counted = weight > 0
+    found, counts = y[:0], np.zeros(0, int)
+    if labels:
+        found, of_label = np.unique(y, return_inverse=True)
+        if found.dtype.kind == "f" and (found % 1).any():  # may be as many as rows
+            check_classification_targets(found)
+        counts = np.bincount(of_label[counted], minlength=len(found))
+    else:
+        real_array("y", y)
+    here = chosen[slice(*np.searchsorted(chosen, [start, start + len(X)]))] - start
+    weights = [] if weight is None else [weight[here]]
+    return [X[here]], [y[here]], weights, [found], [counts], int(counted.sum())
+
+
+def require_finite(X: NDArray, where: Callable[[int, int], str]) -> None:
+    """Raise ValueError that names the place of a number that is not finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum()) or np.isfinite(X).all():
+            return
+    row, column = (int(one[0]) for one in np.nonzero(~np.isfinite(X)))
+    what = "NaN" if np.isnan(X[row, column]) else "infinity"
+    raise ValueError(
+        f"Input X contains {what} in {where(row, column)}; impute or leave out such rows"
+    )
+
+
+def source_of(X: Any, y: Any, sample_weight: Any) -> Source:
+    """The rows of X, with one target and weight per row."""
+    if in_partitions(X):
+        from skbayes_sg.data.dask import OnWorkers
+
+        return OnWorkers(X, y, sample_weight)
+    y = _column("y", y, X.shape[0])
+    if sample_weight is not None:
+        sample_weight = _column("sample_weight", sample_weight, X.shape[0])
+    return OnDisk(X, y, sample_weight)
+
+
+def _column(name: str, values: Any, n_rows: int) -> Any:
+    """One value per row, in memory or stored."""
+    values = values if is_stored(values) else np.asarray(values)
+    if tuple(values.shape) != (n_rows,):
+        raise ValueError(f"{name} must have shape ({n_rows},), got {tuple(values.shape)}")
+    return values
+
+
+def weights_or_none(weight: NDArray | None, dtype: np.dtype) -> NDArray | None:
+    """Weights in X's precision."""
+    return None if weight is None else in_dtype("sample_weight or class_weight", weight, dtype)
+
+
+# -- predictions ------------------------------------------------------------------------------
+
+
+def in_blocks(axis: int = 0) -> Callable:
+    """A method of X works block by block where X is elsewhere; `axis` of its result are rows.
+
+    The result for a dask collection is a lazy dask array.
+    """
+
+    def decorated(method: Callable) -> Callable:
+        @functools.wraps(method)
+        def over_blocks(self, X, *args, **kwargs):
+            if not elsewhere(X):
+                return method(self, X, *args, **kwargs)
+            check_is_fitted(self, "draws_")
+            validate_columns(self, X, reset=False)
+            if in_partitions(X):
+                from skbayes_sg.data.dask import lazily
+
+                call = partial(_called, self, method.__name__, args, kwargs)
+                return lazily(call, X, axis)
+            blocks = _checked_blocks(Reader(X))
+            return _joined([method(self, block, *args, **kwargs) for block in blocks], axis)
+
+        return over_blocks
+
+    return decorated
+
+
+def _called(model: Any, name: str, args: tuple, kwargs: dict, X: Any) -> Any:
+    return getattr(model, name)(X, *args, **kwargs)
+
+
+def validate_columns(model: Any, X: Any, reset: bool) -> None:
+    """Number and names of the columns of rows elsewhere."""
+    if len(X.shape) != 2:
+        raise ValueError(f"X must have two dimensions, got {len(X.shape)}")
+    validate_data(
+        model,
+        getattr(X, "_meta", X) if hasattr(X, "columns") else X,
+        reset=reset,
+        skip_check_array=True,
+    )
+
+
+def _checked_blocks(reader: Reader) -> Iterator[NDArray]:
+    """All rows, the next block read while this one is used."""
+
+    def read(rows: slice) -> NDArray:
+        block = reader.read(rows)
+        require_finite(block, lambda row, column: place(rows.start + row, column))
+        return block
+
+    return ahead(read, reader.slices())
+
+
+def _joined(parts: list, axis: int) -> Any:
+    """Results of blocks as one; a tuple or Bunch of arrays is joined entry by entry."""
+    if isinstance(parts[0], Bunch):
+        return Bunch(**{key: _joined([part[key] for part in parts], axis) for key in parts[0]})
+    if isinstance(parts[0], tuple):
+        return tuple(_joined(list(each), axis) for each in zip(*parts, strict=True))
+    return np.concatenate(parts, axis=axis)

@@ -1,0 +1,144 @@
+"""Files of fitted estimators: the version of their format, and copies with less in them."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from skbayes_sg.diagnostics import systematic
+from skbayes_sg.estimators.fit_guard import warn
+from skbayes_sg.validation import require_integer
+from skbayes_sg.version import __version__
+
+FORMAT = 4
+"""Of the fitted attributes. It is raised when their names or meaning change."""
+_OF_LAW = ("coef_", "coef_std_", "intercept_", "posterior_")
+_MOVED = {
+    "anchor": "posterior.mode",
+    "chain_stream": "inference.online_chain",
+    "empirical_bayes": "inference.variational_em",
+    "estimators.fitted_posterior": "estimators.gaussian_posterior",
+    "evidence": "inference.evidence",
+    "folded_rows": "inference.folded_rows",
+    "kept_rows": "data.kept_rows",
+    "layouts": "linalg.layouts",
+    "learned_prior": "inference.learned_prior",
+    "plan": "inference.prepare",
+    "request": "inference.request",
+    "rows": "data.minibatches",
+    "samplers.anchored": "samplers.langevin",
+    "samplers.formulas": "samplers.sgfs_formulas",
+    "samplers.metric": "samplers.mass_matrix",
+    "stream": "inference.bayesian_updating",
+    "uncertain_precision": "inference.precision_uncertainty",
+}
+"""Modules whose classes are in files of version 0.3 and before, and where they are now."""
+for _old, _new in _MOVED.items():  # a file that names a missing module cannot even say its version
+    sys.modules[f"skbayes_sg.{_old}"] = import_module(f"skbayes_sg.{_new}")
+
+_BLUR = 1e-3  # rounding error of a draw, in posterior standard deviations
+
+
+class Stored(BaseEstimator):
+    """An estimator whose pickles say in which format they are."""
+
+    draws_: NDArray
+    draw_weights_: NDArray
+    _run: Any
+    _stream: Any
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_written_by": (FORMAT, __version__)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        written, version = state.pop("_written_by", (0, "before 0.1.0"))
+        super().__setstate__(state)
+        if written != FORMAT:
+            warn(
+                [
+                    f"this {type(self).__name__} was written by skbayes_sg {version} in format "
+                    f"{written}, and skbayes_sg {__version__} reads format {FORMAT}: fit it again, "
+                    f"or load it with skbayes_sg {version}"
+                ],
+                UserWarning,
+            )
+
+    def compact(self, n_draws: int | None = None) -> Self:
+        """A copy for predictions that takes less space, in memory and in files.
+
+        Draws are in single precision, unless that would blur their spread. The states of the chains
+        are left out, so that a warm start has nothing to go on from, and `predicted_covariance`
+        nothing to predict. All else stays: `coef_`, `coef_std_` and `diagnostics_` are those of all
+        draws.
+
+        Parameters
+        ----------
+        n_draws : int, optional
+            Draws to keep, of all chains together, evenly spaced. The Monte Carlo error of a
+            prediction is its posterior standard deviation over the square root of their number. By
+            default all are kept.
+
+        Returns
+        -------
+        estimator of the same kind
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError, TypeError
+            If `n_draws` is not an integer of at least the number of chains.
+
+        Examples
+        --------
+        >>> import pickle
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.preprocessing import scale
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = BayesianLogisticRegressionSGFS(random_state=0).fit(scale(X), y)
+        >>> small = model.compact(n_draws=320)
+        >>> small.draws_.shape
+        (32, 10, 31)
+        >>> len(pickle.dumps(small)) < len(pickle.dumps(model)) / 10
+        True
+        """
+        check_is_fitted(self, "draws_")
+        n_chains, weights = len(self.draws_), self.draw_weights_
+        kept = np.flatnonzero(weights)
+        if n_draws is not None:
+            require_integer("n_draws", n_draws, n_chains)
+            if n_draws // n_chains < len(kept):
+                kept, weights = systematic(weights, n_draws // n_chains), np.ones_like(weights)
+        small = copy.copy(self)
+        for name in ("states_", "_precision_law"):  # `predicted_covariance` needs both
+            small.__dict__.pop(name, None)
+        for name in _OF_LAW:
+            if hasattr(self, name):  # a stream computes it
+                setattr(small, name, getattr(self, name))
+        small._run = small._ready = small._stream = None
+        small.draws_ = in_single_precision(self.draws_[:, kept])
+        small.draw_weights_ = weights[kept] / weights[kept].sum()
+        return small
+
+
+def in_single_precision(draws: NDArray) -> NDArray:
+    """Draws (chains, draws, D) rounded to float32, or as they are where that would blur them.
+
+    It would if a mean is some ten thousand standard deviations away from zero.
+    """
+    if draws.dtype == np.float32:
+        return draws
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = draws.astype(np.float32)
+        error = np.abs(rounded - draws).max(axis=(0, 1))
+        fine = (error <= _BLUR * draws.std(axis=(0, 1))) & np.isfinite(error)
+    return rounded if fine.all() else draws

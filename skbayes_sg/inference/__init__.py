@@ -1,0 +1,4 @@
+"""From a posterior and a request to a run, its draws and its diagnostics.
+
+Imports chains, data, diagnostics, linalg, models, posterior, priors, samplers and validation.
+"""

@@ -1,0 +1,70 @@
+"""How far probabilities that are averaged over chains can be trusted. Arrays in, numbers out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data import InMemory
+from skbayes_sg.inference.diagnose import of_draws
+
+_MATTERS = 0.01  # a probability known to one per cent needs no more agreement
+
+
+def that_matter(p: NDArray) -> NDArray:
+    """Those of the probabilities (chains, draws, ...) that vary by more than .01, as one axis."""
+    flat = p.reshape(*p.shape[:2], -1)
+    return flat[..., flat.std(axis=(0, 1)) > _MATTERS]
+
+
+def of_predictions(p: NDArray, log_prob: NDArray | None) -> dict[str, float]:
+    """Agreement of the chains on probabilities (chains, draws, .), and on the log posterior.
+
+    ``between_chains`` is the share of the probabilities' variance that lies between chains.
+    ``prediction_error`` is the standard error of the averages over all chains, as root mean square,
+    from the spread of the chains' own averages. ``prediction_drift`` is how far they are from
+    those over the second half of the draws, beyond chance (math.md#modes).
+    """
+    error = drift = np.nan if len(p) < 2 or p.shape[1] < 2 else 0.0
+    if p.size and len(p) > 1:
+        error = np.sqrt(p.mean(axis=1).var(axis=0, ddof=1).mean() / len(p))
+        drift = _drift(p)
+    between, within = p.mean(axis=1).var(axis=0).sum(), p.var(axis=1).mean(axis=0).sum()
+    share = between / (between + within) if p.size and between + within > 0 else 0.0
+    of_all = {
+        "between_chains": float(share),
+        "prediction_error": float(error),
+        "prediction_drift": float(drift),
+    }
+    if log_prob is not None:
+        p = np.concatenate([p, log_prob.reshape(*p.shape[:2], 1)], axis=2)
+    if not p.size or p.shape[1] < 4:
+        unknown = dict.fromkeys(("r_hat_max", "ess_min", "ess_tail_min"), np.nan)
+        return unknown | of_all
+    return of_draws(p) | of_all
+
+
+def gain_over_shares(proba: NDArray, rows: InMemory, all_rows: InMemory) -> float:
+    """Log loss of the shares of the classes minus that of averaged probabilities (n, classes).
+
+    Both are means over the same rows of the fit, in nats, with their weights.
+    """
+    two = proba.shape[1] == 2  # of one logit their labels are -1 and 1
+    y, all_y = (np.where(y > 0, y, 0) if two else y for y in (rows.y, all_rows.y))
+    y, all_y = y.astype(np.intp), all_y.astype(np.intp)
+    share = np.bincount(all_y, all_rows.weight, proba.shape[1])
+    weight = np.ones(len(y)) if rows.weight is None else rows.weight
+    some = weight > 0
+    own = np.maximum(proba[some, y[some]], np.finfo(np.float64).tiny)
+    gain = np.log(own) - np.log(share[y[some]] / share.sum())
+    return float(np.average(gain, weights=weight[some]))
+
+
+def _drift(p: NDArray) -> float:
+    """Root mean square distance to the second half, without what the spread of chains explains."""
+    half = p.shape[1] // 2
+    if not half:
+        return np.nan
+    change = p[:, -half:].mean(axis=1) - p.mean(axis=1)
+    by_chance = change.var(axis=0, ddof=1) / len(p)
+    return float(np.sqrt(max(0.0, (change.mean(axis=0) ** 2 - by_chance).mean())))

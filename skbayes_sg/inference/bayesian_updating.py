@@ -1,0 +1,247 @@
+"""Bayesian updating: the posterior of one chunk of rows is the prior of the next.
+
+The posterior of linear regression is of the family of its prior, so updating is exact. That of
+logistic regression is kept as a normal distribution (math.md#streams-as-bayesian-updating), and so
+are rows, up to a budget: their likelihood is expanded again wherever the posterior has moved.
+Nothing is drawn at random, so that errors do not add up over chunks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data import InMemory
+from skbayes_sg.data.kept_rows import KeptRows, n_bytes
+from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
+from skbayes_sg.linalg import Dense
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.control_variates.nonlinearity import column_steepness
+from skbayes_sg.posterior.gaussian import Law, expanded, folded, updated
+from skbayes_sg.samplers.langevin import STEEP_COLUMN
+
+_GROWN = 0.5  # share of new rows, from which all that are kept are worth a pass
+_MOVED, _MOVED_A_ROW = 0.3, 3e-5  # squared distances per parameter, in posterior variances
+_LEFT_FREE = 0.75  # of the budget after rows were folded, so that they are folded in large parts
+_OF_CHECK = 0.5  # of the budget at most, for the rows that check what was folded
+_ENOUGH_TO_LEARN = 10  # rare rows for each parameter, from which a learned prior stays
+_LAWS: WeakKeyDictionary[Stream, Law] = WeakKeyDictionary()  # a stream stays as it is when asked
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """What is known after some chunks: `folded`, and the likelihood of the rows that are kept.
+
+    Attributes
+    ----------
+    prior : GaussianPrior or NormalInverseGammaPrior
+        Before any row. Forgetting leads back to it.
+    folded : the same
+        Posterior of the rows that are not kept.
+    posterior : the same
+        Posterior of all rows, from the last expansion of the kept ones and updates since.
+    seed : SeedSequence
+        Of the draws.
+    model : Predictor, optional
+        None before any row.
+    kept : KeptRows
+    centre : array of shape (D,), optional
+        Mean of the posterior when the kept rows were last expanded.
+    fresh : int
+        Rows since then.
+    sample : FoldedRows, optional
+        Of the rows that were folded.
+    remainder : Remainder, optional
+        Of these, when last looked at.
+    counts : dict of float to int
+        Rows of each label.
+    learned_from : int, optional
+        `rare` rows when the prior was learned; None where it is given.
+    """
+
+    prior: Law
+    folded: Law
+    posterior: Law
+    seed: np.random.SeedSequence
+    model: Predictor | None = None
+    kept: KeptRows = field(default_factory=KeptRows)
+    centre: NDArray | None = None
+    fresh: int = 0
+    sample: FoldedRows | None = None
+    remainder: Remainder | None = None
+    counts: dict[float, int] = field(default_factory=dict)
+    learned_from: int | None = None
+
+    def after(
+        self, chunk: Posterior, guess: NDArray, forgetting: float = 1.0, budget: float = np.inf
+    ) -> Stream:
+        """The stream after one more chunk.
+
+        Parameters
+        ----------
+        chunk : Posterior
+            Its model and data; its prior is not used.
+        guess : array of shape (1, D)
+            Start of the search for the mode.
+        forgetting : float in (0, 1]
+            Factor of the information of all earlier rows.
+        budget : float
+            Bytes of the rows that may be kept.
+        """
+        model, rows = chunk.model, chunk.data.sample
+        assert isinstance(model, Predictor)
+        before = self._forgotten(forgetting) if forgetting < 1 else self
+        law = updated(Posterior(model, rows, before.posterior), guess)
+        if model.conjugate:
+            return replace(before, model=model, folded=law, posterior=law)
+        first = not before.kept.blocks
+        now = replace(
+            before,
+            model=model,
+            posterior=law,
+            kept=before.kept.with_rows(rows),
+            centre=law.mean if first else before.centre,
+            fresh=0 if first else before.fresh + rows.n_rows,
+            counts=_counted(before.counts, rows.y),
+        )
+        if now.fresh > _GROWN * now.kept.n_rows:
+            now = now._expanded()
+        return now._within(budget)._checked(since=before)
+
+    @property
+    def law(self) -> Law:
+        """The posterior of all rows. To ask for it does not change how the stream goes on."""
+        if self not in _LAWS:
+            _LAWS[self] = self._expanded().posterior
+        return _LAWS[self]
+
+    def draws(self, n_draws: int) -> NDArray:
+        """Independent draws of the posterior, (n_draws, D); the same at every call."""
+        return self.law.draw(np.random.default_rng(self.seed), n_draws)
+
+    @property
+    def rare(self) -> int:
+        """Rows of other labels than the most frequent one: what a learned prior rests on."""
+        return sum(self.counts.values()) - max(self.counts.values(), default=0)
+
+    @property
+    def may_learn(self) -> bool:
+        """Whether a prior was learned from few rows, and can be learned from twice as many."""
+        if self.learned_from is None or self.sample is not None:
+            return False
+        little = self.learned_from < _ENOUGH_TO_LEARN * len(self.prior.mean)
+        return little and self.rare + 1 >= 2 * (self.learned_from + 1)
+
+    def under(self, prior: Law) -> Stream:
+        """The same rows, all of which are kept, under another prior."""
+        assert self.model is not None
+        posterior = Posterior(self.model, self.kept.joined, prior)
+        law = updated(posterior, self.posterior.mode)
+        return replace(self, prior=prior, folded=prior, posterior=law, centre=law.mean, fresh=0)
+
+    @property
+    def moved(self) -> bool:
+        """Whether the kept rows were expanded too far from here.
+
+        The distance is that of rows in random order after they have grown by 30 %. What it changes
+        in the curvature falls with the root of the number of rows, so less is allowed for few.
+        """
+        if self.centre is None:
+            return False
+        step = self.posterior.mean - self.centre
+        square = step @ self.posterior.operator.matvec(step) / len(step)
+        return bool(square > min(_MOVED, _MOVED_A_ROW * self.kept.n_rows))
+
+    def steepness(self) -> float:
+        """`column_steepness` of the present law, by the rows that are kept; 1 above 1,000 columns.
+
+        A normal distribution has no walls, so large values say that it does not stand for the
+        posterior of some coefficient.
+        """
+        model, law = self.model, self.posterior
+        if model is None or model.conjugate or not isinstance(law.operator, Dense):
+            return 1.0
+        lines = law.operator.inverse().dense()
+        lines /= np.sqrt(lines.diagonal())[:, None]
+        of_prior = np.sum(lines * self.folded.operator.matvec(lines), axis=1)
+
+        def forces(directions: NDArray, distances: NDArray) -> NDArray:
+            each = (Posterior(model, rows, law) for rows in self.kept.blocks)
+            total = np.zeros((len(distances), len(directions)))
+            return sum((one.forces_along(law.mode, directions, distances) for one in each), total)
+
+        return column_steepness(forces, lines, of_prior, STEEP_COLUMN)
+
+    def _expanded(self) -> Stream:
+        """With the kept rows expanded here, if they were far from here."""
+        if self.model is None or not self.moved:
+            return self
+        law = expanded(self.model, self.kept.blocks, self.folded, self.posterior)
+        return replace(self, posterior=law, centre=law.mean, fresh=0)
+
+    def _forgotten(self, share: float) -> Stream:
+        prior: Any = self.prior
+        return replace(
+            self,
+            folded=self.folded.mixed(prior, share),
+            posterior=self.posterior.mixed(prior, share),
+            kept=self.kept.forgotten(share),
+            sample=None if self.sample is None else self.sample.forgotten(share),
+        )
+
+    def _within(self, budget: float) -> Stream:
+        """With the oldest rows folded at the present mean, if rows take more than the budget.
+
+        The sample of them grows meanwhile, and takes some of it.
+        """
+        kept_budget = budget - (0 if self.sample is None else n_bytes(self.sample.rows))
+        if not self.kept.split(kept_budget)[0]:
+            return self
+        now = self._expanded()
+        assert now.model is not None
+        old, kept = now.kept.split(_LEFT_FREE * kept_budget)
+        return replace(
+            now,
+            folded=folded(now.model, old, now.folded, now.posterior),
+            kept=kept,
+            sample=with_folded(now.sample, now.model, old, now.posterior, _OF_CHECK * budget),
+        )
+
+    def _checked(self, since: Stream) -> Stream:
+        """With a look at the folded rows, if there are new ones, or the posterior has moved."""
+        same = self.sample is since.sample and self.centre is since.centre and not self.moved
+        if self.sample is None or same:
+            return self
+        assert self.model is not None
+        return replace(self, remainder=self.sample.remainder(self.model, self.posterior))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Also of version 0.3 and before, where less than a thousand rows waited."""
+        if "settled" in state:
+            waiting: InMemory | None = state["waiting"]
+            kept = KeptRows() if waiting is None else KeptRows().with_rows(waiting)
+            before = {name: state[name] for name in ("prior", "posterior", "seed")}
+            now = {"folded": state["settled"], "kept": kept, "centre": state["posterior"].mean}
+            state = {**_NOTHING_YET, **before, **now}
+        vars(self).update(state)
+
+
+_NOTHING_YET: dict[str, Any] = {
+    "model": None,
+    "fresh": 0,
+    "sample": None,
+    "remainder": None,
+    "counts": {},
+    "learned_from": None,
+}
+
+
+def _counted(before: dict[float, int], labels: NDArray) -> dict[float, int]:
+    found, counts = np.unique(labels, return_counts=True)
+    new = dict(zip(found.tolist(), counts.tolist(), strict=True))
+    return {label: before.get(label, 0) + new.get(label, 0) for label in before | new}

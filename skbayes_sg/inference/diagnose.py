@@ -1,0 +1,363 @@
+"""Diagnostics of a run, and warnings with figure and remedy. Pure functions."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg import diagnostics
+from skbayes_sg.chains.run import Chain
+from skbayes_sg.diagnostics import ESS_LIMIT, R_HAT_LIMIT, STEIN_LIMIT, gradients, r_hat_limit
+from skbayes_sg.inference.precision_uncertainty import PrecisionLaw
+from skbayes_sg.inference.run import Run
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.control_variates.nonlinearity import column_steepness
+from skbayes_sg.samplers.base import RunLength
+
+_RANKED = 100_000  # draws of all parameters that are ranked: to rank all takes longer than to draw
+_WORST = (3, 10)  # such parameters, at least and at most, by each of two criteria
+BETWEEN_LIMIT = 0.5
+ERROR_LIMIT = 0.02  # of an averaged probability, by the choice of the chains or the run's length
+SHIFT_LIMIT = 0.2  # of a mean, in posterior standard deviations
+SPREAD_LIMIT = 0.15  # of a standard deviation, relative
+PRECISION_SHIFT_LIMIT = 1.5  # below, first order is enough (math.md#an-uncertain-precision)
+SCORE_LIMIT = 2.0  # of a learned log precision, in its standard deviations
+SEPARATED = (
+    "a plane separates the classes: rows bound coefficients and prior precision from one side "
+    "only, and intervals are too narrow; give prior_precision a number that you believe in"
+)
+_WALL = (
+    "column_steepness is {:.0f}, above {:g}: the posterior of a coefficient has a wall, as where a "
+    "rare level has one class only, and its standard deviation by {} may be wrong; use "
+    'sampler=None or "hmc"'
+)
+_CERTAIN = 4.0  # standard errors; the worst of many parameters counts
+_EXCUSED = 0.5  # of a Stein ratio, by its standard error
+_WIDER = 1.0  # of a Stein ratio above 1, where its law is not promised
+_MOST_GRADIENTS = 256
+_SHARE = 0.1  # of the work of a fit
+_PROBE = 1e-3  # standard deviations of the draws
+_FLAT = 0.1  # of a standard deviation: there is no spread at all
+_CELLS = 1 << 22  # outputs of rows that are held at a time
+_FEWEST_ROWS = 1000  # on which columns are looked at
+_OF_A_STEP = 2000  # rows of a gradient that take as long as what a step costs besides its rows
+
+
+def judge(
+    run: Run, chains: list[Chain], agreement: dict[str, float], kept_passes: float
+) -> tuple[dict[str, float], list[str]]:
+    """All diagnostics of a run, and all warnings about it.
+
+    Parameters
+    ----------
+    run : Run
+    chains : list of Chain
+    agreement : dict of str to float
+        The figures of `of_draws`, or those of `averages`.
+    kept_passes : float
+        Rows read for the kept draws, over rows.
+
+    Returns
+    -------
+    dict of str to float
+    list of str
+    """
+    sampler, learned = run.sampler, run.learned
+    ratio, se = diagnostics.stein_ratio_of_sums([chain.stein for chain in chains])
+    reports = [sampler.report(chain.state) for chain in chains]
+    figures = agreement | {
+        "ess_per_pass": agreement["ess_min"] / kept_passes if kept_passes else np.inf,
+        "stein_ratio": ratio if sampler.draws_are_points else np.nan,
+        "stein_se": se if sampler.draws_are_points else np.nan,
+    }
+    for name in reports[0].figures:
+        figures[name] = float(np.mean([report.figures[name] for report in reports]))
+    # the groups have the same warnings, with different figures
+    complaints = max((report.complaints for report in reports), key=len)
+    complaints = [*run.complaints, *complaints]
+    if learned is not None:
+        complaints += learned.complaints()
+    if sampler.draws_are_points and not np.isfinite(ratio):
+        complaints.append(f"stein_ratio is {ratio}: chains left the posterior; {sampler.remedy}")
+    if "between_chains" in figures:
+        complaints += _of_averages(figures, sampler.bias_remedy)
+        of_law = _of_leaps  # R-hat has no limit where chains are in modes of their own
+        if figures["temperature"] == 1:
+            figures["r_hat_limit"], of_law = R_HAT_LIMIT, _of_modes
+        complaints += of_law(figures, sampler.bias_remedy)
+    else:
+        n_chains = sum(len(chain.draws) for chain in chains)
+        figures["r_hat_limit"] = r_hat_limit(n_chains, _by_gradients(figures))
+        complaints += _of_parameters(figures)
+        complaints += of_bias(figures, sampler.bias_remedy)
+    steep = figures.get("column_steepness", 1.0)
+    if steep > sampler.steepest_column:
+        complaints.append(_WALL.format(steep, sampler.steepest_column, type(sampler).__name__))
+    n_draws = chains[0].draws.shape[1]
+    complaints = [_with_length(one, run.length, n_draws) for one in complaints]
+    return figures, list(dict.fromkeys(complaints))
+
+
+def _with_length(complaint: str, length: RunLength, n_draws: int) -> str:
+    """A complaint with the present numbers of what it asks to raise."""
+    now = length._asdict() | {"n_draws": n_draws}
+    asked = complaint.rpartition("raise ")[2]
+    named = [f"{name}={value}" for name, value in now.items() if name in asked]
+    return f"{complaint} (now {', '.join(named)})" if named and asked != complaint else complaint
+
+
+def of_draws(draws: NDArray) -> dict[str, float]:
+    """Agreement of the chains on the parameters; draws (chains, draws, D).
+
+    Of many parameters, on those on which they agree least.
+    """
+    worst = int(np.clip(_RANKED // draws[..., 0].size, *_WORST))
+    if draws.shape[2] > 2 * worst:
+        draws = draws[:, :, diagnostics.least_agreed(draws, worst)]
+    r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws)
+    return {
+        "r_hat_max": float(np.max(r_hat)),
+        "ess_min": float(np.min(ess)),
+        "ess_tail_min": float(np.min(diagnostics.ess_tail(draws))),
+    }
+
+
+def affordable(run: Run, chains: list[Chain], rows_read: float, n_rows: int) -> int:
+    """Gradients of all rows that take a tenth of the time of the run, within bounds."""
+    steps = sum(chain.state.t for chain in chains) - sum(state.t for state in run.states)
+    work = rows_read + _OF_A_STEP * steps
+    return min(_MOST_GRADIENTS, int(_SHARE * work / n_rows))
+
+
+def of_gradients(
+    posterior: Posterior, draws: NDArray, weights: NDArray, n: int
+) -> dict[str, float]:
+    """Worst mean and worst standard deviation of draws (chains, draws, D), by their gradients.
+
+    ``mean_shift`` is the mean of the draws minus that of the posterior, in posterior standard
+    deviations, and ``sd_ratio`` the standard deviation of the draws over that of the posterior.
+    Each has a standard error. They are NaN where `n` gradients are too few, or tell nothing.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    draws : array of shape (chains, draws, D)
+    weights : array of shape (draws,)
+    n : int
+        Gradients that may be computed.
+    """
+    figures = dict.fromkeys(("mean_shift", "mean_shift_se", "sd_ratio", "sd_ratio_se"), np.nan)
+    each = min(max(1, n // len(draws)), draws.shape[1])
+    some = draws[:n, diagnostics.systematic(weights, each)]
+    theta = some.reshape(-1, draws.shape[2]).astype(np.float64)
+    if len(theta) < gradients.fewest(theta.shape[1]):
+        return figures
+    parts = np.array_split(theta, 1 + posterior.data.n_rows * len(theta) // _CELLS)
+    gradient = np.concatenate([posterior.full_gradient(part) for part in parts if len(part)])
+    wanted = gradients.from_gradients(theta, gradient)
+    if wanted is None:
+        return figures | {"sd_ratio": _flattest_ratio(posterior, theta), "sd_ratio_se": 0.0}
+    mean, sd = diagnostics.moments(draws, weights)
+    ess = np.maximum(diagnostics.ess_mean(draws, weights), 1.0)
+    few = np.maximum(1.0, len(theta) / ess)  # draws for an independent one
+    shift, ratio = (mean - wanted.mean) / wanted.sd, sd / wanted.sd
+    shift_se = np.sqrt(few * wanted.mean_error**2 + ratio**2 / ess)
+    ratio_se = ratio * np.sqrt(few * wanted.sd_error**2 + 0.5 / ess)
+    i = np.argmax(np.abs(shift) - _CERTAIN * shift_se)
+    j = np.argmax(np.abs(ratio - 1) - _CERTAIN * ratio_se)
+    worst = (shift[i], shift_se[i], ratio[j], ratio_se[j])
+    return dict(zip(figures, map(float, worst), strict=True))
+
+
+def _flattest_ratio(posterior: Posterior, theta: NDArray) -> float:
+    """Standard deviation drawn over wanted in the flattest direction of the draws, if it is tiny.
+
+    The variance wanted is at least 1 / the curvature there, which two gradients tell.
+    """
+    direction, variance = gradients.flattest(theta)
+    centre = theta.mean(axis=0)
+    ends = np.stack([centre + _PROBE * direction, centre - _PROBE * direction])
+    above, below = posterior.full_gradient(ends)
+    curvature = float(direction @ (below - above)) / (2 * _PROBE)
+    ratio = np.sqrt(variance * curvature) if curvature > 0 else np.nan
+    return float(ratio) if ratio < _FLAT else np.nan
+
+
+def of_columns(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[str, float]:
+    """Column steepness about the mean of draws (chains, draws, D), for their standard deviations.
+
+    It is measured on some of the rows if they are many. Nothing is said of more parameters than
+    half of the draws, which do not tell their covariance.
+    """
+    theta = draws.reshape(-1, draws.shape[2]).astype(np.float64)
+    model = posterior.model
+    assert isinstance(model, Predictor)
+    if model.conjugate or len(theta) < 2 * theta.shape[1] or not theta.std(axis=0).all():
+        return {}
+    covariance = np.cov(theta.T, aweights=np.tile(weights, len(draws))).reshape(2 * draws.shape[2:])
+    lines = covariance / np.sqrt(covariance.diagonal())[:, None]
+    n = posterior.n_rows
+    most = max(_FEWEST_ROWS, _CELLS // (len(lines) * model.widest))
+    some = posterior if n <= most else posterior.of_rows(np.linspace(0, n - 1, most).astype(int))
+    centre = np.average(draws.mean(axis=0), axis=0, weights=weights)[None].astype(np.float64)
+    of_prior = np.sum(lines * posterior.prior.curvature(centre).matvec(lines), axis=1)
+    along = partial(some.forces_along, centre)
+    return {"column_steepness": column_steepness(along, lines, of_prior, 0.0)}
+
+
+def of_precision(law: PrecisionLaw, separated: bool) -> tuple[dict[str, float], list[str]]:
+    """Figures of a learned precision, as the draws tell, and warnings about it.
+
+    `separated` says whether a plane separates the classes. The law of log precision then has a long
+    tail, which its standard deviation near the most probable value does not tell.
+    """
+    names = ("precision_sd", "precision_score", "precision_shift")
+    figures = dict(zip(names, (law.sd, law.score, law.shift), strict=True))
+    complaints = []
+    if law.shift > PRECISION_SHIFT_LIMIT:
+        complaints.append(
+            f"precision_shift is {law.shift:.4g}, above {PRECISION_SHIFT_LIMIT}: the data hardly "
+            "determine the prior precision, and coefficients move by so many posterior standard "
+            "deviations within its uncertainty, as where classes are separable; intervals are too "
+            "narrow; give prior_precision a number that you believe in"
+        )
+    elif separated:
+        complaints.append(SEPARATED)
+    if abs(law.score) > SCORE_LIMIT and abs(law.score) * law.shift > 2 * SHIFT_LIMIT:
+        complaints.append(
+            f"precision_score is {law.score:.4g}, beyond {SCORE_LIMIT}: the learned prior "
+            f"precision is too {'high' if law.score < 0 else 'low'} by some of its standard "
+            "deviations, and coefficients are off with it; learn it longer, by "
+            "prior_precision=VariationalEM(hyperprior=(0.5, 0.5)), or give a number"
+        )
+    return figures, complaints
+
+
+def _of_parameters(figures: dict[str, float]) -> list[str]:
+    """Warnings about chains that are too short."""
+    complaints, limit = [], figures["r_hat_limit"]
+    if not figures["r_hat_max"] <= limit:
+        complaints.append(
+            f"r_hat_max is {figures['r_hat_max']:.3f}, above {limit:.3g}: the chains do not "
+            "agree; raise thin or n_draws, or burn_in if they are still on their way"
+        )
+    if figures["ess_min"] < ESS_LIMIT:
+        complaints.append(
+            f"ess_min is {figures['ess_min']:.0f}, below {ESS_LIMIT}: too few effective draws; "
+            "raise n_draws or thin"
+        )
+    return complaints
+
+
+def _by_gradients(figures: dict[str, float]) -> bool:
+    """Whether gradients know mean and standard deviation of every parameter well enough."""
+    errors = figures.get("mean_shift_se", np.nan), figures.get("sd_ratio_se", np.nan)
+    return _CERTAIN * errors[0] < 2 * SHIFT_LIMIT and _CERTAIN * errors[1] < 2 * SPREAD_LIMIT
+
+
+def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:
+    """Warnings about a wrong law: by parameter, and on average over directions.
+
+    Where gradients know each standard deviation, the average has the same limit as these.
+    """
+    complaints = []
+    shift, ratio = figures.get("mean_shift", np.nan), figures.get("sd_ratio", np.nan)
+    if abs(shift) > max(SHIFT_LIMIT, _CERTAIN * figures.get("mean_shift_se", np.nan)):
+        complaints.append(
+            f"mean_shift is {shift:.2f}, beyond {SHIFT_LIMIT}: gradients of all rows say that the "
+            "mean of a parameter is off by so many of its posterior standard deviations; "
+            f"{bias_remedy}"
+        )
+    if abs(ratio - 1) > max(SPREAD_LIMIT, _CERTAIN * figures.get("sd_ratio_se", np.nan)):
+        complaints.append(
+            f"sd_ratio is {ratio:.2f}, not 1 within {SPREAD_LIMIT}: gradients of all rows say that "
+            f"the standard deviation of a parameter is too {'large' if ratio > 1 else 'small'}; "
+            f"{bias_remedy}"
+        )
+    limit = 2 * SPREAD_LIMIT if _by_gradients(figures) else STEIN_LIMIT  # of a variance
+    return complaints + _of_stein(figures, bias_remedy, limit)
+
+
+def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
+    """Warnings about averages that are wrong, or that another seed or a longer run would change.
+
+    R-hat has no limit here: chains in modes of their own have different laws (math.md#modes).
+    """
+    complaints = []
+    error, drift = figures["prediction_error"], figures["prediction_drift"]
+    if np.isnan([error, drift]).any():
+        complaints.append(
+            "prediction_error and prediction_drift are not known: they take two chains of two "
+            "draws; raise n_chains or n_draws"
+        )
+    if error > ERROR_LIMIT:
+        complaints.append(
+            f"prediction_error is {error:.3f}, above {ERROR_LIMIT}: averaged probabilities depend "
+            "on the modes that the chains found; raise n_chains"
+        )
+    if drift > ERROR_LIMIT:
+        warmer = "" if figures["temperature"] >= 1 else ", or temperature where classes overlap"
+        complaints.append(
+            f"prediction_drift is {drift:.3f}, above {ERROR_LIMIT}: averaged probabilities "
+            "are that far from those over the second half of the draws: the chains still move; "
+            f"raise burn_in{warmer}"
+        )
+    if not figures["prediction_gain"] >= -ERROR_LIMIT:
+        complaints.append(
+            f"prediction_gain is {figures['prediction_gain']:.3g} nats, below 0: on rows of the "
+            "fit, averaged probabilities are worse than the shares of the classes; "
+            f"{bias_remedy}, raise burn_in, or lower prior_precision"
+        )
+    return complaints
+
+
+def _of_leaps(figures: dict[str, float], bias_remedy: str) -> list[str]:
+    """A warning about draws that are far wider than the tempered posterior.
+
+    They may be narrower: chains in modes of their own do not go through all of it.
+    """
+    return _of_stein(figures, bias_remedy, _WIDER) if figures["stein_ratio"] > 1 else []
+
+
+def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:
+    complaints = []
+    share = figures["between_chains"]
+    if share > BETWEEN_LIMIT:
+        complaints.append(
+            f"{share:.0%} of the variance of the predicted probabilities lies between the chains; "
+            "they sit in different modes, and predictions weigh the modes by the number of chains "
+            "in each; raise n_chains, or burn_in if the chains still move"
+        )
+    elif not figures["r_hat_max"] <= R_HAT_LIMIT:
+        complaints.append(
+            "r_hat_max of the predicted probabilities and the log posterior is "
+            f"{figures['r_hat_max']:.2f}, above {R_HAT_LIMIT}: the chains do not agree yet. "
+            f"{share:.0%} of the variance of the probabilities lies between chains, and averages "
+            "over all chains are what predicts; raise burn_in, or n_draws and thin"
+        )
+    ratio = figures["stein_ratio"]
+    if ratio < 1 - STEIN_LIMIT:
+        complaints.append(
+            f"stein_ratio is {ratio:.2f}, below 1: the weights have not been through their "
+            "posterior yet, which is wider than the draws; raise thin or n_draws"
+        )
+        return complaints
+    return complaints + _of_stein(figures, bias_remedy)
+
+
+def _of_stein(figures: dict[str, float], bias_remedy: str, limit: float = STEIN_LIMIT) -> list[str]:
+    """A warning about a Stein ratio that is not 1.
+
+    Heavy tails make the standard error of what is wrong large, so it excuses little.
+    """
+    ratio, se = figures["stein_ratio"], figures["stein_se"]
+    excused = min(_CERTAIN * np.nan_to_num(se), _EXCUSED)
+    if not abs(ratio - 1.0) > max(limit, excused):
+        return []
+    return [
+        f"stein_ratio is {ratio:.3f}, not 1 within {limit}: posterior variances are too "
+        f"{'large' if ratio > 1 else 'small'}, on average over directions; {bias_remedy}"
+    ]

@@ -1,0 +1,106 @@
+"""The control variate of variational EM: what only the prior knows takes no noise from the chains.
+
+Integration by parts makes ``E[theta_k (A dU/dtheta)_k] = A_kk`` under any posterior exp(-U), for
+any matrix A (math.md#stein-ratio). So ``theta_k (A dU/dtheta)_k - A_kk`` has mean zero, also with
+theta_k counted from the prior mean. It may be subtracted from the square of a weight. A is the
+prior's share of what is known, ``Lam_0 (Lam_0 + F)^-1``, with the prior's curvature Lam_0 and the
+information F of the data. What the data do not determine of the square is then replaced by its mean
+under the Gaussian approximation. A sampler that draws too little or too much there biases nothing
+(math.md#learning-the-prior).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.linalg.layouts import DIAGONAL, FULL
+from skbayes_sg.models import NullDirections
+from skbayes_sg.samplers.target import Target
+
+_JUDGED_ROWS = 2000  # from which a diagonal is measured
+_ROWS_PER_PARAMETER = 20  # from which a matrix is
+
+
+class PriorShare(Protocol):
+    """A term of mean zero for each parameter, and what the data know of it."""
+
+    def term(self, target: Target, theta: NDArray, gradient: NDArray) -> NDArray:
+        """At theta (chains, D), with the gradient of the log posterior there, (chains, D)."""
+
+    def of_data(self, block: NDArray) -> NDArray:
+        """The data's share of what is known of some parameters, (n, n) or its diagonal (n,)."""
+
+
+class MatrixShare:
+    """A is a matrix: directions that the data leave open may be any.
+
+    Parameters
+    ----------
+    target : Target
+    theta : array of shape (1, D)
+        Where the curvatures are measured.
+    """
+
+    def __init__(self, target: Target, theta: NDArray) -> None:
+        rows = some_rows(target.n_rows, max(_JUDGED_ROWS, _ROWS_PER_PARAMETER * target.dim))
+        prior = target.prior.curvature(theta)
+        curvature = target.information(theta, rows, FULL) + prior
+        self._prior = target.prior.independent(theta)
+        self._covariance = curvature.inverse().dense()
+        self._A = self._prior[:, None] * self._covariance
+
+    def term(self, target: Target, theta: NDArray, gradient: NDArray) -> NDArray:
+        return (theta - target.prior.mean) * gradient.dot(self._A.T) + self._A.diagonal()
+
+    def of_data(self, block: NDArray) -> NDArray:
+        root = np.sqrt(self._prior[block])
+        return np.eye(len(block)) - root[:, None] * self._covariance[np.ix_(block, block)] * root
+
+
+class DiagonalShare:
+    """A is diagonal, but for directions that are known to change no probability.
+
+    Along such a direction, sum_k s_k theta_k with signs s, the gradient is the prior's alone. Its
+    share is c_k = lambda_k / sum lambda, and the rest of each coordinate has beta_k as its own:
+
+        beta_k (theta_k g_k + 1) + (1 - beta_k) c_k (s_k theta_k sum_j s_j g_j + 1)
+
+    Parameters
+    ----------
+    target : Target
+    theta : array of shape (1, D)
+        Where the information of the data is measured.
+    null : sequence of NullDirections
+    """
+
+    def __init__(self, target: Target, theta: NDArray, null: Sequence[NullDirections]) -> None:
+        rows = some_rows(target.n_rows, _JUDGED_ROWS)
+        self._information = target.information(theta, rows, DIAGONAL).diagonal()
+        self._prior = target.prior.curvature(theta).diagonal()
+        self._null = null
+
+    def term(self, target: Target, theta: NDArray, gradient: NDArray) -> NDArray:
+        prior = target.prior.curvature(theta).diagonal()
+        theta = theta - target.prior.mean
+        beta = prior / (self._information + prior)
+        term = beta * (theta * gradient + 1)
+        for coordinates, signs in self._null:
+            of_prior = prior[coordinates]
+            share = of_prior / of_prior.sum(axis=1, keepdims=True)  # (directions, members)
+            along = (signs * gradient[:, coordinates]).sum(axis=2, keepdims=True)
+            rest = (1 - beta[coordinates]) * share
+            term[:, coordinates] += rest * (signs * theta[:, coordinates] * along + 1)
+        return term
+
+    def of_data(self, block: NDArray) -> NDArray:
+        information = self._information[block]
+        return information / (information + self._prior[block])
+
+
+def some_rows(n_rows: int, most: int) -> NDArray:
+    """Up to so many row numbers, evenly spaced."""
+    return np.unique(np.linspace(0, n_rows - 1, most).astype(int))

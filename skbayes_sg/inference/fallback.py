@@ -1,0 +1,62 @@
+"""A second run, where the diagnostics say that the first one drew another distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from skbayes_sg.chains.deadline import time_is_up
+from skbayes_sg.chains.run import LONG, seconds
+from skbayes_sg.inference.plan import Plan
+from skbayes_sg.inference.prepare import prepare
+from skbayes_sg.inference.request import Request
+from skbayes_sg.inference.run import Run
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers.base import NoGainError
+
+
+def second_run(
+    first: Run,
+    request: Request,
+    posterior: Posterior,
+    plan: Plan,
+    complaints: Sequence[str],
+    n_draws: int,
+) -> tuple[Run, Posterior] | None:
+    """The plan's other sampler, and its target.
+
+    Its chains start anew: points of the wrong distribution are no better than those around the mode
+    and may be far worse.
+
+    Parameters
+    ----------
+    first : Run
+    request : Request
+        That of the fit.
+    posterior : Posterior
+        Under the prior of the first run.
+    plan : Plan
+    complaints : sequence of str
+        Why the draws of the first run are wrong.
+    n_draws : int
+        Of each chain.
+
+    Returns
+    -------
+    tuple (Run, Posterior) or None
+        None if sampler or lengths were asked for, if the other sampler is the one that ran, if it
+        would take more than a minute, or if the time of the fit is up.
+    """
+    asked = request.asked is not None or (request.burn_in, request.thin) != ("auto", "auto")
+    if asked or time_is_up():  # a few draws that are right are no better than many
+        return None
+    why = f"{type(first.sampler).__name__} ran first, and {complaints[0]}"
+    choice = plan.instead(posterior, NoGainError(why))
+    if type(choice.sampler) is type(first.sampler):
+        return None
+    request = request._replace(em=None, last=None)
+    run, target = prepare(request, choice, posterior, plan)
+    n_steps = run.length.burn_in + n_draws * run.length.thin
+    if seconds(run.sampler, target, run.states, n_steps) > LONG:
+        return None
+    return replace(run, learned=first.learned, signature=first.signature), target

@@ -1,0 +1,203 @@
+"""A check of what a stream no longer keeps: a sample of those rows, and their remainders.
+
+A row that is folded into a normal distribution counts by its score and its Fisher information at
+the mean of that time. What these leave out at the present mean is its remainder. Source:
+math.md#streams-as-bayesian-updating.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data import Batch, InMemory
+from skbayes_sg.data.kept_rows import joined, n_bytes, some_of
+from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.linalg import Dense, Diag, Operator
+from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior.gaussian import Law
+from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
+from skbayes_sg.priors import Precision
+
+_MOST_ROWS = 4096
+_TINY = 1e-300
+_SMALL, _LARGE = 0.3, 0.5  # shifts, in posterior standard deviations: audit.py, quarter kept
+
+
+class Remainder(NamedTuple):
+    """What the sum of the remainders would change: entries of `diagnostics_`."""
+
+    folded_shift: float
+    """Of the mean, in posterior standard deviations, in the direction where that is most."""
+    folded_shift_se: float
+    """Monte Carlo error of that shift: the rows are a sample."""
+    folded_variance: float
+    """Of the variances, relative to them, in the root mean square over directions."""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the shift is, and not by chance; of a very large one that may be unclear."""
+        return self.folded_shift > max(_SMALL, min(2 * self.folded_shift_se, _LARGE))
+
+
+class Terms(NamedTuple):
+    """Rows at a law: what of a row counts when it is folded."""
+
+    outputs: NDArray
+    """At the mean, (outputs, n)."""
+    residual: NDArray
+    """In the mean over the law, (outputs, n)."""
+    between: NDArray
+    """Fisher matrix of the outputs, in the mean over the law, (outputs, outputs, n)."""
+
+    @classmethod
+    def of(cls, model: Predictor, rows: InMemory, law: Law) -> Terms:
+        """Above 1,000 parameters at the mode."""
+        theta, (X, y, _, _) = law.mode, rows.load(slice(None))
+        spread = None
+        if isinstance(law.operator, Dense):
+            spread = law.operator.inverse().cholesky().dense()
+        return cls(model.outputs(theta, X)[0], *model.row_terms(theta, spread, X, y))
+
+    def residual_at(self, outputs: NDArray) -> NDArray:
+        """The residuals at other outputs, if they were linear."""
+        return self.residual - np.einsum("kln,ln->kn", self.between, outputs - self.outputs)
+
+    def some(self, rows: NDArray) -> Terms:
+        """Of these rows."""
+        return Terms(*(each[..., rows] for each in self))
+
+    def followed(self, other: Terms) -> Terms:
+        """Of these rows and then others."""
+        return Terms(*(np.concatenate(each, axis=-1) for each in zip(self, other, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedRows:
+    """Rows of a stream by priority sampling (Duffield, Lund & Thorup 2007).
+
+    A row of size s has the priority s / u with u uniform. The rows of the highest priorities stay.
+    If t is the highest of the others, then s is replaced by max(s, t) to estimate sums over all
+    rows without bias.
+
+    Attributes
+    ----------
+    rows : InMemory
+    terms : Terms
+        At the law where each row was folded.
+    size, priority : arrays of shape (n_rows,)
+    threshold : float
+        Highest priority of a row that did not stay.
+    n_folded : int
+    """
+
+    rows: InMemory
+    terms: Terms
+    size: NDArray
+    priority: NDArray
+    threshold: float
+    n_folded: int
+
+    @classmethod
+    def of(cls, model: Predictor, rows: InMemory, law: Law, n_before: int) -> FoldedRows:
+        """All of some rows, folded at a law. Sizes are weight and leverage."""
+        size = np.ones(rows.n_rows) if rows.weight is None else rows.weight.astype(np.float64)
+        if isinstance(law.operator, Dense):
+            root = law.operator.inverse().cholesky().dense()
+            along = model.outputs(root.T, rows.load(slice(None)).X)
+            leverage = np.einsum("dkn,dkn->n", along, along)
+            size = size * (1 + leverage / leverage.mean())
+        priority = size / fixed_rng(f"folded rows {n_before}").random(rows.n_rows)
+        terms = Terms.of(model, rows, law)
+        return cls(rows, terms, size, priority, 0.0, n_before + rows.n_rows)
+
+    def sampled(self, n_rows: int) -> FoldedRows:
+        """At most so many of these rows."""
+        if self.rows.n_rows <= n_rows:
+            return self
+        order = np.argsort(-self.priority)
+        stay = np.sort(order[:n_rows])
+        return replace(
+            self,
+            rows=some_of(self.rows, stay),
+            terms=self.terms.some(stay),
+            size=self.size[stay],
+            priority=self.priority[stay],
+            threshold=max(self.threshold, float(self.priority[order[n_rows]])),
+        )
+
+    def followed(self, new: FoldedRows) -> FoldedRows:
+        """These rows and then all of others."""
+        return FoldedRows(
+            joined([self.rows, new.rows]),
+            self.terms.followed(new.terms),
+            np.concatenate([self.size, new.size]),
+            np.concatenate([self.priority, new.priority]),
+            self.threshold,
+            new.n_folded,
+        )
+
+    def forgotten(self, share: float) -> FoldedRows:
+        """The rows with their weights multiplied by a number."""
+        return replace(self, rows=self.rows.repeated(share))
+
+    def remainder(self, model: Predictor, law: Law) -> Remainder:
+        """What the rows leave out at a law."""
+        batch = self.rows.load(slice(None))
+        X, weight = batch.X, batch.weight
+        now = Terms.of(model, self.rows, law)
+        factor = np.maximum(1.0, self.threshold / np.maximum(self.size, _TINY))
+        weight = np.ones(len(factor)) if weight is None else weight
+        layout = DIAGONAL if model.dim > FULL_CURVATURE_DIM else FULL
+        left = model.times_inputs((now.residual - self.terms.residual_at(now.outputs))[None], X)
+        covariance = law.operator.inverse()
+        total = left.scaled(weight * factor).total()
+        chance = left.scaled(weight * np.sqrt(factor * (factor - 1))).moment(layout)
+        scaled = batch._replace(weight=weight * factor)
+        after, before = (
+            _information(model, terms.between, scaled, layout) for terms in (now, self.terms)
+        )
+        square = np.sum(covariance.matvec(total) * total)
+        of_chance, _ = _traces(covariance, chance)
+        _, of_change = _traces(covariance, after + before * -1.0)
+        return Remainder(*np.sqrt([square, of_chance, of_change / model.dim]).tolist())
+
+
+def with_folded(
+    before: FoldedRows | None, model: Predictor, old: Sequence[InMemory], law: Law, budget: float
+) -> FoldedRows | None:
+    """The sample after some more rows were folded at the mean of a law, within a budget.
+
+    As many rows as there are parameters stay in any case: fewer could not say how much is left out,
+    and these take no more than the precision matrix of the law.
+    """
+    least = min(model.dim, FULL_CURVATURE_DIM)
+    for rows in old:
+        new = FoldedRows.of(model, rows, law, 0 if before is None else before.n_folded)
+        if before is not None:
+            new = before.followed(new)
+        most = min(_MOST_ROWS, budget * new.rows.n_rows / n_bytes(new.rows))
+        before = new.sampled(max(least, int(most)))
+    return before
+
+
+def _information(model: Predictor, between: NDArray, batch: Batch, layout: Layout) -> Operator:
+    """Sum over rows of information whose outputs have these products, (outputs, outputs, n)."""
+    if not layout.diagonal:
+        return model.moment_of(between, batch)
+    root = np.sqrt(np.einsum("kkn->kn", between))[None]
+    return model.times_inputs(root, batch.X).scaled(batch.root_weight).moment(layout)
+
+
+def _traces(covariance: Precision, matrix: Operator) -> tuple[float, float]:
+    """Traces of the product of two symmetric matrices, and of its square."""
+    if isinstance(covariance, Diag):
+        diagonal = covariance.values * matrix.diagonal()
+        return diagonal.sum(), diagonal @ diagonal
+    product = covariance.matvec(matrix.dense())
+    return np.trace(product), np.sum(product * product.T)

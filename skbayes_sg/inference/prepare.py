@@ -1,0 +1,244 @@
+"""A fit as a value: its sampler and the reason for it, the start of its chains, its prior.
+
+`prepare` makes a `Run` from a posterior, a `Request` (options of the estimator) and a `Plan`
+(defaults of a family of estimators). A run is frozen and holds no data. `Run.target` makes the
+target of the chains from the run and a posterior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from skbayes_sg.chains.deadline import cut_short, time_is_up
+from skbayes_sg.chains.parallel import cores
+from skbayes_sg.chains.run import rows_touched, start_chains
+from skbayes_sg.chains.threads import one_thread
+from skbayes_sg.chains.tuning import choose_alpha, refuse_unstable
+from skbayes_sg.data import in_threads
+from skbayes_sg.inference.em_control_variate import DiagonalShare, MatrixShare, PriorShare
+from skbayes_sg.inference.evidence import NormalEM, learn_before
+from skbayes_sg.inference.learned_prior import Learned
+from skbayes_sg.inference.plan import Plan
+from skbayes_sg.inference.request import SELF_AVERAGING, Choice, Request
+from skbayes_sg.inference.run import Run
+from skbayes_sg.inference.variational_em import VariationalEM, fit_prior
+from skbayes_sg.linalg import Diag
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import expanded_twice
+from skbayes_sg.posterior.laplace import distance, posterior_mean
+from skbayes_sg.posterior.mode import Mode, Near
+from skbayes_sg.posterior.targets import anchored_at
+from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
+from skbayes_sg.samplers import Sampler
+from skbayes_sg.samplers.base import NoGainError
+from skbayes_sg.samplers.target import Target
+
+_ROUNDS = 4  # of learning the prior, each from an anchor of its own
+_DIVERGED = 2.0  # Stein ratio of chains that left the region in which the anchor serves
+_FAR_FROM_ANCHOR = 0.1  # in squared posterior standard deviations per parameter
+_UNSETTLED = (
+    f"the learned precision still moves the posterior mean after {_ROUNDS} rounds; give "
+    "VariationalEM a hyperprior, or prior_precision a number"
+)
+
+
+def first_choice(request: Request, posterior: Posterior, plan: Plan) -> Choice:
+    """The sampler that the user gave, or the plan's."""
+    if request.asked is None:
+        return plan.first(posterior)
+    sampler = clone(request.asked.sampler)
+    sampler.validate(posterior)
+    if sampler.variance_reduction is not None and not posterior.model.fixed_inputs:
+        raise ValueError(
+            f'sampler: variance_reduction="{sampler.variance_reduction}" needs one mode to anchor '
+            f"at, which the posterior of {type(posterior.model).__name__} does not have; set it to "
+            "None"
+        )
+    tune = choose_alpha if sampler.needs_pilots else request.asked.tune
+    return replace(request.asked, sampler=sampler, tune=tune)
+
+
+def prepare(
+    request: Request, choice: Choice, posterior: Posterior, plan: Plan
+) -> tuple[Run, Posterior]:
+    """A run under the given prior, or under a prior learned here, and its target."""
+    with one_thread(), in_threads(cores(request.n_jobs)):
+        em, before, near = request.em, None, None
+        if isinstance(em, NormalEM):
+            before, em, near = learn_before(em, posterior)
+            if before is not None:
+                posterior = before.under(posterior)
+        run, target = _begin(request, choice, posterior, plan, near)
+        run = replace(run, learned=before)
+        if em is not None:
+            run, target = _learn(request, em, choice, run, target, posterior, plan)
+        for state in run.states:
+            if run.length.burn_in == 0 and state.t > 0:  # after pilots, or after learning the prior
+                run.sampler.freeze(state, target)
+    return run, target
+
+
+def _begin(
+    request: Request,
+    choice: Choice,
+    posterior: Posterior,
+    plan: Plan,
+    near: Near | None = None,
+) -> tuple[Run, Posterior]:
+    """Start chains under the present prior: choose the sampler, refuse steps unstable at a mode.
+
+    `near` is near the mode, if such a point is known.
+    """
+    assert request.seed is not None
+    if choice.sampler.needs_law:
+        return _known_law(request, choice, posterior, near)
+    start_seed, chain_seed = request.seed.spawn(2)
+    rng = np.random.default_rng(start_seed)
+    start = plan.start(posterior, rng, request.chains(), request.last, near)
+    sampler, choice, anchor, target = _settle(choice, posterior, plan, start.mode)
+    n_chains = request.chains(sampler, posterior.dim)
+    theta = start.theta[np.arange(n_chains) % len(start.theta)]
+    if anchor is not None and isinstance(anchor.curvature, Diag) and request.last is None:
+        theta = target.coordinates.natural(rng.standard_normal(theta.shape))
+    if sampler.starts_at_mode and start.mode is not None and request.last is None:
+        theta = np.repeat(start.mode.theta, n_chains, axis=0)
+    sampler, states, remark, notes = choice.tune(sampler, target, theta, chain_seed, request.n_jobs)
+    if start.mode is not None:  # elsewhere the linear part of a step says little of the step
+        refuse_unstable(sampler, target, states[0])
+    passes = rows_touched(sampler, states) / posterior.data.n_rows
+    if anchor is not None:
+        passes += anchor.passes + 1
+    elif start.mode is not None:
+        passes += start.mode.passes
+    length, reason = request.length(sampler, states), choice.reason + remark
+    return Run(sampler, reason, states, length, passes, anchor, complaints=notes), target
+
+
+def _known_law(
+    request: Request, choice: Choice, posterior: Posterior, near: Near | None
+) -> tuple[Run, Posterior]:
+    """Chains that draw a conjugate posterior itself: they need no start."""
+    assert request.seed is not None
+    rows, sampler = posterior.data.sample, clone(choice.sampler)
+    guess = posterior.model.guess(rows.y, rows.weight) if near is None else near.theta
+    anchor = expanded_twice(posterior, guess)
+    target = anchored_at(posterior, anchor, sampler)
+    theta = np.repeat(anchor.theta, request.chains(sampler), axis=0)
+    states = start_chains(sampler, target, theta, request.seed.spawn(2)[1])
+    length = request.length(sampler, states)
+    return Run(sampler, choice.reason, states, length, anchor.passes, anchor), target
+
+
+def _settle(
+    choice: Choice, posterior: Posterior, plan: Plan, mode: Mode | None
+) -> tuple[Sampler, Choice, Mode | None, Posterior]:
+    """The sampler with numbers for all parameters, its choice, its anchor and its target.
+
+    The plan's other sampler takes the anchor of the first, which refused the posterior there.
+    """
+    sampler, anchor, target = clone(choice.sampler), None, posterior
+    try:
+        if sampler.variance_reduction is not None:
+            assert mode is not None
+            anchor = posterior_mean(posterior, mode)
+            target = anchored_at(posterior, anchor, sampler)
+        figures = sampler.settle(target)
+    except NoGainError as refused:
+        if choice.given:
+            raise type(refused)(f"{refused}; set variance_reduction=None") from None
+        choice = plan.instead(posterior, refused)
+        sampler = clone(choice.sampler)
+        if sampler.variance_reduction is None:
+            anchor, target = None, posterior
+        figures = sampler.settle(target)
+    return sampler, replace(choice, reason=choice.reason + figures), anchor, target
+
+
+def _learn(
+    request: Request,
+    em: VariationalEM,
+    choice: Choice,
+    run: Run,
+    target: Posterior,
+    posterior: Posterior,
+    plan: Plan,
+) -> tuple[Run, Posterior]:
+    """The run under the prior precision that its own chains learn.
+
+    A run without an anchor takes one round. With an anchor, up to four rounds are run, until the
+    anchor no longer moves.
+    """
+    paths: list[NDArray] = [] if run.learned is None else [run.learned.path]
+    learned, passes, first = run.learned, run.passes, choice
+    for done in range(_ROUNDS):
+        if time_is_up():
+            cut_short("rounds of learning the prior precision", done, _ROUNDS)
+            break
+        found, read = _learn_once(request, em, run, target)
+        passes += read
+        thrown = run.anchor is not None and not found.stein.max() < _DIVERGED
+        if thrown and choice is first and not choice.given:
+            why = "control variates threw the chains while the prior was learned"
+            choice = plan.instead(posterior, NoGainError(why))
+        else:
+            if learned is not None:  # a precision may have grown until the data say nothing more
+                found = replace(found, silent=learned.silent)
+            learned, thrown = found, False
+            paths.append(found.path)
+            posterior = found.under(posterior)
+            if run.anchor is None:
+                length = request.length(run.sampler, found.states)
+                run, target = replace(run, states=found.states, length=length), posterior
+                break
+        before = run.anchor
+        run, target = _begin(request, choice, posterior, plan)
+        passes += run.passes
+        if not thrown and _near(before, run.anchor):
+            break
+    else:
+        run = replace(run, complaints=(*run.complaints, _UNSETTLED))
+    if learned is not None:  # the run has the states
+        learned = replace(learned, path=np.concatenate(paths), states=[])
+    return replace(run, passes=passes, learned=learned), target
+
+
+def _near(before: Mode | None, now: Mode | None) -> bool:
+    """Whether the anchor hardly moved, or there is none."""
+    return before is None or now is None or distance(before, now) < _FAR_FROM_ANCHOR
+
+
+def _known(target: Posterior) -> Callable[[Target, NDArray], PriorShare]:
+    """The control variate of EM: a matrix where there is one mode and the matrix is affordable."""
+    if target.model.fixed_inputs and target.dim <= FULL_CURVATURE_DIM:
+        return MatrixShare
+    return partial(DiagonalShare, null=target.model.null_directions())
+
+
+def _learn_once(
+    request: Request, em: VariationalEM, run: Run, target: Posterior
+) -> tuple[Learned, float]:
+    """The prior that the chains of a run learn, and rows read over rows."""
+    assert request.seed is not None
+    states = run.states
+    few = -(-SELF_AVERAGING // (target.dim * len(states)))  # chains of each group
+    if few < len(states[0].theta) and run.anchor is not None:
+        theta = target.coordinates.natural(np.concatenate([s.theta[:few] for s in states]))
+        states = start_chains(run.sampler, target, theta, request.seed.spawn(1)[0])
+    found = fit_prior(
+        em,
+        run.sampler,
+        target,
+        states,
+        target.model.prior_blocks(em.per),
+        known=_known(target),
+        **run.length._asdict(),
+        n_jobs=request.n_jobs,
+    )
+    read = rows_touched(run.sampler, found.states) - rows_touched(run.sampler, states)
+    return found, read / target.data.n_rows

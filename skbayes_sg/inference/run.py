@@ -1,0 +1,107 @@
+"""A sampler, its chains and its length, ready to run on a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.chains.run import Chain, Round, run_chains
+from skbayes_sg.chains.threads import one_thread
+from skbayes_sg.inference.learned_prior import Learned
+from skbayes_sg.inference.request import Request, Signature
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.targets import anchored_at
+from skbayes_sg.samplers import Sampler, State
+from skbayes_sg.samplers.base import RunLength
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Chains ready to burn in, or to go on, with numbers for all parameters and without data.
+
+    Attributes
+    ----------
+    sampler : Sampler
+        With numbers in place of "auto".
+    reason : str
+        Why this sampler runs.
+    states : list of State
+    length : RunLength
+    passes : float
+        Rows read so far over rows.
+    anchor : Mode, optional
+        Of control variates, or of a law in closed form.
+    learned : Learned, optional
+        The learned prior.
+    signature : Signature, optional
+        The fingerprint for the next warm start.
+    complaints : list of str
+        Warnings of the preparation.
+    last : array of shape (n_chains, D)
+        The points where the chains stopped, in the coordinates of the model.
+    """
+
+    sampler: Sampler
+    reason: str
+    states: list[State]
+    length: RunLength
+    passes: float
+    anchor: Mode | None = None
+    learned: Learned | None = None
+    signature: Signature | None = None
+    complaints: tuple[str, ...] = ()
+    last: NDArray = field(default_factory=lambda: np.empty((0, 0)))
+
+    def target(self, posterior: Posterior) -> Posterior:
+        """The target of the chains: the posterior under the learned prior, anchored if asked."""
+        posterior, anchor = self.under(posterior), self.anchor
+        with one_thread():  # as in `prepare`: a warm start has the same target to the last bit
+            return posterior if anchor is None else anchored_at(posterior, anchor, self.sampler)
+
+    def under(self, posterior: Posterior) -> Posterior:
+        """The posterior under the learned prior, if there is one."""
+        return posterior if self.learned is None else self.learned.under(posterior)
+
+    def sample(
+        self,
+        target: Posterior,
+        n_draws: int,
+        n_jobs: int | None,
+        dtype: type,
+        watch: Callable[[list[Round]], bool] | None = None,
+        before: Sequence[Round] = (),
+        keep: bool = False,
+    ) -> list[Chain]:
+        """Burn in, and draw; see `run_chains`."""
+        return run_chains(
+            self.sampler,
+            target,
+            self.states,
+            n_draws=n_draws,
+            **self.length._asdict(),
+            n_jobs=n_jobs,
+            dtype=dtype,
+            watch=watch,
+            before=before,
+            keep=keep,
+        )
+
+    def signed(self, signature: Signature | None) -> Run:
+        """The run with its fingerprint, for a warm start."""
+        return replace(self, signature=signature)
+
+    def at(self, chains: list[Chain]) -> Run:
+        """The run where these chains stopped."""
+        last = np.concatenate([chain.last for chain in chains])
+        return replace(self, states=[chain.state for chain in chains], last=last)
+
+    def resumed(self, request: Request) -> Run:
+        """The run from the present points of its chains, without burn-in if it is over."""
+        length = request.length(self.sampler, self.states)
+        if not self.last.size:
+            return replace(self, length=length)
+        return replace(self, length=RunLength(0, length.thin), passes=0.0, complaints=())

@@ -1,0 +1,349 @@
+"""Learning the prior precision while sampling: variational EM inside the sampler.
+
+The precision lambda of a block of P weights maximises the evidence where
+``lambda E||theta||^2 = P``, the mean over the posterior under it (math.md#learning-the-prior;
+Mandt, Hoffman & Blei 2017, sections 3.2 and 6.3). While the chains move, its logarithm rho follows
+
+    rho <- rho - r_t (lambda ||theta||^2 / P - 1 + term),  r_t = (1 + t/50)^-0.6 / 2
+
+without the term as in the paper. The term is a control variate of mean zero, see `prior_share`: it
+replaces the part of the square that the data do not determine by its known mean. So a sampler that
+stands still there, as constant SGD does, biases nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+from sklearn.base import BaseEstimator
+
+from skbayes_sg.chains.deadline import cut_short, time_is_up
+from skbayes_sg.chains.parallel import in_parallel
+from skbayes_sg.chains.threads import one_thread
+from skbayes_sg.chains.walk import burn, restarts, walk
+from skbayes_sg.diagnostics import SteinSums
+from skbayes_sg.inference.em_control_variate import MatrixShare, PriorShare
+from skbayes_sg.inference.learned_prior import BOUNDS, Learned
+from skbayes_sg.samplers import Sampler, State
+from skbayes_sg.samplers.target import Target
+from skbayes_sg.validation import require_choice, require_integer
+
+_LONGEST_MOVE = 1.0  # of rho at one update
+_DECAY = 50
+_POWER = 0.6
+_FEWEST_UPDATES = 4  # whose second half has two parts to compare
+_NO_INFORMATION = 0.01
+_BY_CHANCE = 1e-3
+
+
+class VariationalEM(BaseEstimator):
+    """Learn the prior precision in the sampler: ``prior_precision=VariationalEM()``.
+
+    The precision says how strongly coefficients are pulled to the prior mean. While the chains
+    move, it follows them to the value under which the rows are most probable (the evidence).
+
+    For networks it is "em" for short.
+
+    Parameters
+    ----------
+    per : {"block", "feature", "class"}, default="block"
+        The groups of weights that have a precision of their own: each block of weights (a layer of
+        a network), each feature (automatic relevance determination, which switches off useless
+        features), or each class. Intercepts and biases keep their precision.
+    hyperprior : tuple (shape, rate), optional
+        Gamma prior of every precision, ``lambda = (P/2 + shape) / (E||theta||^2 / 2 + rate)``. The
+        rate is in the inverse unit of a precision. Precisions of the regressions are relative to
+        units of the columns of X (math.md#units-of-the-columns). By default the prior is flat in
+        log lambda, and the evidence alone decides.
+    n_updates : int, default=250
+        Updates of the precisions after a burn-in, `thin` sampler steps apart. The second half of
+        the path is averaged.
+
+    Notes
+    -----
+    Source: Mandt, Hoffman & Blei 2017, sections 3.2 and 6.3; math.md#learning-the-prior. The fixed
+    point is MacKay's. Precisions stay within [1e-6, 1e6].
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sg import BayesianLinearRegressionSGFS, VariationalEM
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> em = VariationalEM(n_updates=200)
+    >>> model = BayesianLinearRegressionSGFS(prior_precision=em, random_state=0)
+    >>> bool(0.02 < model.fit(X, y).prior_precision_[0] < 0.05)
+    True
+    """
+
+    first_step = 0.5
+    """Of rho, for an excess of 1."""
+
+    def __init__(
+        self,
+        per: str = "block",
+        hyperprior: tuple[float, float] | None = None,
+        n_updates: int = 250,
+    ) -> None:
+        self.per = per
+        self.hyperprior = hyperprior
+        self.n_updates = n_updates
+
+    def pace(self, t: int, before: NDArray, agrees: NDArray) -> NDArray:
+        """Of update t, as a share of the first step, (blocks,): Robbins and Monro's.
+
+        `before` is the last pace, and `agrees` says whether the excess kept its sign since.
+        """
+        return np.full(len(before), (1 + t / _DECAY) ** -_POWER)
+
+    def validate(self) -> None:
+        """Refuse impossible parameters.
+
+        Raises
+        ------
+        ValueError, TypeError
+            The message names the parameter.
+        """
+        require_choice("per", self.per, ("block", "feature", "class"))
+        require_integer("n_updates", self.n_updates, 8)
+        pair = self.hyperprior
+        if pair is None:
+            return
+        if not (
+            isinstance(pair, (tuple, list))
+            and len(pair) == 2
+            and all(isinstance(v, Real) for v in pair)
+        ):
+            raise ValueError(
+                f"hyperprior must be None or a pair of numbers (shape, rate), got {pair!r}"
+            )
+        if not all(0 <= float(value) < np.inf for value in pair):
+            raise ValueError(f"hyperprior must hold finite numbers of at least 0, got {pair!r}")
+
+
+class _Members(NamedTuple):
+    """Coordinates of all blocks, and block and unit of each."""
+
+    coordinates: NDArray
+    block: NDArray
+    unit: NDArray
+    sizes: NDArray  # (blocks,)
+
+    @classmethod
+    def of(cls, blocks: dict[str, NDArray], unit: NDArray) -> _Members:
+        sizes = np.array([len(block) for block in blocks.values()])
+        coordinates = np.concatenate(list(blocks.values()))
+        return cls(coordinates, np.repeat(np.arange(len(sizes)), sizes), unit[coordinates], sizes)
+
+    def blocks(self) -> list[NDArray]:
+        """Coordinates of each block."""
+        return np.split(self.coordinates, np.cumsum(self.sizes)[:-1])
+
+    def mean(self, values: NDArray) -> NDArray:
+        """Mean of values (D,) over each block, (blocks,)."""
+        return np.bincount(self.block, values[self.coordinates]) / self.sizes
+
+    def spread(self, values: NDArray, otherwise: NDArray) -> NDArray:
+        """Precisions of blocks (blocks,) as those of parameters, `otherwise` elsewhere, (D,)."""
+        spread = otherwise.copy()
+        spread[self.coordinates] = values[self.block] * self.unit
+        return spread
+
+
+class _Path(NamedTuple):
+    """The path of the precisions of one group of chains."""
+
+    log_precision: NDArray  # (updates, blocks)
+    state: State
+    stein: SteinSums  # since the last restart, of the second half
+    silent: NDArray  # whether the data say nothing, under the first precision, (blocks,)
+
+
+def fit_prior(
+    em: VariationalEM,
+    sampler: Sampler,
+    target: Target,
+    states: list[State],
+    blocks: dict[str, NDArray],
+    *,
+    known: Callable[[Target, NDArray], PriorShare] = MatrixShare,
+    burn_in: int,
+    thin: int,
+    n_jobs: int | None = None,
+) -> Learned:
+    """Burn in, then let the precisions of `blocks` follow the chains.
+
+    Every group of chains has a path of its own, with excesses averaged over its chains. The result
+    is the mean over groups of log precision. So groups run in parallel, and their disagreement
+    measures the Monte Carlo error.
+
+    Parameters
+    ----------
+    em : VariationalEM
+    sampler : Sampler
+    target : Target
+        Under the first precisions. Precisions outside `blocks` do not change.
+    states : list of State
+        The groups of chains; copied.
+    blocks : dict of str to array
+        Coordinates of each block, by label.
+    known : function, default=MatrixShare
+        Of a target and a point (1, D): the control variate, a `PriorShare`.
+    burn_in : int
+        Sampler steps under the first precisions.
+    thin : int
+        Sampler steps per update.
+    n_jobs : int, optional
+        Processes (joblib); the result does not depend on it.
+
+    Returns
+    -------
+    Learned
+
+    Raises
+    ------
+    FloatingPointError
+        If a chain diverges.
+    """
+    members = _Members.of(blocks, target.prior.unit)
+    follow = partial(_follow, em, sampler, target, members, known, burn_in, thin)
+    paths: list[_Path] = in_parallel(follow, states, n_jobs)
+    n_updates = min(len(path.log_precision) for path in paths)
+    cut_short("updates of the prior precision", n_updates, em.n_updates)
+    # (groups, updates, blocks)
+    each = np.stack([path.log_precision[:n_updates] for path in paths])
+    half, three_quarters = n_updates // 2, 3 * n_updates // 4
+    of_group = each[:, half:].mean(axis=1)
+    path = each.mean(axis=0)
+    values = np.exp(of_group.mean(axis=0))
+    precision = members.spread(values, target.prior.precision)
+    moved = np.abs(path[three_quarters:].mean(axis=0) - path[half:three_quarters].mean(axis=0))
+    stein, stein_error = _stein_of_blocks([p.stein for p in paths], list(blocks.values()))
+    final = target.with_prior(target.prior.with_precision(precision))
+    for p in paths:
+        sampler.change_prior(p.state, final)
+    share = known(final, _point(target, paths[0].state))
+    return Learned(
+        list(blocks),
+        values,
+        np.exp(path),
+        precision,
+        [p.state for p in paths],
+        np.maximum(moved, np.ptp(of_group, axis=0) / 2),
+        np.array([_uncertainty(share.of_data(block)) for block in blocks.values()]),
+        stein,
+        stein_error,
+        paths[0].silent,
+        em.per == "feature",
+        em.hyperprior is not None,
+        em.hyperprior or (0.0, 0.0),
+    )
+
+
+def _follow(
+    em: VariationalEM,
+    sampler: Sampler,
+    target: Target,
+    members: _Members,
+    known: Callable[[Target, NDArray], PriorShare],
+    burn_in: int,
+    thin: int,
+    state: State,
+) -> _Path:
+    """Move one group of chains, and its precisions with it."""
+    state = copy.deepcopy(state)
+    initial = target.prior.precision
+    rho = np.log(members.mean(initial / target.prior.unit))
+    path = np.empty((em.n_updates, len(rho)))
+    pace, last = np.ones(len(rho)), np.zeros(len(rho))
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+        burn(sampler, target, state, burn_in)
+        share, stein = known(target, _point(target, state)), _stein(target, state)
+        silent = [_says_nothing(share.of_data(block)) for block in members.blocks()]
+        for t in range(em.n_updates):
+            if t >= _FEWEST_UPDATES and time_is_up():
+                path = path[:t]
+                break
+            if t in restarts(em.n_updates):
+                sampler.restart(state, target)
+                stein = _stein(target, state)
+                share = known(target, _point(target, state))
+            excess = _excess(sampler, target, state, thin, share, stein)
+            now = _with_hyperprior(em, rho, members.mean(excess) / thin, members.sizes)
+            pace = em.pace(t, pace, now * last >= 0)
+            step = np.clip(em.first_step * pace * now, -_LONGEST_MOVE, _LONGEST_MOVE)
+            rho = path[t] = np.clip(rho - step, *np.log(BOUNDS))
+            last = now
+            precision = members.spread(np.exp(rho), initial)
+            target = target.with_prior(target.prior.with_precision(precision))
+            sampler.change_prior(state, target)
+    return _Path(path, state, stein, np.array(silent))
+
+
+def _point(target: Target, state: State) -> NDArray:
+    """The point of the first chain, (1, D)."""
+    return target.coordinates.natural(state.theta[:1])
+
+
+def _stein(target: Target, state: State) -> SteinSums:
+    return SteinSums(target.coordinates.natural(state.theta))
+
+
+def _excess(
+    sampler: Sampler,
+    target: Target,
+    state: State,
+    n_steps: int,
+    share: PriorShare,
+    stein: SteinSums,
+) -> NDArray:
+    """Sum over steps of each parameter's scaled square minus 1, with its control variate, (D,)."""
+    excess = np.zeros(target.dim)
+    here = target.coordinates
+    for stretch in walk(sampler, target, state, n_steps):
+        thetas, gradients = here.natural(stretch.thetas), here.pushed(stretch.gradients)
+        for theta, gradient in zip(thetas, gradients, strict=True):
+            squares = target.prior.scaled_squares(theta)
+            excess += (squares - 1 + share.term(target, theta, gradient)).mean(axis=0)
+            stein.add(theta[None], gradient[None])
+    return excess
+
+
+def _with_hyperprior(em: VariationalEM, rho: NDArray, excess: NDArray, sizes: NDArray) -> NDArray:
+    """The mean excess of each block, with the part of the hyperprior."""
+    shape, rate = (0.0, 0.0) if em.hyperprior is None else em.hyperprior
+    return excess + 2 * (rate * np.exp(rho) - shape) / sizes
+
+
+def _says_nothing(share: NDArray) -> bool:
+    """Whether the data have next to no share in what is known of a block."""
+    return bool((share if share.ndim == 1 else share.diagonal()).max() < _NO_INFORMATION)
+
+
+def _uncertainty(share: NDArray) -> float:
+    """Standard deviation of log lambda, from the expected curvature of the log evidence.
+
+    Half the sum of the squared shares of the data, eigenvalues of a matrix or a diagonal
+    (math.md#learning-the-prior).
+    """
+    return float(np.inf if _says_nothing(share) else (0.5 * np.sum(share**2)) ** -0.5)
+
+
+def _stein_of_blocks(sums: list[SteinSums], blocks: list[NDArray]) -> tuple[NDArray, NDArray]:
+    """Stein ratio of each block, and a bound of its error by chance.
+
+    The bound comes from the spread of the chains (Student's t, Bonferroni).
+    """
+    mean = np.mean([s.mean() for s in sums], axis=0)
+    each = np.concatenate([s.ratio(mean) for s in sums])  # (chains, D)
+    of_block: NDArray = np.stack([each[:, block].mean(axis=1) for block in blocks], axis=1)
+    if len(each) == 1:
+        return of_block[0], np.full(len(blocks), np.inf)
+    se = of_block.std(axis=0, ddof=1) / np.sqrt(len(each))
+    return of_block.mean(axis=0), se * stdtrit(len(each) - 1, 1 - _BY_CHANCE / (2 * len(blocks)))

@@ -1,0 +1,8 @@
+"""Log densities of coefficients, their modes and Gaussian approximations, and control variates.
+
+Imports data, linalg, models, priors and samplers.
+"""
+
+from skbayes_sg.posterior.base import Drawn, Expansion, Posterior
+
+__all__ = ["Drawn", "Expansion", "Posterior"]

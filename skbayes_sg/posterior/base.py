@@ -1,0 +1,300 @@
+"""A model bound to data and a prior."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skbayes_sg.data import Batch, Data, InMemory
+from skbayes_sg.data.minibatches import Minibatches, Rows
+from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg.coordinates import Coordinates, Natural
+from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Diagonal, Layout, Partitioned
+from skbayes_sg.linalg.scores import Scores
+from skbayes_sg.models import Model
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.priors import Prior
+from skbayes_sg.samplers.target import Anchored, Closed
+
+
+class Expansion(NamedTuple):
+    """Second-order expansion of the log posterior at one theta."""
+
+    log_prob: float
+    gradient: NDArray
+    """(1, D)"""
+    curvature: Operator
+    """Model Fisher plus prior precision: minus the expected Hessian."""
+
+
+class Drawn(Protocol):
+    """The draws of a group of chains."""
+
+    @property
+    def draws(self) -> NDArray:
+        """(chains, draws, D)"""
+
+
+class Posterior:
+    """log p(theta | data) = sum_i w_i log p(y_i | x_i, theta) + log prior(theta) + const.
+
+    Units are sums over rows (math.md#notation): the likelihood is that of all rows, and the prior
+    enters once. A sampler asks for the scores of a minibatch and for the gradient from them. The
+    posterior chooses the estimator of the gradient.
+
+    Parameters
+    ----------
+    model : Model
+    data : Data
+    prior : Prior
+    """
+
+    anchor: Anchored | None = None
+    """The anchor of control variates; None without them."""
+    coordinates: Coordinates = Natural()
+    """Coordinates of the chains."""
+    law: Closed | None = None
+    """The posterior in the coordinates of the chains, where it is known in closed form."""
+
+    def __init__(self, model: Model, data: Data, prior: Prior) -> None:
+        self.model = model
+        self.data = data
+        self.prior = prior
+        self.dim = model.dim
+        self.n_rows = data.sample.n_rows  # that can be drawn
+        self.n_total = data.n_total
+        self.weighted = data.weighted
+        self.one_mode = model.fixed_inputs
+        self._row_size = model.row_size
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        X: Any,
+        y: NDArray,
+        prior_precision: ArrayLike = 1.0,
+        sample_weight: NDArray | None = None,
+        n_total: float | None = None,
+    ) -> Posterior:
+        """The posterior of a model given arrays.
+
+        Parameters
+        ----------
+        model : Model
+        X : array or CSR matrix of shape (n_rows, n_features)
+            Kept as given, float32 or float64. Rows of more than 1,000 columns stay sparse where
+            chains share them; others are made dense one minibatch at a time.
+        y : array of shape (n_rows,)
+            In the model's own coding.
+        prior_precision : float or array of shape (dim,)
+            Of each parameter, in 1 / parameter^2. The model makes its log prior from it, by default
+            -0.5 sum_k prior_precision_k theta_k^2.
+        sample_weight : array of shape (n_rows,), optional
+            Factor of each row's log likelihood: an integer weight is a repetition.
+        n_total : float, optional
+            Size of the population of which the rows are a random sample. The likelihood is scaled
+            by ``n_total / n_rows``. By default the rows are the population.
+        """
+        precision = np.full(model.dim, prior_precision, dtype=np.float64)
+        data = InMemory.of(X, y, sample_weight, n_total, model.takes_sparse)
+        return Posterior(model, data, model.prior(precision))
+
+    def with_prior(self, prior: Prior) -> Posterior:
+        """The same data under another prior."""
+        return Posterior(self.model, self.data, prior)
+
+    def tempered(self, temperature: float) -> Posterior:
+        """The likelihood to the power 1 / temperature, times the prior (math.md#temperature)."""
+        if temperature == 1:
+            return self
+        data = self.data.sample.repeated(1 / temperature)
+        return Posterior(self.model, data, self.prior)
+
+    @property
+    def whole(self) -> Posterior:
+        """The posterior of all parameters of the fit."""
+        return self
+
+    def completed(self, chains: Sequence[Drawn]) -> NDArray:
+        """Draws of all groups of chains, of `whole`: (chains, draws, D)."""
+        return np.concatenate([chain.draws for chain in chains])
+
+    @cached_property
+    def single(self) -> Posterior:
+        """The same posterior with rows in float32, where gradients need no more digits."""
+        return Posterior(self.model, self.data.sample.single, self.prior)
+
+    @cached_property
+    def of_sample(self) -> Posterior:
+        """The posterior of the rows that can be drawn, which stand for all."""
+        sample = self.data.sample
+        return self if sample is self.data else Posterior(self.model, sample, self.prior)
+
+    def of_rows(self, rows: Rows) -> Posterior:
+        """The posterior of some of these rows, which stand for all."""
+        return Posterior(self.model, self.data.sample.some(rows), self.prior)
+
+    def minibatches(
+        self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int
+    ) -> Minibatches:
+        """The stream of minibatch rows of one group of chains."""
+        return Minibatches(self.n_rows, batch_size, replace, rng, n_chains, self.n_total)
+
+    def layout(self, structure: str, block_size: int | None = None) -> Layout:
+        """Storage of a noise matrix: "diag", "full", or "block".
+
+        Blocks are runs of `block_size` coordinates, by default one per output unit.
+        """
+        if structure == "block":
+            if block_size is None:
+                return Partitioned(self.model.units())
+            edges = np.arange(block_size, self.dim, block_size)
+            return Partitioned(np.split(np.arange(self.dim), edges))
+        return DIAGONAL if structure == "diag" else FULL
+
+    # -- minibatches --------------------------------------------------------------------------
+
+    def scores(self, theta: NDArray, rows: Rows) -> Scores:
+        """Weighted scores of the rows at each chain's theta."""
+        X, y, weight, _ = self.data.sample.load(rows)
+        return self.model.scores(theta, X, y).scaled(weight)
+
+    def gradient(self, theta: NDArray, scores: Scores) -> NDArray:
+        """Unbiased estimate of grad log p(theta | data), (chains, D)."""
+        gradient = scores.total(theta.dtype)
+        gradient *= self.n_total / scores.n_rows
+        gradient += self.prior.gradient(theta)
+        return gradient
+
+    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+        """The estimate from these rows, where nobody asks for their scores."""
+        return self.gradient(theta, self.scores(theta, rows))
+
+    def fisher(self, theta: NDArray, rows: Rows, layout: Layout = FULL) -> Scores:
+        """Square root of the rows' weighted model Fisher, right in the entries of this layout."""
+        batch = self.data.sample.load(rows)
+        of_diagonal = isinstance(layout, Diagonal)  # fewer factors, where the model can do so
+        root = (self.model.fisher_diagonal if of_diagonal else self.model.fisher)(theta, batch.X)
+        return root.scaled(batch.root_weight)
+
+    def information(self, theta: NDArray, rows: Rows, layout: Layout) -> Operator:
+        """Estimate of the likelihood's model Fisher at all rows, without the prior."""
+        fisher = self.fisher(theta, rows, layout)
+        return fisher.moment(layout) * (self.n_total / fisher.n_rows)
+
+    def curvature(self, theta: NDArray, rows: Rows, layout: Layout) -> Operator:
+        """Estimate of minus the expected Hessian of the log posterior: model Fisher and prior."""
+        return self.information(theta, rows, layout) + layout.keep(self.prior.curvature(theta))
+
+    # -- passes over all rows -----------------------------------------------------------------
+
+    def score_covariance(self, theta: NDArray) -> NDArray:
+        """I1, the covariance of one row's score over all rows at one theta (1, D): (D, D).
+
+        Divisor n - 1.
+        """
+        model = self.model
+
+        def sums(batch: Batch) -> tuple[NDArray, NDArray]:
+            scores = model.scores(theta, batch.X, batch.y).scaled(batch.weight)
+            return scores.total()[0], scores.moment(FULL).dense()
+
+        total, moment = self.data.reduce(sums, self._row_size, pairs=True)
+        n_rows = self.data.n_rows
+        return (moment - np.outer(total, total) / n_rows) / (n_rows - 1)
+
+    def full_gradient(self, theta: NDArray) -> NDArray:
+        """Gradient of the log posterior from all rows, (chains, D)."""
+        model = self.model
+
+        def total(batch: Batch) -> tuple[NDArray]:
+            scores = model.scores(theta, batch.X, batch.y)
+            return (scores.scaled(batch.weight).total(),)
+
+        (gradient,) = self.data.reduce(total, self._row_size)
+        return gradient * self._scale + self.prior.gradient(theta)
+
+    def log_prob(self, theta: NDArray) -> NDArray:
+        """Log posterior of all rows up to a constant at each theta, (chains,)."""
+        model = self.model
+
+        def total(batch: Batch) -> tuple[NDArray]:
+            each = model.log_likelihood(theta, batch.X, batch.y)
+            return (_sum_rows(each, batch.weight),)
+
+        (value,) = self.data.reduce(total, self._row_size)
+        return value * self._scale + self.prior.log_density(theta)
+
+    def expand(self, theta: NDArray, layout: Layout) -> Expansion:
+        """Value, gradient and curvature at one theta (1, D), in one pass over all rows."""
+        model = self.model
+
+        def total(batch: Batch) -> tuple:
+            return (*_slope(model, theta, batch), model.information(theta, batch, layout))
+
+        pairs = not layout.diagonal
+        value, gradient, information = self.data.reduce(total, self._row_size, pairs)
+        scale = self._scale
+        curvature = information * scale + layout.keep(self.prior.curvature(theta))
+        value, gradient = self._with_prior_slope(theta, scale * value, scale * gradient)
+        return Expansion(float(value[0]), gradient, curvature)
+
+    def smoothed(self, theta: NDArray, root: NDArray) -> tuple[NDArray, Operator]:
+        """Gradient and curvature in the mean over N(theta, root root^T), in one pass.
+
+        The posterior is that of a `Predictor`, and the prior quadratic.
+        """
+        assert isinstance(self.model, Predictor)
+        model = self.model
+
+        def total(batch: Batch) -> tuple:
+            scores, information = model.smoothed(theta, root, batch)
+            return scores.scaled(batch.weight).total(), information
+
+        row_size = self.dim * model.widest
+        gradient, information = self.data.reduce(total, row_size, pairs=True)
+        return gradient + self.prior.gradient(theta), information + self.prior.curvature(theta)
+
+    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        """Log posterior (chains,) and gradient (chains, D), in one pass over all rows."""
+        value, gradient = self.data.reduce(partial(_slope, self.model, theta), self._row_size)
+        return self._with_prior_slope(theta, self._scale * value, self._scale * gradient)
+
+    def forces_along(self, theta: NDArray, directions: NDArray, distances: NDArray) -> NDArray:
+        """`Predictor.forces_along` of all rows, on lines through theta (1, D)."""
+        model = self.model
+        assert isinstance(model, Predictor)
+
+        def total(batch: Batch) -> tuple[NDArray]:
+            at = model.expand_rows(model.outputs(theta, batch.X), batch.y)
+            return (model.forces_along(directions, distances, batch.X, at, batch.weight),)
+
+        (forces,) = self.data.reduce(total, len(directions) * model.widest)
+        return forces * self._scale
+
+    @property
+    def _scale(self) -> float:
+        """Rows of the population for each row of a pass."""
+        return self.n_total / self.data.n_rows
+
+    def _with_prior_slope(
+        self, theta: NDArray, value: NDArray, gradient: NDArray
+    ) -> tuple[NDArray, NDArray]:
+        return value + self.prior.log_density(theta), gradient + self.prior.gradient(theta)
+
+
+def _slope(model: Model, theta: NDArray, batch: Batch) -> tuple[NDArray, NDArray]:
+    """Log likelihood of the rows, and its gradient."""
+    X, y, weight, _ = batch
+    value, scores = model.value_and_scores(theta, X, y)
+    return _sum_rows(value, weight), scores.scaled(weight).total()
+
+
+def _sum_rows(each: NDArray, weight: NDArray | None) -> NDArray:
+    """Sum over the rows of (chains, n), in float64."""
+    return (each if weight is None else each * weight).sum(axis=1, dtype=np.float64)

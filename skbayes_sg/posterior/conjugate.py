@@ -1,0 +1,65 @@
+"""A posterior of the family of its prior, known in closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg.coordinates import Whitened
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import Law, known_at
+from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+
+
+class ConjugatePosterior(Posterior):
+    """A conjugate posterior in coordinates in which its law is standard.
+
+    There the coefficients are independent N(0, 1), or N(0, s2) where the noise variance s2 is
+    sampled. So a draw costs one product with a matrix, and none of the rows is read
+    (math.md#independent-draws).
+
+    Parameters
+    ----------
+    posterior : Posterior
+    theta : array of shape (1, D)
+        A point near the mode.
+    gradient : array of shape (1, D)
+        Of the log likelihood there.
+    information : Operator
+        Of all rows there.
+    """
+
+    def __init__(
+        self, posterior: Posterior, theta: NDArray, gradient: NDArray, information: Operator
+    ) -> None:
+        super().__init__(posterior.model, posterior.data, posterior.prior)
+        assert isinstance(self.model, Predictor)
+        self._rows = theta, gradient, information
+        slope = gradient + self.prior.gradient(theta)
+        curvature = information + self.prior.curvature(theta)
+        known = known_at(self.prior, Mode(theta, curvature, slope, 0.0))
+        centre, columns = known.mean[None], self.model.columns()
+        self.coordinates = Whitened.of(columns, centre, known.operator.dense())
+        self.law = _standard(known)
+
+    @classmethod
+    def at(cls, posterior: Posterior, mode: Mode) -> ConjugatePosterior:
+        """The posterior expanded at a point near its mode."""
+        prior, at = posterior.prior, mode.theta
+        information = mode.curvature + prior.curvature(at) * -1.0
+        return cls(posterior, at, mode.gradient - prior.gradient(at), information)
+
+    def with_prior(self, prior: Prior) -> ConjugatePosterior:
+        """The same rows under another prior, without a pass over them."""
+        return ConjugatePosterior(super().with_prior(prior), *self._rows)
+
+
+def _standard(law: Law) -> Law:
+    """The same law in its own whitened coordinates."""
+    ones = np.ones(law.operator.dim)
+    if isinstance(law, GaussianPrior):
+        return GaussianPrior(ones)
+    return NormalInverseGammaPrior(ones, law.shape, law.rate)

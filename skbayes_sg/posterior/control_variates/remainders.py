@@ -1,0 +1,167 @@
+"""The rows of a pool, ready for steps: their remainders, and the noise of minibatches of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data import Batch
+from skbayes_sg.data.minibatches import Rows
+from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.linalg import Dense, Diag, Operator
+from skbayes_sg.linalg.coordinates import Natural, Whitened
+from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg.scores import Scores
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.control_variates.subsample import Pool
+
+_NOISE_ROWS = 4000
+_CELLS = 1 << 20  # numbers held at a time
+_ROUGHEST = 32  # rows whose remainders show where a posterior is steep
+
+
+@dataclass(frozen=True, eq=False)
+class PoolRows:
+    """The rows of a pool, ready for steps.
+
+    Attributes
+    ----------
+    model : Predictor
+        In the coordinates of the chains.
+    coordinates : Natural or Whitened
+    centre : array of shape (1, D)
+        The anchor, in the coordinates of the model of the data.
+    X : array of shape (m, columns)
+    at_anchor : tuple of arrays (..., m)
+        What remainders need of each row.
+    weight : array of shape (m,)
+        Of a row that is drawn, so that the mean over draws is that over the population.
+    pool : Pool
+    """
+
+    model: Predictor
+    coordinates: Natural | Whitened
+    centre: NDArray
+    X: NDArray
+    at_anchor: tuple[NDArray, ...]
+    weight: NDArray
+    pool: Pool
+
+    @classmethod
+    def of(
+        cls,
+        posterior: Posterior,
+        centre: NDArray,
+        batch: Batch,
+        pool: Pool,
+        coordinates: Natural | Whitened,
+    ) -> PoolRows:
+        """From the rows as they are in the data."""
+        model = posterior.model
+        assert isinstance(model, Predictor)
+        X, y, weight, _ = batch
+        at_anchor = model.expand_rows(model.outputs(centre, X), y)
+        weight = pool.weight if weight is None else weight * pool.weight
+        weight = weight / (posterior.data.n_rows * pool.probability)
+        X = coordinates.inputs(X)
+        return cls(
+            model.bare(X.shape[1]) if isinstance(coordinates, Whitened) else model,
+            coordinates,
+            centre,
+            X,
+            tuple(kept.astype(X.dtype) for kept in at_anchor),
+            weight.astype(X.dtype),
+            pool,
+        )
+
+    @cached_property
+    def whole_weight(self) -> NDArray:
+        """Weight of each row where all are taken, (m,)."""
+        return self.weight * (len(self.weight) * self.pool.probability).astype(self.weight.dtype)
+
+    def differences(self, change: NDArray) -> Scores:
+        """Weighted changes of the scores of all rows at `change` from the anchor."""
+        left = self.model.difference(self.model.outputs(change, self.X), self.at_anchor)
+        left *= self.whole_weight
+        return self.model.times_inputs(left, self.X)
+
+    def slope(self, change: NDArray, order: int) -> tuple[NDArray, Scores]:
+        """What the log likelihood of all rows has beyond its expansion of this order, 1 or 2.
+
+        At `change` from the anchor: values (chains,), and `differences` or `scores`, their
+        gradients.
+        """
+        outputs = self.model.outputs(change, self.X)
+        if order == 1:
+            value, left = self.model.beyond(outputs, self.at_anchor)
+        else:
+            value, difference = self.model.beyond(outputs.copy(), self.at_anchor)
+            left = self.model.remainder(outputs.copy(), self.at_anchor)
+            # the remainder is the difference less its linear part
+            value += 0.5 * np.einsum("ckn,ckn->cn", outputs, left - difference)
+        left *= self.whole_weight
+        value *= self.whole_weight
+        return value.sum(axis=1, dtype=np.float64), self.model.times_inputs(left, self.X)
+
+    def scores(self, change: NDArray, rows: Rows) -> Scores:
+        """Weighted remainders at `change` from the anchor, of drawn rows by number or of all."""
+        if isinstance(rows, slice):  # the whole pool: the mean over all draws
+            X, at_anchor, weight = self.X, self.at_anchor, self.whole_weight
+        else:
+            X, weight = self.X.take(rows, axis=0), self.weight[rows]
+            at_anchor = tuple(kept[..., rows] for kept in self.at_anchor)
+        left = self.model.remainder(self.model.outputs(change, X), at_anchor)
+        left *= weight
+        return self.model.times_inputs(left, X)
+
+    def noise(self, change: NDArray) -> Operator:
+        """`noise_at` as an operator."""
+        return Dense(self.noise_at(change))
+
+    def turned(self, change: NDArray) -> tuple[PoolRows, Operator]:
+        """The same rows, and their noise; where coordinates turn, they do so that it is diagonal.
+
+        Points are (points, D) from the anchor.
+        """
+        noise, coordinates = self.noise_at(change), self.coordinates
+        if not isinstance(coordinates, Whitened) or not coordinates.turns:
+            return self, Dense(noise)
+        values, V = np.linalg.eigh(noise)
+        V *= np.sign(V[np.abs(V).argmax(axis=0), range(len(V))])  # rounding must not choose signs
+        X = self.X @ V.astype(self.X.dtype)
+        return replace(self, coordinates=coordinates.turned(V), X=X), Diag(np.maximum(values, 0.0))
+
+    def roughest(self, change: NDArray) -> NDArray:
+        """Remainders of the rows that have the largest at some point (1, D), (rows, D)."""
+        size = self.pool.probability / np.maximum(self.whole_weight, 1e-30)
+        each = [self.scores(change, np.array([i])).total() for i in np.argsort(-size)[:_ROUGHEST]]
+        return np.concatenate(each)
+
+    def forces_along(self, directions: NDArray, distances: NDArray) -> NDArray:
+        """`Predictor.forces_along` of the rows, from the anchor."""
+        rows = self.X, self.at_anchor, self.whole_weight
+        return self.model.forces_along(directions, distances, *rows)
+
+    def noise_at(self, change: NDArray) -> NDArray:
+        """Covariance of one draw in the mean over points, (points, D) from the anchor: (D, D).
+
+        A step with the mean noise keeps the second moments of the posterior (math.md#mean-noise).
+        """
+        rng = fixed_rng("noise")
+        q, m = self.pool.probability, len(self.weight)
+        rows = np.arange(m)
+        share = q
+        if m > _NOISE_ROWS:
+            rows = np.sort(rng.choice(m, _NOISE_ROWS, p=q))
+            share = np.full(_NOISE_ROWS, 1 / _NOISE_ROWS)
+        total = np.zeros((len(change), self.model.dim))
+        moment = Dense(np.zeros((self.model.dim,) * 2))
+        for block in np.array_split(np.arange(len(rows)), 1 + len(rows) * len(change) // _CELLS):
+            scores = self.scores(change, rows[block])
+            total += scores.scaled(share[block]).total()
+            moment = moment + scores.pooled().scaled(np.sqrt(share[block])).moment(FULL)
+        return (moment.matrix - total.T @ total) / len(change)

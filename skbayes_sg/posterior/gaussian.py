@@ -1,0 +1,166 @@
+"""The normal law that stands for a posterior: exact, or the nearest in the variational sense.
+
+The posterior of linear regression is of the family of its prior. That of logistic regression is
+replaced by the normal distribution at which gradient and curvature agree with their own means
+(math.md#streams-as-bayesian-updating).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data import InMemory
+from skbayes_sg.data.kept_rows import joined
+from skbayes_sg.linalg import Dense, Diag, Operator
+from skbayes_sg.linalg.layouts import DIAGONAL, FULL
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior import Expansion, Posterior
+from skbayes_sg.posterior.mode import Mode, find_mode
+from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
+from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+
+_NEAR = 0.01  # squared distance per parameter of a step whose end is as good as the mode
+_MOST_STEPS = 25
+_SETTLED = 0.1  # relative change of the curvature, and squared shift, that one step can make
+_CLOSE = 0.01  # the same of a last step, where steps go on from a law
+_LONGEST_STEP = 1.0  # in posterior standard deviations per parameter
+
+Law = GaussianPrior | NormalInverseGammaPrior
+
+
+def updated(posterior: Posterior, guess: NDArray) -> Law:
+    """The posterior as a distribution of the prior's family (math.md).
+
+    Above 1,000 parameters its precision is a diagonal, and its mean is the mode.
+    """
+    prior = posterior.prior
+    assert isinstance(posterior.model, Predictor)
+    assert isinstance(prior, Law)
+    if posterior.dim > FULL_CURVATURE_DIM:
+        mode = find_mode(posterior, guess, np.random.default_rng(0))
+        left = np.where(prior.precision > 0, 0.0, mode.gradient)  # a diagonal makes no good step
+        diagonal = Diag(mode.curvature.diagonal())
+        return prior.updated(mode.theta, left, diagonal)
+    return (_solved if posterior.model.conjugate else _smoothed)(posterior, prior, guess)
+
+
+def _solved(posterior: Posterior, prior: Law, theta: NDArray) -> Law:
+    """The conjugate posterior."""
+    return known_at(prior, expanded_twice(posterior, theta))
+
+
+def expanded_twice(posterior: Posterior, theta: NDArray) -> Mode:
+    """The expansion of a conjugate posterior near its mode, from one at theta (1, D).
+
+    Far from the mode a sum of squares would be the small difference of two large ones.
+    """
+    first = _expanded(posterior, theta)
+    near = known_at(posterior.prior, Mode(theta, first.curvature, first.gradient, 1.0)).mode
+    here = _expanded(posterior, near)
+    return Mode(near, here.curvature, here.gradient, 2.0)
+
+
+def known_at(prior: Prior, here: Mode) -> Law:
+    """The posterior from its expansion at a point: exact if conjugate."""
+    assert isinstance(prior, Law)
+    return prior.updated(here.theta, here.gradient, here.curvature)  # type: ignore[arg-type]
+
+
+def _smoothed(posterior: Posterior, prior: Law, guess: NDArray) -> Law:
+    """Steps from the mode to where the gradient vanishes in the mean over the posterior.
+
+    The precision is the curvature in that mean. One step is enough near a normal distribution.
+    Elsewhere, as with separable classes, the wide law at the mode and its mean curvature contradict
+    each other; half steps lead to the law that agrees with its own means.
+    """
+    here = _expanded(posterior, guess)
+    precision = here.curvature
+    step = precision.inverse().matvec(here.gradient)
+    theta = guess + step
+    if np.sum(step * here.gradient) > _NEAR * posterior.dim:
+        mode = find_mode(posterior, guess, np.random.default_rng(0))
+        theta, precision = mode.theta, mode.curvature
+    for _ in range(_MOST_STEPS):
+        covariance = precision.inverse().dense()
+        root = np.linalg.cholesky(covariance)
+        gradient, curvature = posterior.smoothed(theta, root)
+        shift = gradient @ covariance
+        if _is_near(shift, gradient, covariance, curvature, _SETTLED):
+            theta, precision = theta + shift, curvature
+            break
+        precision = precision * 0.5 + curvature * 0.5
+        shift = 0.5 * precision.inverse().matvec(gradient)
+        length = np.sqrt(np.sum(shift * precision.matvec(shift)) / posterior.dim)
+        theta = theta + shift / max(length, _LONGEST_STEP)
+    assert isinstance(precision, Dense)
+    return GaussianPrior(precision, theta[0])
+
+
+def _is_near(
+    shift: NDArray, gradient: NDArray, covariance: NDArray, curvature: Operator, limit: float
+) -> bool:
+    """Whether a step changes squared shift and curvature by less than a limit per parameter."""
+    length = np.sum(shift * gradient) / len(covariance)
+    change = np.sum(covariance * curvature.dense()) / len(covariance) - 1
+    return bool(abs(change) < limit and length < limit)
+
+
+# -- rows in blocks ---------------------------------------------------------------------------
+
+
+def expanded(model: Predictor, blocks: Sequence[InMemory], prior: Law, near: Law) -> Law:
+    """The posterior of these rows, from a law that is near it: mostly in one pass."""
+    law, most = near, 0 if model.dim > FULL_CURVATURE_DIM else _MOST_STEPS
+    for _ in range(most):
+        gradient, curvature = _slope(model, blocks, prior, law)
+        covariance = law.operator.inverse().dense()
+        shift = gradient @ covariance
+        if not _is_near(shift, gradient, covariance, curvature, _SETTLED):
+            break
+        assert isinstance(curvature, Dense)
+        law = GaussianPrior(curvature, law.mean + shift[0])
+        if _is_near(shift, gradient, covariance, curvature, _CLOSE):
+            return law
+    return updated(Posterior(model, joined(blocks), prior), law.mode)
+
+
+def folded(model: Predictor, blocks: Sequence[InMemory], prior: Law, law: Law) -> Law:
+    """The prior times the likelihood of these rows as expanded at a law."""
+    gradient, curvature = _slope(model, blocks, prior, law)
+    return prior.updated(law.mode, gradient, curvature)  # type: ignore[arg-type]
+
+
+def _slope(
+    model: Predictor, blocks: Sequence[InMemory], prior: Law, law: Law
+) -> tuple[NDArray, Operator]:
+    """Gradient and curvature of rows and prior in the mean over a law.
+
+    Above 1,000 parameters they are those at the mode, and the curvature a diagonal.
+    """
+    theta, wide = law.mode, model.dim > FULL_CURVATURE_DIM
+    root = None if wide else law.operator.inverse().cholesky().dense()
+    flat = GaussianPrior(Diag(np.zeros(model.dim)))
+    gradient, curvature = prior.gradient(theta), FULL.keep(prior.curvature(theta))
+    for rows in blocks:
+        alone = Posterior(model, rows, flat)
+        if root is None:
+            here = alone.expand(theta, DIAGONAL)
+            gradient, curvature = gradient + here.gradient, here.curvature + curvature
+        else:
+            slope, information = alone.smoothed(theta, root)
+            gradient, curvature = gradient + slope, information + curvature
+    return gradient, curvature
+
+
+def _expanded(posterior: Posterior, theta: NDArray) -> Expansion:
+    with np.errstate(over="ignore", invalid="ignore"):
+        here = posterior.expand(theta, FULL)
+    if not np.isfinite(here.curvature.diagonal()).all():
+        raise ValueError(
+            "X holds values whose squares overflow; scale its columns, for example by "
+            "StandardScaler"
+        )
+    return here

@@ -1,0 +1,48 @@
+"""Gradient noise in the mean over the points of a stationary chain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers.law import Law, LinearLaw
+
+_ROUNDS = 30  # of which small steps need two or three
+_SETTLED = 0.003  # relative change of the trace between two rounds
+_MOST_POINTS = 64
+
+
+def mean_noise(
+    target: Posterior, theta: NDArray, law: Law, Lam: NDArray, noise_factor: float
+) -> NDArray:
+    """M in the mean over the points of a chain around theta (1, D), (D, D).
+
+    The points have the covariance that M gives them, so M is a fixed point. With Sigma = R R^T the
+    mean is that over theta +- sqrt(D) R e_k, which is exact for an M that is quadratic in the
+    parameters. Beyond 32 parameters the e_k are 32 random orthogonal directions.
+    """
+    points_law = replace(law, window=1) if isinstance(law, LinearLaw) else law
+    scale = noise_factor * target.n_total
+    if scale == 0:
+        return np.zeros_like(Lam)
+    M = scale * target.score_covariance(theta)
+    for _ in range(_ROUNDS):
+        points = theta + _around(points_law.covariance(Lam, M))
+        last, M = M, scale * np.mean([target.score_covariance(p[None]) for p in points], axis=0)
+        if abs(np.trace(M - last)) <= _SETTLED * np.trace(M):
+            break
+    return M
+
+
+def _around(covariance: NDArray) -> NDArray:
+    """Points (n, D) of mean zero, with this second moment where there are 2 D of them."""
+    values, vectors = np.linalg.eigh(covariance)
+    root, dim = vectors * np.sqrt(values.clip(0)), len(values)
+    if 2 * dim > _MOST_POINTS:
+        normals = fixed_rng("points").standard_normal((dim, _MOST_POINTS // 2))
+        root = root @ np.linalg.qr(normals)[0]
+    return np.sqrt(dim) * np.concatenate([root.T, -root.T])

@@ -1,0 +1,295 @@
+"""Coordinates in which the curvature at a point is about the identity."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+from skbayes_sg.data import Batch
+from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg.coordinates import Coordinates, Kronecker, Whitened
+from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg.low_rank import LowRank
+from skbayes_sg.linalg.products import dense
+from skbayes_sg.linalg.scores import Factor, Scores
+from skbayes_sg.models import Softmax
+from skbayes_sg.models.categorical import softmax
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior import Posterior
+
+FULL_CURVATURE_DIM = 1000
+"""Largest D for which matrices of any model may be D x D in every step."""
+
+_WIDEST = 4000
+"""Largest number of columns of a model for which a square matrix of them is made."""
+
+_LEADING = 1000  # sparse columns at most that get a matrix
+_MOST_LEADING = 8000  # dense ones
+_PAIRS, _RESTARTS = 8, 5  # of Lanczos iterations at each end of the spectrum
+_SETTLED = 1e-2  # relative error of an eigenvalue
+_OUTLIER = 2.5  # an eigenvalue, or its inverse, that is worth its cost in every step
+
+_LARGEST = 1 << 28  # numbers of all rows in single precision: a gigabyte
+
+
+def many_outputs(posterior: Posterior) -> bool:
+    """Whether Kronecker coordinates take the place of a D x D curvature."""
+    model = posterior.model
+    if not isinstance(model, Softmax) or model.binary or posterior.dim <= FULL_CURVATURE_DIM:
+        return False
+    c = model.columns().shape[1]
+    rows = posterior.data.sample
+    in_memory = rows.n_rows == posterior.data.n_rows and not rows.sparse_rows
+    return in_memory and c <= _WIDEST and c * posterior.n_rows <= _LARGEST
+
+
+def very_wide(posterior: Posterior) -> bool:
+    """Whether coordinates of a diagonal, a block and low rank take the place of a matrix."""
+    in_memory = posterior.data.sample.n_rows == posterior.data.n_rows
+    many = posterior.dim > FULL_CURVATURE_DIM and not many_outputs(posterior)
+    return many and in_memory and posterior.model.fixed_inputs and not affordable(posterior)
+
+
+def affordable(posterior: Posterior) -> bool:
+    """Whether a curvature without Kronecker factors is worth its cost, once per fit."""
+    if posterior.dim <= FULL_CURVATURE_DIM:
+        return True
+    fixed = posterior.model.fixed_inputs and not many_outputs(posterior)
+    return fixed and posterior.dim <= _WIDEST and posterior.data.sample.is_dense
+
+
+def whitening(
+    posterior: Posterior, theta: NDArray, curvature: Operator | None = None
+) -> Coordinates:
+    """Coordinates around theta (1, D), from one or two passes over the rows, or a known curvature.
+
+    Many outputs have Kronecker factors, and very wide rows low rank, in its place.
+    """
+    if many_outputs(posterior):
+        return kronecker(posterior, theta)
+    if very_wide(posterior):
+        return low_rank(posterior, theta, outliers=False)
+    if curvature is None:
+        curvature = posterior.expand(theta, FULL).curvature
+    assert isinstance(posterior.model, Predictor)
+    return Whitened.of(posterior.model.columns(), theta, curvature.dense())
+
+
+def kronecker(posterior: Posterior, theta: NDArray) -> Kronecker:
+    """The eigenvectors of the Kronecker factors of the Fisher, and its diagonal along them.
+
+    The factors are the means over rows of the Fisher of the outputs, and of its trace times the
+    outer product of the row's inputs (George et al. 2018, EKFAC; math.md#many-outputs).
+    """
+    model = posterior.model
+    assert isinstance(model, Softmax)
+    columns = model.columns()
+    k, c = columns.shape
+    scale = posterior.n_total / posterior.n_rows
+
+    def factors(batch: Batch) -> tuple[NDArray, NDArray]:
+        (p, weighted), X = _probabilities(model, theta, batch), _with_ones(batch.X, c)
+        trace = np.sum(weighted * (1 - p), axis=0) / k
+        between = np.diag(weighted.sum(axis=1)) - weighted @ p.T
+        return between, (X * trace[:, None].astype(X.dtype)).T @ X
+
+    of_outputs, of_inputs = posterior.data.reduce(factors, c)
+    V = np.linalg.eigh(of_outputs.astype(np.float64))[1]
+    prior = posterior.prior.curvature(theta).diagonal()[columns]
+    root = np.sqrt(prior.mean(axis=0))
+    W = np.linalg.eigh(of_inputs.astype(np.float64) / np.outer(root, root))[1]
+    U = W / root[:, None]
+
+    def along(batch: Batch) -> tuple[NDArray]:
+        p, weighted = _probabilities(model, theta, batch)
+        turned = (V**2).T @ weighted - (V.T @ weighted) * (V.T @ p)  # the diagonal of V^T F V
+        squares = (_with_ones(batch.X, c) @ U.astype(batch.X.dtype)) ** 2
+        return (turned.astype(batch.X.dtype) @ squares,)
+
+    (values,) = posterior.data.reduce(along, c)
+    values = scale * values.astype(np.float64) + (V**2).T @ prior @ U**2
+    return Kronecker(theta, columns, V, U, W.T * root, 1 / np.sqrt(values))
+
+
+class BarePrior:
+    """A normal prior of independent parameters, in terms of the bare model of whitened columns.
+
+    Parameters
+    ----------
+    precision : array of shape (outputs, c)
+    U : array of shape (c, c)
+        From bare parameters of an output to those of the model.
+    """
+
+    def __init__(self, precision: NDArray, U: NDArray) -> None:
+        same = precision[:1] if (precision == precision[0]).all() else precision
+        self._forms = np.stack([(U.T * p) @ U for p in same]).astype(np.float32)
+
+    def force(self, change: NDArray) -> NDArray:
+        """Precision times a change of the bare parameters, (chains, D)."""
+        c, n = self._forms.shape[-1], len(change)
+        if len(self._forms) == 1:  # the same for all outputs
+            return (change.reshape(-1, c) @ self._forms[0]).reshape(n, -1)
+        blocks = np.einsum("nkc,kcd->nkd", change.reshape(n, -1, c), self._forms)
+        return blocks.reshape(n, -1)
+
+
+def _probabilities(model: Softmax, theta: NDArray, batch: Batch) -> tuple[NDArray, NDArray]:
+    """p of each row, (outputs, n), and p times its weight: the Fisher is diag(p) - p p^T."""
+    p = softmax(model.logits(theta, batch.X).astype(np.float64))[0]
+    return p, p if batch.weight is None else p * batch.weight
+
+
+def _with_ones(X: NDArray, c: int) -> NDArray:
+    return X if X.shape[1] == c else np.concatenate([X, np.ones((len(X), 1), X.dtype)], axis=1)
+
+
+def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> LowRank:
+    """Coordinates around theta (1, D) without a D x D matrix.
+
+    The columns that the rows determine better than the prior does, up to a thousand, get a matrix.
+    The others get their diagonal. What stands out of the curvature then is of low rank, and Lanczos
+    iterations find it (math.md#a-diagonal-a-block-and-low-rank).
+    """
+    columns = _columns_of(posterior)
+    roots = _fisher_blocks(posterior.single, theta)
+    V = _turn_of_outputs(roots)
+    turned = [_turned(root, V) for root in roots]
+    information = np.sum([root.squares() for root in turned], axis=0)[columns]
+    prior = posterior.prior.curvature(theta).diagonal()
+    precision = (V**2).T @ prior[columns]
+    by_rows = outliers and _few_rows(posterior)
+    if by_rows:  # their Fisher is of low rank
+        information = np.zeros_like(information)
+    most = _MOST_LEADING if outliers and posterior.data.sample.is_dense else _LEADING
+    leading = _leading(posterior, (information / precision).max(axis=0), most)
+    grams = _gram(turned, leading)
+    grams[:, range(len(leading)), range(len(leading))] += precision[:, leading]
+    lower = np.linalg.cholesky(grams)
+    none = np.zeros((posterior.dim, 0))
+    found = LowRank(
+        centre=theta,
+        columns=columns,
+        V=V,
+        scale=1 / np.sqrt(information + precision),
+        leading=leading,
+        roots=np.linalg.inv(lower).swapaxes(1, 2),
+        inverses=lower.swapaxes(1, 2).copy(),
+        Q=none,
+        stretch=none[0],
+    )
+    if not outliers:  # an optimiser finds them by itself
+        return found
+    find = _of_rows if by_rows else _outliers
+    Q, values = find(found, roots, prior)
+    return replace(found, Q=Q, stretch=1 / np.sqrt(values))
+
+
+def _columns_of(posterior: Posterior) -> NDArray:
+    """Coordinates of theta of each output; those of one output are all, in their order."""
+    assert isinstance(posterior.model, Predictor)
+    columns = posterior.model.columns()
+    return columns if len(columns) > 1 else np.arange(posterior.dim)[None]
+
+
+def _fisher_blocks(posterior: Posterior, theta: NDArray) -> list[Scores]:
+    """Square roots of the Fisher of all rows, block by block, scaled to the population."""
+    rows = posterior.data.sample.blocks(posterior.model.row_size)
+    root = math.sqrt(posterior.n_total / posterior.n_rows)
+    each = [posterior.fisher(theta, block) for block in rows]
+    return each if root == 1 else [one.scaled(np.full(one.n_rows, root)) for one in each]
+
+
+def _turn_of_outputs(roots: list[Scores]) -> NDArray:
+    """Eigenvectors of the Fisher of the outputs, summed over rows, (outputs, outputs)."""
+    k = roots[0].shapes[0][0]
+    if k == 1:
+        return np.ones((1, 1))
+    lefts = [root.factors[0].left.reshape(-1, k, root.n_rows) for root in roots]
+    moment = np.sum([np.tensordot(left, left, ([0, 2], [0, 2])) for left in lefts], axis=0)
+    return np.linalg.eigh(moment.astype(np.float64))[1]
+
+
+def _turned(root: Scores, V: NDArray) -> Scores:
+    """The same scores with the outputs turned, V^T."""
+    if len(V) == 1:
+        return root
+    turn = V.T.astype(root.factors[0].left.dtype)
+    return Scores(*(Factor(turn @ left, right) for left, right in root.factors))
+
+
+def _few_rows(posterior: Posterior) -> bool:
+    """Whether rows are dense and so few that a matrix of them is smaller than one of columns."""
+    rows = posterior.n_rows
+    dense = posterior.data.sample.is_dense
+    one = posterior.model.shapes["coef"][0] == 1 and "log_noise" not in posterior.model.shapes
+    return dense and one and rows <= min(_WIDEST, posterior.dim)
+
+
+def _leading(posterior: Posterior, ratio: NDArray, most: int) -> NDArray:
+    """Columns that the data determine, by information over precision of the prior, (c,)."""
+    inputs = ratio[: posterior.data.n_features + ("intercept" in posterior.model.shapes)]
+    first = np.argsort(-inputs, kind="stable")[:most]
+    return np.sort(first[inputs[first] > 1])
+
+
+def _gram(roots: list[Scores], leading: NDArray) -> NDArray:
+    """Second moment of the leading columns of each output, (outputs, m, m)."""
+    m = len(leading)
+    gram = np.zeros((roots[0].shapes[0][0], m, m))
+    for root in roots:
+        left, right = root.factors[0]
+        assert right is not None
+        labels = left.reshape(-1, *left.shape[-2:])
+        weight = np.einsum("qkn,qkn->kn", labels, labels)
+        X = dense(right[:, leading[leading < right.shape[1]]])
+        X = _with_ones(X, m).astype(np.float64, copy=False)
+        for total, each in zip(gram, np.sqrt(weight), strict=True):
+            scaled = X * each[:, None]
+            total += scaled.T @ scaled  # NumPy sends A.T @ A to syrk
+    return gram
+
+
+def _of_rows(coordinates: LowRank, roots: list[Scores], prior: NDArray) -> tuple[NDArray, NDArray]:
+    """All eigenvectors with information, and their values, where the prior alone is scaled."""
+    B = np.concatenate([root.rows() for root in roots]) * coordinates.scale
+    values, U = np.linalg.eigh(B @ B.T)
+    some = values > 1e-4  # of the precision of the prior: others are not worth their cost
+    Q = (B.T @ U[:, some]) / np.sqrt(values[some])
+    return Q, 1 + values[some]
+
+
+def _outliers(coordinates: LowRank, roots: list[Scores], prior: NDArray) -> tuple[NDArray, NDArray]:
+    """The eigenvectors of the curvature in these coordinates that stand out, and their values.
+
+    They are the largest and the smallest, to a per cent. Iterations that do not settle find fewer.
+    """
+    dtype = roots[0].factors[0].left.dtype
+
+    def curvature(u: NDArray) -> NDArray:
+        v = coordinates.natural(u.reshape(1, -1)) - coordinates.centre
+        rows = sum(root.gram_matvec(v.astype(dtype)) for root in roots)
+        return coordinates.pulled(rows + prior * v)[0]
+
+    dim = len(prior)
+    operator = LinearOperator((dim, dim), matvec=curvature, dtype=np.float64)
+    start = fixed_rng("Lanczos").standard_normal(dim)
+    found = [_eigenvectors(operator, which, start) for which in ("LA", "SA")]
+    Q = np.linalg.qr(np.concatenate(found, axis=1))[0]
+    images = np.stack([curvature(q) for q in Q.T], axis=1)
+    values, turn = np.linalg.eigh(Q.T @ images)
+    out = (values > _OUTLIER) | (values < 1 / _OUTLIER)
+    return Q @ turn[:, out], values[out]
+
+
+def _eigenvectors(operator: LinearOperator, which: str, start: NDArray) -> NDArray:
+    """Eigenvectors of the largest or smallest eigenvalues, (D, r)."""
+    try:
+        return eigsh(operator, _PAIRS, which=which, v0=start, tol=_SETTLED, maxiter=_RESTARTS)[1]
+    except ArpackNoConvergence as few:
+        return few.eigenvectors
