@@ -181,6 +181,22 @@ def test_iasg_with_one_row_averages_over_a_pass():
     assert 120 < state.memory.length < 200
 
 
+def test_a_window_is_ten_passes_at_most_and_the_report_says_so():
+    """Rows that contradict the model by a factor of 100 would have windows of 100 passes."""
+    known = KnownGaussian(misspecified=False, prior_precision=1e-3)
+    sampler = IASG(batch_size=20)
+    state = start(sampler, known.posterior, 2, theta=np.tile(known.mean, (2, 1)))
+    state = run_chain(sampler, known.posterior, state, n_draws=1, burn_in=400).state
+    assert not sampler.report(state).complaints
+    one_pass, before = state.rows.noise_factor, state.memory.length
+    assert before < 2 * one_pass
+    state.memory.I1 = state.memory.I1 * 100.0
+    sampler.freeze(state, known.posterior)
+    assert 5 * one_pass < state.memory.length <= 10 * one_pass
+    (complaint,) = sampler.report(state).complaints
+    assert "IASG: theory expects from" in complaint
+
+
 def test_a_part_of_one_row_among_larger_ones_is_not_measured(gaussian):
     """The last part of a chunk: it has no spread, and is not one of successive single rows."""
     sampler = SGFS(batch_size=2, refresh_every=1)

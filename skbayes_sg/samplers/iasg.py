@@ -19,6 +19,8 @@ from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import require_choice, require_integer
 
+_MOST_PASSES = 10.0  # of a window: where it were more, rows contradict the model, and it is said
+
 
 @dataclass
 class _Window(ConstantMemory):
@@ -47,8 +49,8 @@ class IASG(ConstantStep):
     ----------
     window : "pass" or int, default="pass"
         Iterates per draw, T. "pass" with "full" and "diag": about one pass over the rows, the
-        number at which the mean variance ratio is 1 in theory. "pass" with "scalar": the noise
-        factor (N/n, or N/n - 1 without replacement).
+        number at which the mean variance ratio is 1 in theory, and ten at most. "pass" with
+        "scalar": the noise factor (N/n, or N/n - 1 without replacement).
     structure : {"full", "diag", "scalar"}, default="full"
         "full": H = Lam^-1, the curvature measured in burn-in, so that all directions average alike.
         "diag": H = 1 / Lam_kk, for more parameters than a matrix can have. Correlated parameters
@@ -140,16 +142,22 @@ class IASG(ConstantStep):
         """K; sets the length of the window as well."""
         M, Lam = self._noise_and_curvature(state, target)
         if self.structure != "scalar":
-            return self._averaged_alike(state.memory, M, Lam), None
+            return self._averaged_alike(state.memory, M, Lam, state.rows.noise_factor), None
         assert isinstance(Lam, Dense)
         return self._of_one_scalar(state.memory, Lam, state.rows.noise_factor), None
 
     _burn_in_operators = _operators
 
-    def _averaged_alike(self, memory: _Window, M: Operator, Lam: Operator) -> Operator:
-        """K = k Lam^-1, with the same F = 1 - k in every direction of a full Lam."""
+    def _averaged_alike(
+        self, memory: _Window, M: Operator, Lam: Operator, steps: float
+    ) -> Operator:
+        """K = k Lam^-1, with the same F = 1 - k in every direction of a full Lam.
+
+        `steps` are those of a pass, and the noise where the model is right.
+        """
         covariance = Lam.inverse()
         noise = _trace_of_product(covariance, M) / Lam.dim
+        noise = min(noise, _MOST_PASSES * max(steps, 1.0))
         length = noise if isinstance(self.window, str) else self.window
         k = min(0.5, 5 / max(length, 1.0)) if self.step_size == "auto" else float(self.step_size)
         one_pass = self.window == "pass"
