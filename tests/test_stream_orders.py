@@ -144,6 +144,17 @@ def test_above_a_thousand_parameters_rows_are_kept_too():
     assert np.sqrt(np.mean(shift**2)) < 0.05
 
 
+def test_above_a_thousand_parameters_folded_rows_are_checked_by_their_diagonal():
+    X, y = data_of(150, 1001, 2)
+    given = clone(GIVEN).set_params(prior_precision=10.0)
+    with budget_of(60, X), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = streamed(given, X, y, ORDERS["sorted"](X, y), 5)
+    assert model._stream.sample.n_folded > 0
+    assert model.diagnostics_["folded_shift"] > 1
+    assert "rows that are no longer kept" in str(said[-1].message)
+
+
 def test_a_stream_of_version_0_3_goes_on():
     X, y = data_of(900, 3, 2)
     model = streamed(GIVEN, X[:300], y[:300], np.arange(300), 1)
