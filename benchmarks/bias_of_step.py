@@ -33,7 +33,7 @@ from scipy.linalg import eigh
 from skbayes_sg.chains.run import run_chains, start_chains
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import SGFS
+from skbayes_sg.samplers import UnderdampedLangevin
 from skbayes_sg.samplers.base import NoGainError
 
 INJECTED = (3.0, 2.0)  # alpha^2
@@ -189,7 +189,7 @@ def compare(problem: Problem, X: NDArray, y: NDArray, exact: tuple, injected: fl
     posterior = bind(X, y, problem.copies)
     mode = mode_of(posterior)
     target, _ = anchored(posterior, mode)
-    sampler = SGFS(math.sqrt(injected), variance_reduction="control_variate")
+    sampler = UnderdampedLangevin(math.sqrt(injected))
     taken = True
     try:
         sampler.settle(target)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from timing import median, microseconds, rest, seconds
 
 from skbayes_sg import BayesianLogisticRegressionSGFS
-from skbayes_sg.samplers import SGFS
+from skbayes_sg.samplers import UnderdampedLangevin
 
 ROWS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 FEATURES = (10, 20, 50, 100, 200, 500)
@@ -73,11 +73,11 @@ def against_rows(n_rows: int, watch: Stopwatch) -> dict:
     return row
 
 
-def settled(n_rows: int, n_features: int) -> tuple[AnchoredPosterior, SGFS]:
+def settled(n_rows: int, n_features: int) -> tuple[AnchoredPosterior, UnderdampedLangevin]:
     """A posterior with its anchor, and the settled default sampler."""
     posterior = logistic_posterior(*data(n_rows, n_features))
     posterior, _ = anchored(posterior, mode_of(posterior))
-    sampler = SGFS(variance_reduction="control_variate")
+    sampler = UnderdampedLangevin()
     sampler.settle(posterior)
     return posterior, sampler
 
@@ -87,7 +87,9 @@ def calls_for(dim: int) -> int:
     return 300 if dim < 200 else 30
 
 
-def step_microseconds(posterior: AnchoredPosterior, sampler: SGFS, n_chains: int) -> NDArray:
+def step_microseconds(
+    posterior: AnchoredPosterior, sampler: UnderdampedLangevin, n_chains: int
+) -> NDArray:
     """Of one step of a group of chains, in each repeat."""
     state = begin(sampler, posterior, np.repeat(posterior.anchor.theta, n_chains, axis=0), seed=0)
     return microseconds(lambda: sampler.step(state, posterior), calls_for(posterior.dim), 7)

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from skbayes_sg.models import DRBM, MLP, Linear, Model, Softmax
-from skbayes_sg.samplers import HMC, SGFS, Sampler
+from skbayes_sg.samplers import HMC, SGFS, Sampler, UnderdampedLangevin
 from skbayes_sg.samplers.base import NoGainError
 
 CHAINS, ROUNDS, INDEPENDENT = 100, 20, 3000
@@ -126,7 +126,7 @@ def momentum(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> 
     which it is refused get HMC, as in a default fit.
     """
     target = AnchoredPosterior.at(posterior, mode_of(posterior))
-    sampler = SGFS(variance_reduction="control_variate")
+    sampler = UnderdampedLangevin()
     try:
         sampler.settle(target)
     except NoGainError:

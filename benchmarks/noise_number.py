@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from skbayes_sg.chains.run import run_chains, start_chains
 from skbayes_sg.diagnostics import ess_mean
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import HMC, SGFS, Sampler
+from skbayes_sg.samplers import HMC, Sampler, UnderdampedLangevin
 
 LIMIT = 2.0
 ALPHA = math.sqrt(3.0)
@@ -116,9 +116,7 @@ def compare(columns, n: int, d: int, strength: float, offset: float) -> dict:
     axes = vectors / np.sqrt(values)
     target, _ = anchored(posterior, mode)
     kappa = target.anchor.noise_number
-    sampler = SGFS(
-        ALPHA, batch_size=math.ceil(32 * max(1.0, kappa)), variance_reduction="control_variate"
-    )
+    sampler = UnderdampedLangevin(ALPHA, batch_size=math.ceil(32 * max(1.0, kappa)))
     name = f"{columns.__name__.replace('_', ' ')}, strength {strength:g}, offset {offset:g}"
     row = {
         "data": name,

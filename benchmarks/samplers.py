@@ -21,10 +21,19 @@ from reference import importance_reference
 from skbayes_sg import diagnostics
 from skbayes_sg.chains.run import rows_touched, run_chains, start_chains
 from skbayes_sg.diagnostics import stein_ratio_of_sums
-from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGLD, ConstantSGD, MomentumSGD
+from skbayes_sg.samplers import (
+    HMC,
+    IASG,
+    SGD,
+    SGFS,
+    SGLD,
+    ConstantSGD,
+    MomentumSGD,
+    UnderdampedLangevin,
+)
 
 SAMPLERS = [
-    SGFS(variance_reduction="control_variate"),
+    UnderdampedLangevin(),
     SGFS(),
     SGFS(alpha=2.0),
     SGFS(alpha=1.0, structure="diag"),

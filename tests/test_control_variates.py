@@ -1,5 +1,5 @@
 """The gradient of all rows expanded at an anchor, rows drawn in proportion to what is left of it,
-and SGFS on them."""
+and underdamped Langevin dynamics on them."""
 
 import math
 import re
@@ -27,7 +27,7 @@ from skbayes_sg.posterior.control_variates.subsample import (
 )
 from skbayes_sg.posterior.laplace import posterior_mean
 from skbayes_sg.posterior.mode import find_mode
-from skbayes_sg.samplers import HMC, SGFS, SGLD
+from skbayes_sg.samplers import HMC, SGFS, SGLD, UnderdampedLangevin
 
 CV = {"variance_reduction": "control_variate"}
 
@@ -319,8 +319,8 @@ def test_rare_levels_that_were_standardised_take_short_steps_of_all_rows():
     mine = anchored(Posterior.of(Softmax(26, 2), X, y, 1.0))
     assert mine.anchor.steepness > 2
     with pytest.raises(ValueError, match=r"too far from Gaussian.* times as steep"):
-        SGFS(alpha=1.0, **CV).settle(mine)
-    sampler = SGFS(**CV)
+        UnderdampedLangevin(alpha=1.0).settle(mine)
+    sampler = UnderdampedLangevin()
     sampler.settle(mine)
     assert sampler.batch_size == mine.anchor.pool_size
     assert sampler.alpha**2 == pytest.approx(3 * mine.anchor.steepness - 1)
@@ -350,7 +350,7 @@ def test_a_gaussian_posterior_is_exact_for_every_batch_size(whiten, batch_size, 
     y = X @ rng.standard_normal(3) + 1.2 * rng.standard_normal(200)
     posterior = Posterior.of(Linear(3, fit_intercept=False, noise_variance=1.5), X, y, 2.0)
     mine = anchored(posterior, whiten)
-    sampler = SGFS(batch_size=batch_size, **CV)
+    sampler = UnderdampedLangevin(batch_size=batch_size)
     sampler.settle(mine)
     draws = groups(sampler, mine, seed, n_groups=16, n_draws=42)
     Lam = X.T @ X / 1.5 + 2 * np.eye(3)
@@ -363,7 +363,7 @@ def test_a_gaussian_posterior_is_exact_for_every_batch_size(whiten, batch_size, 
 def test_normal_inverse_gamma_posterior_of_sixty_rows(regression, seed):
     """Coefficients and log noise variance against their exact moments, by draws."""
     mine = anchored(regression)
-    sampler = SGFS(**CV)
+    sampler = UnderdampedLangevin()
     sampler.settle(mine)
     draws = groups(sampler, mine, seed).reshape(-1, 4)
     X, y = regression.data.X, regression.data.y
@@ -384,7 +384,7 @@ def test_logistic_regression_against_hmc(n_rows, seed):
     X, y = logistic_data(n_rows, 3)
     posterior = Posterior.of(Softmax(3, 2), X, y, 1.0)
     mine = anchored(posterior)
-    sampler = SGFS(**CV)
+    sampler = UnderdampedLangevin()
     sampler.settle(mine)
     draws = groups(sampler, mine, seed).reshape(-1, 4)
     hmc = HMC()
@@ -403,7 +403,7 @@ def test_the_noise_in_the_step_keeps_variances_right(seed, monkeypatch):
     X, y = logistic_data(60, 3)
     posterior = Posterior.of(Softmax(3, 2), 2 * X, y, 1.0)
     mine = anchored(posterior)
-    sampler = SGFS(alpha=2.0, batch_size=1, **CV)
+    sampler = UnderdampedLangevin(alpha=2.0, batch_size=1)
     state = sampler.init(mine, np.zeros((4, 4)), np.random.default_rng(seed))
     M = state.rows.noise_factor * mine.n_total * mine.anchor.noise.diagonal()
     mass = 1 / state.memory.gain.diagonal()
@@ -413,7 +413,7 @@ def test_the_noise_in_the_step_keeps_variances_right(seed, monkeypatch):
 
 def test_chains_that_share_rows_are_uncorrelated(binary, seed):
     mine = anchored(binary)
-    sampler = SGFS(**CV)
+    sampler = UnderdampedLangevin()
     sampler.settle(mine)
     draws = groups(sampler, mine, seed, n_groups=16, n_draws=42)
     centred = draws - mine.anchor.theta
@@ -426,12 +426,12 @@ def test_chains_that_share_rows_are_uncorrelated(binary, seed):
 
 def test_settings_follow_from_the_noise_number(binary):
     mine = anchored(binary)
-    sampler = SGFS(**CV)
+    sampler = UnderdampedLangevin()
     words = sampler.settle(mine)
     assert f"noise number {mine.anchor.noise_number:.2g}" in words
     assert sampler.batch_size == 32 * max(1, math.ceil(mine.anchor.noise_number))
     assert sampler.alpha**2 == pytest.approx(3.0)
-    given = SGFS(alpha=2.0, batch_size=7, **CV)
+    given = UnderdampedLangevin(alpha=2.0, batch_size=7)
     given.settle(mine)
     assert (given.alpha, given.batch_size) == (2.0, 7)
     plain = SGFS()
@@ -455,6 +455,16 @@ def test_impossible_combinations_are_named(binary, parameters, message):
         SGFS(variance_reduction="saga").validate(binary)
     with pytest.raises(ValueError, match="variance_reduction must be"):
         SGLD(variance_reduction="saga").validate(binary)
+
+
+def test_sgfs_with_control_variates_is_underdamped_langevin_dynamics(many):
+    given = {"alpha": 2.0, "batch_size": 40}
+    fits = [
+        BayesianLogisticRegressionSGFS(sampler, prior_precision=1.0, random_state=0).fit(*many)
+        for sampler in (SGFS(**given, **CV), UnderdampedLangevin(**given))
+    ]
+    assert {type(fit.sampler_) for fit in fits} == {UnderdampedLangevin}
+    np.testing.assert_array_equal(fits[0].draws_, fits[1].draws_)
 
 
 # -- in the estimators ------------------------------------------------------------------------

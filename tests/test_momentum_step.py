@@ -6,31 +6,21 @@ import numpy as np
 import pytest
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, theory
-from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.linalg import Dense, Diag
-from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
 from skbayes_sg.posterior.control_variates.many_classes import WholePosterior
 from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.posterior.whitening import kronecker
-from skbayes_sg.samplers import SGFS
+from skbayes_sg.samplers import UnderdampedLangevin
 from skbayes_sg.samplers.base import NoGainError
-from skbayes_sg.samplers.langevin import UnderdampedMemory, chosen, operators
-
-ROWS = Minibatches(100, 10, True, np.random.default_rng(0), 1)
+from skbayes_sg.samplers.langevin import operators
 
 
 def spd(dim, seed):
     A = np.random.default_rng(seed).standard_normal((dim, dim))
     return A @ A.T + 0.1 * np.eye(dim)
-
-
-def memory_of(Lam, I1, alpha):
-    memory = UnderdampedMemory(FULL, I1, None, Diag(np.ones(I1.dim)), alpha=alpha)
-    memory.Lam = Lam
-    return memory
 
 
 @pytest.mark.parametrize("alpha", [1.0, 3**0.5, 4.0])
@@ -40,10 +30,9 @@ def test_the_posterior_is_stationary_under_any_gradient_noise(alpha, diagonal):
     if diagonal:
         Lam, I1 = np.diag(Lam.diagonal()), np.diag(I1.diagonal())
     store = (lambda A: Diag(A.diagonal().copy())) if diagonal else Dense
-    memory = memory_of(store(Lam), store(I1), alpha)
-    G, W = operators(memory, 100, ROWS)
-    M = ROWS.noise_factor * 100 * I1
-    step = (memory.time_step, memory.persistence)
+    M, delta = 900 * I1, 2 / math.sqrt(1 + alpha**2)
+    G, W = operators(store(Lam), store(M), delta)
+    step = (delta, math.exp(-delta))
     found = theory.underdamped_cov(Lam, M, G.dense(), W.dense(), *step)
     np.testing.assert_allclose(found, np.linalg.inv(Lam), rtol=1e-9, atol=1e-12)
     assert np.linalg.eigvalsh(W.dense()).min() > 0
@@ -166,7 +155,7 @@ def test_steps_are_counted():
     posterior = softmax_posterior()
     mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
     mine = AnchoredPosterior.at(posterior, mode)
-    sampler = SGFS(2.0, batch_size=30, variance_reduction="control_variate")
+    sampler = UnderdampedLangevin(2.0, batch_size=30)
     state = sampler.init(mine, np.zeros((2, posterior.dim)), np.random.default_rng(0))
     for t in range(3):
         assert state.t == t
@@ -175,27 +164,33 @@ def test_steps_are_counted():
 
 
 class Steep:
-    """An anchor with given figures."""
+    """A target whose anchor has given figures."""
 
     theta = curvature = noise = None
     pool_size, batch_size, pool_error, noise_number = 500, 32, 0.0, 0.5
     stiffness = column_steepness = 1.0
 
     def __init__(self, steepness):
-        self.steepness = steepness
+        self.steepness, self.anchor = steepness, self
+
+
+def chosen(alpha, batch_size, target):
+    sampler = UnderdampedLangevin(alpha, batch_size)
+    sampler.settle(target)
+    return sampler.alpha, sampler.batch_size
 
 
 def test_alpha_and_rows_follow_from_the_steepness():
-    assert chosen(None, None, Steep(1.2)) == (math.sqrt(3), 32)
-    assert chosen(None, None, Steep(4.0)) == (math.sqrt(11), 500)
+    assert chosen("auto", "auto", Steep(1.2)) == (math.sqrt(3), 32)
+    assert chosen("auto", "auto", Steep(4.0)) == (math.sqrt(11), 500)
     assert chosen(5.0, 10_000, Steep(4.0)) == (5.0, 500)
     stiff = Steep(4.0)
     stiff.stiffness = 3.0
-    assert chosen(None, None, stiff) == (math.sqrt(7), 500)
+    assert chosen("auto", "auto", stiff) == (math.sqrt(7), 500)
     with pytest.raises(NoGainError, match=r"4\.0 times as steep"):
-        chosen(2.0, None, Steep(4.0))
+        chosen(2.0, "auto", Steep(4.0))
     with pytest.raises(NoGainError, match="too far from Gaussian"):
-        chosen(None, None, Steep(50.0))
+        chosen("auto", "auto", Steep(50.0))
 
 
 def test_more_than_a_thousand_parameters_of_many_classes(monkeypatch):
@@ -206,7 +201,7 @@ def test_more_than_a_thousand_parameters_of_many_classes(monkeypatch):
     wide = BayesianLogisticRegressionSGFS(random_state=0, n_draws=125, prior_precision=1.0).fit(
         X, y
     )
-    assert isinstance(wide.sampler_, SGFS)
+    assert isinstance(wide.sampler_, UnderdampedLangevin)
     assert wide.sampler_.batch_size == 300
     monkeypatch.undo()
     full = BayesianLogisticRegressionSGFS(

@@ -257,5 +257,5 @@ FIT = BayesianLogisticRegressionSGFS.fit
 
 
 def short_fit(model, *data):
-    """The sampler is the one that the page's list names."""
-    return FIT(model.set_params(n_draws=10, burn_in=20, sampler=SGFS()), *data)
+    """The sampler is the default here, which the page's list names."""
+    return FIT(model.set_params(n_draws=10, burn_in=20), *data)

@@ -17,7 +17,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
 from skbayes_sg.posterior.control_variates.nonlinearity import column_steepness
 from skbayes_sg.posterior.mode import find_mode
-from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
+from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD, UnderdampedLangevin
 
 BY_NAME = {"random_state": 0, "burn_in": 300, "n_draws": 250, "thin": 1}
 
@@ -151,7 +151,7 @@ def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypat
     X, y = logistic_data(400, 4)
     model = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0)
     first = model.fit(X, y > 0)
-    assert isinstance(first.sampler_, SGFS)
+    assert isinstance(first.sampler_, UnderdampedLangevin)
     coef, passes = first.coef_, first.n_passes_
 
     def wrong_of_sgfs(figures, bias_remedy=""):
@@ -162,7 +162,9 @@ def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypat
         warnings.simplefilter("error", ConvergenceWarning)
         model.fit(X, y > 0)
     assert isinstance(model.sampler_, HMC)
-    assert model.sampler_reason_.startswith("SGFS ran first, and sd_ratio is 2.00, not 1")
+    assert model.sampler_reason_.startswith(
+        "UnderdampedLangevin ran first, and sd_ratio is 2.00, not 1"
+    )
     assert model.n_passes_ > passes
     np.testing.assert_allclose(model.coef_, coef, atol=0.1 * model.coef_std_.max())
     for asked in (
@@ -172,11 +174,11 @@ def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypat
         other = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0, **asked)
         with pytest.warns(ConvergenceWarning, match="sd_ratio is 2"):
             other.fit(X, y > 0)
-        assert isinstance(other.sampler_, SGFS)
+        assert isinstance(other.sampler_, UnderdampedLangevin)
     monkeypatch.setattr("skbayes_sg.inference.fallback.time_is_up", lambda: True)
     with pytest.warns(ConvergenceWarning, match="sd_ratio is 2"):
         model.fit(X, y > 0)
-    assert isinstance(model.sampler_, SGFS)
+    assert isinstance(model.sampler_, UnderdampedLangevin)
 
 
 @pytest.mark.verdict

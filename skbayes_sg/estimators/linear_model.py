@@ -27,7 +27,7 @@ from skbayes_sg.posterior.mode import Near, find_mode
 from skbayes_sg.posterior.noise_of_points import mean_noise
 from skbayes_sg.posterior.nonzero_columns import occurring
 from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM, affordable, very_wide
-from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD
+from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
 from skbayes_sg.samplers.independent_draws import IndependentDraws
 
@@ -48,7 +48,7 @@ class OneMode(Plan):
         if posterior.dim > FULL_CURVATURE_DIM:
             _require_rows(posterior, _too_many(posterior.dim))
         return Choice(
-            SGFS(variance_reduction="control_variate"),
+            UnderdampedLangevin(),
             "the posterior is near enough to Gaussian for control variates",
         )
 

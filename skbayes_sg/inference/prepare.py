@@ -60,6 +60,7 @@ def first_choice(request: Request, posterior: Posterior, plan: Plan) -> Choice:
             f"at, which the posterior of {type(posterior.model).__name__} does not have; set it to "
             "None"
         )
+    sampler = sampler.resolved()
     tune = choose_alpha if sampler.needs_pilots else request.asked.tune
     return replace(request.asked, sampler=sampler, tune=tune)
 

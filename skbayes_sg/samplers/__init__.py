@@ -10,6 +10,7 @@ from skbayes_sg.samplers.base import Sampler
 from skbayes_sg.samplers.constant_sgd import ConstantSGD
 from skbayes_sg.samplers.hmc import HMC
 from skbayes_sg.samplers.iasg import IASG
+from skbayes_sg.samplers.langevin import UnderdampedLangevin
 from skbayes_sg.samplers.momentum_sgd import MomentumSGD
 from skbayes_sg.samplers.schedules import CosineCycle, PolynomialDecay
 from skbayes_sg.samplers.sgd import SGD
@@ -31,6 +32,7 @@ __all__ = [
     "PolynomialDecay",
     "Sampler",
     "State",
+    "UnderdampedLangevin",
 ]
 
 
@@ -45,5 +47,9 @@ SAMPLERS: dict[str, type[Sampler]] = {
     if isinstance(each := globals()[name], type)
     and issubclass(each, Sampler)
     and not inspect.isabstract(each)
+    and each.variance_reduction is None
 }
-"""Every sampler by the name that `sampler="..."` of an estimator takes."""
+"""Every sampler by the name that `sampler="..."` of an estimator takes.
+
+Those that need an anchor have none: sampler=None chooses them where they are right.
+"""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
-from skbayes_sg.samplers import langevin
+from skbayes_sg.samplers import anchors
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
 from skbayes_sg.samplers.law import ExactLaw
 from skbayes_sg.samplers.mass_matrix import AveragedFisher, Metric, RescaledCurvature
@@ -123,7 +123,7 @@ class HMC(Sampler):
 
     def settle(self, target: Target) -> str:
         if target.anchor is not None:
-            langevin.require_near(target.anchor)
+            anchors.require_near(target.anchor)
         return ""
 
     # -- motion -------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ class HMC(Sampler):
             gradient,
             log_step=math.log(target.dim**-0.25),  # the scaling of the best step with D
             accepted=np.zeros(len(state.theta)),
-            figures={} if target.anchor is None else langevin.figures(target.anchor),
+            figures={} if target.anchor is None else anchors.figures(target.anchor),
         )
 
     def step(self, state: State, target: Target) -> None:
@@ -266,7 +266,7 @@ class HMC(Sampler):
         if memory.steps >= _FEWEST_STEPS:
             complaints = self._unresolved(float(rates.mean())) or self._stuck(rates)
         figures = {"accept_rate": float(rates.mean())} | memory.figures
-        return Report(memory.rows_touched, figures, complaints + langevin.complaints(figures))
+        return Report(memory.rows_touched, figures, complaints + anchors.complaints(figures))
 
     def _unresolved(self, rate: float) -> list[str]:
         if rate >= 0.5 * self.target_accept:

@@ -1,26 +1,18 @@
-"""SGFS with control variates: its step, its automatic parameters and its figures.
-
-The step is that of underdamped Langevin dynamics with the mass matrix Lam + M: curvature at the
-anchor and gradient noise. The splitting is BAOAB of Leimkuhler & Matthews (2013): for a Gaussian
-posterior the law of theta is exact for every step size (math.md#the-step-with-momentum).
-"""
+"""Underdamped Langevin dynamics with control variates (Leimkuhler & Matthews 2013)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.minibatches import Batches
-from skbayes_sg.linalg import Dense, Diag, Operator
-from skbayes_sg.linalg.layouts import FULL
-from skbayes_sg.samplers.base import NoAnchorError, NoGainError, RunLength
+from skbayes_sg.linalg import Dense, Diag, Operator, stored
+from skbayes_sg.samplers.anchors import complaints, figures, require_near
+from skbayes_sg.samplers.base import NoGainError, Report, RunLength, Sampler
 from skbayes_sg.samplers.law import UnderdampedLaw
-from skbayes_sg.samplers.schedules import Schedule
-from skbayes_sg.samplers.sgfs_formulas import FisherMemory
+from skbayes_sg.samplers.schedules import Schedule, value_at, weight_at
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.target import Anchored, Target
 
@@ -30,89 +22,228 @@ _STEEPEST = 20.0  # above, single walls of the posterior bias the step; Metropol
 STEEP_COLUMN = 50.0  # the same along the lines of single parameters, for their own sds
 _LONGEST_BURN_IN = 400
 _LONGEST_THINNING = 12  # steps: a steep posterior gets fewer effective draws, not a longer run
-_POOL_ERROR = 0.05  # in posterior standard deviations
+_SMALL_CHANGE = 0.01  # of a scheduled alpha, or of a prior precision, without a new factorisation
 
 
 @dataclass
-class UnderdampedMemory(FisherMemory):
-    """The operators of the step and the velocities of the chains."""
+class UnderdampedMemory:
+    """Curvature and noise at the anchor, the operators of the step, and velocities."""
 
-    velocity: NDArray = field(default_factory=lambda: np.zeros(0))  # (chains, D)
+    Lam: Operator  # curvature of the log posterior
+    I1: Operator  # noise of the gradient of one row
+    prior: Operator  # curvature of the prior in Lam
+    velocity: NDArray  # (chains, D), in single precision
+    figures: dict[str, float]  # of the anchor
+    alpha: float = 0.0  # of the present operators
     time_step: float = 1.0  # delta = 2 / sqrt(1 + alpha^2)
     persistence: float = 0.0  # c = exp(-delta)
+    gain: Operator | None = None  # G
+    kick: Operator | None = None  # a square root of the covariance of eta
 
 
-def validate(alpha: Schedule | str, B: Any, asked: tuple[str, str, str]) -> None:
-    """Raise ValueError for parameters of SGFS that this step does not know.
+class UnderdampedLangevin(Sampler):
+    """Underdamped Langevin dynamics whose gradients have control variates.
 
-    `asked` are variant, curvature and structure.
+    The default of logistic regression. The gradient of all rows is expanded to second order at an
+    anchor near the posterior mean. A minibatch adds what is not linear, from rows drawn in
+    proportion to its size, which all chains of a group share. So next to no noise is left, and the
+    step needs no noise that matches it.
+
+    ``v += delta G gradient``,  ``theta += delta/2 v``,  ``v = c v + eta``,  ``theta += delta/2 v``
+
+    The mass matrix G^-1 is the curvature at the anchor plus the gradient noise, c is exp(-delta),
+    and delta is 2 / sqrt(1 + alpha^2). The splitting is BAOAB. For a Gaussian posterior the law of
+    theta is exact for every step size, minibatch noise included.
+
+    Parameters
+    ----------
+    alpha : float, callable or "auto", default="auto"
+        Sets the step. A larger one follows a steeper posterior. Refused where the gradient is more
+        than (1 + alpha^2) / 2 times as steep as at the anchor. A callable of the step index
+        anneals, and a draw is then weighted by the step taken from it. "auto": by the steepness of
+        the posterior, 3 ** .5 where it is near Gaussian.
+    batch_size : int or "auto", default="auto"
+        Rows per minibatch. "auto": 32, or 32 kappa if the noise number kappa is above 1, or all
+        rows of the pool on a steep posterior.
+    replace : bool, default=False
+        Draw the rows of a minibatch with replacement.
+
+    Notes
+    -----
+    Source: Leimkuhler & Matthews 2013 (the splitting); Baker et al. 2019 (control variates);
+    math.md#the-step-with-momentum, math.md#control-variates, math.md#steepness.
+    ``SGFS(variance_reduction="control_variate")`` is this sampler.
+
+    Examples
+    --------
+    >>> from skbayes_sg.samplers import UnderdampedLangevin
+    >>> UnderdampedLangevin(batch_size=100)
+    UnderdampedLangevin(batch_size=100)
     """
-    if asked != ("exact", "model", "full"):
-        raise ValueError(
-            'variance_reduction="control_variate" needs the curvature apart from the noise: '
-            'variant="exact", curvature="model", structure="full"'
+
+    variance_reduction = "control_variate"
+    remedy = "raise alpha or batch_size"
+    bias_remedy = "raise alpha"
+    follows_coordinates = True
+
+    def __init__(
+        self,
+        alpha: Schedule | str = "auto",
+        batch_size: int | str = "auto",
+        replace: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.replace = replace
+
+    # -- parameters ---------------------------------------------------------------------------
+
+    def validate(self, target: Target) -> None:
+        super().validate(target)
+        if not 0 <= self._alpha_at(0) <= 1e6:
+            raise ValueError(f"alpha must lie between 0 and 1e6, got {self.alpha!r}")
+        if isinstance(self.alpha, (int, float)) and self.alpha == 0:
+            raise ValueError(
+                'variance_reduction="control_variate" leaves too little noise to sample with; '
+                "alpha must be positive"
+            )
+
+    def _alpha_at(self, t: int) -> float:
+        if isinstance(self.alpha, str) and self.alpha != "auto":
+            raise ValueError(f'alpha must be "auto", a number or a callable, got {self.alpha!r}')
+        return 0.0 if isinstance(self.alpha, str) else value_at(self.alpha, t, "alpha")
+
+    def settle(self, target: Target) -> str:
+        """Choose alpha and batch_size if they are "auto", or refuse the posterior."""
+        anchor = target.anchor
+        assert anchor is not None
+        asked = None if isinstance(self.alpha, str) else self._alpha_at(0)
+        require_gentle(asked, anchor)
+        if asked is None:
+            beyond = anchor.steepness / anchor.stiffness  # of a spring the step is always exact
+            steepest = max(_GENTLE, 3 * beyond - 1, 2 * anchor.steepness - 1)
+            self.alpha = math.sqrt(steepest)
+        if isinstance(self.batch_size, str):
+            gentle = anchor.steepness <= _GENTLY_STEEP
+            self.batch_size = anchor.batch_size if gentle else anchor.pool_size
+        self.batch_size = min(self.batch_size, anchor.pool_size)
+        short = "; short steps of all rows" if anchor.steepness > _GENTLY_STEEP else ""
+        return f" (noise number {anchor.noise_number:.2g}, steepness {anchor.steepness:.2g}{short})"
+
+    # -- motion -------------------------------------------------------------------------------
+
+    def start(self, state: State, target: Target) -> None:
+        """Chains at rest, with curvature and noise from the anchor."""
+        anchor = target.anchor
+        assert anchor is not None
+        # the whole pool has no noise, and to measure that of its rows takes a D x D product of them
+        noise = Diag(np.zeros(target.dim)) if state.rows.whole else anchor.noise
+        prior = target.prior.curvature(anchor.theta)
+        still = np.zeros(state.theta.shape, np.float32)
+        state.memory = UnderdampedMemory(anchor.curvature, noise, prior, still, figures(anchor))
+        self._refresh(state, target)
+
+    def step(self, state: State, target: Target) -> None:
+        """One step of BAOAB, with the gradient at the present point."""
+        memory = state.memory
+        if callable(self.alpha):
+            alpha = self._alpha_at(state.t)
+            if abs(alpha - memory.alpha) > _SMALL_CHANGE * memory.alpha:
+                self._refresh(state, target)
+        gradient = target.noisy_gradient(state.theta, state.rows.draw())
+        delta, c = memory.time_step, memory.persistence
+        velocity = memory.gain.matvec(gradient.astype(np.float32, copy=False))
+        velocity *= delta
+        velocity += memory.velocity
+        normals = state.normals.standard_normal(state.theta.shape, dtype=np.float32)
+        kick = memory.kick.matvec(normals)
+        # the two drifts are one: delta/2 v + delta/2 (c v + eta)
+        drift = (0.5 * delta * (1 + c)) * velocity
+        drift += (0.5 * delta) * kick
+        state.theta = state.theta + drift
+        velocity *= c
+        velocity += kick
+        memory.velocity, state.gradient = velocity, gradient
+        state.t += 1
+
+    def change_prior(self, state: State, target: Target) -> None:
+        """Make new operators, unless all precisions moved by less than 1 %."""
+        prior = target.prior.curvature(target.coordinates.natural(state.theta))
+        old, new = state.memory.prior.diagonal(), prior.diagonal()
+        if (np.abs(new - old) > _SMALL_CHANGE * old).any():
+            state.memory.prior = prior
+            self._refresh(state, target)
+
+    def weight(self, state: State) -> float:
+        """The step taken from the draw if alpha anneals; 0 in the first part of a cycle.
+
+        Source: handout Eq. 3.8; math.md#weights-of-annealed-draws.
+        """
+        return weight_at(self.alpha, state.t)
+
+    # -- the operators ------------------------------------------------------------------------
+
+    def _refresh(self, state: State, target: Target) -> None:
+        """The operators of the step, for the present alpha."""
+        if not np.isfinite(state.theta).all():
+            raise FloatingPointError(f"{self} diverged by step {state.t}; {self.remedy}")
+        memory, anchor = state.memory, target.anchor
+        assert anchor is not None
+        memory.alpha, memory.Lam = self._alpha_at(state.t), anchor.curvature
+        if not 0 <= memory.alpha <= 1e6:
+            raise ValueError(
+                f"alpha must lie between 0 and 1e6, alpha({state.t}) is {memory.alpha}"
+            )
+        memory.time_step = 2.0 / math.sqrt(1.0 + memory.alpha**2)
+        memory.persistence = math.exp(-memory.time_step)
+        M = memory.I1 * (state.rows.noise_factor * target.n_total)
+        still = state.rows.noise_factor == 0
+        G, W = operators(memory.Lam, None if still else M, memory.time_step)
+        memory.gain, memory.kick = stored(G, np.float32), stored(W.cholesky(), np.float32)
+
+    # -- law and report -----------------------------------------------------------------------
+
+    def run_length(self, state: State) -> RunLength:
+        """For an autocorrelation time of some 2 / delta steps, within bounds."""
+        delta = 2.0 / math.sqrt(1.0 + self._alpha_at(0) ** 2)
+        thin = math.ceil(1.5 / delta)
+        return RunLength(min(math.ceil(25 / delta), _LONGEST_BURN_IN), min(thin, _LONGEST_THINNING))
+
+    def law(self, state: State, target: Target) -> UnderdampedLaw:
+        """The law of the present step."""
+        memory = state.memory
+        return UnderdampedLaw(
+            memory.gain,
+            memory.kick,
+            stable=True,
+            time_step=memory.time_step,
+            persistence=memory.persistence,
         )
-    if not (isinstance(B, str) and B == "fisher"):
-        raise ValueError(
-            'variance_reduction="control_variate" injects noise in proportion to the '
-            'curvature; leave B="fisher"'
-        )
-    if isinstance(alpha, (int, float)) and alpha == 0:
-        raise ValueError(
-            'variance_reduction="control_variate" leaves too little noise to sample with; '
-            "alpha must be positive"
-        )
+
+    @property
+    def steepest_column(self) -> float:
+        """Column steepness up to which standard deviations are right; above, HMC runs."""
+        return STEEP_COLUMN
+
+    def report(self, state: State) -> Report:
+        """Also the figures of the anchor."""
+        report = super().report(state)
+        report.figures.update(state.memory.figures)
+        report.complaints.extend(complaints(report.figures))
+        return report
 
 
-def memory(state: State, target: Target, anchor: Anchored) -> UnderdampedMemory:
-    """Chains at rest, with curvature and noise from the anchor."""
-    # the whole pool has no noise, and to measure that of its rows takes a D x D product of them
-    noise = Diag(np.zeros(target.dim)) if state.rows.whole else anchor.noise
-    prior = target.prior.curvature(anchor.theta)
-    still = np.zeros(state.theta.shape, np.float32)
-    start = UnderdampedMemory(FULL, noise, None, prior, adapting=False, velocity=still)
-    start.figures = figures(anchor)
-    return start
-
-
-def underdamped(state: State, target: Target) -> None:
-    """One step of BAOAB, with the gradient at the present point.
-
-    ``v += delta G gradient``, ``theta += delta/2 v``, ``v = c v + eta``, ``theta += delta/2 v``,
-    with ``G = (Lam + M)^-1`` and eta the injected noise. Velocities are in single precision.
-    """
-    memory = state.memory
-    gradient = target.noisy_gradient(state.theta, state.rows.draw())
-    delta, c = memory.time_step, memory.persistence
-    velocity = memory.gain.matvec(gradient.astype(np.float32, copy=False))
-    velocity *= delta
-    velocity += memory.velocity
-    normals = state.normals.standard_normal(state.theta.shape, dtype=np.float32)
-    kick = memory.kick.matvec(normals)
-    # the two drifts are one: delta/2 v + delta/2 (c v + eta)
-    drift = (0.5 * delta * (1 + c)) * velocity
-    drift += (0.5 * delta) * kick
-    state.theta = state.theta + drift
-    velocity *= c
-    velocity += kick
-    memory.velocity, state.gradient = velocity, gradient
-    state.t += 1
-
-
-def operators(memory: UnderdampedMemory, N: float, rows: Batches) -> tuple[Operator, Operator]:
+def operators(Lam: Operator, M: Operator | None, delta: float) -> tuple[Operator, Operator]:
     """G = (Lam + M)^-1 and the covariance of eta under which Lam^-1 is stationary.
 
-    It is (1 - c^2) [G - k G M (4 (Lam + M) - delta^2 Lam)^-1], k = delta^2 (1 + c) / (1 - c).
-    Source: math.md#the-step-with-momentum.
+    It is (1 - c^2) [G - k G M (4 (Lam + M) - delta^2 Lam)^-1], k = delta^2 (1 + c) / (1 - c). M is
+    the noise of the gradient, None if there is none. Source: math.md#the-step-with-momentum.
     """
-    assert memory.Lam is not None
-    delta = memory.time_step = 2.0 / math.sqrt(1.0 + memory.alpha**2)
-    c = memory.persistence = math.exp(-delta)
-    Lam, keep = memory.Lam, 1.0 - c * c
-    if rows.noise_factor == 0:
+    c = math.exp(-delta)
+    keep = 1.0 - c * c
+    if M is None:
         G = Lam.inverse()
         return G, G * keep
-    M = memory.I1 * (rows.noise_factor * N)
     G = (Lam + M).inverse()
     rest = (M * 4.0 + Lam * (4.0 - delta**2)).inverse()
     k = delta**2 * (1.0 + c) / (1.0 - c)
@@ -122,26 +253,8 @@ def operators(memory: UnderdampedMemory, N: float, rows: Batches) -> tuple[Opera
     return G, Dense(keep * (G.dense() - 0.5 * k * (lost + lost.T)))
 
 
-def law(memory: UnderdampedMemory) -> UnderdampedLaw:
-    """The law of the present step."""
-    return UnderdampedLaw(
-        memory.gain,
-        memory.kick,
-        stable=True,
-        time_step=memory.time_step,
-        persistence=memory.persistence,
-    )
-
-
-def run_length(alpha: float) -> RunLength:
-    """Burn-in and thinning for an autocorrelation time of some 2 / delta steps, within bounds."""
-    delta = 2.0 / math.sqrt(1.0 + alpha**2)
-    thin = math.ceil(1.5 / delta)
-    return RunLength(min(math.ceil(25 / delta), _LONGEST_BURN_IN), min(thin, _LONGEST_THINNING))
-
-
-def chosen(alpha: float | None, batch_size: int | None, anchor: Anchored) -> tuple[float, int]:
-    """Alpha and the batch size by steepness and noise number of the data, where they are None.
+def require_gentle(alpha: float | None, anchor: Anchored) -> None:
+    """Refuse a posterior that is too steep for alpha, or for any alpha if it is None.
 
     A step overshoots where the gradient is more than (1 + alpha^2) / 2 times as steep as at the
     anchor. Source: math.md#noise-number, math.md#steepness.
@@ -149,15 +262,14 @@ def chosen(alpha: float | None, batch_size: int | None, anchor: Anchored) -> tup
     Raises
     ------
     NoGainError
-        If the posterior is too steep for this alpha; NoAnchorError, see `require_near`.
+        NoAnchorError, see `require_near`.
     """
     require_near(anchor)
-    steepness = anchor.steepness
     steepest = _STEEPEST if alpha is None else (1 + alpha**2) / 2
-    if not steepness <= steepest:
+    if not anchor.steepness <= steepest:
         raise NoGainError(
             "the posterior is too far from Gaussian for control variates: its gradient is up to "
-            f"{steepness:.1f} times as steep as at the anchor, above {steepest:.3g}"
+            f"{anchor.steepness:.1f} times as steep as at the anchor, above {steepest:.3g}"
         )
     if alpha is None and anchor.column_steepness > STEEP_COLUMN:
         raise NoGainError(
@@ -165,52 +277,3 @@ def chosen(alpha: float | None, batch_size: int | None, anchor: Anchored) -> tup
             f"coefficient its gradient is up to {anchor.column_steepness:.0f} times as steep as at "
             f"the anchor, above {STEEP_COLUMN:g}, as where a rare level has one class only"
         )
-    if alpha is None:
-        beyond = steepness / anchor.stiffness  # of a spring, however stiff, the step is exact
-        alpha = math.sqrt(max(_GENTLE, 3 * beyond - 1, 2 * steepness - 1))
-    if batch_size is None:
-        batch_size = anchor.batch_size if steepness <= _GENTLY_STEEP else anchor.pool_size
-    return alpha, min(batch_size, anchor.pool_size)
-
-
-def require_near(anchor: Anchored) -> None:
-    """Refuse a pool of some rows around a point far from the mode.
-
-    Rows were chosen by their remainders there. A pool of all rows is right around any point.
-
-    Raises
-    ------
-    NoAnchorError
-    """
-    if math.isinf(anchor.steepness) and anchor.pool_error > 0:
-        raise NoAnchorError(
-            "the mode was not found to a posterior standard deviation per parameter, and control "
-            "variates need it; columns with only a few rows that are not zero hide it"
-        )
-
-
-def in_words(anchor: Anchored) -> str:
-    """The figures by which control variates were found to be right, and what follows from them."""
-    short = "; short steps of all rows" if anchor.steepness > _GENTLY_STEEP else ""
-    return f" (noise number {anchor.noise_number:.2g}, steepness {anchor.steepness:.2g}{short})"
-
-
-def figures(anchor: Anchored) -> dict[str, float]:
-    """What `diagnostics_` tells of the anchor."""
-    return {
-        "noise_number": anchor.noise_number,
-        "steepness": anchor.steepness,
-        "column_steepness": anchor.column_steepness,
-        "pool_error": anchor.pool_error,
-    }
-
-
-def complaints(figures: dict[str, float]) -> list[str]:
-    """A warning if the choice of the pool matters."""
-    error = figures.get("pool_error", 0.0)
-    if not error > _POOL_ERROR:
-        return []
-    return [
-        f"pool_error is {error:.2f}: few rows dominate, and the posterior mean may be off by so "
-        "many standard deviations; set variance_reduction=None"
-    ]

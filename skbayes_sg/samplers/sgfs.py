@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.linalg import Diag, Operator, stored
+from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.linalg.layouts import Layout
-from skbayes_sg.samplers import langevin
-from skbayes_sg.samplers.base import Report, RunLength
-from skbayes_sg.samplers.law import LinearLaw
+from skbayes_sg.samplers.base import RunLength, Sampler
+from skbayes_sg.samplers.langevin import UnderdampedLangevin
 from skbayes_sg.samplers.matrices import (
     given_matrix,
     operator_of,
@@ -57,9 +56,8 @@ class SGFS(PreconditionedSampler):
         ``2 / sqrt(eps)`` of the paper: injected noise W = alpha^2 B. Zero mixes fastest (one
         effective draw per pass). A larger alpha follows a non-Gaussian posterior better; the IAT is
         gamma (1 + alpha^2) - 1 steps. A callable of the step index anneals, and a draw is then
-        weighted by the step taken from it (math.md#weights-of-annealed-draws). "auto": 0, or by the
-        steepness of the posterior with control variates. In estimators the Stein ratio of short
-        runs chooses it if `structure` drops correlations.
+        weighted by the step taken from it (math.md#weights-of-annealed-draws). "auto": 0. In
+        estimators the Stein ratio of short runs chooses it if `structure` drops correlations.
     structure : {"full", "kron", "block", "diag", "scalar"}, default="full"
         Which part of the matrices is kept. "full" is exact. The others give wrong variances along
         correlated directions unless alpha is large. "kron": the diagonal in the eigenvectors of the
@@ -101,15 +99,12 @@ class SGFS(PreconditionedSampler):
         "kron" and 10 for "diag" and "scalar"; 1 for single rows.
     batch_size : int or "auto", default="auto"
         Rows per minibatch, n. With no more rows than this each step uses all of them. "auto": 500.
-        With control variates 32, or 32 kappa if the noise number kappa is above 1, or all rows.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
     variance_reduction : {None, "control_variate"}, default=None
-        "control_variate": the gradient of all rows is expanded to second order at an anchor near
-        the posterior mean. A minibatch adds what is not linear, from rows drawn in proportion to
-        its size. The step has momentum, delta = 2 / sqrt(1 + alpha^2), and needs no matching noise
-        (math.md#the-step-with-momentum). Refused where the gradient is more than
-        (1 + alpha^2) / 2 times as steep as at the anchor.
+        "control_variate": the fit runs `UnderdampedLangevin` with this alpha, batch_size and
+        replace. Its gradients are expanded at an anchor near the posterior mean, and other
+        parameters are refused or without effect.
     C : array of shape (D,) or (D, D), optional
         The paper's preconditioner, any symmetric positive definite matrix or its diagonal: K is
         (eps/2) C with eps = 4 / alpha^2, and W = alpha^2 C^-1 - curvature - noise (Eq. 9), in place
@@ -205,27 +200,39 @@ class SGFS(PreconditionedSampler):
                 'curvature; use variant="exact" with curvature="model"'
             )
         if self.variance_reduction is not None:
-            asked = (self.variant, self.curvature, self.structure)
-            langevin.validate(self.alpha, self.B, asked)
+            self._require_plain()
+            self.resolved().validate(target)
 
     @property
     def needs_pilots(self) -> bool:
         """Whether alpha is "auto" and correlations are dropped, so that short runs must choose."""
         return isinstance(self.alpha, str) and self.structure != "full"
 
+    def _require_plain(self) -> None:
+        """Refuse parameters that underdamped Langevin dynamics do not know."""
+        if (self.variant, self.curvature, self.structure) != ("exact", "model", "full"):
+            raise ValueError(
+                'variance_reduction="control_variate" needs the curvature apart from the noise: '
+                'variant="exact", curvature="model", structure="full"'
+            )
+        if not (isinstance(self.B, str) and self.B == "fisher"):
+            raise ValueError(
+                'variance_reduction="control_variate" injects noise in proportion to the '
+                'curvature; leave B="fisher"'
+            )
+
+    def resolved(self) -> Sampler:
+        """With control variates, underdamped Langevin dynamics."""
+        if self.variance_reduction is None:
+            return self
+        return UnderdampedLangevin(self.alpha, self.batch_size, self.replace)
+
     def settle(self, target: Target) -> str:
         """Choose alpha and batch_size if they are "auto"."""
-        alpha = None if isinstance(self.alpha, str) else self.alpha
-        if self.variance_reduction is None:
-            self.alpha = 0.0 if alpha is None else alpha
-            self.batch_size = self.rows_per_step
-            return ""
-        assert target.anchor is not None
-        n = None if isinstance(self.batch_size, str) else self.batch_size
-        at_start = None if alpha is None else self._alpha_at(0)
-        settled, self.batch_size = langevin.chosen(at_start, n, target.anchor)
-        self.alpha = settled if alpha is None else alpha
-        return langevin.in_words(target.anchor)
+        if isinstance(self.alpha, str):
+            self.alpha = 0.0
+        self.batch_size = self.rows_per_step
+        return ""
 
     def _alpha_at(self, t: int) -> float:
         if isinstance(self.alpha, str) and self.alpha != "auto":
@@ -239,21 +246,6 @@ class SGFS(PreconditionedSampler):
 
     # -- motion -------------------------------------------------------------------------------
 
-    def start(self, state: State, target: Target) -> None:
-        """Start the averages; with control variates take curvature and noise from the anchor."""
-        if target.anchor is None:
-            super().start(state, target)
-        else:
-            state.memory = langevin.memory(state, target, target.anchor)
-            self.refresh(state, target)
-
-    def step(self, state: State, target: Target) -> None:
-        if target.anchor is None:
-            super().step(state, target)
-        else:
-            self._follow_schedule(state, target)
-            langevin.underdamped(state, target)
-
     def _follow_schedule(self, state: State, target: Target) -> None:
         """Rebuild P and W when alpha moved by 1 %: a step with the old alpha in both is exact."""
         if callable(self.alpha):
@@ -261,16 +253,7 @@ class SGFS(PreconditionedSampler):
             if abs(alpha - state.memory.alpha) > 0.01 * state.memory.alpha:
                 self.refresh(state, target)
 
-    def refresh(self, state: State, target: Target) -> None:
-        super().refresh(state, target)
-        if target.anchor is not None:
-            memory = state.memory
-            memory.gain = stored(memory.gain, np.float32)
-            memory.kick = stored(memory.kick, np.float32)
-
     def freeze(self, state: State, target: Target) -> None:
-        if self.variance_reduction is not None:
-            return
         if self.adapt == "always":
             self.restart(state, target)
         else:
@@ -293,11 +276,8 @@ class SGFS(PreconditionedSampler):
             raise ValueError(
                 f"alpha must lie between 0 and 1e6, alpha({state.t}) is {memory.alpha}"
             )
-        of_rows = memory, target.n_total, state.rows
-        if target.anchor is not None:
-            memory.Lam = target.anchor.curvature
-            return langevin.operators(*of_rows)
-        P, W = FORMULAS[self.variant](*of_rows, operator_of(self.B, target.dim))
+        B = operator_of(self.B, target.dim)
+        P, W = FORMULAS[self.variant](memory, target.n_total, state.rows, B)
         if self.C is not None:
             C = given_matrix("C", self.C, target.dim)
             K, W = with_preconditioner(C, memory.alpha, self._kept(P))
@@ -341,30 +321,15 @@ class SGFS(PreconditionedSampler):
     # -- law and report -----------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
-        """As `Sampler.run_length`, for the autocorrelation time (1 + alpha^2) N/n.
-
-        With control variates it is alpha^2, and there are no averages to learn in burn-in.
-        """
-        if self.variance_reduction is not None:
-            return langevin.run_length(self._alpha_at(0))
+        """As `Sampler.run_length`, for the autocorrelation time (1 + alpha^2) N/n."""
         passes = (1 + self._alpha_at(0) ** 2) * (state.rows.noise_factor + 1)
         return RunLength(max(1000, math.ceil(10 * passes)), max(1, round(passes / 5)))
-
-    def law(self, state: State, target: Target) -> LinearLaw:
-        return super().law(state, target) if target.anchor is None else langevin.law(state.memory)
 
     @property
     def steepest_column(self) -> float:
         """Minibatches give the share 1 / (1 + alpha^2) of the noise, and walls stop it."""
         share = 1 / (1 + self._alpha_at(0) ** 2)
-        return langevin.STEEP_COLUMN if self.variance_reduction else _STEEP_COLUMN / share
-
-    def report(self, state: State) -> Report:
-        """With control variates also the figures of the anchor."""
-        report = super().report(state)
-        report.figures.update(state.memory.figures)
-        report.complaints.extend(langevin.complaints(report.figures))
-        return report
+        return _STEEP_COLUMN / share
 
     def _always_stable(self) -> bool:
         return (self.structure, self.variant, self.curvature) == ("full", "exact", "model")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,8 +23,6 @@ class FisherMemory(Memory):
     """The averages of SGFS."""
 
     alpha: float = 0.0  # alpha of the present `gain` and `kick`
-    Lam: Operator | None = None  # curvature at the anchor, prior included
-    figures: dict[str, float] = field(default_factory=dict)  # of the anchor
     step: float = 1.0  # K of an annealed alpha over 2 P^-1, mean over the coordinates
 
 
