@@ -201,12 +201,40 @@ def test_a_plane_between_the_classes_is_said_under_a_learned_prior():
 def test_a_stream_of_rare_levels_says_that_no_normal_law_will_do():
     X, y = one_hot(9)
     model = BayesianLogisticRegressionSGFS(prior_precision=0.1, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="column_steepness is .*call fit"):
+    with pytest.warns(ConvergenceWarning, match="no normal distribution stands.*call fit"):
         model.partial_fit(X, y, classes=[0, 1])
+    assert model.diagnostics_["sd_ratio"] < 0.8
     X, y = logistic_data(3000, 4)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         for rows in np.array_split(np.arange(3000), 6):
             model = BayesianLogisticRegressionSGFS(random_state=0)
             model.partial_fit(X[rows], y[rows], classes=[-1, 1])
-    assert model.diagnostics_["column_steepness"] < 4
+    assert model.diagnostics_["mean_shift"] < 0.05
+    assert model.diagnostics_["sd_ratio"] == pytest.approx(1.0, abs=0.05)
+
+
+def test_moments_along_lines_are_those_of_the_exact_density(seed):
+    """Of one coefficient there is nothing else: against quadrature of its posterior."""
+    rng = np.random.default_rng(seed)
+    X, wrong = rng.exponential(size=(12, 1)), 0
+    for y in (np.zeros(12, bool), X[:, 0] > 1):
+        model = BayesianLogisticRegressionSGFS(
+            prior_precision=0.1, fit_intercept=False, random_state=0
+        )
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model.partial_fit(X, y, classes=[False, True])
+        b = np.linspace(-40, 40, 40_001)
+        z = np.where(y, 1, -1)[:, None] * X * b
+        log_density = -np.logaddexp(0, -z).sum(axis=0) - 0.05 * b * b
+        density = np.exp(log_density - log_density.max())
+        mean = density @ b / density.sum()
+        sd = np.sqrt(density @ (b - mean) ** 2 / density.sum())
+        own, figures = model.posterior_.covariance.item() ** 0.5, model.diagnostics_
+        shift = abs(model.posterior_.mean.item() - mean) / own
+        # the law is near the one whose expected gradient is zero
+        assert figures["mean_shift"] == pytest.approx(shift, abs=0.15)
+        assert figures["sd_ratio"] == pytest.approx(own / sd, rel=0.1)
+        wrong += bool(said)
+    assert wrong > 0

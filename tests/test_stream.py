@@ -211,6 +211,7 @@ def off_its_own_means(model, data, labels, weight=None):
 
 
 @pytest.mark.parametrize("size", [1, 7, 300])
+@pytest.mark.filterwarnings("ignore:no normal distribution")  # at the beginning that is so
 def test_chunks_of_few_rows_lose_nothing(size):
     found = after(LOGISTIC, *chunks_of(size))
     distance, ratio = off_its_own_means(found, X, LABELS)

@@ -86,7 +86,7 @@ def test_within_the_budget_rows_come_in_any_order(order, n_classes):
     distance, low, high = off(model, at_once(model, X, y))
     assert distance < 0.05
     assert 0.95 < low <= high < 1.05
-    assert model.diagnostics_.keys() == {"column_steepness"}
+    assert model.diagnostics_.keys() == {"mean_shift", "sd_ratio"}
 
 
 def test_the_posterior_is_right_after_each_chunk_and_to_ask_changes_nothing():

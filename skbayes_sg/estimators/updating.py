@@ -32,16 +32,11 @@ from skbayes_sg.posterior.gaussian import Law, known_at, updated
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
-from skbayes_sg.samplers.langevin import STEEP_COLUMN
 from skbayes_sg.validation import real_array, require_bounded
 
 _MANY_ROWS = 50_000
 _MANY_NUMBERS = 2_000_000
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
-_STEEP = (
-    "column_steepness is {:.0f}, above {:g}: the posterior of a coefficient has a wall, as where "
-    "the rows of a level have one class only, and no normal distribution stands for it; call fit"
-)
 _OF_A_FIT = (
     *("draws_", "draw_weights_", "coef_", "coef_std_", "intercept_", "posterior_"),
     *("sampler_", "sampler_reason_", "states_", "n_iter_", "n_passes_", "burn_in_", "thin_"),
@@ -233,16 +228,14 @@ class UpdatingEstimator(BayesianEstimator):
             stream, learned = self._learned_again(stream, facts.get("classes_"))
         if learned is not None:
             stream = replace(stream, learned_from=stream.rare)
-        moved = stream.centre is not before.centre
-        figures = getattr(self, "diagnostics_", {})
-        steep = stream.steepness() if moved else figures.get("column_steepness", 1.0)
+        if stream.centre is not before.centre or stream.misfit.complaints():
+            stream = stream.judged()
         self._keep_stream(stream, posterior, learned, facts)
         if stream.centre is not None:  # rows are kept
-            self.diagnostics_["column_steepness"] = steep
-        if stream.remainder is not before.remainder:
-            warn(_complaints(stream.remainder))
-        if moved and stream.rare and steep > STEEP_COLUMN:  # of one class nothing else can be
-            warn([_STEEP.format(steep, STEEP_COLUMN)])
+            self.diagnostics_ |= stream.misfit._asdict()
+        warn(_complaints(stream.remainder))
+        if stream.rare and not stream.begins:  # of one class nothing else can be
+            warn(stream.misfit.complaints())
 
     def _forgetting(self) -> float:
         value = self.forgetting

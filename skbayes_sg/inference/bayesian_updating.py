@@ -9,7 +9,7 @@ Nothing is drawn at random, so that errors do not add up over chunks.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,16 +21,40 @@ from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
 from skbayes_sg.linalg import Dense
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.nonlinearity import column_steepness
+from skbayes_sg.posterior.control_variates.nonlinearity import moments_along
 from skbayes_sg.posterior.gaussian import Law, expanded, folded, updated
-from skbayes_sg.samplers.langevin import STEEP_COLUMN
 
 _GROWN = 0.5  # share of new rows, from which all that are kept are worth a pass
 _MOVED, _MOVED_A_ROW = 0.3, 3e-5  # squared distances per parameter, in posterior variances
+_ROWS_A_PARAMETER = 4
+_SHIFT, _SPREAD = 0.3, 0.2  # beyond, a law is called wrong: audit.py
 _LEFT_FREE = 0.75  # of the budget after rows were folded, so that they are folded in large parts
 _OF_CHECK = 0.5  # of the budget at most, for the rows that check what was folded
 _ENOUGH_TO_LEARN = 10  # rare rows for each parameter, from which a learned prior stays
 _LAWS: WeakKeyDictionary[Stream, Law] = WeakKeyDictionary()  # a stream stays as it is when asked
+
+
+class Misfit(NamedTuple):
+    """How far a normal distribution is off along the lines of coefficients."""
+
+    mean_shift: float = 0.0
+    """Largest error of a mean, in its standard deviations."""
+    sd_ratio: float = 1.0
+    """A standard deviation of it over the right one, where that is furthest from 1."""
+
+    def complaints(self) -> list[str]:
+        """A warning where a mean or a standard deviation is wrong."""
+        if self.mean_shift <= _SHIFT and abs(self.sd_ratio - 1) <= _SPREAD:
+            return []
+        return [
+            "no normal distribution stands for the posterior of a coefficient, as where rows of a "
+            "level have one class only: along its line the mean is off by mean_shift = "
+            f"{self.mean_shift:.2f} standard deviations (limit {_SHIFT:g}), which are sd_ratio = "
+            f"{self.sd_ratio:.2f} times the right ones (limit {_SPREAD:g} from 1); call fit"
+        ]
+
+
+RIGHT = Misfit()
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +86,8 @@ class Stream:
         Rows of each label.
     learned_from : int, optional
         `rare` rows when the prior was learned; None where it is given.
+    misfit : Misfit
+        When last looked at.
     """
 
     prior: Law
@@ -76,6 +102,7 @@ class Stream:
     remainder: Remainder | None = None
     counts: dict[float, int] = field(default_factory=dict)
     learned_from: int | None = None
+    misfit: Misfit = RIGHT
 
     def after(
         self, chunk: Posterior, guess: NDArray, forgetting: float = 1.0, budget: float = np.inf
@@ -130,6 +157,11 @@ class Stream:
         return sum(self.counts.values()) - max(self.counts.values(), default=0)
 
     @property
+    def begins(self) -> bool:
+        """Whether it has so few rows that a law of any other shape than theirs is no surprise."""
+        return sum(self.counts.values()) < _ROWS_A_PARAMETER * len(self.prior.mean)
+
+    @property
     def may_learn(self) -> bool:
         """Whether a prior was learned from few rows, and can be learned from twice as many."""
         if self.learned_from is None or self.sample is not None:
@@ -157,15 +189,14 @@ class Stream:
         square = step @ self.posterior.operator.matvec(step) / len(step)
         return bool(square > min(_MOVED, _MOVED_A_ROW * self.kept.n_rows))
 
-    def steepness(self) -> float:
-        """`column_steepness` of the present law, by the rows that are kept; 1 above 1,000 columns.
+    def judged(self) -> Stream:
+        """With the misfit of the law of all rows, by the rows that are kept.
 
-        A normal distribution has no walls, so large values say that it does not stand for the
-        posterior of some coefficient.
+        Above 1,000 columns none is looked for.
         """
-        model, law = self.model, self.posterior
+        model, law = self.model, self.law
         if model is None or model.conjugate or not isinstance(law.operator, Dense):
-            return 1.0
+            return replace(self, misfit=RIGHT)
         lines = law.operator.inverse().dense()
         lines /= np.sqrt(lines.diagonal())[:, None]
         of_prior = np.sum(lines * self.folded.operator.matvec(lines), axis=1)
@@ -175,11 +206,13 @@ class Stream:
             total = np.zeros((len(distances), len(directions)))
             return sum((one.forces_along(law.mode, directions, distances) for one in each), total)
 
-        return column_steepness(forces, lines, of_prior, STEEP_COLUMN)
+        mean, sd = moments_along(forces, lines, of_prior)
+        worst = 1 / float(sd[np.abs(np.log(sd)).argmax()])
+        return replace(self, misfit=Misfit(float(np.abs(mean).max()), worst))
 
     def _expanded(self) -> Stream:
         """With the kept rows expanded here, if they were far from here."""
-        if self.model is None or not self.moved:
+        if self.model is None or not self.kept.blocks or not self.moved:
             return self
         law = expanded(self.model, self.kept.blocks, self.folded, self.posterior)
         return replace(self, posterior=law, centre=law.mean, fresh=0)
@@ -238,6 +271,7 @@ _NOTHING_YET: dict[str, Any] = {
     "remainder": None,
     "counts": {},
     "learned_from": None,
+    "misfit": RIGHT,
 }
 
 

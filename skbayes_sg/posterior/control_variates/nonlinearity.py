@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 
 from skbayes_sg.linalg import Diag, Operator
 
@@ -16,6 +18,8 @@ _PLACES = 4  # typical points
 
 _ENDS = np.array([-4.0, 4.0])
 _PLACES_ALONG = np.arange(-4.0, 5.0)
+_WIDE_PLACES = np.arange(-6.0, 7.0)
+_NEARLY_NORMAL = 0.5  # of a mean slope over four standard deviations, from the normal's, which is 1
 
 Gradient = Callable[[NDArray], NDArray]
 
@@ -91,6 +95,34 @@ def column_steepness(
         force = forces(directions[steep], _PLACES_ALONG)
         largest = max(largest, float((prior[steep] - np.diff(force, axis=0)).max()))
     return largest
+
+
+def moments_along(
+    forces: Callable[[NDArray, NDArray], NDArray], directions: NDArray, prior: NDArray
+) -> tuple[NDArray, NDArray]:
+    """Means and standard deviations of the posterior along lines, in those of a normal one.
+
+    The lines and arguments are those of `column_steepness`, for the mean and the covariance of the
+    normal approximation whose expected gradient is zero. So the slope along a line is that of the
+    rows and the prior, less its mean over the standard normal. Lines on which the mean slope over
+    four standard deviations is near the normal's are not looked at: (0, 1).
+    """
+    mean, sd = np.zeros(len(directions)), np.ones(len(directions))
+    ends = prior - forces(directions, _ENDS) / _ENDS[:, None]
+    far = (np.abs(ends - 1) > _NEARLY_NORMAL).any(axis=0)
+    if not far.any():
+        return mean, sd
+    slope = forces(directions[far], _WIDE_PLACES) - prior[far] * _WIDE_PLACES[:, None]
+    slope = CubicSpline(_WIDE_PLACES, slope)
+    nodes, weights = hermegauss(9)
+    expected = weights @ slope(nodes) / weights.sum()
+    t = np.linspace(_WIDE_PLACES[0], _WIDE_PLACES[-1], 241)[:, None]
+    log_density = slope.antiderivative()(t[:, 0]) - expected * t
+    density = np.exp(log_density - log_density.max(axis=0))
+    density /= density.sum(axis=0)
+    mean[far] = (density * t).sum(axis=0)
+    sd[far] = np.sqrt((density * (t - mean[far]) ** 2).sum(axis=0))
+    return mean, sd
 
 
 def _along(gradient: Gradient, directions: NDArray, at_anchor: NDArray) -> float:
