@@ -41,12 +41,12 @@ dist: $(VENV)/dist
 	rm -rf dist
 	$(BIN)/python -m build
 
-# every script; the loop goes on after a failure and fails in the end
-SCRIPTS := $(shell grep -l '^if __name__' benchmarks/*.py)
+# every script as a module; the loop goes on after a failure and fails in the end
+SCRIPTS := $(subst /,.,$(basename $(shell grep -rl --include=*.py '^if __name__' benchmarks)))
 bench: $(VENV)/bench
 	@failed=; for script in $(SCRIPTS); do \
-	    echo; echo "python $$script"; \
-	    $(BIN)/python $$script || failed="$$failed $$script"; \
+	    echo; echo "python -m $$script"; \
+	    $(BIN)/python -m $$script || failed="$$failed $$script"; \
 	done; \
 	test -z "$$failed" || { echo; echo "failed:$$failed"; exit 1; }
 

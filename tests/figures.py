@@ -54,7 +54,9 @@ NO_FIGURE = [
     rf"(?<![\w.])(?:[\d,]+(?:e\d+)? (?:to|and|or) )?[\d,]+(?:e\d+)?\s(?:hidden )?(?:{COUNTED})\b",
 ]
 HIDDEN = [re.compile(pattern, flags=re.DOTALL | re.MULTILINE) for pattern in NO_FIGURE]
-SOURCE = re.compile(r"<!--\s*((?:table )?[\w{}]+\.csv:|tests/\w+\.py|benchmarks/\w+\.py|=|given)")
+SOURCE = re.compile(
+    r"<!--\s*((?:table )?[\w{}]+\.csv:|tests/\w+\.py|benchmarks/[\w/]+\.py|=|given)"
+)
 ROUNDING = {"up": ROUND_CEILING, "down": ROUND_FLOOR}
 
 

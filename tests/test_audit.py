@@ -1,4 +1,4 @@
-"""The exact moments of benchmarks/audit_exact.py, and how the audit counts."""
+"""The exact moments of benchmarks/exactness/audit_exact.py, and how the audit counts."""
 
 import sys
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-audit = pytest.importorskip("audit")
-audit_exact = pytest.importorskip("audit_exact")
-audit_problems = pytest.importorskip("audit_problems")
+sys.path.insert(0, str(Path(__file__).parents[1]))
+audit = pytest.importorskip("benchmarks.exactness.audit")
+audit_exact = pytest.importorskip("benchmarks.exactness.audit_exact")
+audit_problems = pytest.importorskip("benchmarks.exactness.audit_problems")
 sys.path.pop(0)
 
 

@@ -9,16 +9,21 @@ from scipy.integrate import quad
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "benchmarks"
-SCRIPTS = [path for path in sorted(FOLDER.glob("*.py")) if "\nif __name__" in path.read_text()]
+SCRIPTS = [path for path in sorted(FOLDER.rglob("*.py")) if "\nif __name__" in path.read_text()]
 TABLES = sorted((FOLDER / "results").glob("*.csv"))
 TIME = re.compile(r"(^|[ (_])(s|ms|us|seconds)($|[ ,)])|ATUC")
 
-sys.path.insert(0, str(FOLDER))
-harness = pytest.importorskip("harness")
-timing = pytest.importorskip("timing")
-reference = pytest.importorskip("reference")
-bias_of_step = pytest.importorskip("bias_of_step")
-sys.path.remove(str(FOLDER))
+sys.path.insert(0, str(ROOT))
+harness = pytest.importorskip("benchmarks.common.harness")
+timing = pytest.importorskip("benchmarks.common.timing")
+reference = pytest.importorskip("benchmarks.common.reference")
+bias_of_step = pytest.importorskip("benchmarks.exactness.bias_of_step")
+sys.path.remove(str(ROOT))
+
+
+def module_of(path):
+    """The dotted name of a script."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
 def read(path):
@@ -35,19 +40,20 @@ def test_there_are_scripts_and_tables():
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_every_script_uses_the_harness_and_says_how_to_run_it(path):
     text = path.read_text()
-    assert "from harness import" in text
+    assert "from benchmarks.common.harness import" in text
     assert "    benchmark(" in text
-    assert f"python benchmarks/{path.name}" in text.split('"""')[1]
+    assert f"python -m {module_of(path)}" in text.split('"""')[1]
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
 def test_every_table_names_its_command(path):
     comments, rows = read(path)
-    script = r"python ((?:benchmarks|tests)/\w+\.py)"
+    script = r"python (-m benchmarks\.[\w.]+|tests/\w+\.py)"
     command = re.fullmatch(rf"# (?:{script}|mutmut run)( .+)?, \d{{4}}-\d\d-\d\d", comments[0])
     assert command, comments[0]
     if command[1] is not None:
-        assert ROOT / command[1] in [*SCRIPTS, ROOT / "tests" / "flakiness.py"]
+        scripts = [f"-m {module_of(path)}" for path in SCRIPTS]
+        assert command[1] in [*scripts, "tests/flakiness.py"]
     assert all(re.match("# (ok  |FAIL|--  ) ", line) for line in comments[1:])
     assert rows
     assert all(None not in row and None not in row.values() for row in rows)
@@ -98,7 +104,7 @@ def test_a_failure_is_recorded_and_exits_with_1(figure, code, tmp_path, monkeypa
             harness.benchmark(main, full={"action": "store_true"})
         assert stop.value.code == code
     comments, rows = read(tmp_path / "fake.csv")
-    assert re.match(r"# python benchmarks/test_benchmarks.py --full, \d{4}", comments[0])
+    assert re.match(r"# python -m tests.test_benchmarks --full, \d{4}", comments[0])
     assert comments[1][2:] in capsys.readouterr().out
     assert [list(row.values()) for row in rows] == [["one, two", "0.5", ""], ["other", "", "3"]]
 

@@ -12,13 +12,12 @@ import pytest
 
 from skbayes_sg.samplers import HMC, SGFS
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
-sys.path.insert(0, str(FOLDER))
-rank_tests = pytest.importorskip("rank_tests")
-simulation_calibration = pytest.importorskip("simulation_calibration")
-joint_test = pytest.importorskip("joint_test")
-posteriors = pytest.importorskip("posteriors")
-sys.path.remove(str(FOLDER))
+sys.path.insert(0, str(Path(__file__).parents[1]))
+rank_tests = pytest.importorskip("benchmarks.common.rank_tests")
+simulation_calibration = pytest.importorskip("benchmarks.exactness.simulation_calibration")
+joint_test = pytest.importorskip("benchmarks.exactness.joint_test")
+posteriors = pytest.importorskip("benchmarks.exactness.posteriors")
+sys.path.pop(0)
 
 N, N_RANKS = 300, rank_tests.N_RANKED + 1
 

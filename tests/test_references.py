@@ -18,7 +18,8 @@ OUTSIDE = re.compile(
     r"\bMA[T]H(?:\.md\b|\s+(?:#\s+)?[\dEtT]|\s+does\b)|\b[tT]ra[p]s?\s+(?:#\s+)?\d|\bDESIG[N]\.md\b"
 )
 SOURCES = ROOT / "docs" / "sources.md"
-HOMES = ["skbayes_sg", "tests", "benchmarks", "benchmarks/results"]
+BENCHMARKS = [path for path in (ROOT / "benchmarks").rglob("*") if path.is_dir()]
+HOMES = ["skbayes_sg", "tests", *(path.relative_to(ROOT).as_posix() for path in BENCHMARKS)]
 NAMED = re.compile(r"`([\w/]+\.(?:py|csv|png))(?:::(\w+)| --([\w-]+))?`")
 FOREIGN = re.compile(r"/wor[k]/\w")
 

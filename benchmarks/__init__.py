@@ -1,0 +1,1 @@
+"""Benchmarks, a folder for each question: `python -m benchmarks.<folder>.<name>`."""

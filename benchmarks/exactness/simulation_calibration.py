@@ -1,0 +1,332 @@
+"""Calibration by simulation: is the posterior the posterior?
+
+    python -m benchmarks.exactness.simulation_calibration [--parts models learned samplers]
+
+Parameters from the prior, data from the model, a fit: the rank of the true parameter among draws is
+uniform if the draws are those of the posterior (Talts et al. 2018). Ranked are all parameters, and
+the log likelihood of the data, which sees errors that single parameters do not (Modrák et al.
+2023). Of a network only functions that do not depend on the order of its units are ranked:
+logits of three new rows, and the log likelihood.
+
+"models" are default fits, and a small network at temperature 1. "exact" cases have a p value of all
+their quantities (rank_tests.py).
+
+"learned" are default fits of data whose prior precision is drawn from the hyperprior. Their draws
+are widened by the uncertainty of the precision to first order, which is not exact. Such cases are
+"near": 90 % intervals must cover 87 to 93 % in the mean over quantities. They are shown again for
+"quiet" fits, whose precision_shift is not so large that they warn.
+
+"samplers" are those of the package on linear regression with known noise, correlated columns, and
+minibatches of a tenth of the rows. "near" are those whose step has a small error, known in closed
+form. "wrong" are those whose law is not the posterior, by design or by too long a step. They must
+be detected.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.common.harness import Claim, Report, benchmark
+from benchmarks.common.rank_tests import judge, pictures, ranks, spaced
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+)
+from skbayes_sg.inference.diagnose import PRECISION_SHIFT_LIMIT
+from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
+
+SMALLEST_P = 0.001
+COVERAGE = 0.87, 0.93
+"""limits of the coverage of 90 % intervals, where an error is known to be there"""
+SHAPE, RATE = 3.0, 2.0
+"""inverse-gamma prior of a sampled noise variance"""
+CORRELATION = 0.5
+"""of the columns, where samplers are compared"""
+EXACT = [None, HMC(), HMC(variance_reduction="control_variate")]
+"""None is the default, SGFS with control variates"""
+SHORT = {"n_chains": 8, "n_draws": 25, "burn_in": 250, "thin": 8}
+LONG = {"n_chains": 8, "n_draws": 25, "burn_in": 500, "thin": 30}
+WINDOWS = {"n_chains": 8, "n_draws": 25}
+
+Ranked = tuple[NDArray, NDArray]
+"""quantities (Q,) and draws of them (N_RANKED, Q)"""
+
+
+class Case(NamedTuple):
+    """What is simulated, how often, and what is claimed."""
+
+    name: str
+    one: Callable[[int], Ranked]
+    """simulates, fits, and returns the quantities of a replicate"""
+    claim: str = "exact"
+    """"exact", "near" (coverage is within its limits) or "wrong" (must be detected)"""
+    replicates: int = 1000
+
+
+# -- models ---------------------------------------------------------------------------------------
+
+
+def _learned(rng: np.random.Generator, learned: bool, n_columns: int) -> float:
+    """The precision 1, or one from the hyperprior of standardised columns."""
+    return rng.gamma(0.5, 2.0 * max(1.0, n_columns / 10)) if learned else 1.0
+
+
+def _columns(rng: np.random.Generator, n_rows: int, n_columns: int) -> NDArray:
+    """Standardised columns."""
+    X = rng.standard_normal((n_rows, n_columns))
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def logistic(
+    n_rows: int,
+    n_columns: int = 4,
+    n_classes: int = 2,
+    learned: bool = False,
+    quiet: bool = False,
+    sampler=None,
+) -> Callable[[int], Ranked]:
+    """Logistic or multinomial regression; the intercepts have precision 1.
+
+    With `quiet`, fits whose learned precision moves coefficients too far are left out.
+    """
+
+    def one(replicate: int) -> Ranked:
+        rng = np.random.default_rng([n_rows, n_columns, n_classes, learned, replicate])
+        n_logits = 1 if n_classes == 2 else n_classes
+        precision = _learned(rng, learned, n_columns)
+        coef = rng.standard_normal((n_logits, n_columns)) / np.sqrt(precision)
+        intercept = rng.standard_normal(n_logits)
+        X = _columns(rng, n_rows, n_columns)
+        y = _labels(X @ coef.T + intercept, rng)
+        truth = np.concatenate([coef.ravel(), intercept])
+        if len(np.unique(y)) < n_classes:
+            return truth[:0], truth[:0]
+        model = BayesianLogisticRegressionSGFS(
+            sampler, "em" if learned else 1.0, intercept_precision=1.0, random_state=replicate
+        )
+        draws = spaced(model.fit(X, y).draws_.reshape(-1, len(truth)))
+        if quiet and model.diagnostics_["precision_shift"] > PRECISION_SHIFT_LIMIT:
+            return truth[:0], truth[:0]
+        return _with_likelihood(truth, draws, lambda theta: _of_labels(theta, X, y, n_logits))
+
+    return one
+
+
+def _labels(logits: NDArray, rng: np.random.Generator) -> NDArray:
+    """Classes of rows with these logits (n, K), or (n, 1) of two classes."""
+    if logits.shape[1] == 1:
+        return (logits[:, 0] + rng.logistic(size=len(logits)) > 0).astype(int)
+    return np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)
+
+
+def _of_labels(theta: NDArray, X: NDArray, y: NDArray, n_logits: int) -> float:
+    """Log likelihood of the labels."""
+    split = n_logits * X.shape[1]
+    z = X @ theta[:split].reshape(n_logits, -1).T + theta[split:]
+    if n_logits == 1:
+        return -float(np.logaddexp(0, np.where(y == 1, -z[:, 0], z[:, 0])).sum())
+    return float((z[np.arange(len(y)), y] - np.logaddexp.reduce(z, axis=1)).sum())
+
+
+def _with_likelihood(truth: NDArray, draws: NDArray, of: Callable[[NDArray], float]) -> Ranked:
+    """Parameters and the log likelihood."""
+    return np.append(truth, of(truth)), np.column_stack([draws, [of(draw) for draw in draws]])
+
+
+def _quiet(n_rows: int, n_columns: int) -> Callable[[int], Ranked]:
+    return logistic(n_rows, n_columns, learned=True, quiet=True)
+
+
+def linear(n_rows: int, n_columns: int = 4, learned: bool = False) -> Callable[[int], Ranked]:
+    """Linear regression; the noise variance is sampled, and the last parameter is its logarithm."""
+
+    def one(replicate: int) -> Ranked:
+        rng = np.random.default_rng([n_rows, n_columns, learned, replicate])
+        noise = RATE / rng.gamma(SHAPE)
+        precision = np.append(np.full(n_columns, _learned(rng, learned, n_columns)), 1.0)
+        coef = rng.standard_normal(n_columns + 1) * np.sqrt(noise / precision)
+        Z = np.column_stack([_columns(rng, n_rows, n_columns), np.ones(n_rows)])
+        y = Z @ coef + rng.normal(0, np.sqrt(noise), n_rows)
+        model = BayesianLinearRegressionSGFS(
+            prior_precision="em" if learned else 1.0,
+            noise_prior=(SHAPE, RATE),
+            intercept_precision=1.0,
+            random_state=replicate,
+        )
+        draws = spaced(model.fit(Z[:, :-1], y).draws_.reshape(-1, n_columns + 2))
+
+        def likelihood(theta: NDArray) -> float:
+            residual = y - Z @ theta[:-1]
+            return -0.5 * float(residual @ residual * np.exp(-theta[-1]) + n_rows * theta[-1])
+
+        return _with_likelihood(np.append(coef, np.log(noise)), draws, likelihood)
+
+    return one
+
+
+def network(n_rows: int = 50, n_units: int = 3) -> Callable[[int], Ranked]:
+    """A small network at temperature 1, in longer chains than the default's."""
+
+    def one(replicate: int) -> Ranked:
+        rng = np.random.default_rng([n_rows, n_units, replicate])
+        X = _columns(rng, n_rows + 3, 2)
+        into = X @ rng.standard_normal((2, n_units)) + rng.standard_normal(n_units)
+        hidden = 1 / (1 + np.exp(-into))
+        z = hidden @ rng.standard_normal(n_units) + rng.standard_normal()
+        y = _labels(z[:, None], rng)[:n_rows]
+        if len(np.unique(y)) < 2:
+            return z[:0], z[:0]
+        model = BayesianMLPClassifier(
+            n_units,
+            prior_precision=1.0,
+            temperature=1.0,
+            n_chains=16,
+            n_draws=60,
+            random_state=replicate,
+        )
+        proba = model.fit(X[:n_rows], y).predict_proba_draws(X)
+        logits = np.log(proba[..., 1] / proba[..., 0]).reshape(-1, len(X))
+        truth, draws = z, spaced(logits)
+        signs = np.where(y == 1, -1, 1)
+
+        def quantities(z: NDArray) -> NDArray:
+            return np.append(z[n_rows:], -np.logaddexp(0, signs * z[:n_rows]).sum())
+
+        return quantities(truth), np.stack([quantities(draw) for draw in draws])
+
+    return one
+
+
+# -- samplers -------------------------------------------------------------------------------------
+
+
+def known_noise(sampler, n_rows: int = 200, n_columns: int = 4, **how) -> Callable[[int], Ranked]:
+    """Linear regression with noise variance 1 and correlated columns."""
+
+    def one(replicate: int) -> Ranked:
+        rng = np.random.default_rng([n_rows, n_columns, replicate])
+        coef = rng.standard_normal(n_columns + 1)
+        common = rng.standard_normal((n_rows, 1)) * np.sqrt(CORRELATION)
+        X = common + rng.standard_normal((n_rows, n_columns)) * np.sqrt(1 - CORRELATION)
+        y = X @ coef[:-1] + coef[-1] + rng.standard_normal(n_rows)
+        model = BayesianLinearRegressionSGFS(
+            sampler, 1.0, 1.0, intercept_precision=1.0, random_state=replicate, **how
+        )
+        draws = spaced(model.fit(X, y).draws_.reshape(-1, n_columns + 1))
+
+        def likelihood(theta: NDArray) -> float:
+            residual = y - X @ theta[:-1] - theta[-1]
+            return -0.5 * float(residual @ residual)
+
+        return _with_likelihood(coef, draws, likelihood)
+
+    return one
+
+
+def cases(part: str) -> list[Case]:
+    """All cases of "models", "learned" or "samplers"."""
+    if part == "models":
+        return [
+            Case("logistic, 200 rows", logistic(200)),
+            Case("logistic, 6,000 rows", logistic(6000)),
+            Case("linear, noise sampled, 50 rows", linear(50)),
+            Case("multinomial, 3 classes, 200 rows", logistic(200, 4, 3)),
+            Case("network, 50 rows", network(), replicates=500),
+        ]
+    if part == "learned":
+        return [
+            Case("logistic, 4 columns", logistic(200, 4, learned=True), "near"),
+            Case("logistic, 20 columns", logistic(400, 20, learned=True), "near"),
+            Case("logistic, 4 columns, quiet", _quiet(200, 4), "near"),
+            Case("logistic, 20 columns, quiet", _quiet(400, 20), "near"),
+            Case("linear, 4 columns", linear(50, 4, learned=True), "near"),
+        ]
+    few = {"batch_size": 20}
+    return [
+        *[Case(repr(sampler) if sampler else "default", known_noise(sampler)) for sampler in EXACT],
+        *[
+            Case(repr(sampler), known_noise(sampler, **length), claim, 300)
+            for claim, length, sampler in [
+                ("exact", SHORT, SGFS(**few)),
+                ("exact", LONG, SGFS(alpha=2.0, **few)),
+                ("exact", SHORT, ConstantSGD(**few)),
+                ("exact", SHORT, MomentumSGD(**few)),
+                ("exact", WINDOWS, IASG(**few)),
+                ("near", SHORT, ConstantSGD(correction="ou", **few)),
+                ("near", LONG, SGFS(alpha=5.0, structure="diag", **few)),
+                ("near", LONG, SGLD(**few)),
+                ("near", LONG, SGLD(variance_reduction="control_variate")),
+                ("near", LONG, SGHMC(**few)),
+                ("wrong", LONG, SGLD(step_size=0.002, **few)),
+                ("wrong", SHORT, SGFS(alpha=0.0, structure="diag", **few)),
+                ("wrong", LONG, ConstantSGD("scalar", **few)),
+                ("wrong", LONG, SGD(step_size=0.001, **few)),
+                ("wrong", SHORT, SGD(**few)),
+            ]
+        ],
+    ]
+
+
+# -- the table ------------------------------------------------------------------------------------
+
+
+def ranked(case: Case, replicates: int) -> NDArray:
+    """Ranks (replicates, Q); those without a fit are left out.
+
+    To leave data out by a rule that looks at the data alone leaves the ranks of others uniform.
+    """
+    found = [case.one(replicate) for replicate in range(replicates)]
+    return np.array([ranks(*each) for each in found if len(each[0])])
+
+
+def row_of(case: Case, found: NDArray) -> dict:
+    """Figures of a case."""
+    verdict = judge(found)
+    return {
+        "case": case.name,
+        "claim": case.claim,
+        "replicates": len(found),
+        "quantities": found.shape[1],
+        "deviation": verdict.deviation,
+        "standardised": verdict.standardised,
+        "p value": verdict.p_value,
+        "coverage": verdict.coverage,
+        "error": verdict.coverage_error,
+    }
+
+
+def claim_of(row: dict) -> Claim:
+    """What the row must show."""
+    name = row["case"]
+    if row["claim"] == "near":
+        return Claim(f"{name}: coverage of 90 % intervals", row["coverage"], *COVERAGE)
+    if row["claim"] == "wrong":
+        return Claim(f"{name} is detected: p value", row["p value"], high=SMALLEST_P, strict=True)
+    return Claim(f"{name}: p value", row["p value"], low=SMALLEST_P)
+
+
+def main(report: Report, parts: list[str], divide: int) -> None:
+    """A table and a picture for each part."""
+    for part in parts:
+        listed = cases(part)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = {case.name: ranked(case, case.replicates // divide) for case in listed}
+        rows = [row_of(case, found[case.name]) for case in listed]
+        for row, claim in zip(rows, map(claim_of, rows), strict=True):
+            row["verdict"] = claim.verdict
+        name = f"calibration_{part}"
+        report.save(rows, map(claim_of, rows), {name: pictures(found)}, name=name)
+
+
+if __name__ == "__main__":
+    names = ["models", "learned", "samplers"]
+    parts = {"nargs": "+", "choices": names, "default": names}
+    fewer = {"type": int, "default": 1, "help": "divides the number of replicates"}
+    benchmark(main, threads=1, parts=parts, divide=fewer)

@@ -1,0 +1,365 @@
+"""Ahn, Korattikara & Welling (2012), section 5.3: posterior of a small DRBM on KDD99, against HMC.
+
+    python -m benchmarks.papers.ahn2012.ahn_drbm [--full]
+
+As in the paper (Fig. 4 and 5) there are the six most populous classes and 2 hidden units. The
+data are 49,000 random rows of the 10 % file, a tenth of those in the paper's subset, and with
+them a tenth of its prior precision, 1 for 10. The three symbolic columns are the ranks of their
+sorted names; byte counts and duration are taken as log(1 + x); all columns are scaled to [0, 1],
+and those that are constant in the rows dropped: 36 features of 41, 92 parameters. 10,000 more
+rows are held out.
+
+All chains start at the best of eight L-BFGS modes. The reference is HMC with the Fisher metric, 8
+chains in lock step on the distinct rows with their numbers as weights, for 40 CPU seconds. The
+paper's HMC has one leapfrog step and the Fisher matrix at the mode. Minibatches have 500 rows.
+SGFS needs a cautious start (see `warm_up`): its matrices must be those of the posterior, and not
+of the mode, where few rows have any gradient.
+
+`chains.run_chain` of the package makes the chains, and not DRBMClassifier, whose chains start at
+random points and find modes of their own. Here covariances are compared in one mode, so all chains
+start there. They also end by the clock, and SGFS changes its noise on the way.
+
+All other methods have two chains in lock step and the same time: 1.6975 CPU seconds of one thread
+(`time.process_time`) after the burn-in, which is the paper's 6,790 s over 4,000; --full takes ten
+times as long for everything. SGLD has the paper's steps, and 2e-3 because a tenth of the rows
+bears steps ten times as long.
+
+What the data do not know is left out: H + 1 = 3 directions have the prior as posterior, so draws
+are projected on the other 89; their own variance over the prior's is the column "null". Hidden
+units could swap, which gives a mirror image of the posterior: "swapped" is the share of draws
+nearer to the mirrored start.
+
+SGFS-f and SGFS-d inject W = alpha^2 gamma I_N + prior, SGFS-B (full matrices) W = B times the
+identity + prior. Per setting: E1, E2 (Eq. 14), variance over HMC's along HMC's principal axes
+(min, median, max), passes (of HMC over the distinct rows), autocorrelation time in steps (median
+over weights), effective draws of all chains per CPU second, which is 1 / ATUC, Stein ratio, and of
+the averaged class probabilities on held-out rows the error rate and the mean total variation
+distance to HMC's, times 1,000. "close" is the share of marginal variances within 3 standard
+errors of HMC's. "HMC, half : half" is four HMC chains against the others: twice the error of the
+reference.
+
+The claims are the paper's order of the methods, and that SGFS-f draws the right variances. Three
+fail. SGFS-f at its best, alpha = 4, has variances up to 3.2 times too large, from rare excursions,
+and 86 % of the marginal ones within 3 standard errors. SGFS-f with alpha = 2 and 3 and SGFS-d with
+2 leave the mode for good. In the many directions that the data say little of, W is the prior's
+alone and a step an independent draw of the prior, whatever alpha: presumably rows that matter only
+far out throw the chain from there. W = 100 times the identity makes these steps short: SGFS-B has
+ratios from .84 to 1.20, and 99 % of the variances within 3 standard errors.
+
+SGFS-d is not below SGLD because the time is short. A chain that stands still at the mode has E2
+near 1, and SGLD with steps of 1e-5 and less hardly moves (see its median variance ratios, .06 and
+.03). Of the steps at which it does move, 2e-3 is the best and has E2 = 4.0, against 1.4 of SGFS-d.
+Fig. 4 shows the SGLD of the least E2, hence such a chain.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from benchmarks.common.datasets import kdd99
+from benchmarks.common.harness import Claim, Report, benchmark
+from benchmarks.common.internals import Posterior, begin, posterior_of
+from benchmarks.papers.ahn2012.ahn_drbm_figures import best_of, moments, picture
+from skbayes_sg import diagnostics
+from skbayes_sg.chains.run import run_chain
+from skbayes_sg.models import DRBM
+from skbayes_sg.samplers import HMC, SGFS, SGLD
+
+N_ROWS, N_HELD_OUT, N_HIDDEN, BATCH = 49_000, 10_000, 2, 500
+PRIOR_PRECISION = 1.0
+N_CHAINS, N_REFERENCE = 2, 8
+SECONDS, SECONDS_HMC = 1.6975, 40.0
+"""CPU seconds after the burn-in, of each setting and of the reference"""
+BURN_IN = 6_000
+THIN = 20
+CAUTIOUS = 5e-5  # largest gain K of the first half of SGFS's burn-in
+ALPHAS = [2, 3, 4, 5, 10]
+INJECTED = [100, 1000]
+EPSILONS = [2e-3, 5e-4, 1e-4, 5e-5, 1e-5, 5e-6]
+
+
+class Problem(NamedTuple):
+    """Data, posterior, and what is known of it."""
+
+    exact: Posterior
+    merged: Posterior
+    """the same with equal rows merged into one of their total weight, for all rows at once"""
+    fast: Posterior
+    """the same with float32 rows, for minibatches"""
+    held_out: tuple[NDArray, NDArray, NDArray]
+    """distinct rows, which of them each row is, and the classes of all"""
+    names: list[str]
+    """of the parameters"""
+    mode: NDArray
+    null: NDArray
+    """(D, H + 1), orthonormal: directions known by the prior alone"""
+
+
+class Sample(NamedTuple):
+    """Draws of one method with what was left of them."""
+
+    draws: NDArray
+    """(chains, draws, D), null directions taken out"""
+    thin: int
+    seconds: float
+    """of the CPU, after the burn-in"""
+    passes: float
+    stein: float
+    null_ratio: float
+    swapped: float
+    probabilities: NDArray
+    """on held-out rows, averaged over draws"""
+
+
+# -- data and posterior ---------------------------------------------------------------------------
+
+
+def six_classes() -> tuple[NDArray, NDArray, list[str], list[str]]:
+    """Features in [0, 1] and class numbers, the held-out rows last; names of classes, features."""
+    data = kdd99()
+    labels = data.target_names[data.y]
+    names, counts = np.unique(labels, return_counts=True)
+    names = np.sort(names[np.argsort(counts)[-6:]])
+    rows = np.random.default_rng(0).permutation(np.flatnonzero(np.isin(labels, names)))
+    rows = rows[: N_ROWS + N_HELD_OUT]
+    X, codes = data.X[rows], np.searchsorted(names, labels[rows])
+    skewed = [data.feature_names.index(name) for name in ("duration", "src_bytes", "dst_bytes")]
+    X[:, skewed] = np.log1p(X[:, skewed])
+    low, spread = X.min(axis=0), np.ptp(X, axis=0)
+    X = ((X - low) / np.where(spread > 0, spread, 1))[:, spread > 0]
+    features = [name for name, s in zip(data.feature_names, spread, strict=True) if s > 0]
+    return X, codes, [str(name).strip("b'.") for name in names], features
+
+
+def parameter_names(classes: list[str], features: list[str]) -> list[str]:
+    """W and U of each hidden unit, its bias c, and the bias d of each class."""
+    units = range(1, N_HIDDEN + 1)
+    weights = [f"W[unit {j}, {name}]" for j in units for name in features]
+    of_class = [f"U[unit {j}, {name}]" for j in units for name in classes]
+    return [*weights, *of_class, *(f"c[unit {j}]" for j in units), *(f"d[{k}]" for k in classes)]
+
+
+def null_directions(model: DRBM) -> NDArray:
+    """U_j. + a against c_j - a for each hidden unit, and a shift of d: orthonormal columns."""
+    directions = np.zeros((N_HIDDEN + 1, model.dim))
+    blocks = model.unpack(directions)
+    for j in range(N_HIDDEN):
+        blocks["U"][j, j], blocks["c"][j, j] = 1.0, -1.0
+    blocks["d"][-1] = 1.0
+    return (directions / np.linalg.norm(directions, axis=1, keepdims=True)).T
+
+
+def best_mode(posterior: Posterior) -> NDArray:
+    """The highest mode that L-BFGS finds from eight random starts, (1, D)."""
+
+    def objective(theta: NDArray) -> tuple[float, NDArray]:
+        value, gradient = posterior.slope(theta[None])
+        return -float(value[0]), -gradient[0]
+
+    starts = [posterior.model.init(np.random.default_rng(seed))[0] for seed in range(8)]
+    options = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": 500}}
+    found = sorted((minimize(objective, s, **options) for s in starts), key=lambda f: f.fun)
+    print("log posterior of the modes:", " ".join(f"{-f.fun:.1f}" for f in found))
+    return found[0].x[None]
+
+
+def problem() -> Problem:
+    """Everything that does not depend on a sampler."""
+    X, codes, names, features = six_classes()
+    model = DRBM(X.shape[1], len(names), N_HIDDEN)
+    y = model.encode(codes, X.dtype)[:N_ROWS]
+    exact, fast = (
+        posterior_of(model, X[:N_ROWS].astype(dtype), y, PRIOR_PRECISION)
+        for dtype in (np.float64, np.float32)
+    )
+    counts = np.bincount(codes[:N_ROWS])
+    print(f"{N_ROWS:,} rows x {X.shape[1]}, {model.dim} parameters; classes:", end=" ")
+    print(", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=True)))
+    distinct, of_row = np.unique(X[N_ROWS:].astype(np.float32), axis=0, return_inverse=True)
+    held_out = distinct, of_row.ravel(), codes[N_ROWS:]
+    merged = Posterior(model, exact.data.merged(), exact.prior)
+    print(f"{merged.n_rows:,} distinct rows")
+    labels = parameter_names(names, features)
+    mode, null = best_mode(merged), null_directions(model)
+    return Problem(exact, merged, fast, held_out, labels, mode, null)
+
+
+# -- sampling -------------------------------------------------------------------------------------
+
+
+def settings() -> dict[str, object]:
+    """Samplers by label."""
+    rows = {"batch_size": BATCH}
+    full = {f"SGFS-f {a}": SGFS(alpha=float(a), **rows) for a in ALPHAS}
+    bounded = {f"SGFS-B {b}": SGFS(alpha=1.0, B=b, **rows) for b in INJECTED}
+    diag = {f"SGFS-d {a}": SGFS(alpha=float(a), structure="diag", **rows) for a in ALPHAS}
+    sgld = {f"SGLD {e:g}": SGLD(step_size=e / 2, **rows) for e in EPSILONS}
+    return full | bounded | diag | sgld
+
+
+def warm_up(sampler: SGFS, given: Problem, state):
+    """Half of the burn-in with W = 2 / CAUTIOUS times the identity.
+
+    No step can be long while matrices are learnt.
+    """
+    cautious = SGFS(alpha=1.0, B=2 / CAUTIOUS, structure=sampler.structure, batch_size=BATCH)
+    state = run_chain(cautious, given.fast, state, n_draws=1, burn_in=BURN_IN // 2).state
+    cautious.unfreeze(state)
+    return state
+
+
+def sample(sampler, given: Problem, seconds: float) -> Sample:
+    """Chains from the mode, for so many CPU seconds after the burn-in."""
+    is_hmc = isinstance(sampler, HMC)
+    posterior = given.merged if is_hmc else given.fast
+    start = np.repeat(given.mode, N_REFERENCE if is_hmc else N_CHAINS, axis=0)
+    burn_in, thin, size = (300, 1, 20) if is_hmc else (BURN_IN, THIN, 25)
+    state = begin(sampler, posterior, start, seed=53)
+    if isinstance(sampler, SGFS):
+        state, burn_in = warm_up(sampler, given, state), burn_in - burn_in // 2
+    state = run_chain(sampler, posterior, state, n_draws=0, burn_in=burn_in).state
+    before, spent, parts = sampler.report(state).rows_touched, 0.0, []
+    while spent < seconds:
+        begin_at = time.process_time()
+        part = run_chain(sampler, posterior, state, n_draws=size, thin=thin)
+        spent += time.process_time() - begin_at
+        state = part.state
+        parts.append(part)
+    passes = (sampler.report(state).rows_touched - before) / posterior.n_rows
+    stein = diagnostics.stein_ratio_of_sums([part.stein for part in parts])[0]
+    points = np.concatenate([part.draws for part in parts], axis=1)
+    kept = {"thin": thin, "seconds": spent, "passes": passes, "stein": stein}
+    return Sample(**summed_up(given, points), **kept)
+
+
+def summed_up(given: Problem, points: NDArray) -> dict:
+    """What `Sample` keeps of draws (chains, draws, D)."""
+    null = points @ given.null
+    mirror = mirrored(given.exact.model, given.mode)
+    here, there = (((points - m) ** 2).sum(axis=-1) for m in (given.mode, mirror))
+    return {
+        "draws": points - null @ given.null.T,
+        "null_ratio": float((null**2).mean() * PRIOR_PRECISION),
+        "swapped": float((there < here).mean()),
+        "probabilities": averaged_probabilities(given, points),
+    }
+
+
+def mirrored(model: DRBM, theta: NDArray) -> NDArray:
+    """The same function with the hidden units in reverse order."""
+    blocks = model.unpack(theta[0])
+    return np.concatenate([(b[::-1] if name != "d" else b).ravel() for name, b in blocks.items()])
+
+
+def averaged_probabilities(given: Problem, draws: NDArray) -> NDArray:
+    """Class probabilities of distinct held-out rows (classes, rows), over some 200 draws."""
+    some = draws[:, :: max(1, draws.shape[0] * draws.shape[1] // 200)]
+    some, X = some.reshape(-1, draws.shape[-1]), given.held_out[0]
+    each = (given.fast.model.predict(theta[None], X)[0].astype(np.float64) for theta in some)
+    return sum(each) / len(some)
+
+
+# -- figures of merit -----------------------------------------------------------------------------
+
+
+def variance_ratios(cov: NDArray, reference: NDArray) -> NDArray:
+    """Of `cov` over the reference's, along principal axes of each half of its draws.
+
+    The variances there are those of the other half: axes and variances of the same M effective
+    draws would make even a perfect sampler's ratios 1 / (1 - D/M).
+    """
+    halves = [moments(half)[1] for half in np.array_split(reference, 2, axis=1)]
+    ratios = []
+    for here, other in (halves, halves[::-1]):
+        axes = np.linalg.eigh(here)[1][:, N_HIDDEN + 1 :]
+        mine, theirs = (np.einsum("ji,jk,ki->i", axes, one, axes) for one in (cov, other))
+        ratios.append(mine / theirs)
+    return np.concatenate(ratios)
+
+
+def figures(label: str, it: Sample, reference: Sample, given: Problem) -> dict:
+    """One line of the table."""
+    (mean, cov), (mean_0, cov_0) = moments(it.draws), moments(reference.draws)
+    ratio = variance_ratios(cov, reference.draws)
+    iat = float(np.median(diagnostics.autocorrelation_time(it.draws)))
+    _, of_row, classes = given.held_out
+    distance = np.abs(it.probabilities - reference.probabilities)[:, of_row]
+    return {
+        "setting": label,
+        "passes": it.passes,
+        "CPU s": it.seconds,
+        "draws": it.draws.shape[1],
+        "E1": diagnostics.mean_error(mean, mean_0),
+        "E2": diagnostics.covariance_error(cov, cov_0),
+        "var min": float(ratio.min()),
+        "median": float(np.median(ratio)),
+        "max": float(ratio.max()),
+        "IAT": iat * it.thin,
+        "1/ATUC": it.draws.shape[0] * it.draws.shape[1] / iat / it.seconds,
+        "Stein": it.stein,
+        "null": it.null_ratio,
+        "swapped": it.swapped,
+        "error": float((it.probabilities.argmax(axis=0)[of_row] != classes).mean()),
+        "1000 TV": 500 * float(distance.sum(axis=0).mean()),
+        "close": float((np.abs(variance_z(it, reference)) < 3).mean()),
+    }
+
+
+def variance_z(it: Sample, reference: Sample) -> NDArray:
+    """Difference of the marginal variances in standard errors, by effective number of squares."""
+    estimates = []
+    for draws in (it.draws, reference.draws):
+        square = (draws - draws.mean(axis=(0, 1))) ** 2
+        estimates.append(
+            (square.mean(axis=(0, 1)), square.var(axis=(0, 1)) / diagnostics.ess_mean(square))
+        )
+    (v, e), (v_0, e_0) = estimates
+    return (v - v_0) / np.sqrt(e + e_0)
+
+
+def claims(rows: list[dict]) -> list[Claim]:
+    """What the paper claims, and what an unbiased sampler shows."""
+    best, found = best_of(rows), []
+    for row in (best["SGFS-f"], best["SGFS-B"]):
+        name, ends = row["setting"], (row["var min"], row["max"])
+        close = f"{name}: marginal variances within 3 standard errors of HMC's"
+        found += [
+            Claim(close, row["close"], low=0.95),
+            Claim(f"{name}: |median variance ratio - 1|", abs(row["median"] - 1), high=0.1),
+            Claim(f"{name}: all variance ratios", ends, 0.5, 2, strict=True),
+        ]
+    for one, other in (("SGFS-f", "SGLD"), ("SGFS-d", "SGLD"), ("SGFS-f", "SGFS-d")):
+        label = f"E2 of {best[one]['setting']}, below {best[other]['setting']}"
+        found.append(Claim(label, best[one]["E2"], high=best[other]["E2"], strict=True))
+    swapped = max(row["swapped"] for row in best.values())
+    mirror = "share of draws of the best of each nearer to the mirror image"
+    return [*found, Claim(mirror, swapped, high=0)]
+
+
+def main(report: Report, full: bool) -> None:
+    """HMC, then every setting."""
+    factor = 10 if full else 1
+    given = problem()
+    reference = sample(HMC(single_gradients=True), given, SECONDS_HMC * factor)
+    print(f"HMC: R-hat at most {diagnostics.r_hat(reference.draws).max():.3f}", flush=True)
+    halves = np.split(reference.draws, 2)
+    one, other = (reference._replace(draws=half, seconds=reference.seconds / 2) for half in halves)
+    rows = [figures("HMC", reference, reference, given)]
+    rows.append(figures("HMC, half : half", one, other, given))
+    samples = {"HMC": reference}
+    for label, sampler in settings().items():
+        samples[label] = sample(sampler, given, SECONDS * factor)
+        rows.append(figures(label, samples[label], reference, given))
+        print(".", end="", flush=True)
+    points = {label: one.draws for label, one in samples.items()}
+    figure = picture(rows, points, given.names, SECONDS * factor)
+    report.save(rows, claims(rows), {"ahn_drbm": figure})
+
+
+if __name__ == "__main__":
+    benchmark(main, threads=1, full={"action": "store_true", "help": "ten times as long"})

@@ -1,0 +1,279 @@
+"""Mandt, Hoffman & Blei (2017), section 6.2: iterate averaging on synthetic linear regression.
+
+    python -m benchmarks.papers.mandt2017.mandt_iasg [--full]
+
+There are N = 10,000 rows of 10 features x ~ N(0, I), coefficients from the prior of precision 1,
+noise variance 1, rows drawn afresh at every step, with replacement in the paper's settings.
+
+Fig. 3: plain SGD against window averages, at the paper's S = 1, eps = .005 and window of one pass.
+``--full`` has the paper's 10^6 iterations, the default a fifth, in each of 16 chains. On the
+paper's data all three covariances are multiples of the identity, so that they resemble each other
+whatever the sampler. A second design has neighbouring features correlated (.5): there the
+posterior's covariance has bands, that of the iterates has none, and that of the averages has them.
+
+Fig. 4: smallest and largest marginal variance estimated from all draws so far, mean and standard
+deviation over independent chains (the paper: 100 chains, 10,000 passes, which would take hours, as
+a pass is 1,000 steps; ``--full``: 50 and 200; default: 10 and 100). The first ten passes are left
+out, and the burn-in of the package's own IASG, which adapts. NUTS is NumPyro's; its adaptation is
+not left out, as the figure's point is what it spends to find the posterior: a gradient of all rows
+is one pass. "until near" is the number of passes after which both mean curves stay within a factor
+2 of the truth. From a random start NUTS needs more of them than IASG, whose window is one pass.
+
+Fig. 5: covariances that single chains of Fig. 4 end with.
+
+SGLD runs at the paper's steps as its Eq. 32 reads, eps / 2 on the sum gradient, and at a
+hundredth of them: the former are so large that gradient noise, not slow mixing, is what keeps the
+variance too large. Its draws count alike. "IASG, paper" ends a third too low, as the paper's Eq. 46
+says of its step, x = (eps/S) N lam = 3.
+
+The table has, per setting, the mean variance ratio over the exact posterior that theory expects
+(additive noise at the mode, and exactly for least squares) and the ratio measured.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.common.harness import Claim, Report, benchmark
+from benchmarks.common.internals import Sampler, State, begin, posterior_of
+from benchmarks.common.nuts import nuts
+from benchmarks.papers.mandt2017.mandt_iasg_figures import (
+    COMPARED,
+    SKIP,
+    D,
+    N,
+    Problem,
+    Run,
+    figure_3,
+    figure_4,
+    figure_5,
+    until_near,
+)
+from skbayes_sg import theory
+from skbayes_sg.chains.run import run_chain
+from skbayes_sg.models import Linear
+from skbayes_sg.samplers import IASG, SGLD, ConstantSGD, PolynomialDecay
+
+FIG_3_CHAINS = 16
+N_ADAPT = 100  # draws in which NUTS adapts its step
+
+
+class Setting(NamedTuple):
+    """A sampler, how it is run, and what the paper says of it."""
+
+    sampler: Sampler | None
+    """None is NUTS"""
+    thin: int | None = None  # steps per kept draw; None is a window of IASG, or 1
+    adapts: bool = False  # in the burn-in that the package would choose, whose passes count
+    x: float | None = None  # step * eigenvalue * window, of Eq. 45
+    claim: str = ""
+
+
+def problem(correlation: float = 0.0) -> Problem:
+    """Section 6.2: data that come from the model; of neighbouring features, in a second design."""
+    rng = np.random.default_rng(2017)
+    X, theta = rng.standard_normal((N, D)), rng.standard_normal(D)
+    distance = np.abs(np.subtract.outer(np.arange(D), np.arange(D)))
+    X = X @ np.linalg.cholesky(correlation**distance).T
+    y = X @ theta + rng.standard_normal(N)
+    posterior = posterior_of(Linear(D, fit_intercept=False, noise_variance=1.0), X, y, 1.0)
+    Lam = X.T @ X + np.eye(D)
+    return Problem(X, y, posterior, np.linalg.solve(Lam, X.T @ y), Lam)
+
+
+def settings() -> dict[str, Setting]:
+    """Samplers by label.
+
+    Steps multiply the sum gradient: the paper's eps is eps / N for SGD and IASG, eps / 2 for SGLD
+    (Eq. 32).
+    """
+    one_row = {"structure": "scalar", "step_size": 0.005 / N, "batch_size": 1, "replace": True}
+    ten_rows = {"structure": "scalar", "step_size": 0.003 / N, "batch_size": 10, "replace": True}
+    return {
+        "SGD, Fig. 3": Setting(ConstantSGD(**one_row), 100),
+        "IASG, Fig. 3": Setting(IASG(window=N, **one_row), x=50.0, claim="very strong resemblance"),
+        "IASG, paper": Setting(
+            IASG(window=N // 10, **ten_rows), x=3.0, claim="fast approximate solution"
+        ),
+        "IASG, default": Setting(IASG(), adapts=True),
+        "SGLD, paper": Setting(_sgld(1e-3), 100, claim="much larger standard error"),
+        "SGLD, step / 100": Setting(_sgld(1e-5), 100),
+        "NUTS": Setting(None, claim="slow search from a random start"),
+    }
+
+
+def _sgld(eps: float) -> SGLD:
+    return SGLD(PolynomialDecay(a=eps / 2, b=1000.0, power=0.5), batch_size=10, replace=True)
+
+
+def run(setting: Setting, given: Problem, start: NDArray, n_passes: float, seed: int) -> Run:
+    """All chains in lock step; kept is what comes after the first ten passes and after burn-in."""
+    if setting.sampler is None:
+        return Run(*nuts(given.mode, given.Lam, start, n_passes, N_ADAPT, seed))
+    sampler, posterior = setting.sampler, given.posterior
+    state = begin(sampler, posterior, start, seed)
+    burn_in = sampler.run_length(state).burn_in if setting.adapts else 0
+    # its window is known after this
+    state = run_chain(sampler, posterior, state, n_draws=0, burn_in=burn_in).state
+    before = _passes(sampler, state)
+    thin = setting.thin or sampler.run_length(state).thin
+    n_draws = int((n_passes - before) * N / (thin * sampler.batch_size)) + 1
+    chain = run_chain(sampler, posterior, state, n_draws=n_draws, thin=thin)
+    count = chain.draws.shape[1]
+    passes = before + np.arange(count) * (_passes(sampler, chain.state) - before) / count
+    kept = (passes > max(SKIP, before)) & (passes <= n_passes)
+    return Run(chain.draws[:, kept], passes[kept], chain.state)
+
+
+def _passes(sampler, state: State) -> float:
+    return sampler.report(state).rows_touched / (N * len(state.theta))
+
+
+# -- what theory expects, and what is measured ----------------------------------------------------
+
+
+def predicted(setting: Setting, given: Problem, result: Run) -> tuple[NDArray, NDArray]:
+    """Covariance of the draws by the noise at the mode, and by noise that grows away from it."""
+    sampler, state = setting.sampler, result.state
+    if sampler is None:
+        return np.linalg.inv(given.Lam), np.linalg.inv(given.Lam)
+    if not isinstance(sampler, SGLD):
+        K = state.memory.gain.dense()
+        return _both_laws(
+            given,
+            sampler,
+            lambda Lam, M: theory.stationary_cov(Lam, M, K),
+            lambda Lam, M: sampler.law(state, given.posterior).covariance(Lam, M),
+        )
+    # the step decreases slowly: the average of the stationary laws of some steps on the way
+    on_the_way = np.quantile(result.passes, (np.arange(40) + 0.5) / 40)
+    steps = [sampler.step_size(p * N / sampler.batch_size) for p in on_the_way]
+    each = [
+        _both_laws(given, sampler, law, law)
+        for law in (lambda Lam, M, eta=eta: theory.sgld_cov(Lam, M, eta) for eta in steps)
+    ]
+    return tuple(np.mean(each, axis=0))
+
+
+def _both_laws(given: Problem, sampler, points, draws) -> tuple[NDArray, NDArray]:
+    """`draws` under additive noise, and under that of the law `points` of the iterates."""
+    I1 = given.posterior.score_covariance(given.mode[None])
+    additive = theory.noise_cov(I1, N, sampler.batch_size, sampler.replace)
+    exact = theory.lsq_noise(given.X, given.y, points, sampler.batch_size, sampler.replace)
+    return draws(given.Lam, additive), draws(*exact)
+
+
+def measured(given: Problem, draws: NDArray) -> dict[str, float]:
+    """Mean variance ratio with its error from the chains; extremes over the principal axes."""
+    values, axes = np.linalg.eigh(given.Lam)
+    ratios = ((draws - given.mode) @ axes) ** 2 * values
+    each = ratios.mean(axis=(1, 2))
+    along = ratios.mean(axis=(0, 1))
+    se = each.std(ddof=1) / np.sqrt(len(each))
+    return {
+        "measured": float(each.mean()),
+        "se": float(se),
+        "min": float(along.min()),
+        "max": float(along.max()),
+    }
+
+
+def row(name: str, start: str, setting: Setting, given: Problem, result: Run) -> dict:
+    """One line of the table."""
+    additive, exact = (
+        float(np.sum(given.Lam * cov)) / D for cov in predicted(setting, given, result)
+    )
+    sampler = setting.sampler
+    return {
+        "setting": name,
+        "start": start,
+        "S": N if sampler is None else sampler.batch_size,
+        "window": result.state and getattr(result.state.memory, "length", None),
+        "published claim": setting.claim,
+        "Eq. 45": None if setting.x is None else float(1 + theory.iasg_error(setting.x)),
+        "additive": additive,
+        "exact": exact,
+        **measured(given, result.draws),
+    }
+
+
+def claims(rows: list[dict], resemblance: dict[str, float]) -> list[Claim]:
+    """Constant steps have a law to be compared with; a decreasing one does not."""
+    fixed = [r for r in rows if not r["setting"].startswith(("SGLD", "NUTS"))]
+    default = [r for r in rows if r["setting"] == "IASG, default"]
+    label = "{setting} ({start} start): ratio".format
+    near = {(r["setting"], r["start"]): r["until near"] for r in rows if "until near" in r}
+    search = near["IASG, paper", "random"] / near["NUTS", "random"]
+    sentence = "from a random start: passes until near, IASG (paper) over NUTS"
+    return [
+        *[Claim(f"{label(**r)} less exact, in se", _z(r), -5, 5) for r in fixed],
+        *[Claim(f"{label(**r)} by theory", r["exact"], 0.95, 1.05) for r in default],
+        *[Claim(f"Fig. 3: largest |z| of {name}", z, high=5) for name, z in resemblance.items()],
+        Claim(sentence, search, high=1, strict=True),
+    ]
+
+
+def largest_z(draws: NDArray, mode: NDArray, cov: NDArray) -> float:
+    """Of all covariances of the draws (chains, draws, D) against those of a law."""
+    each = np.einsum("cti,ctj->cij", draws - mode, draws - mode) / draws.shape[1]
+    error = each.std(axis=0, ddof=1) / np.sqrt(len(each))
+    return float(np.abs((each.mean(axis=0) - cov) / error).max())
+
+
+def _z(row: dict) -> float:
+    return (row["measured"] - row["exact"]) / row["se"]
+
+
+# -- runs -----------------------------------------------------------------------------------------
+
+
+def averaging(n_passes: float) -> tuple[dict, list[dict], dict[str, float]]:
+    """Fig. 3: runs per design, rows of the table, and largest z against the law expected."""
+    found, rows, z = {}, [], {}
+    designs = {"independent features": problem(), "correlated features": problem(0.5)}
+    for k, (design, given) in enumerate(designs.items()):
+        pair, start = [], np.tile(given.mode, (FIG_3_CHAINS, 1))
+        for name in ("SGD, Fig. 3", "IASG, Fig. 3"):
+            setting = settings()[name]
+            if k:
+                setting = setting._replace(x=None)  # one for each eigenvalue
+            result = run(setting, given, start, n_passes, seed=2 * k + len(pair))
+            rows.append(row(name, f"mode, {design}", setting, given, result))
+            law = predicted(setting, given, result)[1]
+            z[f"{name[:4].strip(',')} covariances, {design}"] = largest_z(
+                result.draws, given.mode, law
+            )
+            pair.append(result)
+        found[design] = (given, *pair)
+    return found, rows, z
+
+
+def main(report: Report, full: bool) -> None:
+    """Every setting."""
+    passes, chains = (200, 50) if full else (100, 10)
+    given, chosen = problem(), settings()
+    designs, rows, resemblance = averaging(100 if full else 20)
+    starts = {
+        "mode": np.tile(given.mode, (chains, 1)),
+        "random": np.random.default_rng(0).standard_normal((chains, D)),
+    }
+    runs = {}
+    for seed, name in enumerate(COMPARED, start=10):
+        for k, (start, points) in enumerate(starts.items()):
+            result = runs[name, start] = run(chosen[name], given, points, passes, 2 * seed + k)
+            near = {"until near": until_near(given, result, passes)}
+            rows.append(row(name, start, chosen[name], given, result) | near)
+    figures = {
+        "mandt_fig3": figure_3(designs, 100 if full else 20),
+        "mandt_fig4": figure_4(given, runs, passes),
+        "mandt_fig5": figure_5(given, runs, passes),
+    }
+    title = "variance over that of the exact posterior: mean over directions, extremes on its axes"
+    report.save(rows, claims(rows, resemblance), figures, title=title)
+
+
+if __name__ == "__main__":
+    benchmark(main, full={"action": "store_true", "help": "50 chains, 200 passes, 10^6 iterations"})
