@@ -216,8 +216,8 @@ class LinearPredictor(CoefficientPrior):
         >>> from sklearn.datasets import make_regression
         >>> from skbayes_sg import BayesianLinearRegressionSGFS
         >>> X, y = make_regression(n_samples=1000, n_features=3, noise=1.0, random_state=0)
-        >>> model = BayesianLinearRegressionSGFS("constant_sgd", random_state=0).fit(X, y)
-        >>> drawn = model.draws_.reshape(-1, 5).var(axis=0)
+        >>> model = BayesianLinearRegressionSGFS("constant_sgd", n_draws=250, random_state=0)
+        >>> drawn = model.fit(X, y).draws_.reshape(-1, 5).var(axis=0)
         >>> bool((abs(drawn / model.predicted_covariance(X, y).diagonal() - 1) < 0.3).all())
         True
         """
