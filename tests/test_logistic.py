@@ -417,6 +417,7 @@ def test_weights_that_leave_one_class(binary):
         ({"prior_precision": "strong"}, ValueError, 'prior_precision must be "em", a number'),
         ({"intercept_precision": "weak"}, TypeError, "intercept_precision must be a number"),
         ({"intercept_precision": 0.0}, ValueError, "intercept_precision must be positive"),
+        ({"intercept_precision": 1e300}, ValueError, "intercept_precision must hold finite numb"),
         ({"n_chains": 0}, ValueError, "n_chains must be at least 1"),
         ({"n_draws": 3}, ValueError, "n_draws must be at least 4"),
         ({"n_draws": 10.0}, TypeError, "n_draws must be an integer"),

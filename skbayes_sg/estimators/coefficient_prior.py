@@ -14,7 +14,7 @@ from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
 from skbayes_sg.priors import Prior
-from skbayes_sg.validation import real_array, require_positive
+from skbayes_sg.validation import real_array, require_bounded, require_positive
 
 _PRIOR_VARIANCE = 10.0  # of outputs
 _HELD = 1e6  # a column of one value has a coefficient whose outputs are held at a millionth
@@ -122,6 +122,7 @@ class CoefficientPrior(UpdatingEstimator):
         require_positive(
             "intercept_precision", self.intercept_precision, "use a small number for a weak prior"
         )
+        require_bounded("intercept_precision", np.array(self.intercept_precision))
         blocks = [np.broadcast_to(precision.astype(float), model.shapes["coef"]).ravel()]
         if self.fit_intercept:
             blocks.append(np.full(model.shapes["intercept"], float(self.intercept_precision)))

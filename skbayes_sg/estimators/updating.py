@@ -228,7 +228,7 @@ class UpdatingEstimator(BayesianEstimator):
             stream, learned = self._learned_again(stream, facts.get("classes_"))
         if learned is not None:
             stream = replace(stream, learned_from=stream.rare)
-        if stream.centre is not before.centre or stream.misfit.complaints():
+        if stream.centre is not before.centre or stream.may_have_mended:
             stream = stream.judged()
         self._keep_stream(stream, posterior, learned, facts)
         if stream.centre is not None:  # rows are kept

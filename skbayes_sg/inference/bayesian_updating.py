@@ -87,7 +87,7 @@ class Stream:
     learned_from : int, optional
         `rare` rows when the prior was learned; None where it is given.
     misfit : Misfit
-        When last looked at.
+        When last looked at, after `judged_at` rows.
     """
 
     prior: Law
@@ -103,6 +103,7 @@ class Stream:
     counts: dict[float, int] = field(default_factory=dict)
     learned_from: int | None = None
     misfit: Misfit = RIGHT
+    judged_at: int = 0
 
     def after(
         self, chunk: Posterior, guess: NDArray, forgetting: float = 1.0, budget: float = np.inf
@@ -154,12 +155,21 @@ class Stream:
     @property
     def rare(self) -> int:
         """Rows of other labels than the most frequent one: what a learned prior rests on."""
-        return sum(self.counts.values()) - max(self.counts.values(), default=0)
+        return self.n_rows - max(self.counts.values(), default=0)
+
+    @property
+    def n_rows(self) -> int:
+        return sum(self.counts.values())
 
     @property
     def begins(self) -> bool:
         """Whether it has so few rows that a law of any other shape than theirs is no surprise."""
-        return sum(self.counts.values()) < _ROWS_A_PARAMETER * len(self.prior.mean)
+        return self.n_rows < _ROWS_A_PARAMETER * len(self.prior.mean)
+
+    @property
+    def may_have_mended(self) -> bool:
+        """Whether its law did not fit, and rows have grown by a tenth since."""
+        return bool(self.misfit.complaints()) and self.n_rows >= 1.1 * self.judged_at
 
     @property
     def may_learn(self) -> bool:
@@ -196,7 +206,7 @@ class Stream:
         """
         model, law = self.model, self.law
         if model is None or model.conjugate or not isinstance(law.operator, Dense):
-            return replace(self, misfit=RIGHT)
+            return self
         lines = law.operator.inverse().dense()
         lines /= np.sqrt(lines.diagonal())[:, None]
         of_prior = np.sum(lines * self.folded.operator.matvec(lines), axis=1)
@@ -208,7 +218,8 @@ class Stream:
 
         mean, sd = moments_along(forces, lines, of_prior)
         worst = 1 / float(sd[np.abs(np.log(sd)).argmax()])
-        return replace(self, misfit=Misfit(float(np.abs(mean).max()), worst))
+        found = Misfit(float(np.abs(mean).max()), worst)
+        return replace(self, misfit=found, judged_at=self.n_rows)
 
     def _expanded(self) -> Stream:
         """With the kept rows expanded here, if they were far from here."""
@@ -272,6 +283,7 @@ _NOTHING_YET: dict[str, Any] = {
     "counts": {},
     "learned_from": None,
     "misfit": RIGHT,
+    "judged_at": 0,
 }
 
 
