@@ -1,5 +1,6 @@
 """Rounds of draws, and what may happen between them."""
 
+import importlib.util
 import pickle
 import signal
 import subprocess
@@ -18,7 +19,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, BayesianMLPClassifier, VariationalEM
+from skbayes_sg import (
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    VariationalEM,
+    callbacks,
+)
 from skbayes_sg.callbacks import Callback, Checkpoint, ConvergenceStop, TimeLimit
 from skbayes_sg.chains import deadline, run
 from skbayes_sg.estimators import base
@@ -346,3 +352,16 @@ def test_a_refused_fit_closes_its_callbacks(recorder):
 def test_what_is_no_callback_is_refused():
     with pytest.raises(TypeError, match="callbacks must be instances"):
         MODELS["linear"].set_callbacks(3)
+
+
+def test_before_scikit_learn_1_9_callbacks_are_set_by_our_own_mixin(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.callback", None)
+    spec = importlib.util.spec_from_file_location("callbacks_of_1_8", callbacks.__file__)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    estimator, stop = module.CallbackSupportMixin(), module.ConvergenceStop()
+    assert estimator.set_callbacks(stop)._skl_callbacks == [stop]
+    with pytest.raises(TypeError, match=r"others need scikit-learn 1\.9"):
+        estimator.set_callbacks(print)
+    assert module.with_callbacks(len) is len

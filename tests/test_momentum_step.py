@@ -163,6 +163,31 @@ def test_steps_are_counted():
     assert sampler.report(state).rows_touched == 3 * 30  # both chains see the same rows
 
 
+def test_alpha_may_follow_a_schedule_within_bounds():
+    posterior = softmax_posterior()
+    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
+    mine, start = AnchoredPosterior.at(posterior, mode), np.zeros((2, posterior.dim))
+    sampler = UnderdampedLangevin(lambda t: 3.0 + t, batch_size=30)
+    state = sampler.init(mine, start, np.random.default_rng(0))
+    for _ in range(3):
+        sampler.step(state, mine)
+    assert state.memory.alpha == 5.0
+    assert state.memory.time_step == pytest.approx(2 / math.sqrt(26))
+    assert 0 < sampler.weight(state) <= 1
+    assert sampler.steepest_column == 50
+    state.theta[:] = np.inf
+    with pytest.raises(FloatingPointError, match="diverged by step 3; raise alpha or batch_size"):
+        sampler.step(state, mine)
+    falls = UnderdampedLangevin(lambda t: 1.0 - t, batch_size=30)
+    state = falls.init(mine, start, np.random.default_rng(0))
+    falls.step(state, mine)
+    with pytest.raises(ValueError, match=r"positive and at most 1e6, alpha\(1\) is 0"):
+        falls.step(state, mine)
+    for alpha, message in ((-1.0, "between 0 and 1e6"), ("long", '"auto", a number or a callable')):
+        with pytest.raises(ValueError, match=message):
+            UnderdampedLangevin(alpha).validate(mine)
+
+
 class Steep:
     """A target whose anchor has given figures."""
 

@@ -190,9 +190,9 @@ class UnderdampedLangevin(Sampler):
         memory, anchor = state.memory, target.anchor
         assert anchor is not None
         memory.alpha, memory.Lam = self._alpha_at(state.t), anchor.curvature
-        if not 0 <= memory.alpha <= 1e6:
+        if not 0 < memory.alpha <= 1e6:
             raise ValueError(
-                f"alpha must lie between 0 and 1e6, alpha({state.t}) is {memory.alpha}"
+                f"alpha must be positive and at most 1e6, alpha({state.t}) is {memory.alpha}"
             )
         memory.time_step = 2.0 / math.sqrt(1.0 + memory.alpha**2)
         memory.persistence = math.exp(-memory.time_step)
