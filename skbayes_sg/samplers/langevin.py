@@ -12,7 +12,7 @@ from skbayes_sg.linalg import Dense, Diag, Operator, stored
 from skbayes_sg.samplers.anchors import complaints, figures, require_near
 from skbayes_sg.samplers.base import NoGainError, Report, RunLength, Sampler
 from skbayes_sg.samplers.law import UnderdampedLaw
-from skbayes_sg.samplers.schedules import Schedule, value_at, weight_at
+from skbayes_sg.samplers.schedules import Schedule, alpha_at, weight_at
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.target import Anchored, Target
 
@@ -100,7 +100,7 @@ class UnderdampedLangevin(Sampler):
 
     def validate(self, target: Target) -> None:
         super().validate(target)
-        if not 0 <= self._alpha_at(0) <= 1e6:
+        if not 0 <= alpha_at(self.alpha, 0) <= 1e6:
             raise ValueError(f"alpha must lie between 0 and 1e6, got {self.alpha!r}")
         if isinstance(self.alpha, (int, float)) and self.alpha == 0:
             raise ValueError(
@@ -108,16 +108,11 @@ class UnderdampedLangevin(Sampler):
                 "alpha must be positive"
             )
 
-    def _alpha_at(self, t: int) -> float:
-        if isinstance(self.alpha, str) and self.alpha != "auto":
-            raise ValueError(f'alpha must be "auto", a number or a callable, got {self.alpha!r}')
-        return 0.0 if isinstance(self.alpha, str) else value_at(self.alpha, t, "alpha")
-
     def settle(self, target: Target) -> str:
         """Choose alpha and batch_size if they are "auto", or refuse the posterior."""
         anchor = target.anchor
         assert anchor is not None
-        asked = None if isinstance(self.alpha, str) else self._alpha_at(0)
+        asked = None if isinstance(self.alpha, str) else alpha_at(self.alpha, 0)
         require_gentle(asked, anchor)
         if asked is None:
             beyond = anchor.steepness / anchor.stiffness  # of a spring the step is always exact
@@ -147,7 +142,7 @@ class UnderdampedLangevin(Sampler):
         """One step of BAOAB, with the gradient at the present point."""
         memory = state.memory
         if callable(self.alpha):
-            alpha = self._alpha_at(state.t)
+            alpha = alpha_at(self.alpha, state.t)
             if abs(alpha - memory.alpha) > _SMALL_CHANGE * memory.alpha:
                 self._refresh(state, target)
         gradient = target.noisy_gradient(state.theta, state.rows.draw())
@@ -189,7 +184,7 @@ class UnderdampedLangevin(Sampler):
             raise FloatingPointError(f"{self} diverged by step {state.t}; {self.remedy}")
         memory, anchor = state.memory, target.anchor
         assert anchor is not None
-        memory.alpha, memory.Lam = self._alpha_at(state.t), anchor.curvature
+        memory.alpha, memory.Lam = alpha_at(self.alpha, state.t), anchor.curvature
         if not 0 < memory.alpha <= 1e6:
             raise ValueError(
                 f"alpha must be positive and at most 1e6, alpha({state.t}) is {memory.alpha}"
@@ -205,7 +200,7 @@ class UnderdampedLangevin(Sampler):
 
     def run_length(self, state: State) -> RunLength:
         """For an autocorrelation time of some 2 / delta steps, within bounds."""
-        delta = 2.0 / math.sqrt(1.0 + self._alpha_at(0) ** 2)
+        delta = 2.0 / math.sqrt(1.0 + alpha_at(self.alpha, 0) ** 2)
         thin = math.ceil(1.5 / delta)
         return RunLength(min(math.ceil(25 / delta), _LONGEST_BURN_IN), min(thin, _LONGEST_THINNING))
 

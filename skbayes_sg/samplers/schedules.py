@@ -78,6 +78,13 @@ class CosineCycle:
         return float(t % self.length >= (1 - self.keep) * self.length)
 
 
+def alpha_at(alpha: Schedule | str, t: int) -> float:
+    """The alpha of a step; 0 where it is "auto" and not chosen yet."""
+    if isinstance(alpha, str) and alpha != "auto":
+        raise ValueError(f'alpha must be "auto", a number or a callable, got {alpha!r}')
+    return 0.0 if isinstance(alpha, str) else value_at(alpha, t, "alpha")
+
+
 def weight_at(schedule: object, t: int) -> float:
     """Weight of a draw at step t: 0 in the first part of a `CosineCycle`, else 1."""
     return schedule.weight(t) if isinstance(schedule, CosineCycle) else 1.0

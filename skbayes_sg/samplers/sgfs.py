@@ -21,7 +21,7 @@ from skbayes_sg.samplers.matrices import (
     require_shape,
 )
 from skbayes_sg.samplers.preconditioned import PreconditionedSampler
-from skbayes_sg.samplers.schedules import Schedule, value_at, weight_at
+from skbayes_sg.samplers.schedules import Schedule, alpha_at, weight_at
 from skbayes_sg.samplers.sgfs_formulas import FORMULAS, FisherMemory, with_preconditioner
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.target import Target
@@ -174,7 +174,7 @@ class SGFS(PreconditionedSampler):
         super().validate(target)
         for name, allowed in _CHOICES.items():
             require_choice(name, getattr(self, name), allowed)
-        if not 0 <= self._alpha_at(0) <= 1e6:
+        if not 0 <= alpha_at(self.alpha, 0) <= 1e6:
             raise ValueError(f"alpha must lie between 0 and 1e6, got {self.alpha!r}")
         named = self.variant == "exact" and self.variance_reduction is None
         require_shape(self.B, target.dim, self.structure, named)
@@ -234,11 +234,6 @@ class SGFS(PreconditionedSampler):
         self.batch_size = self.rows_per_step
         return ""
 
-    def _alpha_at(self, t: int) -> float:
-        if isinstance(self.alpha, str) and self.alpha != "auto":
-            raise ValueError(f'alpha must be "auto", a number or a callable, got {self.alpha!r}')
-        return 0.0 if isinstance(self.alpha, str) else value_at(self.alpha, t, "alpha")
-
     @property
     def _empirical(self) -> bool:
         """Whether the score covariance serves as curvature."""
@@ -249,7 +244,7 @@ class SGFS(PreconditionedSampler):
     def _follow_schedule(self, state: State, target: Target) -> None:
         """Rebuild P and W when alpha moved by 1 %: a step with the old alpha in both is exact."""
         if callable(self.alpha):
-            alpha = self._alpha_at(state.t)
+            alpha = alpha_at(self.alpha, state.t)
             if abs(alpha - state.memory.alpha) > 0.01 * state.memory.alpha:
                 self.refresh(state, target)
 
@@ -271,7 +266,7 @@ class SGFS(PreconditionedSampler):
     def _operators(self, state: State, target: Target) -> tuple[Operator, Operator | None]:
         """K = 2 P^-1, and W."""
         memory = state.memory
-        memory.alpha = self._alpha_at(state.t)
+        memory.alpha = alpha_at(self.alpha, state.t)
         if not 0 <= memory.alpha <= 1e6:
             raise ValueError(
                 f"alpha must lie between 0 and 1e6, alpha({state.t}) is {memory.alpha}"
@@ -322,13 +317,13 @@ class SGFS(PreconditionedSampler):
 
     def run_length(self, state: State) -> RunLength:
         """As `Sampler.run_length`, for the autocorrelation time (1 + alpha^2) N/n."""
-        passes = (1 + self._alpha_at(0) ** 2) * (state.rows.noise_factor + 1)
+        passes = (1 + alpha_at(self.alpha, 0) ** 2) * (state.rows.noise_factor + 1)
         return RunLength(max(1000, math.ceil(10 * passes)), max(1, round(passes / 5)))
 
     @property
     def steepest_column(self) -> float:
         """Minibatches give the share 1 / (1 + alpha^2) of the noise, and walls stop it."""
-        share = 1 / (1 + self._alpha_at(0) ** 2)
+        share = 1 / (1 + alpha_at(self.alpha, 0) ** 2)
         return _STEEP_COLUMN / share
 
     def _always_stable(self) -> bool:
