@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import polygamma, psi
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    diagnostics,
+)
 from skbayes_sg.diagnostics import gradients
 from skbayes_sg.diagnostics.gradients import from_gradients
 from skbayes_sg.inference import diagnose
@@ -161,3 +165,18 @@ def test_gradients_of_many_classes_are_those_of_the_whole_posterior():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(diagnose, "_CELLS", 100)
         assert diagnose.of_gradients(posterior, draws, weights, 64) == pytest.approx(whole)
+
+
+@pytest.mark.parametrize("sampler", ["sgfs", "hmc"])
+def test_more_parameters_than_sixty_four_are_judged_one_by_one(sampler):
+    """One of 179 has a standard deviation of half of what it should be, by SGFS and not by HMC."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((31, 177))
+    y = X @ rng.standard_normal(177) / 177**0.5 + rng.standard_normal(31)
+    model = BayesianLinearRegressionSGFS(sampler, prior_precision=1, noise_prior=(2, 2))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.set_params(random_state=0).fit(X, y)
+    assert np.isfinite(model.diagnostics_["sd_ratio"])
+    said = [str(one.message) for one in caught]
+    assert [one.split()[0] for one in said] == ["sd_ratio"] * (sampler == "sgfs"), said

@@ -38,7 +38,7 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
 )
-from skbayes_sg.inference.diagnose import PRECISION_SHIFT_LIMIT
+from skbayes_sg.diagnostics.limits import PRECISION_SHIFT_LIMIT
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
 
 SMALLEST_P = 0.001

@@ -8,3 +8,21 @@ R_HAT_LIMIT = 1.05
 
 ESS_LIMIT = 100
 """Effective draws that are enough: a standard deviation of so many is good to 7 %."""
+
+SHIFT_LIMIT = 0.2
+"""Error of a mean that matters, in posterior standard deviations."""
+
+SPREAD_LIMIT = 0.15
+"""Relative error of a standard deviation that matters."""
+
+BETWEEN_LIMIT = 0.5
+"""Share of the variance of predicted probabilities that may lie between chains."""
+
+ERROR_LIMIT = 0.02
+"""Error of an averaged probability, by the choice of the chains or the length of the run."""
+
+PRECISION_SHIFT_LIMIT = 1.5
+"""Below, an uncertain prior precision counts to first order (math.md#an-uncertain-precision)."""
+
+SCORE_LIMIT = 2.0
+"""Distance of a learned log precision from the most probable one, in its standard deviations."""

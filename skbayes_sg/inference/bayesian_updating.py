@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.kept_rows import KeptRows, n_bytes
+from skbayes_sg.diagnostics.limits import SHIFT_LIMIT
 from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
 from skbayes_sg.linalg import Dense
 from skbayes_sg.models.predictor import Predictor
@@ -27,7 +28,7 @@ from skbayes_sg.posterior.gaussian import Law, expanded, folded, updated
 _GROWN = 0.5  # share of new rows, from which all that are kept are worth a pass
 _MOVED, _MOVED_A_ROW = 0.3, 3e-5  # squared distances per parameter, in posterior variances
 _ROWS_A_PARAMETER = 4
-_SHIFT, _SPREAD = 0.3, 0.2  # beyond, a law is called wrong: audit.py
+_SPREAD = 0.2  # relative error of a standard deviation: rows of one class, in order, come near it
 _LEFT_FREE = 0.75  # of the budget after rows were folded, so that they are folded in large parts
 _OF_CHECK = 0.5  # of the budget at most, for the rows that check what was folded
 _ENOUGH_TO_LEARN = 10  # rare rows for each parameter, from which a learned prior stays
@@ -44,13 +45,14 @@ class Misfit(NamedTuple):
 
     def complaints(self) -> list[str]:
         """A warning where a mean or a standard deviation is wrong."""
-        if self.mean_shift <= _SHIFT and abs(self.sd_ratio - 1) <= _SPREAD:
+        if self.mean_shift <= SHIFT_LIMIT and abs(self.sd_ratio - 1) <= _SPREAD:
             return []
         return [
             "no normal distribution stands for the posterior of a coefficient, as where rows of a "
             "level have one class only: along its line the mean is off by mean_shift = "
-            f"{self.mean_shift:.2f} standard deviations (limit {_SHIFT:g}), which are sd_ratio = "
-            f"{self.sd_ratio:.2f} times the right ones (limit {_SPREAD:g} from 1); call fit"
+            f"{self.mean_shift:.2f} standard deviations (limit {SHIFT_LIMIT}), which are "
+            f"sd_ratio = {self.sd_ratio:.2f} times the right ones (limit {_SPREAD} from 1); "
+            "call fit"
         ]
 
 

@@ -9,7 +9,18 @@ from numpy.typing import NDArray
 
 from skbayes_sg import diagnostics
 from skbayes_sg.chains.run import Chain
-from skbayes_sg.diagnostics import ESS_LIMIT, R_HAT_LIMIT, STEIN_LIMIT, gradients, r_hat_limit
+from skbayes_sg.diagnostics import gradients, r_hat_limit
+from skbayes_sg.diagnostics.limits import (
+    BETWEEN_LIMIT,
+    ERROR_LIMIT,
+    ESS_LIMIT,
+    PRECISION_SHIFT_LIMIT,
+    R_HAT_LIMIT,
+    SCORE_LIMIT,
+    SHIFT_LIMIT,
+    SPREAD_LIMIT,
+    STEIN_LIMIT,
+)
 from skbayes_sg.inference.precision_uncertainty import PrecisionLaw
 from skbayes_sg.inference.run import Run
 from skbayes_sg.models.predictor import Predictor
@@ -19,12 +30,6 @@ from skbayes_sg.samplers.base import RunLength
 
 _RANKED = 100_000  # draws of all parameters that are ranked: to rank all takes longer than to draw
 _WORST = (3, 10)  # such parameters, at least and at most, by each of two criteria
-BETWEEN_LIMIT = 0.5
-ERROR_LIMIT = 0.02  # of an averaged probability, by the choice of the chains or the run's length
-SHIFT_LIMIT = 0.2  # of a mean, in posterior standard deviations
-SPREAD_LIMIT = 0.15  # of a standard deviation, relative
-PRECISION_SHIFT_LIMIT = 1.5  # below, first order is enough (math.md#an-uncertain-precision)
-SCORE_LIMIT = 2.0  # of a learned log precision, in its standard deviations
 SEPARATED = (
     "a plane separates the classes: rows bound coefficients and prior precision from one side "
     "only, and intervals are too narrow; give prior_precision a number that you believe in"
@@ -37,7 +42,7 @@ _WALL = (
 _CERTAIN = 4.0  # standard errors; the worst of many parameters counts
 _EXCUSED = 0.5  # of a Stein ratio, by its standard error
 _WIDER = 1.0  # of a Stein ratio above 1, where its law is not promised
-_MOST_GRADIENTS = 256
+_MANY_GRADIENTS, _MOST_GRADIENTS = 256, 1024
 _SHARE = 0.1  # of the work of a fit
 _PROBE = 1e-3  # standard deviations of the draws
 _FLAT = 0.1  # of a standard deviation: there is no spread at all
@@ -129,7 +134,10 @@ def affordable(run: Run, chains: list[Chain], rows_read: float, n_rows: int) -> 
     """Gradients of all rows that take a tenth of the time of the run, within bounds."""
     steps = sum(chain.state.t for chain in chains) - sum(state.t for state in run.states)
     work = rows_read + _OF_A_STEP * steps
-    return min(_MOST_GRADIENTS, int(_SHARE * work / n_rows))
+    n_chains = sum(len(chain.draws) for chain in chains)
+    each = -(-gradients.fewest(chains[0].draws.shape[-1]) // n_chains)
+    wanted = max(_MANY_GRADIENTS, each * n_chains)
+    return min(_MOST_GRADIENTS, wanted, int(_SHARE * work / n_rows))
 
 
 def of_gradients(
