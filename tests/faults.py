@@ -606,7 +606,7 @@ FAULTS = [
     ),
     Fault(
         "inference/em_control_variate.py",
-        "return (theta - target.prior.mean) *",
+        "return (theta - posterior.prior.mean) *",
         "return theta *",
         "the control variate of EM is not around the prior mean",
         "test_prior_mean.py",

@@ -11,7 +11,7 @@ from skbayes_sg.inference import evidence_search
 from skbayes_sg.inference.variational_em import BOUNDS
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.conjugate import ConjugatePosterior
+from skbayes_sg.posterior.conjugate import ClosedTarget
 from skbayes_sg.posterior.gaussian import expanded_twice
 from skbayes_sg.priors import GaussianPrior
 from skbayes_sg.samplers.independent_draws import IndependentDraws
@@ -129,8 +129,8 @@ def test_another_prior_needs_no_pass_over_the_rows(noise_variance):
     model = Linear(4, True, noise_variance, (1.0, 1.0))
     before, after = (Posterior.of(model, X, y, precision) for precision in (0.3, 40.0))
     guess = model.guess(y, None)
-    moved = ConjugatePosterior.at(before, expanded_twice(before, guess)).with_prior(after.prior)
-    fresh = ConjugatePosterior.at(after, expanded_twice(after, guess))
+    moved = ClosedTarget.at(before, expanded_twice(before, guess)).with_prior(after.prior)
+    fresh = ClosedTarget.at(after, expanded_twice(after, guess))
     np.testing.assert_allclose(
         moved.coordinates.centre, fresh.coordinates.centre, rtol=1e-9, atol=1e-9
     )
@@ -195,7 +195,7 @@ def test_a_posterior_without_a_closed_form_is_refused():
 def test_the_law_is_standard_in_its_own_coordinates():
     X, y = generated()
     posterior = Posterior.of(Linear(4, True, 2.0), X, y, np.append(np.ones(4), 1e-6))
-    target = ConjugatePosterior.at(posterior, expanded_twice(posterior, np.zeros((1, 5))))
+    target = ClosedTarget.at(posterior, expanded_twice(posterior, np.zeros((1, 5))))
     assert isinstance(target.law, GaussianPrior)
     np.testing.assert_array_equal(target.law.precision, np.ones(5))
     mean, cov = closed_form(X, y, 2.0)

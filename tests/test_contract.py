@@ -12,7 +12,7 @@ from sklearn.base import clone
 from skbayes_sg import samplers
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
+from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import SAMPLERS, Sampler
 
@@ -50,7 +50,7 @@ def posteriors():
 
 def anchored(posterior):
     start, rng = np.zeros((1, posterior.dim)), np.random.default_rng(0)
-    return AnchoredPosterior.at(posterior, find_mode(posterior, start, rng))
+    return ExpandedTarget.at(posterior, find_mode(posterior, start, rng))
 
 
 ON_EVERYTHING = [

@@ -18,7 +18,7 @@ from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import expansion, subsample
-from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
+from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.control_variates.nonlinearity import steepness
 from skbayes_sg.posterior.control_variates.subsample import (
     choose_pool,
@@ -38,7 +38,7 @@ def mode_of(posterior):
 
 
 def anchored(posterior, whiten=True):
-    return AnchoredPosterior.at(posterior, posterior_mean(posterior, mode_of(posterior)), whiten)
+    return ExpandedTarget.at(posterior, posterior_mean(posterior, mode_of(posterior)), whiten)
 
 
 def posteriors():
@@ -134,7 +134,7 @@ def test_gradients_are_unbiased(posterior, whiten, seed):
     rounding = 1e-4 * np.abs(exact).max()  # rows are in single precision
     np.testing.assert_allclose(mine.full_gradient(u), exact, atol=rounding)
     stream = mine.minibatches(16, False, rng, 3)
-    draws = np.array([mine.gradient(u, mine.scores(u, stream.draw())) for _ in range(600)])
+    draws = np.array([mine.noisy_gradient(u, stream.draw()) for _ in range(600)])
     if np.abs(draws - exact).max() > rounding:  # no noise at all where the noise variance is given
         assert np.abs(z_scores(draws, exact)).max() < 5
 
@@ -234,7 +234,7 @@ def test_a_pool_is_unbiased_and_its_error_is_the_one_it_tells(monkeypatch, seed)
     exact = posterior.full_gradient(theta)
     errors, told = [], []
     for _ in range(60):
-        mine = AnchoredPosterior.at(posterior, mode)
+        mine = ExpandedTarget.at(posterior, mode)
         assert 200 < len(mine.anchor.pool.weight) < 400
         found = mine.coordinates.pushed(mine.full_gradient(mine.coordinates.whitened(theta)))
         errors.append((found - exact) @ spread.dense())
@@ -398,8 +398,8 @@ def test_logistic_regression_against_hmc(n_rows, seed):
 
 def test_the_noise_in_the_step_keeps_variances_right(seed, monkeypatch):
     """One row a step: its noise is a good part of the curvature."""
-    monkeypatch.setattr("skbayes_sg.posterior.control_variates.expansion._SMALL_POOL", 0)
-    monkeypatch.setattr("skbayes_sg.posterior.control_variates.expansion._MANY", 1.0)
+    monkeypatch.setattr("skbayes_sg.posterior.chain_target._SMALL_POOL", 0)
+    monkeypatch.setattr("skbayes_sg.posterior.chain_target._MANY", 1.0)
     X, y = logistic_data(60, 3)
     posterior = Posterior.of(Softmax(3, 2), 2 * X, y, 1.0)
     mine = anchored(posterior)

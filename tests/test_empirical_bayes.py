@@ -25,7 +25,7 @@ from skbayes_sg.inference.em_control_variate import MatrixShare
 from skbayes_sg.inference.variational_em import BOUNDS, fit_prior
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
+from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
 
@@ -217,7 +217,7 @@ def test_an_anchored_posterior_takes_another_prior():
     X, y = rows_of_the_figures("informative")
     posterior = Posterior.of(Linear(40, False, 1.0), X, y, 1.0)
     mode = find_mode(posterior, np.zeros((1, 40)), np.random.default_rng(0))
-    anchored = AnchoredPosterior.at(posterior, mode).with_prior(under(posterior, 30.0).prior)
+    anchored = ExpandedTarget.at(posterior, mode).with_prior(under(posterior, 30.0).prior)
     here = anchored.coordinates
     curvature = here.pulled_matrix(X.T @ X + 30 * np.eye(40))
     np.testing.assert_allclose(anchored.anchor.curvature.dense(), curvature, atol=1e-8)

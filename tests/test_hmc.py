@@ -8,7 +8,7 @@ from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import MLP, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
+from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC
 from skbayes_sg.samplers.mass_matrix import RescaledCurvature
@@ -128,7 +128,7 @@ def test_the_law_is_that_of_the_pool(of_all, seed, monkeypatch):
         monkeypatch.setattr("skbayes_sg.posterior.control_variates.subsample._SMALLEST", 50)
         monkeypatch.setattr("skbayes_sg.posterior.control_variates.subsample._FROZEN", 1.0)
     mode = find_mode(posterior, np.zeros((1, 1)), np.random.default_rng(0))
-    mine = AnchoredPosterior.at(posterior, mode)
+    mine = ExpandedTarget.at(posterior, mode)
     assert (mine.anchor.pool_size == posterior.n_rows) == of_all
     grid = np.linspace(-8, 8, 4001)[:, None]
     log_density = mine.slope(grid)[0]
@@ -175,7 +175,7 @@ def test_a_chain_in_a_narrow_corner_gets_out(seed):
     y = np.sign(X[:, 0])
     posterior = Posterior.of(Softmax(4, 2), X, y, 0.01)
     mode = find_mode(posterior, np.zeros((1, 5)), np.random.default_rng(0))
-    mine = AnchoredPosterior.at(posterior, mode)
+    mine = ExpandedTarget.at(posterior, mode)
     spread = mode.curvature.inverse().cholesky()
     start = mode.theta + spread.matvec(np.random.default_rng(seed).standard_normal((16, 5)))
     start[0] = 0.0
@@ -190,7 +190,7 @@ def test_a_diagonal_metric_is_one_with_an_anchor_too():
     rng = np.random.default_rng(1)
     posterior = Posterior.of(Softmax(3, 3), rng.standard_normal((60, 3)), rng.integers(0, 3, 60))
     mode = find_mode(posterior, np.zeros((1, 12)), rng)
-    mine = AnchoredPosterior.at(posterior, mode)
+    mine = ExpandedTarget.at(posterior, mode)
     for structure, storage in (("diag", Diag), ("full", Dense)):
         sampler = HMC(structure=structure, variance_reduction="control_variate")
         chain = run(sampler, mine, 0, n_chains=16, n_draws=4, burn_in=48, theta=np.zeros((16, 12)))
@@ -200,7 +200,7 @@ def test_a_diagonal_metric_is_one_with_an_anchor_too():
 def test_a_metric_is_in_single_precision_around_an_anchor_only():
     posterior = logistic_posterior(60)
     mode = find_mode(posterior, np.zeros((1, 1)), np.random.default_rng(0))
-    mine = AnchoredPosterior.at(posterior, mode)
+    mine = ExpandedTarget.at(posterior, mode)
     for target, dtype in ((posterior, np.float64), (mine, np.float32)):
         metric = HMC().init(target, np.zeros((2, 1)), np.random.default_rng(0)).memory.metric
         assert metric.inverse.diagonal().dtype == metric.root.diagonal().dtype == dtype

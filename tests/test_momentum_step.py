@@ -9,8 +9,8 @@ from skbayes_sg import BayesianLogisticRegressionSGFS, theory
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
-from skbayes_sg.posterior.control_variates.many_classes import WholePosterior
+from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
+from skbayes_sg.posterior.control_variates.many_classes import KroneckerTarget
 from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.posterior.whitening import kronecker
 from skbayes_sg.samplers import UnderdampedLangevin
@@ -108,7 +108,7 @@ def test_kronecker_coordinates(weights):
 def test_gradient_of_all_rows_in_kronecker_coordinates(weights):
     posterior = softmax_posterior(weights=weights)
     mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
-    whole = WholePosterior.at(posterior, mode)
+    whole = KroneckerTarget.at(posterior, mode)
     u = np.random.default_rng(3).standard_normal((6, posterior.dim))
     expected = whole.coordinates.pulled(posterior.full_gradient(whole.coordinates.natural(u)))
     found = whole.noisy_gradient(u, slice(None))
@@ -140,7 +140,7 @@ def test_the_whole_pool_of_all_rows_has_no_noise(posterior):
         posterior.model.guess(posterior.data.y, posterior.data.weight),
         np.random.default_rng(0),
     )
-    mine = AnchoredPosterior.at(posterior, mode)
+    mine = ExpandedTarget.at(posterior, mode)
     rows = mine.minibatches(10**6, False, np.random.default_rng(0), 1)
     assert rows.whole
     assert rows.noise_factor == 0
@@ -154,7 +154,7 @@ def test_the_whole_pool_of_all_rows_has_no_noise(posterior):
 def test_steps_are_counted():
     posterior = softmax_posterior()
     mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
-    mine = AnchoredPosterior.at(posterior, mode)
+    mine = ExpandedTarget.at(posterior, mode)
     sampler = UnderdampedLangevin(2.0, batch_size=30)
     state = sampler.init(mine, np.zeros((2, posterior.dim)), np.random.default_rng(0))
     for t in range(3):
@@ -166,7 +166,7 @@ def test_steps_are_counted():
 def test_alpha_may_follow_a_schedule_within_bounds():
     posterior = softmax_posterior()
     mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
-    mine, start = AnchoredPosterior.at(posterior, mode), np.zeros((2, posterior.dim))
+    mine, start = ExpandedTarget.at(posterior, mode), np.zeros((2, posterior.dim))
     sampler = UnderdampedLangevin(lambda t: 3.0 + t, batch_size=30)
     state = sampler.init(mine, start, np.random.default_rng(0))
     for _ in range(3):

@@ -18,7 +18,7 @@ from skbayes_sg import (
 from skbayes_sg.data import Reader, in_threads, on_disk
 from skbayes_sg.data.passes import total_of
 from skbayes_sg.posterior import mode as mode_search
-from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
+from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.control_variates.subsample import choose_pool
 from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD
@@ -215,7 +215,7 @@ def test_a_pool_that_is_drawn_in_a_pass_is_unbiased(monkeypatch, seed):
     theta = mode.theta + spread.matvec(rng.standard_normal((10, D + 1)))
     exact, errors = posterior.full_gradient(theta), []
     for _ in range(40):
-        mine = AnchoredPosterior.at(posterior, mode)
+        mine = ExpandedTarget.at(posterior, mode)
         assert 200 < len(mine.anchor.pool.weight) < 400
         found = mine.coordinates.pushed(mine.full_gradient(mine.coordinates.whitened(theta)))
         errors.append((found - exact) @ spread.dense())

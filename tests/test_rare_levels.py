@@ -14,7 +14,7 @@ from skbayes_sg.inference import diagnose
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import AnchoredPosterior
+from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.control_variates.nonlinearity import column_steepness
 from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD, UnderdampedLangevin
@@ -37,7 +37,7 @@ def anchored(X, y, n_classes=2, precision=1.0):
     y = np.where(y, 1.0, -1.0) if n_classes == 2 else y
     posterior = Posterior.of(Softmax(X.shape[1], n_classes), X, y, precision)
     mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
-    return AnchoredPosterior.at(posterior, mode)
+    return ExpandedTarget.at(posterior, mode)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -84,11 +84,8 @@ class TwoModes:
     def minibatches(self, batch_size, replace, rng, n_chains):
         return Minibatches(1, 1, False, rng, n_chains)
 
-    def scores(self, theta, rows):
+    def noisy_gradient(self, theta, rows):
         return 6 * np.tanh(6 * theta) - theta
-
-    def gradient(self, theta, scores):
-        return scores
 
 
 def test_the_automatic_step_keeps_the_variance_bias_near_a_tenth(gaussian):

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from benchmarks.common.harness import Claim, Report, benchmark
-from benchmarks.common.internals import AnchoredPosterior, Posterior, State, mode_of, posterior_of
+from benchmarks.common.internals import ExpandedTarget, Posterior, State, mode_of, posterior_of
 from skbayes_sg.models import DRBM, MLP, Linear, Model, Softmax
 from skbayes_sg.samplers import HMC, SGFS, Sampler, UnderdampedLangevin
 from skbayes_sg.samplers.base import NoGainError
@@ -116,7 +116,7 @@ def narrow(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> ND
 
 def anchored_hmc(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> NDArray:
     """HMC around an anchor, in whitened coordinates, on a pool of all rows."""
-    return hmc(AnchoredPosterior.at(posterior, mode_of(posterior)), theta, rng)
+    return hmc(ExpandedTarget.at(posterior, mode_of(posterior)), theta, rng)
 
 
 def momentum(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> NDArray:
@@ -125,7 +125,7 @@ def momentum(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> 
     Its chains start at rest, which is not their law, and have forgotten that in the end. Data for
     which it is refused get HMC, as in a default fit.
     """
-    target = AnchoredPosterior.at(posterior, mode_of(posterior))
+    target = ExpandedTarget.at(posterior, mode_of(posterior))
     sampler = UnderdampedLangevin()
     try:
         sampler.settle(target)

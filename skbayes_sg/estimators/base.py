@@ -41,6 +41,7 @@ from skbayes_sg.inference.run import Run
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.samplers import Sampler
+from skbayes_sg.samplers.target import Target
 
 _MANY_NUMBERS = 1 << 24  # of draws that are in single precision from the start
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
@@ -208,7 +209,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
 
     def _second_run(
         self, first: Run, posterior: Posterior, n_draws: int
-    ) -> tuple[Run, Posterior] | None:
+    ) -> tuple[Run, Target] | None:
         """Another sampler in place of a default whose draws are wrong; None if they are not."""
         wrong = diagnose.of_bias(self.diagnostics_)
         if not wrong or first.anchor is None or self.draws_.shape[1] < n_draws:
@@ -222,7 +223,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
 
     def _prepared(
         self, posterior: Posterior, checkpoint: Checkpoint | None
-    ) -> tuple[Run, Posterior, Fingerprint, list[Round]]:
+    ) -> tuple[Run, Target, Fingerprint, list[Round]]:
         """A run and its target, and what a checkpoint holds of it.
 
         It is the last run if a warm start can go on as if it had never stopped, or that of the

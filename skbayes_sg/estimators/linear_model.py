@@ -24,7 +24,7 @@ from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Near, find_mode
-from skbayes_sg.posterior.noise_of_points import mean_noise
+from skbayes_sg.posterior.noise_of_points import Noisy, mean_noise
 from skbayes_sg.posterior.nonzero_columns import occurring
 from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM, affordable, very_wide
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
@@ -234,10 +234,14 @@ class LinearPredictor(CoefficientPrior):
             )
         target = run.target(posterior)
         theta = self._moments(self.draws_)[0][None]
-        Lam = target.coordinates.pulled_matrix(target.expand(theta, FULL).curvature.dense())
+        curvature = run.under(posterior).expand(theta, FULL).curvature.dense()
+        Lam = target.coordinates.pulled_matrix(curvature)
         laws = [run.sampler.law(state, target) for state in run.states]
         c = run.states[0].rows.noise_factor
-        M = mean_noise(target, target.coordinates.whitened(theta), laws[0], Lam, c)
+        M = np.zeros_like(Lam)
+        if c > 0:
+            assert isinstance(target, Noisy)
+            M = mean_noise(target, target.coordinates.whitened(theta), laws[0], Lam, c)
         each = [law.covariance(Lam, M) for law in laws]
         mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
         covariance = target.coordinates.covariance(mean)

@@ -16,12 +16,17 @@ from skbayes_sg.data import Data
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.inference.evidence import NormalEM, learn_before
 from skbayes_sg.inference.folded_rows import Remainder
 from skbayes_sg.inference.learned_prior import Learned
-from skbayes_sg.inference.precision_uncertainty import PrecisionLaw, averaged, measured
+from skbayes_sg.inference.precision_uncertainty import (
+    SEPARATED,
+    PrecisionLaw,
+    averaged,
+    figures_of,
+    measured,
+)
 from skbayes_sg.inference.prepare import first_choice, prepare
 from skbayes_sg.inference.run import Run
 from skbayes_sg.inference.variational_em import VariationalEM
@@ -150,7 +155,7 @@ class UpdatingEstimator(BayesianEstimator):
         if learned is not None:
             complaints += self._average_over_precision(learned, posterior)
         elif run.learned is not None and self._separated(posterior):
-            complaints.append(diagnose.SEPARATED)
+            complaints.append(SEPARATED)
         self.posterior_ = self._value_of(self._law_of(run, posterior), posterior.model)
         return complaints
 
@@ -167,7 +172,7 @@ class UpdatingEstimator(BayesianEstimator):
         )
         self.draws_ = averaged(draws, weights, law, posterior.prior.precision > 0)
         self._read_off(posterior)
-        figures, complaints = diagnose.of_precision(law, self._separated(posterior))
+        figures, complaints = figures_of(law, self._separated(posterior))
         self.diagnostics_ |= figures
         return complaints
 

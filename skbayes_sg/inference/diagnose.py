@@ -14,14 +14,11 @@ from skbayes_sg.diagnostics.limits import (
     BETWEEN_LIMIT,
     ERROR_LIMIT,
     ESS_LIMIT,
-    PRECISION_SHIFT_LIMIT,
     R_HAT_LIMIT,
-    SCORE_LIMIT,
     SHIFT_LIMIT,
     SPREAD_LIMIT,
     STEIN_LIMIT,
 )
-from skbayes_sg.inference.precision_uncertainty import PrecisionLaw
 from skbayes_sg.inference.run import Run
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -30,10 +27,6 @@ from skbayes_sg.samplers.base import RunLength
 
 _RANKED = 100_000  # draws of all parameters that are ranked: to rank all takes longer than to draw
 _WORST = (3, 10)  # such parameters, at least and at most, by each of two criteria
-SEPARATED = (
-    "a plane separates the classes: rows bound coefficients and prior precision from one side "
-    "only, and intervals are too narrow; give prior_precision a number that you believe in"
-)
 _WALL = (
     "column_steepness is {:.0f}, above {:g}: the posterior of a coefficient has a wall, as where a "
     "rare level has one class only, and its standard deviation by {} may be wrong; use "
@@ -214,34 +207,6 @@ def of_columns(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[s
     of_prior = np.sum(lines * posterior.prior.curvature(centre).matvec(lines), axis=1)
     along = partial(some.forces_along, centre)
     return {"column_steepness": column_steepness(along, lines, of_prior, 0.0)}
-
-
-def of_precision(law: PrecisionLaw, separated: bool) -> tuple[dict[str, float], list[str]]:
-    """Figures of a learned precision, as the draws tell, and warnings about it.
-
-    `separated` says whether a plane separates the classes. The law of log precision then has a long
-    tail, which its standard deviation near the most probable value does not tell.
-    """
-    names = ("precision_sd", "precision_score", "precision_shift")
-    figures = dict(zip(names, (law.sd, law.score, law.shift), strict=True))
-    complaints = []
-    if law.shift > PRECISION_SHIFT_LIMIT:
-        complaints.append(
-            f"precision_shift is {law.shift:.4g}, above {PRECISION_SHIFT_LIMIT}: the data hardly "
-            "determine the prior precision, and coefficients move by so many posterior standard "
-            "deviations within its uncertainty, as where classes are separable; intervals are too "
-            "narrow; give prior_precision a number that you believe in"
-        )
-    elif separated:
-        complaints.append(SEPARATED)
-    if abs(law.score) > SCORE_LIMIT and abs(law.score) * law.shift > 2 * SHIFT_LIMIT:
-        complaints.append(
-            f"precision_score is {law.score:.4g}, beyond {SCORE_LIMIT}: the learned prior "
-            f"precision is too {'high' if law.score < 0 else 'low'} by some of its standard "
-            "deviations, and coefficients are off with it; learn it longer, by "
-            "prior_precision=VariationalEM(hyperprior=(0.5, 0.5)), or give a number"
-        )
-    return figures, complaints
 
 
 def _of_parameters(figures: dict[str, float]) -> list[str]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL
 from skbayes_sg.models import NullDirections
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import ModelPosterior
 
 _JUDGED_ROWS = 2000  # from which a diagonal is measured
 _ROWS_PER_PARAMETER = 20  # from which a matrix is
@@ -28,7 +28,7 @@ _ROWS_PER_PARAMETER = 20  # from which a matrix is
 class PriorShare(Protocol):
     """A term of mean zero for each parameter, and what the data know of it."""
 
-    def term(self, target: Target, theta: NDArray, gradient: NDArray) -> NDArray:
+    def term(self, posterior: ModelPosterior, theta: NDArray, gradient: NDArray) -> NDArray:
         """At theta (chains, D), with the gradient of the log posterior there, (chains, D)."""
 
     def of_data(self, block: NDArray) -> NDArray:
@@ -40,21 +40,21 @@ class MatrixShare:
 
     Parameters
     ----------
-    target : Target
+    posterior : ModelPosterior
     theta : array of shape (1, D)
         Where the curvatures are measured.
     """
 
-    def __init__(self, target: Target, theta: NDArray) -> None:
-        rows = some_rows(target.n_rows, max(_JUDGED_ROWS, _ROWS_PER_PARAMETER * target.dim))
-        prior = target.prior.curvature(theta)
-        curvature = target.information(theta, rows, FULL) + prior
-        self._prior = target.prior.independent(theta)
+    def __init__(self, posterior: ModelPosterior, theta: NDArray) -> None:
+        rows = some_rows(posterior.n_rows, max(_JUDGED_ROWS, _ROWS_PER_PARAMETER * posterior.dim))
+        prior = posterior.prior.curvature(theta)
+        curvature = posterior.information(theta, rows, FULL) + prior
+        self._prior = posterior.prior.independent(theta)
         self._covariance = curvature.inverse().dense()
         self._A = self._prior[:, None] * self._covariance
 
-    def term(self, target: Target, theta: NDArray, gradient: NDArray) -> NDArray:
-        return (theta - target.prior.mean) * gradient.dot(self._A.T) + self._A.diagonal()
+    def term(self, posterior: ModelPosterior, theta: NDArray, gradient: NDArray) -> NDArray:
+        return (theta - posterior.prior.mean) * gradient.dot(self._A.T) + self._A.diagonal()
 
     def of_data(self, block: NDArray) -> NDArray:
         root = np.sqrt(self._prior[block])
@@ -71,21 +71,23 @@ class DiagonalShare:
 
     Parameters
     ----------
-    target : Target
+    posterior : ModelPosterior
     theta : array of shape (1, D)
         Where the information of the data is measured.
     null : sequence of NullDirections
     """
 
-    def __init__(self, target: Target, theta: NDArray, null: Sequence[NullDirections]) -> None:
-        rows = some_rows(target.n_rows, _JUDGED_ROWS)
-        self._information = target.information(theta, rows, DIAGONAL).diagonal()
-        self._prior = target.prior.curvature(theta).diagonal()
+    def __init__(
+        self, posterior: ModelPosterior, theta: NDArray, null: Sequence[NullDirections]
+    ) -> None:
+        rows = some_rows(posterior.n_rows, _JUDGED_ROWS)
+        self._information = posterior.information(theta, rows, DIAGONAL).diagonal()
+        self._prior = posterior.prior.curvature(theta).diagonal()
         self._null = null
 
-    def term(self, target: Target, theta: NDArray, gradient: NDArray) -> NDArray:
-        prior = target.prior.curvature(theta).diagonal()
-        theta = theta - target.prior.mean
+    def term(self, posterior: ModelPosterior, theta: NDArray, gradient: NDArray) -> NDArray:
+        prior = posterior.prior.curvature(theta).diagonal()
+        theta = theta - posterior.prior.mean
         beta = prior / (self._information + prior)
         term = beta * (theta * gradient + 1)
         for coordinates, signs in self._null:

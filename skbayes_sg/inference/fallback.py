@@ -13,6 +13,7 @@ from skbayes_sg.inference.request import Request
 from skbayes_sg.inference.run import Run
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers.base import NoGainError
+from skbayes_sg.samplers.target import Target
 
 
 def second_run(
@@ -22,7 +23,7 @@ def second_run(
     plan: Plan,
     complaints: Sequence[str],
     n_draws: int,
-) -> tuple[Run, Posterior] | None:
+) -> tuple[Run, Target] | None:
     """The plan's other sampler, and its target.
 
     Its chains start anew: points of the wrong distribution are no better than those around the mode
@@ -43,7 +44,7 @@ def second_run(
 
     Returns
     -------
-    tuple (Run, Posterior) or None
+    tuple (Run, Target) or None
         None if sampler or lengths were asked for, if the other sampler is the one that ran, if it
         would take more than a minute, or if the time of the fit is up.
     """

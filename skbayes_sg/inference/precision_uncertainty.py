@@ -16,7 +16,12 @@ from scipy.special import ndtri
 
 from skbayes_sg import diagnostics
 from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.diagnostics.limits import PRECISION_SHIFT_LIMIT, SCORE_LIMIT, SHIFT_LIMIT
 
+SEPARATED = (
+    "a plane separates the classes: rows bound coefficients and prior precision from one side "
+    "only, and intervals are too narrow; give prior_precision a number that you believe in"
+)
 _FEWEST_DRAWS = 4  # of a chain, of which an effective number is known
 _WIDEST = 0.8  # standard deviation of log precision; the normal law is no guide beyond
 _MOST_SHRINKAGE = 0.5  # of a posterior that is the prior
@@ -138,3 +143,31 @@ def averaged_covariance(covariance: NDArray, law: PrecisionLaw, scales: NDArray)
     )
     along = variance * np.exp(square) * (np.expm1(square) / square if square > 0 else 1.0)
     return covariance * growth + along * np.outer(law.slope, law.slope)
+
+
+def figures_of(law: PrecisionLaw, separated: bool) -> tuple[dict[str, float], list[str]]:
+    """Figures of a learned precision, as the draws tell, and warnings about it.
+
+    `separated` says whether a plane separates the classes. The law of log precision then has a long
+    tail, which its standard deviation near the most probable value does not tell.
+    """
+    names = ("precision_sd", "precision_score", "precision_shift")
+    figures = dict(zip(names, (law.sd, law.score, law.shift), strict=True))
+    complaints = []
+    if law.shift > PRECISION_SHIFT_LIMIT:
+        complaints.append(
+            f"precision_shift is {law.shift:.4g}, above {PRECISION_SHIFT_LIMIT}: the data hardly "
+            "determine the prior precision, and coefficients move by so many posterior standard "
+            "deviations within its uncertainty, as where classes are separable; intervals are too "
+            "narrow; give prior_precision a number that you believe in"
+        )
+    elif separated:
+        complaints.append(SEPARATED)
+    if abs(law.score) > SCORE_LIMIT and abs(law.score) * law.shift > 2 * SHIFT_LIMIT:
+        complaints.append(
+            f"precision_score is {law.score:.4g}, beyond {SCORE_LIMIT}: the learned prior "
+            f"precision is too {'high' if law.score < 0 else 'low'} by some of its standard "
+            "deviations, and coefficients are off with it; learn it longer, by "
+            "prior_precision=VariationalEM(hyperprior=(0.5, 0.5)), or give a number"
+        )
+    return figures, complaints

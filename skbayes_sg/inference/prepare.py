@@ -33,11 +33,11 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import expanded_twice
 from skbayes_sg.posterior.laplace import distance, posterior_mean
 from skbayes_sg.posterior.mode import Mode, Near
-from skbayes_sg.posterior.targets import anchored_at
+from skbayes_sg.posterior.targets import target_at
 from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import NoGainError
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import ModelPosterior, Target
 
 _ROUNDS = 4  # of learning the prior, each from an anchor of its own
 _DIVERGED = 2.0  # Stein ratio of chains that left the region in which the anchor serves
@@ -67,7 +67,7 @@ def first_choice(request: Request, posterior: Posterior, plan: Plan) -> Choice:
 
 def prepare(
     request: Request, choice: Choice, posterior: Posterior, plan: Plan
-) -> tuple[Run, Posterior]:
+) -> tuple[Run, Target]:
     """A run under the given prior, or under a prior learned here, and its target."""
     with one_thread(), in_threads(cores(request.n_jobs)):
         em, before, near = request.em, None, None
@@ -91,7 +91,7 @@ def _begin(
     posterior: Posterior,
     plan: Plan,
     near: Near | None = None,
-) -> tuple[Run, Posterior]:
+) -> tuple[Run, Target]:
     """Start chains under the present prior: choose the sampler, refuse steps unstable at a mode.
 
     `near` is near the mode, if such a point is known.
@@ -123,13 +123,13 @@ def _begin(
 
 def _known_law(
     request: Request, choice: Choice, posterior: Posterior, near: Near | None
-) -> tuple[Run, Posterior]:
+) -> tuple[Run, Target]:
     """Chains that draw a conjugate posterior itself: they need no start."""
     assert request.seed is not None
     rows, sampler = posterior.data.sample, clone(choice.sampler)
     guess = posterior.model.guess(rows.y, rows.weight) if near is None else near.theta
     anchor = expanded_twice(posterior, guess)
-    target = anchored_at(posterior, anchor, sampler)
+    target = target_at(posterior, anchor, sampler)
     theta = np.repeat(anchor.theta, request.chains(sampler), axis=0)
     states = start_chains(sampler, target, theta, request.seed.spawn(2)[1])
     length = request.length(sampler, states)
@@ -138,17 +138,18 @@ def _known_law(
 
 def _settle(
     choice: Choice, posterior: Posterior, plan: Plan, mode: Mode | None
-) -> tuple[Sampler, Choice, Mode | None, Posterior]:
+) -> tuple[Sampler, Choice, Mode | None, Target]:
     """The sampler with numbers for all parameters, its choice, its anchor and its target.
 
     The plan's other sampler takes the anchor of the first, which refused the posterior there.
     """
-    sampler, anchor, target = clone(choice.sampler), None, posterior
+    sampler, anchor = clone(choice.sampler), None
+    target: Target = posterior
     try:
         if sampler.variance_reduction is not None:
             assert mode is not None
             anchor = posterior_mean(posterior, mode)
-            target = anchored_at(posterior, anchor, sampler)
+            target = target_at(posterior, anchor, sampler)
         figures = sampler.settle(target)
     except NoGainError as refused:
         if choice.given:
@@ -166,10 +167,10 @@ def _learn(
     em: VariationalEM,
     choice: Choice,
     run: Run,
-    target: Posterior,
+    target: Target,
     posterior: Posterior,
     plan: Plan,
-) -> tuple[Run, Posterior]:
+) -> tuple[Run, Target]:
     """The run under the prior precision that its own chains learn.
 
     A run without an anchor takes one round. With an anchor, up to four rounds are run, until the
@@ -181,7 +182,7 @@ def _learn(
         if time_is_up():
             cut_short("rounds of learning the prior precision", done, _ROUNDS)
             break
-        found, read = _learn_once(request, em, run, target)
+        found, read = _learn_once(request, em, run, target, posterior)
         passes += read
         thrown = run.anchor is not None and not found.stein.max() < _DIVERGED
         if thrown and choice is first and not choice.given:
@@ -214,15 +215,15 @@ def _near(before: Mode | None, now: Mode | None) -> bool:
     return before is None or now is None or distance(before, now) < _FAR_FROM_ANCHOR
 
 
-def _known(target: Posterior) -> Callable[[Target, NDArray], PriorShare]:
+def _known(posterior: Posterior) -> Callable[[ModelPosterior, NDArray], PriorShare]:
     """The control variate of EM: a matrix where there is one mode and the matrix is affordable."""
-    if target.model.fixed_inputs and target.dim <= FULL_CURVATURE_DIM:
+    if posterior.model.fixed_inputs and posterior.dim <= FULL_CURVATURE_DIM:
         return MatrixShare
-    return partial(DiagonalShare, null=target.model.null_directions())
+    return partial(DiagonalShare, null=posterior.model.null_directions())
 
 
 def _learn_once(
-    request: Request, em: VariationalEM, run: Run, target: Posterior
+    request: Request, em: VariationalEM, run: Run, target: Target, posterior: Posterior
 ) -> tuple[Learned, float]:
     """The prior that the chains of a run learn, and rows read over rows."""
     assert request.seed is not None
@@ -236,10 +237,10 @@ def _learn_once(
         run.sampler,
         target,
         states,
-        target.model.prior_blocks(em.per),
-        known=_known(target),
+        posterior.model.prior_blocks(em.per),
+        known=_known(posterior),
         **run.length._asdict(),
         n_jobs=request.n_jobs,
     )
     read = rows_touched(run.sampler, found.states) - rows_touched(run.sampler, states)
-    return found, read / target.data.n_rows
+    return found, read / posterior.data.n_rows

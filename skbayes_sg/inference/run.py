@@ -14,9 +14,10 @@ from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.request import Request, Signature
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Mode
-from skbayes_sg.posterior.targets import anchored_at
+from skbayes_sg.posterior.targets import target_at
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
+from skbayes_sg.samplers.target import Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +57,11 @@ class Run:
     complaints: tuple[str, ...] = ()
     last: NDArray = field(default_factory=lambda: np.empty((0, 0)))
 
-    def target(self, posterior: Posterior) -> Posterior:
+    def target(self, posterior: Posterior) -> Target:
         """The target of the chains: the posterior under the learned prior, anchored if asked."""
         posterior, anchor = self.under(posterior), self.anchor
         with one_thread():  # as in `prepare`: a warm start has the same target to the last bit
-            return posterior if anchor is None else anchored_at(posterior, anchor, self.sampler)
+            return posterior if anchor is None else target_at(posterior, anchor, self.sampler)
 
     def under(self, posterior: Posterior) -> Posterior:
         """The posterior under the learned prior, if there is one."""
@@ -68,7 +69,7 @@ class Run:
 
     def sample(
         self,
-        target: Posterior,
+        target: Target,
         n_draws: int,
         n_jobs: int | None,
         dtype: type,

@@ -32,7 +32,7 @@ from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.inference.em_control_variate import MatrixShare, PriorShare
 from skbayes_sg.inference.learned_prior import BOUNDS, Learned
 from skbayes_sg.samplers import Sampler, State
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import ModelPosterior, Target
 from skbayes_sg.validation import require_choice, require_integer
 
 _LONGEST_MOVE = 1.0  # of rho at one update
@@ -172,7 +172,7 @@ def fit_prior(
     states: list[State],
     blocks: dict[str, NDArray],
     *,
-    known: Callable[[Target, NDArray], PriorShare] = MatrixShare,
+    known: Callable[[ModelPosterior, NDArray], PriorShare] = MatrixShare,
     burn_in: int,
     thin: int,
     n_jobs: int | None = None,
@@ -194,7 +194,7 @@ def fit_prior(
     blocks : dict of str to array
         Coordinates of each block, by label.
     known : function, default=MatrixShare
-        Of a target and a point (1, D): the control variate, a `PriorShare`.
+        Of a posterior and a point (1, D): the control variate, a `PriorShare`.
     burn_in : int
         Sampler steps under the first precisions.
     thin : int
@@ -228,7 +228,7 @@ def fit_prior(
     final = target.with_prior(target.prior.with_precision(precision))
     for p in paths:
         sampler.change_prior(p.state, final)
-    share = known(final, _point(target, paths[0].state))
+    share = known(final.posterior, _point(target, paths[0].state))
     return Learned(
         list(blocks),
         values,
@@ -251,7 +251,7 @@ def _follow(
     sampler: Sampler,
     target: Target,
     members: _Members,
-    known: Callable[[Target, NDArray], PriorShare],
+    known: Callable[[ModelPosterior, NDArray], PriorShare],
     burn_in: int,
     thin: int,
     state: State,
@@ -264,7 +264,8 @@ def _follow(
     pace, last = np.ones(len(rho)), np.zeros(len(rho))
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         burn(sampler, target, state, burn_in)
-        share, stein = known(target, _point(target, state)), _stein(target, state)
+        share = known(target.posterior, _point(target, state))
+        stein = _stein(target, state)
         silent = [_says_nothing(share.of_data(block)) for block in members.blocks()]
         for t in range(em.n_updates):
             if t >= _FEWEST_UPDATES and time_is_up():
@@ -273,7 +274,7 @@ def _follow(
             if t in restarts(em.n_updates):
                 sampler.restart(state, target)
                 stein = _stein(target, state)
-                share = known(target, _point(target, state))
+                share = known(target.posterior, _point(target, state))
             excess = _excess(sampler, target, state, thin, share, stein)
             now = _with_hyperprior(em, rho, members.mean(excess) / thin, members.sizes)
             pace = em.pace(t, pace, now * last >= 0)
@@ -310,7 +311,7 @@ def _excess(
         thetas, gradients = here.natural(stretch.thetas), here.pushed(stretch.gradients)
         for theta, gradient in zip(thetas, gradients, strict=True):
             squares = target.prior.scaled_squares(theta)
-            excess += (squares - 1 + share.term(target, theta, gradient)).mean(axis=0)
+            excess += (squares - 1 + share.term(target.posterior, theta, gradient)).mean(axis=0)
             stein.add(theta[None], gradient[None])
     return excess
 

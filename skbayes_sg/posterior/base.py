@@ -43,8 +43,8 @@ class Posterior:
     """log p(theta | data) = sum_i w_i log p(y_i | x_i, theta) + log prior(theta) + const.
 
     Units are sums over rows (math.md#notation): the likelihood is that of all rows, and the prior
-    enters once. A sampler asks for the scores of a minibatch and for the gradient from them. The
-    posterior chooses the estimator of the gradient.
+    enters once. theta is that of the model everywhere. It is also the simplest `Target`: chains may
+    move in the coordinates of the model, on minibatches of all rows.
 
     Parameters
     ----------
@@ -54,11 +54,8 @@ class Posterior:
     """
 
     anchor: Anchored | None = None
-    """The anchor of control variates; None without them."""
     coordinates: Coordinates = Natural()
-    """Coordinates of the chains."""
     law: Closed | None = None
-    """The posterior in the coordinates of the chains, where it is known in closed form."""
 
     def __init__(self, model: Model, data: Data, prior: Prior) -> None:
         self.model = model
@@ -123,6 +120,11 @@ class Posterior:
     def completed(self, chains: Sequence[Drawn]) -> NDArray:
         """Draws of all groups of chains, of `whole`: (chains, draws, D)."""
         return np.concatenate([chain.draws for chain in chains])
+
+    @property
+    def posterior(self) -> Posterior:
+        """Itself: chains that move on it move in its own coordinates."""
+        return self
 
     @cached_property
     def single(self) -> Posterior:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.gaussian import Law, known_at
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 
 
-class ConjugatePosterior(Posterior):
+class ClosedTarget(ChainTarget):
     """A conjugate posterior in coordinates in which its law is standard.
 
     There the coefficients are independent N(0, 1), or N(0, s2) where the noise variance s2 is
@@ -35,26 +37,33 @@ class ConjugatePosterior(Posterior):
     def __init__(
         self, posterior: Posterior, theta: NDArray, gradient: NDArray, information: Operator
     ) -> None:
-        super().__init__(posterior.model, posterior.data, posterior.prior)
-        assert isinstance(self.model, Predictor)
+        model, prior = posterior.model, posterior.prior
+        assert isinstance(model, Predictor)
         self._rows = theta, gradient, information
-        slope = gradient + self.prior.gradient(theta)
-        curvature = information + self.prior.curvature(theta)
-        known = known_at(self.prior, Mode(theta, curvature, slope, 0.0))
-        centre, columns = known.mean[None], self.model.columns()
-        self.coordinates = Whitened.of(columns, centre, known.operator.dense())
-        self.law = _standard(known)
+        slope = gradient + prior.gradient(theta)
+        curvature = information + prior.curvature(theta)
+        known = known_at(prior, Mode(theta, curvature, slope, 0.0))
+        whitened = Whitened.of(model.columns(), known.mean[None], known.operator.dense())
+        super().__init__(posterior, whitened)
+        self.law: Law = _standard(known)
 
     @classmethod
-    def at(cls, posterior: Posterior, mode: Mode) -> ConjugatePosterior:
+    def at(cls, posterior: Posterior, mode: Mode) -> ClosedTarget:
         """The posterior expanded at a point near its mode."""
         prior, at = posterior.prior, mode.theta
         information = mode.curvature + prior.curvature(at) * -1.0
         return cls(posterior, at, mode.gradient - prior.gradient(at), information)
 
-    def with_prior(self, prior: Prior) -> ConjugatePosterior:
+    def with_prior(self, prior: Prior) -> ClosedTarget:
         """The same rows under another prior, without a pass over them."""
-        return ConjugatePosterior(super().with_prior(prior), *self._rows)
+        return ClosedTarget(self.posterior.with_prior(prior), *self._rows)
+
+    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+        """That of the law, without noise."""
+        return self.law.gradient(theta)
+
+    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        return self.law.log_density(theta), self.law.gradient(theta)
 
 
 def _standard(law: Law) -> Law:

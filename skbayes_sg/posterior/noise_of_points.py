@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.random import fixed_rng
-from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers.law import Law, LinearLaw
 
 _ROUNDS = 30  # of which small steps need two or three
@@ -16,8 +16,18 @@ _SETTLED = 0.003  # relative change of the trace between two rounds
 _MOST_POINTS = 64
 
 
+@runtime_checkable
+class Noisy(Protocol):
+    """A target whose minibatches have noise."""
+
+    n_total: float
+
+    def score_covariance(self, theta: NDArray) -> NDArray:
+        """Covariance of one row's contribution at one point (1, D): (D, D)."""
+
+
 def mean_noise(
-    target: Posterior, theta: NDArray, law: Law, Lam: NDArray, noise_factor: float
+    target: Noisy, theta: NDArray, law: Law, Lam: NDArray, noise_factor: float
 ) -> NDArray:
     """M in the mean over the points of a chain around theta (1, D), (D, D).
 
@@ -27,8 +37,6 @@ def mean_noise(
     """
     points_law = replace(law, window=1) if isinstance(law, LinearLaw) else law
     scale = noise_factor * target.n_total
-    if scale == 0:
-        return np.zeros_like(Lam)
     M = scale * target.score_covariance(theta)
     for _ in range(_ROUNDS):
         points = theta + _around(points_law.covariance(Lam, M))

@@ -216,7 +216,7 @@ class HMC(Sampler):
         """Layout of the metric; by default a matrix as long as it costs less than a gradient."""
         if self.structure == "auto":
             return FULL if target.dim <= _LARGEST_METRIC else DIAGONAL
-        return target.layout(self.structure)
+        return target.posterior.layout(self.structure)
 
     def _renew(self, state: State, target: Target) -> None:
         """Compute the metric from what was seen, and keep the step in units of theta."""

@@ -161,7 +161,8 @@ class Linearised:
         n_batches = 1 if state.rows.whole else enough
         batches: list[Any] = [rows_of(state.rows.draw(), 0) for _ in range(n_batches)]
         rows = batches[0] if state.rows.whole else np.concatenate(batches, axis=-1)
-        self._fisher, self._scores = target.fisher(theta, rows), target.scores(theta, rows)
+        posterior = target.posterior
+        self._fisher, self._scores = posterior.fisher(theta, rows), posterior.scores(theta, rows)
         self._prior = target.prior.curvature(theta)
 
     def curvature(self, v: NDArray) -> NDArray:

@@ -49,13 +49,14 @@ class AveragedFisher(Metric):
 
     def __init__(self, target: Target, theta: NDArray, layout: Layout) -> None:
         self._layout, self._count = layout, 1.0
-        self._information = target.information(theta, slice(None), layout)
+        self._information = target.posterior.information(theta, slice(None), layout)
         self._factorise(target, theta)
 
     def see(self, target: Target, theta: NDArray, t: int) -> None:
         if t % _MEASURE_EVERY == 0:  # one chain after the other
             turn = t // _MEASURE_EVERY % len(theta)
-            one = target.information(theta[turn : turn + 1], slice(None), self._layout)
+            here = theta[turn : turn + 1]
+            one = target.posterior.information(here, slice(None), self._layout)
             self._count += 1
             self._information.blend(one, 1 / self._count)  # type: ignore[arg-type]
 
@@ -106,7 +107,8 @@ class RescaledCurvature(Metric):
     def _curvature(self, target: Target, points: NDArray) -> Operator:
         if target.anchor is not None:
             return self._layout.keep(target.anchor.curvature)
-        return target.curvature(points.mean(axis=0, keepdims=True), slice(None), self._layout)
+        centre = points.mean(axis=0, keepdims=True)
+        return target.posterior.curvature(centre, slice(None), self._layout)
 
 
 class _Axes:

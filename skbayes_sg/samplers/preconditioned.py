@@ -101,8 +101,8 @@ class PreconditionedSampler(Sampler):
     def step(self, state: State, target: Target) -> None:
         memory = state.memory
         rows = state.rows.draw()
-        scores = target.scores(state.theta, rows)
-        gradient = target.gradient(state.theta, scores)
+        scores = target.posterior.scores(state.theta, rows)
+        gradient = target.posterior.gradient(state.theta, scores)
         spread = scores.n_rows > 1 or memory.over_steps is not None  # the last part of a chunk
         if memory.adapting and spread and state.t % self._period(target) == 0:
             memory.learnt += 1
@@ -197,20 +197,20 @@ class PreconditionedSampler(Sampler):
         layout = self._layout(state, target)
         over_steps = self._first_score(state, target)
         rows = state.rows.draw()
-        scores = target.scores(state.theta, rows)
+        scores = target.posterior.scores(state.theta, rows)
         measured = self._measure(state, target, rows, scores, layout, 0, over_steps)
         state.memory = self.memory_type(layout, *measured, over_steps=over_steps)
         if not state.rows.whole:
             enough = math.ceil(5 * target.dim / self._rank(state))
             for _ in range(min(enough, _DIAGONAL_START) if layout.diagonal else enough):
                 rows = state.rows.draw()
-                self._learn(state, target, rows, target.scores(state.theta, rows))
+                self._learn(state, target, rows, target.posterior.scores(state.theta, rows))
 
     def _first_score(self, state: State, target: Target) -> OverSteps | None:
         """What minibatches of one row compare the second score with; None for larger ones."""
         if state.rows.size > 1:
             return None
-        score = target.scores(state.theta, state.rows.draw()).total()[0]
+        score = target.posterior.scores(state.theta, state.rows.draw()).total()[0]
         c = state.rows.noise_factor
         return OverSteps(score, target.n_total / c if c > 0 else 0.0)
 
@@ -218,7 +218,7 @@ class PreconditionedSampler(Sampler):
         if self.structure == "kron":
             return RotatedDiagonal(self._eigenbasis(state, target))
         structure = "diag" if self.structure in ("scalar", "sqrt") else self.structure
-        return target.layout(structure, self.block_size)
+        return target.posterior.layout(structure, self.block_size)
 
     def _eigenbasis(self, state: State, target: Target) -> Rotation:
         """Eigenvectors of the model Fisher's Kronecker factors, from 20 rows a unit or feature."""
@@ -226,7 +226,7 @@ class PreconditionedSampler(Sampler):
         while True:
             chain = len(total) % len(state.theta)
             theta = state.theta[chain : chain + 1]
-            fisher = target.fisher(theta, rows_of(state.rows.draw(), chain))
+            fisher = target.posterior.fisher(theta, rows_of(state.rows.draw(), chain))
             total.append(fisher.kronecker_factors())
             enough = _ROWS_OF_BASIS * max(map(max, fisher.shapes))
             if state.rows.whole or len(total) * state.rows.size >= enough:
@@ -276,7 +276,7 @@ class PreconditionedSampler(Sampler):
     def _fisher(
         self, target: Target, theta: NDArray, rows: Rows, layout: Layout
     ) -> Operator | None:
-        fisher = target.fisher(theta, rows, layout)
+        fisher = target.posterior.fisher(theta, rows, layout)
         return fisher.moment(layout) * (1.0 / fisher.n_rows)
 
     def _learn(

@@ -186,8 +186,7 @@ class SGLD(Sampler):
     def step(self, state: State, target: Target) -> None:
         memory = state.memory
         rows = state.rows.draw()
-        scores = target.scores(state.theta, rows)
-        gradient = target.gradient(state.theta, scores)
+        gradient = target.noisy_gradient(state.theta, rows)
         if memory.adapting:
             self._learn(state, target, rows)
 
@@ -263,7 +262,7 @@ class SGLD(Sampler):
         memory = state.memory
         memory.count += 1
         if target.anchor is None:
-            curvature = target.curvature(state.theta, rows, DIAGONAL)
+            curvature = target.posterior.curvature(state.theta, rows, DIAGONAL)
         else:
             curvature = Diag(target.anchor.curvature.diagonal())
         memory.curvature.blend(curvature, 1 / memory.count)

@@ -1,7 +1,8 @@
 """The interface of a posterior to a sampler.
 
-Samplers use these two protocols only. `posterior.Posterior` and its anchored form implement them; a
-test may have its own implementation.
+Samplers use these protocols only. `posterior.Posterior` is a target whose chains move in the
+coordinates of the model, and `posterior.chain_target.ChainTarget` one in coordinates of their
+own. What is measured in the coordinates of the model is asked of `Target.posterior`.
 """
 
 from __future__ import annotations
@@ -77,14 +78,47 @@ class Closed(Protocol):
         """Independent draws, (n_draws, D)."""
 
 
-class Target(Protocol):
-    """A log posterior that estimates its gradient from minibatches.
+class ModelPosterior(Protocol):
+    """A log posterior as a function of the parameters of its model.
 
-    ``theta`` is (chains, D), in the coordinates of the chains. ``rows`` are row numbers, (n,)
-    shared by the chains or (chains, n), or a slice.
+    ``theta`` is (chains, D). ``rows`` are row numbers, (n,) shared by the chains or (chains, n), or
+    a slice.
     """
 
     prior: Prior
+    n_rows: int
+    """Rows that can be drawn."""
+    dim: int
+    """Parameters, D."""
+
+    def layout(self, structure: str, block_size: int | None = None) -> Layout:
+        """Storage of a matrix: "diag", "full" or "block"."""
+
+    def scores(self, theta: NDArray, rows: Rows) -> Scores:
+        """Scores of the rows at each chain's theta."""
+
+    def gradient(self, theta: NDArray, scores: Scores) -> NDArray:
+        """Unbiased estimate of the gradient, (chains, D)."""
+
+    def fisher(self, theta: NDArray, rows: Rows, layout: Layout = ...) -> Scores:
+        """Square root of the rows' model Fisher, right in the entries of this layout."""
+
+    def information(self, theta: NDArray, rows: Rows, layout: Layout) -> Operator:
+        """Estimate of the likelihood's model Fisher at all rows."""
+
+    def curvature(self, theta: NDArray, rows: Rows, layout: Layout) -> Operator:
+        """Estimate of the model Fisher of all rows plus the prior's curvature."""
+
+
+class Target(Protocol):
+    """What chains move on: a log posterior that estimates its gradient from minibatches.
+
+    ``theta`` is (chains, D), in the coordinates of the chains, and so are all gradients. ``rows``
+    are row numbers, (n,) shared by the chains or (chains, n), or a slice.
+    """
+
+    prior: Prior
+    """Of the parameters of the model."""
     dim: int
     """Parameters, D."""
     n_rows: int
@@ -95,16 +129,24 @@ class Target(Protocol):
     """Whether rows have weights."""
     one_mode: bool
     """Whether there is one mode, around which the posterior is not far from Gaussian."""
-    anchor: Anchored | None
-    """The anchor of control variates; None without them."""
     coordinates: Coordinates
     """Coordinates of the chains, those of the model without an anchor."""
-    law: Closed | None
-    """The posterior in these coordinates, with independent ones; None if not in closed form."""
+
+    @property
+    def anchor(self) -> Anchored | None:
+        """The anchor of control variates; None without them."""
+
+    @property
+    def law(self) -> Closed | None:
+        """The posterior in these coordinates, if these are independent; None if not known."""
+
+    @property
+    def posterior(self) -> ModelPosterior:
+        """The posterior in the coordinates of the model."""
 
     @property
     def single(self) -> Target:
-        """The same posterior with rows in single precision."""
+        """The same with rows in single precision."""
 
     def with_prior(self, prior: Prior) -> Target:
         """The same data under another prior."""
@@ -114,26 +156,8 @@ class Target(Protocol):
     ) -> Minibatches:
         """The stream of minibatch rows of one group of chains."""
 
-    def layout(self, structure: str, block_size: int | None = None) -> Layout:
-        """Storage of a matrix: "diag", "full" or "block"."""
-
-    def scores(self, theta: NDArray, rows: Rows) -> Scores:
-        """Scores of the rows at each chain's theta; with an anchor, their remainders."""
-
-    def gradient(self, theta: NDArray, scores: Scores) -> NDArray:
-        """Unbiased estimate of the gradient, (chains, D)."""
-
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
-        """The same from the rows, where nobody asks for their scores."""
-
-    def fisher(self, theta: NDArray, rows: Rows, layout: Layout = ...) -> Scores:
-        """Square root of the rows' model Fisher, right in the entries of this layout."""
-
-    def information(self, theta: NDArray, rows: Rows, layout: Layout) -> Operator:
-        """Estimate of the likelihood's model Fisher at all rows."""
-
-    def curvature(self, theta: NDArray, rows: Rows, layout: Layout) -> Operator:
-        """Estimate of the model Fisher of all rows plus the prior's curvature."""
+        """Unbiased estimate of the gradient from these rows, (chains, D)."""
 
     def full_gradient(self, theta: NDArray) -> NDArray:
         """Gradient from all rows, or from the whole pool, (chains, D)."""

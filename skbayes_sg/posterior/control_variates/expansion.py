@@ -11,24 +11,24 @@ effective draw per pass (Mandt et al. 2017, section 5.2) does not hold.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.minibatches import Minibatches, Rows
+from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.data.random import fixed_rng
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Natural, Whitened
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
 from skbayes_sg.posterior.control_variates.nonlinearity import column_steepness, steepness
 from skbayes_sg.posterior.control_variates.remainders import PoolRows
-from skbayes_sg.posterior.control_variates.subsample import Pool, choose_pool
+from skbayes_sg.posterior.control_variates.subsample import choose_pool
 from skbayes_sg.posterior.laplace import laplace_points
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.whitening import BarePrior
@@ -38,90 +38,11 @@ from skbayes_sg.samplers.langevin import STEEP_COLUMN
 
 _CELLS = 1 << 20  # numbers held at a time
 _DIAGONAL = 1e-6  # entries off the diagonal that are rounding, of a matrix near the identity
-_TURNED_DIM = 1000  # of the largest noise matrix whose eigenvectors are worth their cost
-_FEWEST_ROWS = 32
-_MANY = 0.1  # of the pool: to draw and gather so many rows takes as long as to take all
-_SMALL_POOL = 1000  # rows that are taken as fast as some of them are drawn
 _ROUGHEST = 32  # rows whose remainders show where a posterior is steep
 
 
-@dataclass(frozen=True, eq=False)
-class Anchor:
-    """The anchor under the present prior, in the coordinates of the chains.
-
-    Attributes
-    ----------
-    theta : array of shape (1, D)
-        The point, in the coordinates of the model.
-    curvature : Operator
-        Model Fisher of all rows plus the curvature of the prior there.
-    pool : Pool
-    n_total : float
-    measured : function
-        Measures the noise where it is not known yet.
-    steepness : float
-        Of the posterior around the anchor, see `steepness`.
-    column_steepness : float
-        Along the lines of single parameters, see `column_steepness`.
-    """
-
-    theta: NDArray
-    curvature: Operator
-    pool: Pool
-    n_total: float
-    measured: Callable[[], Operator]
-    steepness: float = 1.0
-    column_steepness: float = 1.0
-    stiffness: float = 1.0
-
-    @cached_property
-    def noise(self) -> Operator:
-        """Covariance of one row's contribution to the gradient.
-
-        It is the mean over the Laplace approximation; that of n rows is n times smaller, times N^2.
-        """
-        return self.measured()
-
-    @property
-    def pool_size(self) -> int:
-        """Rows of the pool."""
-        return len(self.pool.weight)
-
-    @property
-    def batch_size(self) -> int:
-        """Rows of a minibatch whose noise is at most 1/32 of the curvature.
-
-        All rows of the pool where that would be many of them, or D too large for a noise matrix.
-        """
-        n = math.ceil(_FEWEST_ROWS * max(1.0, self.pool.noise_number))
-        few = self.curvature.dim <= _TURNED_DIM and n <= _MANY * self.pool_size
-        return n if few and self.pool_size > _SMALL_POOL else self.pool_size
-
-    @property
-    def pool_error(self) -> float:
-        """Error of the gradient by the choice of the pool, in posterior standard deviations."""
-        return self.pool.error
-
-    @cached_property
-    def noise_number(self) -> float:
-        """kappa = n Tr(Lam^-1 M) / D for minibatches of n rows (math.md#noise-number).
-
-        An estimate where minibatches are the whole pool.
-        """
-        if self.batch_size == self.pool_size:
-            return self.pool.noise_number
-        share = self.curvature.inverse().dense() * self.noise.dense()
-        return float(self.n_total**2 * np.sum(share) / self.curvature.dim)
-
-
-class AnchoredPosterior(Posterior):
+class ExpandedTarget(ChainTarget):
     """A posterior expanded around an anchor; gradients stay unbiased but for the pool's error.
-
-    `minibatches`, `scores` and all gradients and values are those of chains, in the coordinates of
-    the chains and on the rows of the pool. In other methods theta is that of the model, and rows
-    are those of the data. The chains of a group share their minibatches. Each chain
-    multiplies the noise by a function of its own distance from the anchor, so the noises of
-    different chains are hardly correlated.
 
     Parameters
     ----------
@@ -138,6 +59,7 @@ class AnchoredPosterior(Posterior):
     """
 
     anchor: Anchor
+    coordinates: Natural | Whitened
 
     def __init__(
         self,
@@ -148,24 +70,23 @@ class AnchoredPosterior(Posterior):
         information: NDArray,
         gradient: NDArray,
     ) -> None:
-        super().__init__(posterior.model, posterior.data, posterior.prior)
-        self.coordinates = rows.coordinates
         self._rows, self._measured = rows, measured
         self._fisher, self._information, self._of_rows = fisher, information, gradient
-        at, pulled = rows.centre, rows.coordinates.pulled_matrix
+        at, prior, pulled = rows.centre, posterior.prior, rows.coordinates.pulled_matrix
         slope, hessian = gradient, information
-        if self.prior.quadratic:
-            slope = slope + self.prior.gradient(at)
-            hessian = hessian + self.prior.hessian(at)
-        self._slope_there = self.coordinates.pulled(slope)
+        if prior.quadratic:
+            slope = slope + prior.gradient(at)
+            hessian = hessian + prior.hessian(at)
+        self._slope_there = rows.coordinates.pulled(slope)
         self._hessian = _stored(pulled(hessian))
         # definite under any prior, also one under which the anchor is far from the mode
         curvature = self._hessian
-        if fisher is not information or not self.prior.quadratic:
-            curvature = _stored(pulled(fisher + self.prior.curvature(at).dense()))
+        if fisher is not information or not prior.quadratic:
+            curvature = _stored(pulled(fisher + prior.curvature(at).dense()))
+        super().__init__(posterior, rows.coordinates)
         self.anchor = Anchor(at, curvature, rows.pool, self.n_total, measured)
         self._origin = self.coordinates.whitened(at)
-        complete = len(rows.pool.weight) == self.data.n_rows
+        complete = len(rows.pool.weight) == posterior.data.n_rows
         self._cancels = complete and not isinstance(self._hessian, Diag)
         self._bend = self._prior_bend() if self._cancels else self._hessian.matvec
 
@@ -196,13 +117,13 @@ class AnchoredPosterior(Posterior):
         directions /= np.sqrt(np.sum(directions * units, axis=1, keepdims=True))
         precision = self.coordinates.pulled_matrix(self.prior.curvature(self.anchor.theta).dense())
         of_prior = np.einsum("ld,de,le->l", directions, precision, directions, optimize=True)
-        each = len(self._rows.weight) * self.model.widest
+        each = len(self._rows.weight) * self._rows.model.widest
         parts = np.array_split(np.arange(self.dim), -(-self.dim * each // _CELLS))
         along = partial(column_steepness, self._rows.forces_along, limit=STEEP_COLUMN)
         return max(along(directions[i], of_prior[i]) for i in parts)
 
     @classmethod
-    def at(cls, posterior: Posterior, mode: Mode, whiten: bool = True) -> AnchoredPosterior:
+    def at(cls, posterior: Posterior, mode: Mode, whiten: bool = True) -> ExpandedTarget:
         """The posterior anchored at a mode, in one pass over the rows.
 
         Parameters
@@ -246,10 +167,9 @@ class AnchoredPosterior(Posterior):
         )
         return anchored
 
-    def with_prior(self, prior: Prior) -> AnchoredPosterior:
-        """The same data and anchor under another prior."""
-        return AnchoredPosterior(
-            super().with_prior(prior),
+    def with_prior(self, prior: Prior) -> ExpandedTarget:
+        return ExpandedTarget(
+            self.posterior.with_prior(prior),
             self._rows,
             self._measured,
             self._fisher,
@@ -257,50 +177,25 @@ class AnchoredPosterior(Posterior):
             self._of_rows,
         )
 
-    def minibatches(
-        self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int
-    ) -> Minibatches:
-        """One stream of the pool's rows for all chains of the group.
-
-        A minibatch as large as the pool is the pool itself, which has no noise.
-        """
-        q, m = self._rows.pool.probability, self.anchor.pool_size
-        if batch_size >= m:
-            return Minibatches(m, m, False, rng, 1, probability=q)
-        return Minibatches(m, batch_size, True, rng, 1, self.n_total, probability=q)
-
     def scores(self, theta: NDArray, rows: Rows) -> Scores:
         """Remainders of the rows' scores, weighted so that their mean over draws is unbiased."""
         return self._rows.scores(theta - self._origin, rows)
 
-    def gradient(self, theta: NDArray, scores: Scores) -> NDArray:
-        change = theta - self._origin
-        rest = scores.total() * (self.n_total / scores.n_rows)
-        return self._with_expansion(rest, change, self._hessian.matvec(change))
-
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
-        """The estimate of the gradient from some rows of the pool, or from all.
+        """Gradient from some rows of the pool, or from all.
 
         Where all rows are there, the Hessian of the likelihood cancels from it.
         """
-        if not isinstance(rows, slice):
-            return self.gradient(theta, self.scores(theta, rows))
         change = theta - self._origin
+        if not isinstance(rows, slice):
+            scores = self.scores(theta, rows)
+            rest = scores.total() * (self.n_total / scores.n_rows)
+            return self._with_expansion(rest, change, self._hessian.matvec(change))
         scores = self._rows.differences(change) if self._cancels else self.scores(theta, rows)
         rest = scores.total() * (self.n_total / self.anchor.pool_size)
         return self._with_expansion(rest, change, self._bend(change))
 
-    @property
-    def single(self) -> AnchoredPosterior:
-        """The same: the rows of the pool are in single precision."""
-        return self
-
-    def full_gradient(self, theta: NDArray) -> NDArray:
-        """The gradient from the whole pool, (chains, D); exact if the pool has all rows."""
-        return self.noisy_gradient(theta, slice(None))
-
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
-        """Log posterior up to a constant (chains,) and `full_gradient`, from the whole pool."""
         change, scale = theta - self._origin, self.n_total / self.anchor.pool_size
         rest, scores = self._rows.slope(change, 1 if self._cancels else 2)
         bent = self._bend(change)
@@ -308,9 +203,6 @@ class AnchoredPosterior(Posterior):
         if not self.prior.quadratic:
             value += self.prior.log_density(self.coordinates.natural(theta))
         return value, self._with_expansion(scores.total() * scale, change, bent)
-
-    def log_prob(self, theta: NDArray) -> NDArray:
-        return self.slope(theta)[0]
 
     def _with_expansion(self, rest: NDArray, change: NDArray, bent: NDArray) -> NDArray:
         """Gradient of the log posterior at a change from the anchor.

@@ -1,20 +1,23 @@
-"""A posterior whose chains take all rows in every step: no noise, and no error of a pool."""
+"""Targets whose chains take all rows in every step: no noise, and no error of a pool."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.minibatches import Minibatches, Rows
+from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.data.random import fixed_rng
-from skbayes_sg.linalg import Diag, Operator, largest_eigenvalue
+from skbayes_sg.linalg import Diag, largest_eigenvalue
+from skbayes_sg.linalg.coordinates import Kronecker
 from skbayes_sg.linalg.low_rank import LowRank
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
 from skbayes_sg.posterior.control_variates.nonlinearity import steepness
+from skbayes_sg.posterior.control_variates.subsample import Pool
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.whitening import low_rank
 from skbayes_sg.priors import GaussianPrior, Prior
@@ -24,56 +27,23 @@ _ROUGHEST = 16
 _CELLS = 1 << 24  # numbers held at a time
 
 
-@dataclass(frozen=True, eq=False)
-class WholeAnchor:
-    """The anchor of chains that use all rows."""
-
-    theta: NDArray
-    curvature: Operator
-    pool_size: int
-    steepness: float = 1.0
-    column_steepness: float = 1.0
-    stiffness: float = 1.0
-    pool_error: float = 0.0
-    noise_number: float = 0.0
-
-    @property
-    def batch_size(self) -> int:
-        """All rows."""
-        return self.pool_size
-
-    @property
-    def noise(self) -> Operator:
-        """None."""
-        return Diag(np.zeros(self.curvature.dim))
-
-
-class EveryRow(Posterior):
-    """The base of posteriors with the exact gradient, in coordinates of about unit curvature.
+class FullDataTarget(ChainTarget):
+    """The base of targets with the exact gradient, in coordinates of about unit curvature.
 
     A subclass writes `at`, `with_prior`, `noisy_gradient` and `slope`.
     """
 
-    anchor: WholeAnchor
+    anchor: Anchor
 
-    def full_gradient(self, theta: NDArray) -> NDArray:
-        """The gradient of all rows, (chains, D)."""
-        return self.noisy_gradient(theta, slice(None))
-
-    def log_prob(self, theta: NDArray) -> NDArray:
-        return self.slope(theta)[0]
-
-    @property
-    def single(self) -> Self:
-        """The same: its rows are in single precision."""
-        return self
-
-    def minibatches(
-        self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int
-    ) -> Minibatches:
-        """Every step takes all rows."""
-        each = np.full(self.n_rows, 1 / self.n_rows)
-        return Minibatches(self.n_rows, self.n_rows, False, rng, 1, probability=each)
+    def __init__(
+        self, posterior: Posterior, coordinates: Kronecker | LowRank, likelihood: NDArray
+    ) -> None:
+        prior = posterior.prior.curvature(coordinates.centre).diagonal()
+        curvature = Diag(likelihood + coordinates.pulled_diagonal(prior))
+        pool, none = Pool.of_all(posterior.n_rows), Diag(np.zeros(posterior.dim))
+        super().__init__(posterior, coordinates)
+        self.anchor = Anchor(coordinates.centre, curvature, pool, self.n_total, lambda: none)
+        self._likelihood = likelihood
 
     def measured(self) -> Self:
         """With steepness and stiffness at the anchor."""
@@ -94,7 +64,7 @@ class EveryRow(Posterior):
     def _steepness(self) -> float:
         """`steepness` around the mode, along random lines where the gradient is least linear."""
         rng = fixed_rng("steepness")
-        together = max(1, _CELLS // max(self.dim, self.n_rows * self.model.widest))
+        together = max(1, _CELLS // max(self.dim, self.n_rows * self.posterior.model.widest))
 
         def gradient(u: NDArray) -> NDArray:
             parts = np.array_split(u, -(-len(u) // together))
@@ -106,8 +76,8 @@ class EveryRow(Posterior):
         return steepness(gradient, Diag(np.ones(self.dim)), rough, points)
 
 
-class LowRankPosterior(EveryRow):
-    """The posterior of very many parameters, or of sparse rows; every step takes all rows.
+class LowRankTarget(FullDataTarget):
+    """A posterior of very many parameters, or of sparse rows; every step takes all rows.
 
     The coordinates make the curvature about the identity without a D x D matrix. The step is exact
     on a Gaussian posterior in any coordinates (math.md#a-diagonal-a-block-and-low-rank).
@@ -124,15 +94,11 @@ class LowRankPosterior(EveryRow):
     coordinates: LowRank
 
     def __init__(self, posterior: Posterior, coordinates: LowRank, likelihood: NDArray) -> None:
-        super().__init__(posterior.model, posterior.data, posterior.prior)
-        self.coordinates, self._likelihood = coordinates, likelihood
-        prior = posterior.prior.curvature(coordinates.centre).diagonal()
-        curvature = Diag(likelihood + coordinates.pulled_diagonal(prior))
-        self.anchor = WholeAnchor(coordinates.centre, curvature, self.n_rows)
+        super().__init__(posterior, coordinates, likelihood)
         self._single_prior = _in_single(posterior.prior)
 
     @classmethod
-    def at(cls, posterior: Posterior, mode: Mode) -> LowRankPosterior:
+    def at(cls, posterior: Posterior, mode: Mode) -> LowRankTarget:
         """The posterior around a mode."""
         coordinates = low_rank(posterior, mode.theta)
         prior = posterior.prior.curvature(mode.theta).diagonal()
@@ -142,22 +108,19 @@ class LowRankPosterior(EveryRow):
         found.anchor = replace(found.anchor, steepness=steep)
         return found
 
-    def with_prior(self, prior: Prior) -> LowRankPosterior:
-        """The same data and coordinates under another prior."""
-        other = super().with_prior(prior)
-        return LowRankPosterior(other, self.coordinates, self._likelihood)
+    def with_prior(self, prior: Prior) -> LowRankTarget:
+        other = self.posterior.with_prior(prior)
+        return LowRankTarget(other, self.coordinates, self._likelihood)
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
-        """The gradient of all rows, (chains, D)."""
         at = self.coordinates.single.natural(theta.astype(np.float32))
-        sample = self.data.sample.single.load(slice(None))
-        return self._with_prior(self.model.scores(at, sample.X, sample.y), at)
+        X, y, _, _ = self.posterior.data.sample.single.load(slice(None))
+        return self._with_prior(self.posterior.model.scores(at, X, y), at)
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
-        """Log posterior (chains,) and gradient (chains, D)."""
         at = self.coordinates.single.natural(theta.astype(np.float32))
-        X, y, weight, _ = self.data.sample.single.load(slice(None))
-        each, scores = self.model.value_and_scores(at, X, y)
+        X, y, weight, _ = self.posterior.data.sample.single.load(slice(None))
+        each, scores = self.posterior.model.value_and_scores(at, X, y)
         value = (each if weight is None else each * weight).sum(axis=1, dtype=np.float64)
         value *= self.n_total / self.n_rows
         value += self.prior.log_density(self.coordinates.natural(theta))
@@ -165,7 +128,7 @@ class LowRankPosterior(EveryRow):
 
     def _with_prior(self, scores: Scores, at: NDArray) -> NDArray:
         """The gradient from the scores of all rows at these parameters of the model."""
-        if (weight := self.data.sample.single.weight) is not None:
+        if (weight := self.posterior.data.sample.single.weight) is not None:
             scores = scores.scaled(weight)
         gradient = scores.total().astype(np.float32)
         gradient *= self.n_total / self.n_rows

@@ -6,19 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.coordinates import Kronecker
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.full_data import EveryRow, WholeAnchor
+from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.whitening import BarePrior, kronecker
 from skbayes_sg.priors import Prior
 
 
-class WholePosterior(EveryRow):
-    """The posterior of a multinomial model in Kronecker coordinates; every step takes all rows.
+class KroneckerTarget(FullDataTarget):
+    """A posterior of a multinomial model in Kronecker coordinates; every step takes all rows.
 
     With about as many parameters as rows, a second-order expansion costs as much as the gradient of
     all rows. So there is none, and the gradient is exact. The step is exact on a Gaussian posterior
@@ -40,9 +39,8 @@ class WholePosterior(EveryRow):
     def __init__(
         self, posterior: Posterior, coordinates: Kronecker, X: NDArray, likelihood: NDArray
     ) -> None:
-        super().__init__(posterior.model, posterior.data, posterior.prior)
-        self.coordinates, self._X, self._likelihood = coordinates, X, likelihood
-        model = posterior.model
+        super().__init__(posterior, coordinates, likelihood)
+        self._X, model = X, posterior.model
         assert isinstance(model, Softmax)
         self._bare = model.bare(X.shape[1])
         centre = coordinates.centre[:, coordinates.columns] @ coordinates.inverse.T
@@ -52,11 +50,9 @@ class WholePosterior(EveryRow):
         slope = self.prior.gradient(coordinates.centre)[:, coordinates.columns] @ U
         self._prior_slope = slope.reshape(1, -1).astype(np.float32)
         self._bare_prior = BarePrior(precision, U)
-        curvature = Diag(likelihood + coordinates.pulled_diagonal(prior))
-        self.anchor = WholeAnchor(coordinates.centre, curvature, self.n_rows)
 
     @classmethod
-    def at(cls, posterior: Posterior, mode: Mode) -> WholePosterior:
+    def at(cls, posterior: Posterior, mode: Mode) -> KroneckerTarget:
         """The posterior around a mode."""
         coordinates = kronecker(posterior, mode.theta)
         prior = posterior.prior.curvature(mode.theta).diagonal()
@@ -66,20 +62,18 @@ class WholePosterior(EveryRow):
         likelihood = 1.0 - coordinates.pulled_diagonal(prior)
         return cls(posterior, coordinates, X, likelihood).measured()
 
-    def with_prior(self, prior: Prior) -> WholePosterior:
-        """The same data and coordinates under another prior."""
-        other = super().with_prior(prior)
-        return WholePosterior(other, self.coordinates, self._X, self._likelihood)
+    def with_prior(self, prior: Prior) -> KroneckerTarget:
+        other = self.posterior.with_prior(prior)
+        return KroneckerTarget(other, self.coordinates, self._X, self._likelihood)
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
-        """The gradient of all rows, (chains, D)."""
         change = self.coordinates.bare(theta).astype(np.float32)
-        scores = self._bare.scores(change + self._centre, self._X, self.data.sample.y)
+        scores = self._bare.scores(change + self._centre, self._X, self.posterior.data.sample.y)
         return self._with_prior(scores, change)
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
-        """Log posterior up to a constant (chains,) and gradient (chains, D)."""
-        change, sample = self.coordinates.bare(theta).astype(np.float32), self.data.sample
+        change = self.coordinates.bare(theta).astype(np.float32)
+        sample = self.posterior.data.sample
         each, scores = self._bare.value_and_scores(change + self._centre, self._X, sample.y)
         value = (each if sample.weight is None else each * sample.weight).sum(axis=1, dtype=float)
         value *= self.n_total / self.n_rows
@@ -88,7 +82,7 @@ class WholePosterior(EveryRow):
 
     def _with_prior(self, scores: Scores, change: NDArray) -> NDArray:
         """The gradient from the scores of all rows at this change of the bare parameters."""
-        if (weight := self.data.sample.weight) is not None:
+        if (weight := self.posterior.data.sample.weight) is not None:
             scores = scores.scaled(weight.astype(np.float32))
         gradient = scores.total()
         gradient *= self.n_total / self.n_rows

@@ -46,6 +46,11 @@ class Pool(NamedTuple):
     """kappa of draws from the pool, from the sizes of the remainders: good to some tens of per cent
     and without a D x D matrix (math.md#noise-number)."""
 
+    @classmethod
+    def of_all(cls, n_rows: int) -> Pool:
+        """All rows, for chains that take them all in every step."""
+        return cls(np.ones(n_rows), np.full(n_rows, 1 / n_rows), 0.0, 0.0)
+
 
 class _Drawn(NamedTuple):
     rows: Batch

@@ -1,0 +1,158 @@
+"""What chains move on: a posterior in coordinates of their own, expanded around an anchor."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data.minibatches import Minibatches, Rows
+from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg.coordinates import Coordinates
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.control_variates.subsample import Pool
+from skbayes_sg.priors import Prior
+from skbayes_sg.samplers.target import Closed
+
+_TURNED_DIM = 1000  # of the largest noise matrix whose eigenvectors are worth their cost
+_FEWEST_ROWS = 32
+_MANY = 0.1  # of the pool: to draw and gather so many rows takes as long as to take all
+_SMALL_POOL = 1000  # rows that are taken as fast as some of them are drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Anchor:
+    """The anchor under the present prior, in the coordinates of the chains.
+
+    Attributes
+    ----------
+    theta : array of shape (1, D)
+        The point, in the coordinates of the model.
+    curvature : Operator
+        Model Fisher of all rows plus the curvature of the prior there.
+    pool : Pool
+    n_total : float
+    measured : function
+        Measures the noise where it is not known yet.
+    steepness : float
+        Of the posterior around the anchor, see `steepness`.
+    column_steepness : float
+        Along the lines of single parameters, see `column_steepness`.
+    stiffness : float
+        Largest eigenvalue of the curvature at the anchor over `curvature`.
+    """
+
+    theta: NDArray
+    curvature: Operator
+    pool: Pool
+    n_total: float
+    measured: Callable[[], Operator]
+    steepness: float = 1.0
+    column_steepness: float = 1.0
+    stiffness: float = 1.0
+
+    @cached_property
+    def noise(self) -> Operator:
+        """Covariance of one row's contribution to the gradient.
+
+        It is the mean over the Laplace approximation; that of n rows is n times smaller, times N^2.
+        """
+        return self.measured()
+
+    @property
+    def pool_size(self) -> int:
+        """Rows of the pool."""
+        return len(self.pool.weight)
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of a minibatch whose noise is at most 1/32 of the curvature.
+
+        All rows of the pool where that would be many of them, or D too large for a noise matrix.
+        """
+        n = math.ceil(_FEWEST_ROWS * max(1.0, self.pool.noise_number))
+        few = self.curvature.dim <= _TURNED_DIM and n <= _MANY * self.pool_size
+        return n if few and self.pool_size > _SMALL_POOL else self.pool_size
+
+    @property
+    def pool_error(self) -> float:
+        """Error of the gradient by the choice of the pool, in posterior standard deviations."""
+        return self.pool.error
+
+    @cached_property
+    def noise_number(self) -> float:
+        """kappa = n Tr(Lam^-1 M) / D for minibatches of n rows (math.md#noise-number).
+
+        An estimate where minibatches are the whole pool.
+        """
+        if self.batch_size == self.pool_size:
+            return self.pool.noise_number
+        share = self.curvature.inverse().dense() * self.noise.dense()
+        return float(self.n_total**2 * np.sum(share) / self.curvature.dim)
+
+
+class ChainTarget(ABC):
+    """A posterior in the coordinates of chains, on the rows of a pool if it has an anchor.
+
+    theta is that of the chains everywhere. The chains of a group share their minibatches. Each
+    multiplies their noise by a function of its own distance from the anchor, so the noises of
+    different chains are hardly correlated.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        In the coordinates of its model.
+    coordinates : Coordinates
+    """
+
+    anchor: Anchor | None = None
+    law: Closed | None = None
+
+    def __init__(self, posterior: Posterior, coordinates: Coordinates) -> None:
+        self.posterior, self.coordinates, self.prior = posterior, coordinates, posterior.prior
+        self.dim, self.n_rows, self.n_total = posterior.dim, posterior.n_rows, posterior.n_total
+        self.weighted, self.one_mode = posterior.weighted, posterior.one_mode
+
+    @property
+    def single(self) -> Self:
+        """The same: the rows of the pool are in single precision."""
+        return self
+
+    @abstractmethod
+    def with_prior(self, prior: Prior) -> Self:
+        """The same data and anchor under another prior."""
+
+    def minibatches(
+        self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int
+    ) -> Minibatches:
+        """One stream of the pool's rows for all chains of the group.
+
+        A minibatch as large as the pool is the pool itself, which has no noise.
+        """
+        assert self.anchor is not None
+        q, m = self.anchor.pool.probability, self.anchor.pool_size
+        if batch_size >= m:
+            return Minibatches(m, m, False, rng, 1, probability=q)
+        return Minibatches(m, batch_size, True, rng, 1, self.n_total, probability=q)
+
+    @abstractmethod
+    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+        """Gradient from some rows of the pool, or from all, (chains, D)."""
+
+    def full_gradient(self, theta: NDArray) -> NDArray:
+        """The gradient from the whole pool, (chains, D); exact if the pool has all rows."""
+        return self.noisy_gradient(theta, slice(None))
+
+    @abstractmethod
+    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        """Log posterior up to a constant (chains,) and `full_gradient`, from the whole pool."""
+
+    def log_prob(self, theta: NDArray) -> NDArray:
+        """Log posterior up to a constant, (chains,)."""
+        return self.slope(theta)[0]
