@@ -3,8 +3,8 @@ A stream that drifts
 ====================
 
 Rows come in chunks, and what they follow changes. ``partial_fit`` updates the posterior chunk by
-chunk. With ``forgetting`` below 1 earlier rows count less and less. How much to forget can be read
-off the stream itself: each chunk is predicted before it is learned.
+chunk. With ``forgetting_factor`` below 1 earlier rows count less and less. How much to forget can
+be read off the stream itself: each chunk is predicted before it is learned.
 """
 
 import numpy as np
@@ -52,7 +52,7 @@ factors = (0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 found = {
     factor: follow(
         BayesianLogisticRegressionSGFS(
-            prior_precision=1.0, forgetting=factor, n_predict_draws=200, random_state=0
+            prior_precision=1.0, forgetting_factor=factor, n_predict_draws=200, random_state=0
         )
     )
     for factor in factors
@@ -67,7 +67,7 @@ sgd = {
 truth = np.mean([log_loss(y, p) for _, y, p in chunks[1:]])
 print(f"{'the truth itself':24} log loss {truth:.3f}")
 for factor, (losses, _) in found.items():
-    print(f"{f'forgetting={factor}':24} log loss {losses.mean():.3f}")
+    print(f"{f'forgetting_factor={factor}':24} log loss {losses.mean():.3f}")
 for step, (losses, _) in sgd.items():
     print(f"{f'SGDClassifier, eta0={step}':24} log loss {losses.mean():.3f}")
 best_sgd = min(losses.mean() for losses, _ in sgd.values())
@@ -90,7 +90,7 @@ for factor, colour in ((1.0, ORANGE), (best, BLUE)):
     left.fill_between(time, mean - 2 * sd, mean + 2 * sd, color=colour, alpha=0.2, linewidth=0)
     left.plot(time, mean, color=colour, linewidth=1.5)
     left.annotate(
-        f"forgetting={factor}",
+        f"factor {factor}",
         (time[-1], mean[-1]),
         (4, 0),
         textcoords="offset points",
@@ -111,7 +111,7 @@ right.annotate(
 right.set(
     xticks=range(len(factors)),
     xticklabels=factors,
-    xlabel="forgetting",
+    xlabel="forgetting_factor",
     ylabel="log loss of the chunk to come",
 )
 plt.show()
@@ -122,6 +122,5 @@ plt.show()
 
 for factor in (1.0, best):
     mean, sd = found[factor][1]
-    print(
-        f"forgetting={factor}: truth within two sd in {np.mean(abs(drifting - mean) < 2 * sd):.0%}"
-    )
+    share = np.mean(abs(drifting - mean) < 2 * sd)
+    print(f"forgetting_factor={factor}: truth within two sd in {share:.0%}")

@@ -291,7 +291,7 @@ OWN = {
         "intercept_precision": INTERCEPTS,
         "n_predict_draws": st.sampled_from([None, 1, 5]),
         "prior_mean": MEANS,
-        "forgetting": FORGETTING,
+        "forgetting_factor": FORGETTING,
     },
     BayesianLinearRegressionSGFS: {
         "fit_intercept": st.booleans(),
@@ -299,7 +299,7 @@ OWN = {
         "noise_variance": st.sampled_from([None, None, 1.0, 1e-12, 1e12, 1e300, 0.0]),
         "noise_prior": st.sampled_from([(1e-6, 1e-6), (1.0, 1.0), (1e-300, 1e-300), (3, 1e10)]),
         "prior_mean": MEANS,
-        "forgetting": FORGETTING,
+        "forgetting_factor": FORGETTING,
     },
     BayesianMLPClassifier: {
         "hidden_layer_sizes": st.sampled_from([(1,), (3,), (2, 2), 3, (), (0,)]),

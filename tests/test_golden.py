@@ -228,7 +228,7 @@ FITS = {
     "drbm": lambda: drbm(burn_in=100),
     "stream": lambda: stream_of_classes(BayesianLogisticRegressionSGFS(**GIVEN)),
     "stream, em": lambda: stream_of_classes(
-        BayesianLogisticRegressionSGFS(prior_precision=SOON, forgetting=0.9, **SHORT)
+        BayesianLogisticRegressionSGFS(prior_precision=SOON, forgetting_factor=0.9, **SHORT)
     ),
     "stream, SGFS": lambda: stream_of_classes(
         BayesianMLPClassifier(

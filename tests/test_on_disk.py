@@ -109,7 +109,7 @@ def test_a_table_is_read_in_blocks_a_few_times_and_never_whole(order):
     assert labels.rows_read == table.rows_read
     assert table.longest <= 5000
     assert model.n_features_in_ == D
-    assert model.n_rows_seen_ == N
+    assert model.n_samples_seen_ == N
 
 
 @pytest.mark.parametrize("of", ["labels", "numbers"])

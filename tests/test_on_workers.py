@@ -75,7 +75,7 @@ def test_the_posterior_is_that_of_the_rows_in_memory():
     found.fit(array(), array(Y))
     assert np.abs((found.coef_ - expected.coef_) / expected.coef_std_).max() < 0.2
     np.testing.assert_allclose(found.coef_std_, expected.coef_std_, rtol=0.1)
-    assert found.n_rows_seen_ == N
+    assert found.n_samples_seen_ == N
     assert found.n_features_in_ == D
 
 

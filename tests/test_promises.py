@@ -252,7 +252,7 @@ def test_a_stream_goes_on_out_of_a_pickle(model):
         streamed(part, second)
     same_draws(one, twin)
     np.testing.assert_array_equal(predicted(one), predicted(twin))
-    assert one.n_rows_seen_ == 300
+    assert one.n_samples_seen_ == 300
     assert one.n_iter_ == 10
     assert one.draws_.shape[:2] == (1, 4)
 

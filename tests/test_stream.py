@@ -91,13 +91,13 @@ def test_linear_regression_is_that_of_all_rows_for_any_chunks_in_any_order(model
         assert found.noise_variance_ == pytest.approx(noise[1] / (noise[0] - 1))
         sd = sd * np.sqrt(found.noise_variance_)
     np.testing.assert_allclose(found.coef_std_, sd[:-1], rtol=1e-8)
-    assert found.n_rows_seen_ == sum(map(len, chunks))
+    assert found.n_samples_seen_ == sum(map(len, chunks))
 
 
 @EXACT
 def test_forgetting_discounts_the_rows_and_not_the_prior(model):
-    found = after(model.set_params(forgetting=0.7), *chunks_of(100))
-    model.set_params(forgetting=1.0)
+    found = after(model.set_params(forgetting_factor=0.7), *chunks_of(100))
+    model.set_params(forgetting_factor=1.0)
     precision, mean, noise = closed_form(model, X, Y, 0.7 ** np.repeat(np.arange(5, -1, -1), 100))
     np.testing.assert_allclose(found.posterior_.precision, precision, rtol=1e-9)
     np.testing.assert_allclose(found.posterior_.mean, mean, rtol=1e-6)
@@ -108,7 +108,7 @@ def test_forgetting_discounts_the_rows_and_not_the_prior(model):
 def test_forgetting_discounts_rows_of_logistic_regression_that_wait_and_that_do_not():
     rows = np.random.default_rng(2).permutation(np.tile(np.arange(ROWS), 3))
     chunks = np.split(rows, [500, 1000, 1400])
-    model = clone(LOGISTIC).set_params(forgetting=0.5)
+    model = clone(LOGISTIC).set_params(forgetting_factor=0.5)
     found = after(model, *chunks)
     weight = np.repeat([0.125, 0.25, 0.5, 1.0], [500, 500, 400, 400])
     data, labels = X[rows], LABELS[rows]
@@ -217,7 +217,7 @@ def test_chunks_of_few_rows_lose_nothing(size):
     distance, ratio = off_its_own_means(found, X, LABELS)
     assert distance < 5e-3
     assert ratio < 0.02  # of the distance that is allowed before rows are expanded again
-    assert found.n_rows_seen_ == ROWS
+    assert found.n_samples_seen_ == ROWS
 
 
 def test_many_chunks_lead_to_the_posterior_of_all_rows_in_any_order():
@@ -292,7 +292,7 @@ def test_above_a_thousand_parameters_the_precision_is_a_diagonal(model):
     for one in (whole, halves):
         precision = one.posterior_.precision
         assert np.count_nonzero(precision) == len(precision)
-    assert halves.n_rows_seen_ == 100
+    assert halves.n_samples_seen_ == 100
 
 
 # -- draws, copies, and what stays ------------------------------------------------------------
@@ -366,7 +366,7 @@ def test_a_stream_goes_on_from_a_fit(model):
     distance, ratio = off(one, whole)
     assert distance < 0.05
     assert ratio < (0.15 if model is LOGISTIC else 1e-6)  # 300 rows are settled early
-    assert one.n_rows_seen_ == ROWS
+    assert one.n_samples_seen_ == ROWS
     assert one.draws_.shape[:2] == (8, 500)
     assert not hasattr(one, "sampler_")
     one.fit(X[first], y_of(model)[first])
@@ -403,9 +403,9 @@ def test_a_learned_prior_needs_rows_and_says_so(model):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"forgetting": 0.0}, ValueError, r"forgetting must lie in \(0, 1\]"),
-        ({"forgetting": 1.1}, ValueError, r"forgetting must lie in \(0, 1\]"),
-        ({"forgetting": "slowly"}, TypeError, "forgetting must be a number"),
+        ({"forgetting_factor": 0.0}, ValueError, r"forgetting_factor must lie in \(0, 1\]"),
+        ({"forgetting_factor": 1.1}, ValueError, r"forgetting_factor must lie in \(0, 1\]"),
+        ({"forgetting_factor": "slowly"}, TypeError, "forgetting_factor must be a number"),
         ({"sampler": "sgld"}, ValueError, "updates the posterior without a sampler"),
         ({"fit_intercept": False}, ValueError, "must stay as they were in the first chunk"),
     ],

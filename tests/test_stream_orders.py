@@ -280,7 +280,7 @@ def test_a_sample_of_folded_rows_stands_for_all(seed):
 def test_rows_that_forgetting_leaves_next_to_nothing_of_are_folded():
     """The truth turns round, and what was folded of the old one does not matter."""
     X, y = data_of(40_000, 4, 2)
-    model = clone(GIVEN).set_params(forgetting=0.8)
+    model = clone(GIVEN).set_params(forgetting_factor=0.8)
     for chunk, rows in enumerate(np.split(np.arange(40_000), 80)):
         model.partial_fit(X[rows], y[rows] if chunk < 40 else 1 - y[rows], classes=[0, 1])
     assert model._stream.sample.n_folded > 0

@@ -14,7 +14,7 @@ orders     20,000 rows of 5 columns in 40 chunks: in random order, sorted by cla
            errors against one chunk of all rows. With a budget of a quarter of the rows: the same
            errors beside the shift that the stream reports, and whether it warned.
 drift      coefficients that move as a random walk: mean log loss of each chunk before it is read,
-           for several values of forgetting.
+           for several values of forgetting_factor.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def drifting(seed: int, n_chunks: int = 200, size: int = 200) -> list[dict]:
     coef = rng.standard_normal(10)
     models = {
         factor: BayesianLogisticRegressionSGFS(
-            forgetting=factor, n_draws=25, random_state=0, prior_precision=1.0
+            forgetting_factor=factor, n_draws=25, random_state=0, prior_precision=1.0
         )
         for factor in FORGETTING
     }

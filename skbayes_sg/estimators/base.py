@@ -31,6 +31,7 @@ from skbayes_sg.estimators.inputs import columns_without_numbers, require_square
 from skbayes_sg.estimators.out_of_core import FitsElsewhere
 from skbayes_sg.estimators.parameters import CommonParameters, announced
 from skbayes_sg.estimators.persistence import Stored, in_single_precision
+from skbayes_sg.estimators.renamed import read_by_old_name
 from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.fallback import second_run
 from skbayes_sg.inference.learned_prior import Learned
@@ -65,7 +66,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
     diagnostics_: dict[str, float]
     burn_in_: int
     thin_: int
-    n_rows_seen_: int
+    n_samples_seen_: int
     _complaints: list[str]  # of the last fit
     _fitted_prior: Prior | None = None  # with the precisions that the last fit learned
     _run: Run | None = None
@@ -76,6 +77,15 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    @property
+    def n_rows_seen_(self) -> int:
+        """The former name of `n_samples_seen_`.
+
+        .. deprecated:: 0.4
+            Renamed to `n_samples_seen_`, as in scikit-learn; it goes in 0.6.
+        """
+        return read_by_old_name(self, "n_rows_seen_")
 
     # -- methods of a family of estimators ----------------------------------------------------
 

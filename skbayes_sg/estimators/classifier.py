@@ -43,8 +43,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     n_predict_draws: int | None
     classes_: NDArray
 
-    def _validate_run_length(self) -> None:
-        super()._validate_run_length()
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
         self._validate_predict_draws()
 
     def _validate_predict_draws(self) -> None:
@@ -142,18 +142,18 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         FloatingPointError
             If a chain diverges.
         """
-        self._validate_run_length()
+        self._validate_parameters()
         if self._fitted_in_blocks(X, y, sample_weight):
             return self
         X, y = self._validate_data(X, y)
         classes = classes_of(y)
         posterior = self._bind(X, y, classes, self._weights(y, classes, sample_weight))
-        self._run_chains(posterior, X, y, classes_=classes, n_rows_seen_=X.shape[0])
+        self._run_chains(posterior, X, y, classes_=classes, n_samples_seen_=X.shape[0])
         return self
 
     def _validate_chunk(self, X, y, classes: ArrayLike | None) -> tuple[Any, NDArray, NDArray]:
         """X, y and all labels that may occur in a stream."""
-        self._validate_run_length()
+        self._validate_parameters()
         if isinstance(self.class_weight, str):
             raise ValueError(
                 "class_weight: the shares of the classes in a stream are not known; give a dict"

@@ -92,6 +92,11 @@ class DRBMClassifier(MultimodalClassifier):
         Path of the precisions, as geometric means over groups of chains.
     prior_precision_blocks_ : dict of str to float, where the prior was learned
         Learned precision of each block, in the order of the columns of the path.
+    n_samples_seen_ : int
+        Rows of the last `fit`, and of all chunks that `partial_fit` has read since.
+    n_rows_seen_ : int
+        .. deprecated:: 0.4
+            Renamed to `n_samples_seen_`; it goes in 0.6.
     n_iter_ : int
         Steps of each chain so far.
     burn_in_, thin_ : int

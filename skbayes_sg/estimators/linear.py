@@ -21,12 +21,7 @@ from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import (
-    checked_weights,
-    in_dtype,
-    real_array,
-    require_positive,
-)
+from skbayes_sg.validation import checked_weights, in_dtype, real_array, require_positive
 
 _BLOCK_BYTES = 1 << 24
 _WEAK = 1e-6  # rows that the prior of the noise variance counts for, twice
@@ -76,8 +71,11 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     prior : FittedPosterior, optional
         The `posterior_` of another fit, with the same features, as the prior: in place of
         `prior_precision`, `prior_mean`, `intercept_precision` and `noise_prior`.
-    forgetting : float in (0, 1], default=1.0
+    forgetting_factor : float in (0, 1], default=1.0
         `partial_fit` multiplies the information of earlier rows by it before each chunk.
+    forgetting : float in (0, 1], default="deprecated"
+        .. deprecated:: 0.4
+            Renamed to `forgetting_factor`; it goes in 0.6.
     n_chains : int or "auto", default="auto"
         Independent chains: 32 by default, for HMC and with control variates (16 above 10,000
         parameters), 8 otherwise. Of independent draws they are groups, which the diagnostics
@@ -113,7 +111,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     coef_samples_ : array of shape (n_chains, n_draws, n_features)
     intercept_samples_, noise_variance_samples_ : arrays of shape (n_chains, n_draws)
     sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, burn_in_, thin_ :
-    diagnostics_, posterior_ :
+    diagnostics_, posterior_, n_samples_seen_, n_rows_seen_ :
         As in `BayesianLogisticRegressionSGFS`. Of independent draws ``ess_per_pass`` is infinite,
         since none of them reads a row, and `posterior_` is their law.
     prior_precision_, prior_precision_path_, prior_precision_blocks_ :
@@ -150,7 +148,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         intercept_precision: float = 1e-6,
         prior_mean: ArrayLike = 0.0,
         prior: FittedPosterior | None = None,
-        forgetting: float = 1.0,
+        forgetting_factor: float = 1.0,
+        forgetting: float | str = "deprecated",
         n_chains: int | str = "auto",
         n_draws: int | str = "auto",
         burn_in: int | str = "auto",
@@ -167,6 +166,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         self.intercept_precision = intercept_precision
         self.prior_mean = prior_mean
         self.prior = prior
+        self.forgetting_factor = forgetting_factor
         self.forgetting = forgetting
         self.n_chains = n_chains
         self.n_draws = n_draws
@@ -225,7 +225,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
 
         data = found.data(encode)
         model = self._make_model(data)
-        return Posterior(model, data, self._prior(model, data)), {"n_rows_seen_": X.shape[0]}
+        return Posterior(model, data, self._prior(model, data)), {"n_samples_seen_": X.shape[0]}
 
     def _make_model(self, data: Data) -> Linear:
         given = self.noise_variance
@@ -294,11 +294,11 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         FloatingPointError
             If a chain diverges.
         """
-        self._validate_run_length()
+        self._validate_parameters()
         if self._fitted_in_blocks(X, y, sample_weight):
             return self
         X, y = self._validate_pair(X, y, reset=True)
-        self._run_chains(self._bind(X, y, sample_weight), X, y, n_rows_seen_=X.shape[0])
+        self._run_chains(self._bind(X, y, sample_weight), X, y, n_samples_seen_=X.shape[0])
         return self
 
     @all_or_nothing
@@ -326,10 +326,10 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         ValueError, TypeError
             If data or parameters are impossible; raised before any update.
         """
-        self._validate_run_length()
+        self._validate_parameters()
         X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
-        seen = getattr(self, "n_rows_seen_", 0) + X.shape[0]
-        self._update(self._bind(X, y, sample_weight, n_total=X.shape[0]), n_rows_seen_=seen)
+        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
+        self._update(self._bind(X, y, sample_weight, n_total=X.shape[0]), n_samples_seen_=seen)
         return self
 
     def _keep_stream(

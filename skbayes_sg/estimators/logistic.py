@@ -54,9 +54,12 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     prior : FittedPosterior, optional
         The `posterior_` of another fit, with the same features and classes, as the prior: in place
         of `prior_precision`, `prior_mean` and `intercept_precision`.
-    forgetting : float in (0, 1], default=1.0
+    forgetting_factor : float in (0, 1], default=1.0
         For streams that drift: `partial_fit` multiplies the information of all earlier rows by it
         before each chunk. The prior is not forgotten. 1 forgets nothing.
+    forgetting : float in (0, 1], default="deprecated"
+        .. deprecated:: 0.4
+            Renamed to `forgetting_factor`; it goes in 0.6.
     n_chains : int or "auto", default="auto"
         Independent chains. "auto" is 32 where one product of matrices serves all chains of a group
         (HMC, control variates), 16 above 10,000 parameters, and 8 otherwise. Such groups have up to
@@ -120,6 +123,11 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     prior_precision_blocks_ : dict of str to float, where the prior was learned
         Learned precision of each block, in the order of the columns of the path and in units of
         the columns of X: that of standardised columns.
+    n_samples_seen_ : int
+        Rows of the last `fit`, and of all chunks that `partial_fit` has read since.
+    n_rows_seen_ : int
+        .. deprecated:: 0.4
+            Renamed to `n_samples_seen_`; it goes in 0.6.
     n_iter_ : int
         Steps of each chain so far.
     burn_in_, thin_ : int
@@ -168,7 +176,8 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         intercept_precision: float = 0.01,
         prior_mean: ArrayLike = 0.0,
         prior: FittedPosterior | None = None,
-        forgetting: float = 1.0,
+        forgetting_factor: float = 1.0,
+        forgetting: float | str = "deprecated",
         n_chains: int | str = "auto",
         n_draws: int | str = "auto",
         burn_in: int | str = "auto",
@@ -185,6 +194,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         self.intercept_precision = intercept_precision
         self.prior_mean = prior_mean
         self.prior = prior
+        self.forgetting_factor = forgetting_factor
         self.forgetting = forgetting
         self.n_chains = n_chains
         self.n_draws = n_draws
@@ -254,14 +264,14 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         >>> model = BayesianLogisticRegressionSGFS(random_state=0)
         >>> for rows in np.array_split(np.arange(5000), 100):
         ...     model = model.partial_fit(X[rows], y[rows], classes=[0, 1])
-        >>> model.n_rows_seen_, model.draws_.shape
+        >>> model.n_samples_seen_, model.draws_.shape
         (5000, (8, 500, 21))
         """
         X, y, known = self._validate_chunk(X, y, classes)
         weight = self._weights(y, known, sample_weight)
-        seen = getattr(self, "n_rows_seen_", 0) + X.shape[0]
+        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         posterior = self._bind(X, y, known, weight, n_total=X.shape[0])
-        self._update(posterior, classes_=known, n_rows_seen_=seen)
+        self._update(posterior, classes_=known, n_samples_seen_=seen)
         return self
 
     def _coefs(self, draws: NDArray) -> NDArray:
@@ -324,7 +334,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
 
         data = found.data(encode)
         prior = self._prior(model, data, classes)
-        return Posterior(model, data, prior), {"classes_": classes, "n_rows_seen_": X.shape[0]}
+        return Posterior(model, data, prior), {"classes_": classes, "n_samples_seen_": X.shape[0]}
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
         if elsewhere(X):

@@ -61,10 +61,10 @@ class ChainStreamClassifier(BayesianClassifier):
             If the chain diverges.
         """
         X, y, known = self._validate_chunk(X, y, classes)
-        seen = getattr(self, "n_rows_seen_", 0) + X.shape[0]
+        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         total = population(n_total, X.shape[0], seen)
         posterior = self._bind(X, y, known, self._weights(y, known, None), total)
-        self._follow_stream(posterior, classes_=known, n_rows_seen_=seen)
+        self._follow_stream(posterior, classes_=known, n_samples_seen_=seen)
         return self
 
     def _follow_stream(self, posterior: Posterior, **facts: Any) -> None:

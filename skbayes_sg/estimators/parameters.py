@@ -133,7 +133,7 @@ class CommonParameters(BaseEstimator):
             )
         return Choice(sampler, "as given", given=True)
 
-    def _validate_run_length(self) -> None:
+    def _validate_parameters(self) -> None:
         for name, least in {"n_chains": 1, "n_draws": 4, "burn_in": 0, "thin": 1}.items():
             value, may_be_auto = getattr(self, name), name in self._may_be_auto
             if not (may_be_auto and isinstance(value, str) and value == "auto"):

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.estimators.fit_guard import warn
+from skbayes_sg.estimators.renamed import with_new_names
 from skbayes_sg.validation import require_integer
 from skbayes_sg.version import __version__
 
@@ -58,7 +59,7 @@ class Stored(BaseEstimator):
         return super().__getstate__() | {"_written_by": (FORMAT, __version__)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
+        state = with_new_names(state)
         written, version = state.pop("_written_by", (0, "before 0.1.0"))
         super().__setstate__(state)
         if written != FORMAT:

@@ -16,6 +16,7 @@ from skbayes_sg.data import Data
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.renamed import name_in_use, require_one_name
 from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.inference.evidence import NormalEM, learn_before
 from skbayes_sg.inference.folded_rows import Remainder
@@ -75,7 +76,8 @@ class UpdatingEstimator(BayesianEstimator):
 
     prior: FittedPosterior | None
     prior_mean: ArrayLike
-    forgetting: float
+    forgetting_factor: float
+    forgetting: float | str
     _stream: Stream | None = None
     _precision_law: PrecisionLaw | None = None
 
@@ -85,6 +87,10 @@ class UpdatingEstimator(BayesianEstimator):
     coef_ = OfStream(lambda self: self._moments_of_law()[0])
     coef_std_ = OfStream(lambda self: self._moments_of_law()[1])
     intercept_ = OfStream(lambda self: self._moments_of_law()[2])
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        require_one_name(self, "forgetting", default=1.0)
 
     @property
     def coef_samples_(self) -> NDArray:
@@ -208,7 +214,7 @@ class UpdatingEstimator(BayesianEstimator):
 
     def _update(self, posterior: Posterior, **facts: Any) -> None:
         """Update by the rows of a chunk; `facts` are fitted attributes of the subclass."""
-        forgetting = self._forgetting()
+        factor = self._forgetting_factor()
         if self.sampler is not None:
             raise ValueError(
                 "sampler: partial_fit updates the posterior without a sampler; set sampler=None"
@@ -228,7 +234,7 @@ class UpdatingEstimator(BayesianEstimator):
                     "take a new estimator, or call fit"
                 )
         before = stream
-        stream = stream.after(posterior, guess, forgetting, _budget())
+        stream = stream.after(posterior, guess, factor, _budget())
         if stream.may_learn and isinstance(self._em(), NormalEM):
             stream, learned = self._learned_again(stream, facts.get("classes_"))
         if learned is not None:
@@ -242,12 +248,13 @@ class UpdatingEstimator(BayesianEstimator):
         if stream.rare and not stream.begins:  # of one class nothing else can be
             warn(stream.misfit.complaints())
 
-    def _forgetting(self) -> float:
-        value = self.forgetting
+    def _forgetting_factor(self) -> float:
+        name = name_in_use(self, "forgetting")
+        value = getattr(self, name)
         if isinstance(value, bool) or not isinstance(value, Real):
-            raise TypeError(f"forgetting must be a number in (0, 1], got {value!r}")
+            raise TypeError(f"{name} must be a number in (0, 1], got {value!r}")
         if not 0 < float(value) <= 1:
-            raise ValueError(f"forgetting must lie in (0, 1], got {value}; 1 forgets nothing")
+            raise ValueError(f"{name} must lie in (0, 1], got {value}; 1 forgets nothing")
         return float(value)
 
     def _new_stream(self, posterior: Posterior) -> tuple[Stream, Posterior, Learned | None]:

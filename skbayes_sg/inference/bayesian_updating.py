@@ -108,7 +108,11 @@ class Stream:
     judged_at: int = 0
 
     def after(
-        self, chunk: Posterior, guess: NDArray, forgetting: float = 1.0, budget: float = np.inf
+        self,
+        chunk: Posterior,
+        guess: NDArray,
+        forgetting_factor: float = 1.0,
+        budget: float = np.inf,
     ) -> Stream:
         """The stream after one more chunk.
 
@@ -118,14 +122,14 @@ class Stream:
             Its model and data; its prior is not used.
         guess : array of shape (1, D)
             Start of the search for the mode.
-        forgetting : float in (0, 1]
+        forgetting_factor : float in (0, 1]
             Factor of the information of all earlier rows.
         budget : float
             Bytes of the rows that may be kept.
         """
         model, rows = chunk.model, chunk.data.sample
         assert isinstance(model, Predictor)
-        before = self._forgotten(forgetting) if forgetting < 1 else self
+        before = self._forgotten(forgetting_factor) if forgetting_factor < 1 else self
         law = updated(Posterior(model, rows, before.posterior), guess)
         if model.conjugate:
             return replace(before, model=model, folded=law, posterior=law)
