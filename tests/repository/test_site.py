@@ -11,7 +11,7 @@ import pytest
 import skbayes_sg
 from skbayes_sg import callbacks, diagnostics, samplers, theory
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def described():
