@@ -16,7 +16,7 @@ test: $(VENV)/test
 # backwards, in one process and with Ctrl-C ignored; WHICH=other makes one run under another kernel
 WHICH ?=
 kernels: $(VENV)/test
-	$(BIN)/python tests/kernels.py $(WHICH)
+	$(BIN)/python tests/tools/kernels.py $(WHICH)
 
 slow: $(VENV)/test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m slow
@@ -24,7 +24,7 @@ slow: $(VENV)/test
 # the first number is how many random cases, the second the first seed
 CASES ?= 3000 0
 fuzz: $(VENV)/test
-	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz.py $(CASES)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/tools/fuzz.py $(CASES)
 
 lint: $(VENV)/lint
 	$(BIN)/ruff check .

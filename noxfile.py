@@ -1,7 +1,7 @@
 """Tests with old and new versions of Python and of the dependencies.
 
     nox                                  # all cells whose Python is installed
-    nox -s "tests-3.11(versions='oldest')" -- tests/test_linear.py      # a cell, a file
+    nox -s "tests-3.11(versions='oldest')" -- tests/estimators/test_linear.py      # a cell, a file
     nox -s kernels                       # the matrix of `make kernels`
 
 CI runs `make test`, which is the newest of everything, on each system and Python.
@@ -36,4 +36,4 @@ def tests(session: nox.Session, versions: str) -> None:
 def kernels(session: nox.Session) -> None:
     """The tests under each kernel of OpenBLAS that the processor can run."""
     session.install("--editable", ".[test]")
-    session.run("python", "tests/kernels.py", *session.posargs)
+    session.run("python", "tests/tools/kernels.py", *session.posargs)

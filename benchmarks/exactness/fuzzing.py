@@ -3,9 +3,10 @@
     python -m benchmarks.exactness.fuzzing
     python -m benchmarks.exactness.fuzzing --n-cases 3000 --first 0
 
-The cases, and what must hold after every call, are those of `tests/fuzz.py`: `fit`, `partial_fit`,
-`set_params`, copies, predictions and summaries of the four estimators on small awkward data. A call
-ends fitted, answered or refused in words that name a parameter or the data. All else is a failure.
+The cases, and what must hold after every call, are those of `tests/tools/fuzz.py`: `fit`,
+`partial_fit`, `set_params`, copies, predictions and summaries of the four estimators on small
+awkward data. A call ends fitted, answered or refused in words that name a parameter or the data.
+All else is a failure.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from benchmarks.common.harness import Claim, Report, benchmark
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "tools"))
 
 import fuzz
 

@@ -83,7 +83,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         """The former name of `n_samples_seen_`.
 
         .. deprecated:: 0.4
-            Renamed to `n_samples_seen_`, as in scikit-learn; it goes in 0.6.
+            Renamed to `n_samples_seen_`, as in scikit-learn; it goes in 0.5.
         """
         return read_by_old_name(self, "n_rows_seen_")
 

@@ -75,7 +75,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         `partial_fit` multiplies the information of earlier rows by it before each chunk.
     forgetting : float in (0, 1], default="deprecated"
         .. deprecated:: 0.4
-            Renamed to `forgetting_factor`; it goes in 0.6.
+            Renamed to `forgetting_factor`; it goes in 0.5.
     n_chains : int or "auto", default="auto"
         Independent chains: 32 by default, for HMC and with control variates (16 above 10,000
         parameters), 8 otherwise. Of independent draws they are groups, which the diagnostics

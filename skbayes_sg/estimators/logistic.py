@@ -59,7 +59,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         before each chunk. The prior is not forgotten. 1 forgets nothing.
     forgetting : float in (0, 1], default="deprecated"
         .. deprecated:: 0.4
-            Renamed to `forgetting_factor`; it goes in 0.6.
+            Renamed to `forgetting_factor`; it goes in 0.5.
     n_chains : int or "auto", default="auto"
         Independent chains. "auto" is 32 where one product of matrices serves all chains of a group
         (HMC, control variates), 16 above 10,000 parameters, and 8 otherwise. Such groups have up to
@@ -127,7 +127,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         Rows of the last `fit`, and of all chunks that `partial_fit` has read since.
     n_rows_seen_ : int
         .. deprecated:: 0.4
-            Renamed to `n_samples_seen_`; it goes in 0.6.
+            Renamed to `n_samples_seen_`; it goes in 0.5.
     n_iter_ : int
         Steps of each chain so far.
     burn_in_, thin_ : int

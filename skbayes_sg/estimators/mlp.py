@@ -100,7 +100,7 @@ class BayesianMLPClassifier(MultimodalClassifier):
         Rows of the last `fit`, and of all chunks that `partial_fit` has read since.
     n_rows_seen_ : int
         .. deprecated:: 0.4
-            Renamed to `n_samples_seen_`; it goes in 0.6.
+            Renamed to `n_samples_seen_`; it goes in 0.5.
     n_iter_ : int
         Steps of each chain so far.
     burn_in_, thin_ : int

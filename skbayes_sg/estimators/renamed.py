@@ -11,7 +11,7 @@ from typing import Any
 from skbayes_sg.estimators.fit_guard import warn
 
 DEPRECATED = "deprecated"  # the default of a parameter that has another name now
-_SINCE, _UNTIL = "0.4", "0.6"
+_SINCE, _UNTIL = "0.4", "0.5"
 _PARAMETERS = {"forgetting": "forgetting_factor"}
 _ATTRIBUTES = {"n_rows_seen_": "n_samples_seen_"}
 

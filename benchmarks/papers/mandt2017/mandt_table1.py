@@ -11,7 +11,7 @@ table has
 - "expected": the first two by an independent calculation. "exact" is derived twice: by the
   package, which iterates between the law and its mean noise, and here by one linear equation for
   the second moments, which needs the fourth moments of the rows. The claim is that they agree.
-  tests/test_theory.py checks the same law by counting all minibatches of a small data set;
+  tests/theory/test_theory.py checks the same law by counting all minibatches of a small data set;
 - KL of simulated chains that start at the mode (mean and range), their effective draws by theory
   ("M_eff": steps over autocorrelation time, on average over the posterior's axes), and the bias
   [D/2 + D(D+1)/8] / M_eff that a finite chain adds. A chain of fewer effective draws than

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 audit = pytest.importorskip("benchmarks.exactness.audit")
 audit_exact = pytest.importorskip("benchmarks.exactness.audit_exact")
 audit_problems = pytest.importorskip("benchmarks.exactness.audit_problems")

@@ -1,13 +1,14 @@
 """Files of fitted models that released versions wrote: they predict as then, or name the version.
 
-`python tests/test_versions.py` writes those of this version, once for each release. A change of
-fitted attributes raises `FORMAT` of estimators/persistence.py; files of a version that is not
-released are then written anew.
+`python tests/promises/test_versions.py` writes those of this version, once for each release. A
+change of fitted attributes raises `FORMAT` of estimators/persistence.py; files of a version that is
+not released are then written anew.
 """
 
 import json
 import pickle
 import re
+import sys
 import warnings
 import zipfile
 from functools import cache
@@ -15,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import leaves
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import InconsistentVersionWarning
 
@@ -27,6 +27,10 @@ from skbayes_sg import (
 )
 from skbayes_sg.estimators.persistence import FORMAT
 from skbayes_sg.version import __version__
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from conftest import leaves
 
 SHORT = {"n_chains": 3, "n_draws": 8, "burn_in": 8, "thin": 2, "random_state": 0}
 MODELS = {

@@ -12,7 +12,7 @@ import skbayes_sg
 from skbayes_sg import callbacks, diagnostics, samplers, theory
 from skbayes_sg.estimators.renamed import DEPRECATED
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def described():

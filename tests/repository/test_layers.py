@@ -11,7 +11,7 @@ import pytest
 
 from skbayes_sg.samplers import SAMPLERS, UnderdampedLangevin
 
-PACKAGE = Path(__file__).parents[1] / "skbayes_sg"
+PACKAGE = Path(__file__).parents[2] / "skbayes_sg"
 FLOORS = (  # from the ground up; a room imports from the floors below
     {"version", "validation", "linalg", "theory", "diagnostics"},
     {"data", "priors"},

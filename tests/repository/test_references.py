@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from faults import FAULTS
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "math.md"
 FOLDERS = ["skbayes_sg", "tests", "benchmarks", "examples"]
 FENCED = re.compile(r"^```.*?^```", flags=re.DOTALL | re.MULTILINE)
@@ -18,8 +18,9 @@ OUTSIDE = re.compile(
     r"\bMA[T]H(?:\.md\b|\s+(?:#\s+)?[\dEtT]|\s+does\b)|\b[tT]ra[p]s?\s+(?:#\s+)?\d|\bDESIG[N]\.md\b"
 )
 SOURCES = ROOT / "docs" / "sources.md"
-BENCHMARKS = [path for path in (ROOT / "benchmarks").rglob("*") if path.is_dir()]
-HOMES = ["skbayes_sg", "tests", *(path.relative_to(ROOT).as_posix() for path in BENCHMARKS)]
+INSIDE = [path for name in ("tests", "benchmarks") for path in (ROOT / name).rglob("*")]
+HOMES = ["skbayes_sg", "tests"]
+HOMES += [path.relative_to(ROOT).as_posix() for path in INSIDE if path.is_dir()]
 NAMED = re.compile(r"`([\w/]+\.(?:py|csv|png))(?:::(\w+)| --([\w-]+))?`")
 FOREIGN = re.compile(r"/wor[k]/\w")
 

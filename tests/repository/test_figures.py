@@ -36,7 +36,7 @@ def faults(text):
 @pytest.mark.parametrize("page", PAGES)
 def test_every_figure_of_a_page_is_the_rounding_of_the_cell_that_it_cites(page):
     found = figures.check(page, PAGES[page])
-    assert not found, "\n".join(["python tests/figures.py --write", *map(str, found)])
+    assert not found, "\n".join(["python tests/repository/figures.py --write", *map(str, found)])
 
 
 GUIDES = ["math", "samplers", "networks", "priors", "peers", "evidence"]
@@ -77,7 +77,7 @@ def test_another_last_digit_of_a_measured_figure_is_a_fault(page):
         "up to 91 % off <!-- x.csv: up off error -->",
         "4 to .107 <!-- given; x.csv: model=ours: error -->",
         "a quarter of a half, .125 <!-- = exp(log(1 / 4)) / 2 -->",
-        "to 1e-10 <!-- tests/test_diagnostics.py::test_equal_to_arviz: asserted -->",
+        "to 1e-10 <!-- tests/diagnostics/test_diagnostics.py::test_equal_to_arviz: asserted -->",
         "Section 5.1, Fig. 3, alpha = 2, 2012, E1, 300 rows, 20 x 10, $x = 3.5$, `x = 1.5`, 2-3",
         TABLE_SHOWN + "| theirs | 2.5 | |\n",
         "|a| .107 <!-- x.csv: model=ours: error --> |\n|b| 2.5 <!-- x.csv: model=theirs: s --> |",
@@ -108,7 +108,7 @@ def test_what_agrees(text, x_csv):
         (".107 <!-- cited by mistake: x.csv -->", ".107 has no source"),
         (".3 <!-- = exp(-3) -->", ".3 is 0.0497871 in = exp(-3)"),
         (
-            "1e-3 <!-- tests/test_diagnostics.py::test_equal_to_arviz: asserted -->",
+            "1e-3 <!-- tests/diagnostics/test_diagnostics.py::test_equal_to_arviz: asserted -->",
             "1e-3 is not in",
         ),
         (".1\n<!-- given -->\nand more", "ends the paragraph on GitHub"),

@@ -1,8 +1,8 @@
 """How often do statistical tests fail though nothing is wrong? Each at many seeds.
 
-``python tests/flakiness.py 60`` gives each test that takes the fixture `seed` a minute of CPU time
-at most, and 1,000 seeds at most. ``python tests/flakiness.py 60 stream priors`` tries the tests
-whose name holds one of the words, and keeps the rows of the others in the table, which is
+``python tests/tools/flakiness.py 60`` gives each test that takes the fixture `seed` a minute of CPU
+time at most, and 1,000 seeds at most. ``python tests/tools/flakiness.py 60 stream priors`` tries
+the tests whose name holds one of the words, and keeps the rows of the others in the table, which is
 benchmarks/results/flakiness.csv. The exit code is 1 if a test failed at any seed.
 """
 
@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-TABLE = HERE.parent / "benchmarks" / "results" / "flakiness.csv"
+ROOT = Path(__file__).parents[2]
+TABLE = ROOT / "benchmarks" / "results" / "flakiness.csv"
 MOST, FIRST = 1000, 3  # seeds: at most, and of the first look at the cost
 COLUMNS = ["test", "cases", "seeds", "runs", "failures", "ms per run", "failed at"]
 
@@ -53,20 +53,23 @@ def run(what, first, last, *more):
     os.environ["SKBAYES_SG_SEEDS"] = f"{first}-{last - 1}"
     record = Record()
     plain = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:terminal", "-o", "addopts="]
-    pytest.main([f"--rootdir={HERE.parent}", *plain, *more, str(HERE / what)], plugins=[record])
+    pytest.main([f"--rootdir={ROOT}", *plain, *more, what], plugins=[record])
     return record
 
 
 def row_of(test, cases, seconds):
     """Run one test for so long, and say what came of it."""
-    parts, seeds = [run(test, 0, FIRST)], FIRST
+    file, _, name = test.partition("::")
+    (path,) = (ROOT / "tests").rglob(file)
+    where = f"{path}::{name}"
+    parts, seeds = [run(where, 0, FIRST)], FIRST
     while seeds < MOST:  # twice as many each time, so that their cost is known
         per_seed = sum(part.seconds for part in parts) / seeds
         room = int((seconds - per_seed * seeds) / max(per_seed, 1e-6))
         more = min(room, 4 * seeds, MOST - seeds)
         if more < 1:
             break
-        parts.append(run(test, seeds, seeds + more))
+        parts.append(run(where, seeds, seeds + more))
         seeds += more
     runs, failed = sum(part.runs for part in parts), [one for part in parts for one in part.failed]
     cost = 1000 * sum(part.seconds for part in parts) / max(runs, 1)
@@ -84,14 +87,14 @@ def main(seconds, words):
     if words and TABLE.exists():
         lines = TABLE.read_text().splitlines()[1:]
         table = {row["test"]: row for row in csv.DictReader(lines)}
-    found = run("", 0, 1, "--collect-only").tests
+    found = run(str(ROOT / "tests"), 0, 1, "--collect-only").tests
     asked = [test for test in found if not words or any(word in test for word in words)]
     table = {test: row for test, row in table.items() if test in found}
     for test in asked:
         table[test] = row_of(test, found[test], seconds)
         print(*table[test].values(), flush=True)
         with TABLE.open("w", newline="") as file:
-            file.write(f"# python tests/flakiness.py {seconds:g}, {date.today()}\n")
+            file.write(f"# python tests/tools/flakiness.py {seconds:g}, {date.today()}\n")
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(table[test] for test in sorted(table))

@@ -3,7 +3,7 @@
 A call ends with a finite model whose probabilities sum to 1, or with an error of this package or
 of scikit-learn's validation that names a parameter or the data. No warning of NumPy or SciPy leaks.
 A refused call leaves the estimator as it was, and so does a question. `make fuzz` runs thousands of
-cases; `python tests/fuzz.py 500` runs 500.
+cases; `python tests/tools/fuzz.py 500` runs 500.
 """
 
 import copy
@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from conftest import differences, leaves
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -47,6 +46,10 @@ from skbayes_sg.samplers import (
     PolynomialDecay,
 )
 from skbayes_sg.samplers import SAMPLERS as SAMPLERS_BY_NAME
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from conftest import differences, leaves
 
 _SECONDS = 20.0  # of the processor; a case takes less than one
 _OF_A_SEED = 20  # cases; later ones of a seed are variations of earlier ones

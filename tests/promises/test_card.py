@@ -1,10 +1,11 @@
 """What the package says of itself in one paragraph, a sentence a test.
 
 Where another file tests a claim at length, the test here is of what that file leaves out. "Must
-pass scikit-learn's check_estimator suite" is `tests/test_sklearn.py`, `test_estimator_checks`; that
-the draws do not depend on the number of processes is `tests/test_promises.py`; that a learned
-precision is the one of largest evidence is `tests/test_empirical_bayes.py`; scripts as users write
-them are run by `tests/test_examples.py`.
+pass scikit-learn's check_estimator suite" is `tests/promises/test_sklearn.py`,
+`test_estimator_checks`; that the draws do not depend on the number of processes is
+`tests/promises/test_promises.py`; that a learned precision is the one of largest evidence is
+`tests/inference/test_empirical_bayes.py`; scripts as users write them are run by
+`tests/repository/test_examples.py`.
 """
 
 import threading

@@ -1,8 +1,8 @@
 """The whole suite under other kernels of OpenBLAS, with other threads, and in another order.
 
-``python tests/kernels.py`` makes every run of the matrix and prints a table of them. ``python
-tests/kernels.py other`` makes one, under a kernel that this processor does not choose by itself.
-What stands behind ``--`` is for pytest. The exit code is 1 if a run fails.
+``python tests/tools/kernels.py`` makes every run of the matrix and prints a table of them. ``python
+tests/tools/kernels.py other`` makes one, under a kernel that this processor does not choose by
+itself. What stands behind ``--`` is for pytest. The exit code is 1 if a run fails.
 """
 
 import os
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 KERNELS = ["Prescott", "Haswell", "Zen", "SkylakeX"]
 ASK = """
 import numpy as np, threadpoolctl

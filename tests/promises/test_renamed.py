@@ -39,7 +39,7 @@ EVERY = pytest.mark.parametrize(
 )
 FILES = sorted((Path(__file__).parent / "versions" / "0.3.0").glob("*.pickle"))
 OF_PARAMETER = re.escape(
-    "forgetting was renamed to forgetting_factor in version 0.4, and goes in 0.6: use "
+    "forgetting was renamed to forgetting_factor in version 0.4, and goes in 0.5: use "
     "forgetting_factor"
 )
 OF_ATTRIBUTE = r"n_rows_seen_ was renamed to n_samples_seen_ in version 0\.4.* use n_samples_seen_$"
@@ -146,7 +146,7 @@ def test_before_a_fit_there_is_neither_name_and_no_warning(model):
 
 @EVERY
 def test_the_reference_says_when_the_old_names_go(model):
-    said = r"\.\. deprecated:: 0\.4\n\s+Renamed to `{}`.* goes in 0\.6\."
+    said = r"\.\. deprecated:: 0\.4\n\s+Renamed to `{}`.* goes in 0\.5\."
     assert re.search(said.format("n_samples_seen_"), inspect.getdoc(type(model).n_rows_seen_))
     page = inspect.getdoc(type(model))
     assert "n_samples_seen_" in page

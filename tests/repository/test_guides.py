@@ -1,6 +1,7 @@
 """The guide: its code runs and prints what the page shows, and its sentences are short.
 
-``python tests/test_guides.py`` writes the outputs anew that no longer are what is printed.
+``python tests/repository/test_guides.py`` writes the outputs anew that no longer are what is
+printed.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 RUN = ["index", "quickstart", "streams", "extending"]
 PAPERS = ["paper_ahn", "paper_mandt", "paper_handout"]

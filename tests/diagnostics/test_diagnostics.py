@@ -61,7 +61,7 @@ def test_pages_and_summary_have_the_limit_of_the_code(page):
     if page == "summary":
         text = BayesianLogisticRegressionSGFS.summary.__doc__
     else:
-        text = (Path(__file__).parents[1] / page).read_text()
+        text = (Path(__file__).parents[2] / page).read_text()
     about = re.split("R-hat|r_hat``", text)[1][:300]
     assert re.findall(r"\b1\.\d\d", about)[0] == f"{diagnostics.R_HAT_LIMIT}"
     assert "1.01" not in about

@@ -12,7 +12,7 @@ import pytest
 
 from skbayes_sg.samplers import HMC, SGFS
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 rank_tests = pytest.importorskip("benchmarks.common.rank_tests")
 simulation_calibration = pytest.importorskip("benchmarks.exactness.simulation_calibration")
 joint_test = pytest.importorskip("benchmarks.exactness.joint_test")

@@ -39,7 +39,7 @@ MODELS = [
     DRBMClassifier(3, **SHORT),
 ]
 EVERY = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
-PAGE = Path(__file__).parents[1] / "docs" / "persistence.md"
+PAGE = Path(__file__).parents[2] / "docs" / "persistence.md"
 
 
 def fitted(model):

@@ -1,7 +1,8 @@
 """Figures of the text against the tables that they come from.
 
-``python tests/figures.py`` lists every figure of README.md and docs/ that is not the rounding of
-the cell that it cites, or cites nothing. With ``--write`` it writes the wrong ones anew.
+``python tests/repository/figures.py`` lists every figure of README.md and docs/ that is not the
+rounding of the cell that it cites, or cites nothing. With ``--write`` it writes the wrong ones
+anew.
 
 A figure is a number outside code and formulas. No figures are 0 and 1, years, numbers of sections,
 tables and equations, counts of rows, columns and the like, shapes ("20 x 10"), and what a symbol is
@@ -17,7 +18,7 @@ That is: file of benchmarks/results, rows, cells. File and rows hold until other
   ``off`` (largest distance from 1) of several; before all, ``up`` or ``down`` for a bound: the cell
   rounded to one side
 - ``given``: chosen or quoted, not measured
-- ``tests/test_x.py::test_name: asserted``: a number in the code of that test
+- ``tests/room/test_x.py::test_name: asserted``: a number in the code of that test
 - ``= exp(-3) / 2``: a formula
 
 Names with a comma, colon or semicolon stand in double quotes. Before a table, ``<!-- table
@@ -55,7 +56,7 @@ NO_FIGURE = [
 ]
 HIDDEN = [re.compile(pattern, flags=re.DOTALL | re.MULTILINE) for pattern in NO_FIGURE]
 SOURCE = re.compile(
-    r"<!--\s*((?:table )?[\w{}]+\.csv:|tests/\w+\.py|benchmarks/[\w/]+\.py|=|given)"
+    r"<!--\s*((?:table )?[\w{}]+\.csv:|tests/[\w/]+\.py|benchmarks/[\w/]+\.py|=|given)"
 )
 ROUNDING = {"up": ROUND_CEILING, "down": ROUND_FLOOR}
 

@@ -4,10 +4,10 @@ import matplotlib
 import numpy as np
 import pytest
 from joblib import parallel_config
+from known_evidence import evidence_optimum, rows_of_the_figures
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
-from test_empirical_bayes import evidence_optimum, rows_of_the_figures
 
 from skbayes_sg import (
     BayesianLinearRegressionSGFS,

@@ -12,7 +12,7 @@ import pytest
 
 from skbayes_sg import __version__
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FIT = """
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale

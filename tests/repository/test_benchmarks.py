@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"
 SCRIPTS = [path for path in sorted(FOLDER.rglob("*.py")) if "\nif __name__" in path.read_text()]
 TABLES = sorted((FOLDER / "results").glob("*.csv"))
@@ -48,12 +48,12 @@ def test_every_script_uses_the_harness_and_says_how_to_run_it(path):
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
 def test_every_table_names_its_command(path):
     comments, rows = read(path)
-    script = r"python (-m benchmarks\.[\w.]+|tests/\w+\.py)"
+    script = r"python (-m benchmarks\.[\w.]+|tests/[\w/]+\.py)"
     command = re.fullmatch(rf"# (?:{script}|mutmut run)( .+)?, \d{{4}}-\d\d-\d\d", comments[0])
     assert command, comments[0]
     if command[1] is not None:
         scripts = [f"-m {module_of(path)}" for path in SCRIPTS]
-        assert command[1] in [*scripts, "tests/flakiness.py"]
+        assert command[1] in [*scripts, "tests/tools/flakiness.py"]
     assert all(re.match("# (ok  |FAIL|--  ) ", line) for line in comments[1:])
     assert rows
     assert all(None not in row and None not in row.values() for row in rows)
@@ -104,7 +104,7 @@ def test_a_failure_is_recorded_and_exits_with_1(figure, code, tmp_path, monkeypa
             harness.benchmark(main, full={"action": "store_true"})
         assert stop.value.code == code
     comments, rows = read(tmp_path / "fake.csv")
-    assert re.match(r"# python -m tests.test_benchmarks --full, \d{4}", comments[0])
+    assert re.match(r"# python -m tests.repository.test_benchmarks --full, \d{4}", comments[0])
     assert comments[1][2:] in capsys.readouterr().out
     assert [list(row.values()) for row in rows] == [["one, two", "0.5", ""], ["other", "", "3"]]
 
