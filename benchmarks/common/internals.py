@@ -21,7 +21,7 @@ from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.control_variates.full_data import LowRankTarget
+from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
 from skbayes_sg.posterior.laplace import posterior_mean
 from skbayes_sg.posterior.mode import Mode, find_mode
 from skbayes_sg.samplers import Sampler, State
@@ -59,12 +59,12 @@ def exact_mode(
     return theta, posterior.expand(theta, FULL).curvature.dense()
 
 
-def low_rank_posterior(X, y: NDArray, precision: float) -> LowRankTarget:
+def low_rank_posterior(X, y: NDArray, precision: float) -> FullDataTarget:
     """The posterior of the default logistic regression, in the coordinates of its chains."""
     model = Softmax(X.shape[1], 2)
     of_each = np.append(np.full(X.shape[1], precision), 0.01)
     posterior = posterior_of(model, X, model.encode(y, X.dtype), of_each)
-    return LowRankTarget.at(posterior, mode_of(posterior))
+    return FullDataTarget.at(posterior, mode_of(posterior))
 
 
 def anchored(posterior: Posterior, mode: Mode) -> tuple[ExpandedTarget, float]:

@@ -20,7 +20,7 @@ from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Near
-from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM, affordable, many_outputs
+from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM, affordable
 
 _SHAPE = 0.5  # of the hyperprior; the prior of the coefficients is then Cauchy's
 _ROUGHLY = 0.6  # change of log precision, where other laws, or the chains, go on from there
@@ -90,7 +90,7 @@ def learn_before(
     ((label, block),) = posterior.model.prior_blocks(em.per).items()
     prior = posterior.prior
     gamma = em.hyperprior(float(prior.precision[block[0]] / prior.unit[block[0]]))
-    if not (many_outputs(posterior) or affordable(posterior)):
+    if not affordable(posterior):
         return None, VariationalEM(hyperprior=gamma), None
     few = _few_rows(posterior)
     found = Search(few, block, gamma)
@@ -106,9 +106,6 @@ def learn_before(
 
 def _searched(found: Search, posterior: Posterior) -> bool:
     """Find the precision, and say whether the normal law of the posterior serves for it."""
-    if many_outputs(posterior):
-        found.run(found.with_factors, _ROUGHLY)  # the chains go on
-        return False
     exact = _worth_a_mean(posterior)
     nearer = not exact and _off_the_mode(posterior)
     found.run(found.at_mode, _ROUGHLY if nearer else NEAR)

@@ -22,7 +22,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Law, expanded_twice, known_at, updated
 from skbayes_sg.posterior.laplace import LARGE_SHIFT, step_to_mean
 from skbayes_sg.posterior.mode import Mode, Near, find_mode
-from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM, kronecker
+from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 
 NEAR = 0.1
@@ -165,31 +165,6 @@ class Search:
     def _start(self) -> NDArray | Near:
         """Where to look for the next mode."""
         return self.guess if self.information is None else self.near()
-
-    def with_factors(self) -> _Known:
-        """What is known at other precisions where a curvature has Kronecker factors.
-
-        In their coordinates the curvature is about the identity, and that of the prior about a
-        diagonal. The data have all of the intercepts.
-        """
-        posterior, block = self.posterior, self.block
-        mode = self.guess = find_mode(posterior, self.guess, fixed_rng("prior")).theta
-        here, prior = kronecker(posterior, mode), posterior.prior
-        of_prior = here.pulled_diagonal(prior.curvature(mode).diagonal())
-        away = here.whitened(mode)[0] - here.whitened(prior.mean[None])[0]
-        pulled = of_prior * away**2
-        squares = float(np.sum(self.unit * (mode[0] - prior.mean)[block] ** 2))
-        squares /= max(pulled.sum(), 1e-300)
-
-        def share(rho: float, delta: float) -> _Share:
-            grown = 1 - of_prior * (1 - np.exp(rho - self.path[-1]))
-            known = (1 - of_prior) / grown
-            trace = float(known.sum()) - (posterior.dim - len(block))
-            return _Share(
-                trace, float(np.sum(known**2)), squares * float(np.sum(pulled / grown**2))
-            )
-
-        return share
 
     def _updated(self, known: float, squares: float) -> float:
         """Log precision, from the number of known coefficients and the sum of squared means."""

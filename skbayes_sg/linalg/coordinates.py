@@ -139,88 +139,6 @@ class Whitened:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Kronecker:
-    """``theta = centre + V (scale * u) U^T``, as matrices of outputs times columns.
-
-    V turns the outputs and U maps the columns, so that the curvature of a model with many outputs
-    is about the identity without a D x D matrix (math.md#many-outputs).
-
-    Attributes
-    ----------
-    centre : array of shape (1, D)
-    columns : integer array of shape (outputs, c)
-        Coordinates of theta of the coefficients of each output, with its intercept.
-    V : array of shape (outputs, outputs)
-        Orthogonal.
-    U, inverse : arrays of shape (c, c)
-        U and its inverse.
-    scale : array of shape (outputs, c)
-    """
-
-    centre: NDArray
-    columns: NDArray
-    V: NDArray
-    U: NDArray
-    inverse: NDArray
-    scale: NDArray
-
-    def bare(self, u: NDArray) -> NDArray:
-        """Parameters of the bare model on the columns ``[X, 1] U``, (..., D)."""
-        return self._flat(self.V @ (self.scale * self._matrix(u)))
-
-    def pulled_bare(self, gradient: NDArray) -> NDArray:
-        """A gradient of the bare model as one in u, (..., D)."""
-        return self._flat(self.scale * (self.V.T @ self._matrix(gradient)))
-
-    def natural(self, u: NDArray) -> NDArray:
-        """theta of u, (..., D)."""
-        theta = np.empty(u.shape)
-        theta[..., self.columns.ravel()] = self._flat(self._matrix(self.bare(u)) @ self.U.T)
-        return theta + self.centre
-
-    def whitened(self, theta: NDArray) -> NDArray:
-        """u of theta, (..., D)."""
-        change = self._matrix((theta - self.centre)[..., self.columns.ravel()])
-        return self._flat((self.V.T @ (change @ self.inverse.T)) / self.scale)
-
-    def pulled(self, gradient: NDArray) -> NDArray:
-        """A gradient in theta as one in u, (..., D)."""
-        blocks = self._matrix(gradient[..., self.columns.ravel()]) @ self.U
-        return self.pulled_bare(self._flat(blocks))
-
-    def pushed(self, gradient: NDArray) -> NDArray:
-        """The gradient in theta of a gradient in u, (..., D)."""
-        theta = np.empty(gradient.shape)
-        blocks = (self.V @ (self._matrix(gradient) / self.scale)) @ self.inverse
-        theta[..., self.columns.ravel()] = self._flat(blocks)
-        return theta
-
-    def pulled_matrix(self, A: NDArray) -> NDArray:
-        """A quadratic form in theta as one in u, (D, D)."""
-        return self.pulled(self.pulled(A).T)
-
-    def covariance(self, C: NDArray) -> NDArray:
-        """The covariance of theta from that of u, (D, D)."""
-        once = self.natural(C) - self.centre
-        return self.natural(once.T) - self.centre
-
-    def pulled_diagonal(self, values: NDArray) -> NDArray:
-        """The diagonal in u of a diagonal quadratic form in theta, (D,)."""
-        blocks = (self.V**2).T @ values[self.columns] @ self.U**2
-        return (self.scale**2 * blocks).ravel()
-
-    def inputs(self, X: NDArray) -> NDArray:
-        """Columns of the bare model, ``[X, 1] U``, (n, c) in single precision."""
-        return mapped_columns(X, self.U)
-
-    def _matrix(self, u: NDArray) -> NDArray:
-        return u.reshape(*u.shape[:-1], *self.columns.shape)
-
-    def _flat(self, matrix: NDArray) -> NDArray:
-        return matrix.reshape(*matrix.shape[:-2], -1)
-
-
 def mapped_columns(X: NDArray, U: NDArray) -> NDArray:
     """``[X, 1] U`` in single precision; the column of ones only where U has a row for it.
 
@@ -232,4 +150,4 @@ def mapped_columns(X: NDArray, U: NDArray) -> NDArray:
     return (X.astype(np.float64, copy=False) @ U).astype(np.float32)
 
 
-Coordinates = Natural | Whitened | Kronecker | LowRank
+Coordinates = Natural | Whitened | LowRank

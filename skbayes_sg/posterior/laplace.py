@@ -12,7 +12,6 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.whitening import (
     FULL_CURVATURE_DIM,
-    many_outputs,
     very_wide,
 )
 
@@ -30,12 +29,12 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     The step leads to where the gradient vanishes in the mean over the Laplace approximation: one
     step towards the fixed point of Gaussian variational inference. On a skewed posterior the new
     point is nearer to the mean than the mode is, and its curvature is nearer to the mean curvature.
-    With many outputs the mode stays: chains then use all rows, so any anchor serves.
+    With very many parameters the mode stays: chains use all rows, so any anchor serves.
     A move of less than a fiftieth of a posterior standard deviation per parameter is not worth its
     cost, and the expansion says too little about a move of more than a quarter. Rows on disk are
     expanded here for the first time.
     """
-    if mode.is_mean or many_outputs(posterior) or very_wide(posterior):
+    if mode.is_mean or very_wide(posterior):
         return mode
     if isinstance(mode.curvature, Diag):
         mode = mode._replace(curvature=posterior.expand(mode.theta, FULL).curvature)

@@ -21,7 +21,6 @@ from skbayes_sg.posterior import Expansion, Posterior
 from skbayes_sg.posterior.whitening import (
     FULL_CURVATURE_DIM,
     affordable,
-    many_outputs,
     very_wide,
     whitening,
 )
@@ -29,7 +28,6 @@ from skbayes_sg.posterior.whitening import (
 _CHORD_STEPS = 8
 _DEAR_CURVATURE = 250  # parameters
 _FLAT = 0.005  # largest entry of the gradient in whitened coordinates
-_NEARLY_FLAT = 0.05  # where any point near the mode serves, since chains use all rows
 _ENOUGH = 1e-3  # squared distance to the mode, in posterior standard deviations per parameter
 _LARGEST_PART = 1 << 25  # numbers
 
@@ -96,8 +94,7 @@ def find_mode(posterior: Posterior, start: NDArray | Near, rng: np.random.Genera
             else:
                 found = _staged(sample, theta, rng)
             return _on_all_rows(posterior, found)
-        wide = many_outputs(posterior) or affordable(posterior) or very_wide(posterior)
-        if not wide:
+        if not (affordable(posterior) or very_wide(posterior)):
             return _scaled_lbfgs(posterior, theta)
         return _whitened_lbfgs(posterior, theta, curvature)
 
@@ -213,12 +210,10 @@ def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Operator | 
         return -float(value[0]), -coordinates.pulled(gradient)[0]
 
     start = coordinates.whitened(theta)[0]
-    flat = _NEARLY_FLAT if many_outputs(posterior) else _FLAT
-    bound = {"maxiter": 300, "gtol": flat, "maxcor": 20}
+    bound = {"maxiter": 300, "gtol": _FLAT, "maxcor": 20}
     result = minimize(objective, start, jac=True, method="L-BFGS-B", options=bound)
     theta = coordinates.natural(result.x[None])
-    diagonal = many_outputs(posterior) or very_wide(posterior)
-    here = posterior.expand(theta, DIAGONAL if diagonal else FULL)
+    here = posterior.expand(theta, DIAGONAL if very_wide(posterior) else FULL)
     return Mode(theta, here.curvature, here.gradient, result.nfev + 2.0)
 
 

@@ -4,19 +4,16 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.conjugate import ClosedTarget
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.control_variates.full_data import LowRankTarget
-from skbayes_sg.posterior.control_variates.many_classes import KroneckerTarget
+from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
 from skbayes_sg.posterior.mode import Mode
-from skbayes_sg.posterior.whitening import many_outputs, very_wide
+from skbayes_sg.posterior.whitening import very_wide
 from skbayes_sg.samplers import Sampler
 
 
 def target_at(posterior: Posterior, anchor: Mode, sampler: Sampler) -> ChainTarget:
-    """The posterior expanded around an anchor, or with all rows where there are many outputs."""
+    """The posterior expanded around an anchor, or with all rows where it has many parameters."""
     if sampler.needs_law:
         return ClosedTarget.at(posterior, anchor)
-    if many_outputs(posterior):
-        return KroneckerTarget.at(posterior, anchor)
     if very_wide(posterior):
-        return LowRankTarget.at(posterior, anchor)
+        return FullDataTarget.at(posterior, anchor)
     return ExpandedTarget.at(posterior, anchor, sampler.follows_coordinates)

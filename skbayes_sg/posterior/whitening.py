@@ -9,16 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from skbayes_sg.data import Batch
 from skbayes_sg.data.random import fixed_rng
 from skbayes_sg.linalg import Operator
-from skbayes_sg.linalg.coordinates import Coordinates, Kronecker, Whitened
+from skbayes_sg.linalg.coordinates import Coordinates, Whitened
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.low_rank import LowRank
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.linalg.scores import Factor, Scores
-from skbayes_sg.models import Softmax
-from skbayes_sg.models.categorical import softmax
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 
@@ -29,38 +26,25 @@ _WIDEST = 4000
 """Largest number of columns of a model for which a square matrix of them is made."""
 
 _LEADING = 1000  # sparse columns at most that get a matrix
-_MOST_LEADING = 8000  # dense ones
+_MOST_LEADING = 8000  # dense ones, of one output; of more so that their matrices are no larger
 _PAIRS, _RESTARTS = 8, 5  # of Lanczos iterations at each end of the spectrum
 _SETTLED = 1e-2  # relative error of an eigenvalue
 _OUTLIER = 2.5  # an eigenvalue, or its inverse, that is worth its cost in every step
-
-_LARGEST = 1 << 28  # numbers of all rows in single precision: a gigabyte
-
-
-def many_outputs(posterior: Posterior) -> bool:
-    """Whether Kronecker coordinates take the place of a D x D curvature."""
-    model = posterior.model
-    if not isinstance(model, Softmax) or model.binary or posterior.dim <= FULL_CURVATURE_DIM:
-        return False
-    c = model.columns().shape[1]
-    rows = posterior.data.sample
-    in_memory = rows.n_rows == posterior.data.n_rows and not rows.sparse_rows
-    return in_memory and c <= _WIDEST and c * posterior.n_rows <= _LARGEST
 
 
 def very_wide(posterior: Posterior) -> bool:
     """Whether coordinates of a diagonal, a block and low rank take the place of a matrix."""
     in_memory = posterior.data.sample.n_rows == posterior.data.n_rows
-    many = posterior.dim > FULL_CURVATURE_DIM and not many_outputs(posterior)
-    return many and in_memory and posterior.model.fixed_inputs and not affordable(posterior)
+    return in_memory and posterior.model.fixed_inputs and not affordable(posterior)
 
 
 def affordable(posterior: Posterior) -> bool:
-    """Whether a curvature without Kronecker factors is worth its cost, once per fit."""
+    """Whether a D x D curvature is worth its cost, once per fit."""
     if posterior.dim <= FULL_CURVATURE_DIM:
         return True
-    fixed = posterior.model.fixed_inputs and not many_outputs(posterior)
-    return fixed and posterior.dim <= _WIDEST and posterior.data.sample.is_dense
+    model, dense = posterior.model, posterior.data.sample.is_dense
+    one = isinstance(model, Predictor) and len(model.columns()) == 1
+    return one and dense and posterior.dim <= _WIDEST
 
 
 def whitening(
@@ -68,52 +52,14 @@ def whitening(
 ) -> Coordinates:
     """Coordinates around theta (1, D), from one or two passes over the rows, or a known curvature.
 
-    Many outputs have Kronecker factors, and very wide rows low rank, in its place.
+    Above so many parameters a block and low rank take its place.
     """
-    if many_outputs(posterior):
-        return kronecker(posterior, theta)
     if very_wide(posterior):
         return low_rank(posterior, theta, outliers=False)
     if curvature is None:
         curvature = posterior.expand(theta, FULL).curvature
     assert isinstance(posterior.model, Predictor)
     return Whitened.of(posterior.model.columns(), theta, curvature.dense())
-
-
-def kronecker(posterior: Posterior, theta: NDArray) -> Kronecker:
-    """The eigenvectors of the Kronecker factors of the Fisher, and its diagonal along them.
-
-    The factors are the means over rows of the Fisher of the outputs, and of its trace times the
-    outer product of the row's inputs (George et al. 2018, EKFAC; math.md#many-outputs).
-    """
-    model = posterior.model
-    assert isinstance(model, Softmax)
-    columns = model.columns()
-    k, c = columns.shape
-    scale = posterior.n_total / posterior.n_rows
-
-    def factors(batch: Batch) -> tuple[NDArray, NDArray]:
-        (p, weighted), X = _probabilities(model, theta, batch), _with_ones(batch.X, c)
-        trace = np.sum(weighted * (1 - p), axis=0) / k
-        between = np.diag(weighted.sum(axis=1)) - weighted @ p.T
-        return between, (X * trace[:, None].astype(X.dtype)).T @ X
-
-    of_outputs, of_inputs = posterior.data.reduce(factors, c)
-    V = np.linalg.eigh(of_outputs.astype(np.float64))[1]
-    prior = posterior.prior.curvature(theta).diagonal()[columns]
-    root = np.sqrt(prior.mean(axis=0))
-    W = np.linalg.eigh(of_inputs.astype(np.float64) / np.outer(root, root))[1]
-    U = W / root[:, None]
-
-    def along(batch: Batch) -> tuple[NDArray]:
-        p, weighted = _probabilities(model, theta, batch)
-        turned = (V**2).T @ weighted - (V.T @ weighted) * (V.T @ p)  # the diagonal of V^T F V
-        squares = (_with_ones(batch.X, c) @ U.astype(batch.X.dtype)) ** 2
-        return (turned.astype(batch.X.dtype) @ squares,)
-
-    (values,) = posterior.data.reduce(along, c)
-    values = scale * values.astype(np.float64) + (V**2).T @ prior @ U**2
-    return Kronecker(theta, columns, V, U, W.T * root, 1 / np.sqrt(values))
 
 
 class BarePrior:
@@ -139,12 +85,6 @@ class BarePrior:
         return blocks.reshape(n, -1)
 
 
-def _probabilities(model: Softmax, theta: NDArray, batch: Batch) -> tuple[NDArray, NDArray]:
-    """p of each row, (outputs, n), and p times its weight: the Fisher is diag(p) - p p^T."""
-    p = softmax(model.logits(theta, batch.X).astype(np.float64))[0]
-    return p, p if batch.weight is None else p * batch.weight
-
-
 def _with_ones(X: NDArray, c: int) -> NDArray:
     return X if X.shape[1] == c else np.concatenate([X, np.ones((len(X), 1), X.dtype)], axis=1)
 
@@ -166,7 +106,9 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
     by_rows = outliers and _few_rows(posterior)
     if by_rows:  # their Fisher is of low rank
         information = np.zeros_like(information)
-    most = _MOST_LEADING if outliers and posterior.data.sample.is_dense else _LEADING
+    most = _LEADING
+    if outliers and posterior.data.sample.is_dense:
+        most = int(_MOST_LEADING / math.sqrt(len(columns)))
     leading = _leading(posterior, (information / precision).max(axis=0), most)
     grams = _gram(turned, leading)
     grams[:, range(len(leading)), range(len(leading))] += precision[:, leading]

@@ -10,9 +10,7 @@ from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.control_variates.many_classes import KroneckerTarget
 from skbayes_sg.posterior.mode import find_mode
-from skbayes_sg.posterior.whitening import kronecker
 from skbayes_sg.samplers import UnderdampedLangevin
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.samplers.langevin import operators
@@ -79,50 +77,6 @@ def softmax_posterior(n_rows=400, n_features=4, n_classes=3, weights=None):
     precision = np.full(model.dim, 2.0)
     precision[-n_classes:] = 0.01
     return Posterior.of(model, X, y, precision, weights)
-
-
-@pytest.mark.parametrize("weights", [None, np.random.default_rng(1).uniform(0.5, 2, 400)])
-def test_kronecker_coordinates(weights):
-    posterior = softmax_posterior(weights=weights)
-    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
-    mine = kronecker(posterior, mode.theta)
-    theta = np.random.default_rng(2).standard_normal((5, posterior.dim))
-    np.testing.assert_allclose(mine.natural(mine.whitened(theta)), theta, atol=1e-9)
-    # T from its columns: theta = centre + T u
-    T = (mine.natural(np.eye(posterior.dim)) - mine.centre).T
-    np.testing.assert_allclose(mine.pulled(theta), theta @ T, atol=1e-9)
-    curvature = T.T @ mode.curvature.dense() @ T
-    np.testing.assert_allclose(curvature.diagonal(), 1.0, rtol=1e-6)
-    np.testing.assert_allclose(mine.pulled(mine.pushed(theta)), theta, atol=1e-9)
-    C = np.cov(theta.T)
-    np.testing.assert_allclose(mine.pulled_matrix(C), T.T @ C @ T, atol=1e-9)
-    np.testing.assert_allclose(mine.covariance(C), T @ C @ T.T, atol=1e-9)
-    prior = posterior.prior.curvature(theta).diagonal()
-    pulled = np.einsum("ij,i,ij->j", T, prior, T)
-    np.testing.assert_allclose(mine.pulled_diagonal(prior), pulled, rtol=1e-9)
-    # the eigenvectors take most of the correlation: the spread of eigenvalues is small
-    assert np.linalg.eigvalsh(curvature).max() < 3
-
-
-@pytest.mark.parametrize("weights", [None, np.random.default_rng(1).uniform(0.5, 2, 400)])
-def test_gradient_of_all_rows_in_kronecker_coordinates(weights):
-    posterior = softmax_posterior(weights=weights)
-    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
-    whole = KroneckerTarget.at(posterior, mode)
-    u = np.random.default_rng(3).standard_normal((6, posterior.dim))
-    expected = whole.coordinates.pulled(posterior.full_gradient(whole.coordinates.natural(u)))
-    found = whole.noisy_gradient(u, slice(None))
-    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
-    value, slope = whole.slope(u)
-    np.testing.assert_allclose(slope, found, atol=1e-5 * np.abs(expected).max())
-    log_prob = posterior.log_prob(whole.coordinates.natural(u))
-    np.testing.assert_allclose(value - value[0], log_prob - log_prob[0], rtol=1e-4, atol=1e-2)
-    np.testing.assert_allclose(whole.anchor.curvature.diagonal(), 1.0)
-    stronger = posterior.prior.with_precision(np.linspace(3, 4, posterior.dim))
-    other, anchor = whole.with_prior(stronger), posterior.with_prior(stronger)
-    expected = whole.coordinates.pulled(anchor.full_gradient(whole.coordinates.natural(u)))
-    found = other.noisy_gradient(u, slice(None))
-    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize(

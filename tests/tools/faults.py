@@ -382,13 +382,6 @@ FAULTS = [
         "posterior/test_control_variates.py -k gaussian_posterior_is_exact",
     ),
     Fault(
-        "posterior/control_variates/many_classes.py",
-        "gradient -= self._bare_prior.force(change)",
-        "gradient -= 0.0 * self._bare_prior.force(change)",
-        "with many outputs the prior holds at the mode alone",
-        "samplers/test_momentum_step.py -k all_rows_in_kronecker",
-    ),
-    Fault(
         "inference/diagnose.py",
         "draws = draws[:, :, diagnostics.least_agreed(draws, worst)]",
         "draws = draws[:, :, : 2 * worst]",

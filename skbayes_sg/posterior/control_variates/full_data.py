@@ -1,9 +1,8 @@
-"""Targets whose chains take all rows in every step: no noise, and no error of a pool."""
+"""The target of chains that take all rows in every step: no noise, and no error of a pool."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.data.random import fixed_rng
 from skbayes_sg.linalg import Diag, largest_eigenvalue
-from skbayes_sg.linalg.coordinates import Kronecker
 from skbayes_sg.linalg.low_rank import LowRank
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.posterior import Posterior
@@ -28,28 +26,71 @@ _CELLS = 1 << 24  # numbers held at a time
 
 
 class FullDataTarget(ChainTarget):
-    """The base of targets with the exact gradient, in coordinates of about unit curvature.
+    """A posterior of very many parameters, or of sparse rows; every step takes all rows.
 
-    A subclass writes `at`, `with_prior`, `noisy_gradient` and `slope`.
+    With about as many parameters as rows, a second-order expansion costs as much as the gradient of
+    all rows. So there is none, and the gradient is exact. The coordinates make the curvature about
+    the identity without a D x D matrix. The step is exact on a Gaussian posterior in any of them
+    (math.md#a-diagonal-a-block-and-low-rank).
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a `Predictor`, with all rows in memory.
+    coordinates : LowRank
+    likelihood : array of shape (D,)
+        Diagonal of the information of all rows in these coordinates.
     """
 
     anchor: Anchor
+    coordinates: LowRank
 
-    def __init__(
-        self, posterior: Posterior, coordinates: Kronecker | LowRank, likelihood: NDArray
-    ) -> None:
+    def __init__(self, posterior: Posterior, coordinates: LowRank, likelihood: NDArray) -> None:
+        super().__init__(posterior, coordinates)
         prior = posterior.prior.curvature(coordinates.centre).diagonal()
         curvature = Diag(likelihood + coordinates.pulled_diagonal(prior))
         pool, none = Pool.of_all(posterior.n_rows), Diag(np.zeros(posterior.dim))
-        super().__init__(posterior, coordinates)
         self.anchor = Anchor(coordinates.centre, curvature, pool, self.n_total, lambda: none)
-        self._likelihood = likelihood
+        self._likelihood, self._single_prior = likelihood, _in_single(posterior.prior)
 
-    def measured(self) -> Self:
-        """With steepness and stiffness at the anchor."""
-        steep, stiff = self._steepness(), self._stiffness()
-        self.anchor = replace(self.anchor, steepness=steep, stiffness=stiff)
-        return self
+    @classmethod
+    def at(cls, posterior: Posterior, mode: Mode) -> FullDataTarget:
+        """The posterior around a mode."""
+        coordinates = low_rank(posterior, mode.theta)
+        prior = posterior.prior.curvature(mode.theta).diagonal()
+        found = cls(posterior, coordinates, 1.0 - coordinates.pulled_diagonal(prior))
+        stiffness = found._stiffness()
+        # lines along which the gradient is not linear may miss the stiffest direction
+        steepness = max(found._steepness(), stiffness)
+        found.anchor = replace(found.anchor, steepness=steepness, stiffness=stiffness)
+        return found
+
+    def with_prior(self, prior: Prior) -> FullDataTarget:
+        other = self.posterior.with_prior(prior)
+        return FullDataTarget(other, self.coordinates, self._likelihood)
+
+    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+        at = self.coordinates.single.natural(theta.astype(np.float32))
+        X, y, _, _ = self.posterior.data.sample.single.load(slice(None))
+        return self._with_prior(self.posterior.model.scores(at, X, y), at)
+
+    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        at = self.coordinates.single.natural(theta.astype(np.float32))
+        X, y, weight, _ = self.posterior.data.sample.single.load(slice(None))
+        each, scores = self.posterior.model.value_and_scores(at, X, y)
+        value = (each if weight is None else each * weight).sum(axis=1, dtype=np.float64)
+        value *= self.n_total / self.n_rows
+        value += self.prior.log_density(self.coordinates.natural(theta))
+        return value, self._with_prior(scores, at)
+
+    def _with_prior(self, scores: Scores, at: NDArray) -> NDArray:
+        """The gradient from the scores of all rows at these parameters of the model."""
+        if (weight := self.posterior.data.sample.single.weight) is not None:
+            scores = scores.scaled(weight)
+        gradient = scores.total().astype(np.float32)
+        gradient *= self.n_total / self.n_rows
+        gradient += self._single_prior.gradient(at)
+        return self.coordinates.single.pulled(gradient)
 
     def _stiffness(self) -> float:
         """Largest eigenvalue of the curvature at the mode, which the coordinates leave."""
@@ -74,66 +115,6 @@ class FullDataTarget(ChainTarget):
         rough = gradient(points[:_ROUGHEST])
         rough /= np.linalg.norm(rough, axis=1, keepdims=True)
         return steepness(gradient, Diag(np.ones(self.dim)), rough, points)
-
-
-class LowRankTarget(FullDataTarget):
-    """A posterior of very many parameters, or of sparse rows; every step takes all rows.
-
-    The coordinates make the curvature about the identity without a D x D matrix. The step is exact
-    on a Gaussian posterior in any coordinates (math.md#a-diagonal-a-block-and-low-rank).
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Of a `Predictor`, with all rows in memory.
-    coordinates : LowRank
-    likelihood : array of shape (D,)
-        Diagonal of the information of all rows in these coordinates.
-    """
-
-    coordinates: LowRank
-
-    def __init__(self, posterior: Posterior, coordinates: LowRank, likelihood: NDArray) -> None:
-        super().__init__(posterior, coordinates, likelihood)
-        self._single_prior = _in_single(posterior.prior)
-
-    @classmethod
-    def at(cls, posterior: Posterior, mode: Mode) -> LowRankTarget:
-        """The posterior around a mode."""
-        coordinates = low_rank(posterior, mode.theta)
-        prior = posterior.prior.curvature(mode.theta).diagonal()
-        found = cls(posterior, coordinates, 1.0 - coordinates.pulled_diagonal(prior)).measured()
-        # lines along which the gradient is not linear may miss the stiffest direction
-        steep = max(found.anchor.steepness, found.anchor.stiffness)
-        found.anchor = replace(found.anchor, steepness=steep)
-        return found
-
-    def with_prior(self, prior: Prior) -> LowRankTarget:
-        other = self.posterior.with_prior(prior)
-        return LowRankTarget(other, self.coordinates, self._likelihood)
-
-    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
-        at = self.coordinates.single.natural(theta.astype(np.float32))
-        X, y, _, _ = self.posterior.data.sample.single.load(slice(None))
-        return self._with_prior(self.posterior.model.scores(at, X, y), at)
-
-    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
-        at = self.coordinates.single.natural(theta.astype(np.float32))
-        X, y, weight, _ = self.posterior.data.sample.single.load(slice(None))
-        each, scores = self.posterior.model.value_and_scores(at, X, y)
-        value = (each if weight is None else each * weight).sum(axis=1, dtype=np.float64)
-        value *= self.n_total / self.n_rows
-        value += self.prior.log_density(self.coordinates.natural(theta))
-        return value, self._with_prior(scores, at)
-
-    def _with_prior(self, scores: Scores, at: NDArray) -> NDArray:
-        """The gradient from the scores of all rows at these parameters of the model."""
-        if (weight := self.posterior.data.sample.single.weight) is not None:
-            scores = scores.scaled(weight)
-        gradient = scores.total().astype(np.float32)
-        gradient *= self.n_total / self.n_rows
-        gradient += self._single_prior.gradient(at)
-        return self.coordinates.single.pulled(gradient)
 
 
 def _in_single(prior: Prior) -> Prior:
