@@ -10,9 +10,9 @@ from skbayes_sg.estimators.updating import UpdatingEstimator
 from skbayes_sg.inference.evidence import NormalEM
 from skbayes_sg.inference.learned_prior import BOUNDS
 from skbayes_sg.inference.variational_em import VariationalEM
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
 from skbayes_sg.priors import Prior
 from skbayes_sg.validation import real_array, require_bounded, require_positive
 
@@ -113,7 +113,7 @@ class CoefficientPrior(UpdatingEstimator):
         n_outputs = model.shapes["coef"][0]
         intercepts = n_outputs * self.fit_intercept
         units = {"unit": np.append(np.tile(square, n_outputs), np.ones(intercepts))}
-        if intercepts and model.dim <= FULL_CURVATURE_DIM:
+        if intercepts and has_matrix(model.dim):
             units["centre"] = mean
         return units
 

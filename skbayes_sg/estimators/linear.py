@@ -23,7 +23,6 @@ from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import checked_weights, in_dtype, real_array, require_positive
 
-_BLOCK_BYTES = 1 << 24
 _WEAK = 1e-6  # rows that the prior of the noise variance counts for, twice
 
 

@@ -20,13 +20,14 @@ from skbayes_sg.inference.request import Choice
 from skbayes_sg.inspection.summary import of_coefficients
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Near, find_mode
 from skbayes_sg.posterior.noise_of_points import Noisy, mean_noise
 from skbayes_sg.posterior.nonzero_columns import occurring
-from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM, affordable, very_wide
+from skbayes_sg.posterior.whitening import affordable, very_wide
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
 from skbayes_sg.samplers.independent_draws import IndependentDraws
@@ -45,7 +46,7 @@ class OneMode(Plan):
                 IndependentDraws(),
                 "the posterior is conjugate: its draws are independent and exact",
             )
-        if posterior.dim > FULL_CURVATURE_DIM:
+        if not has_matrix(posterior.dim):
             _require_rows(posterior, _too_many(posterior.dim))
         return Choice(
             UnderdampedLangevin(),
@@ -58,7 +59,7 @@ class OneMode(Plan):
         "sgfs" has no control variates, since its parameters hold for any posterior then. With
         control variates alpha = 0, posteriors far from Gaussian and streams are refused.
         """
-        if dim <= FULL_CURVATURE_DIM:
+        if has_matrix(dim):
             why = (
                 "exact for any number of rows, and slower than sampler=None, which adds "
                 'variance_reduction="control_variate" where the posterior is near Gaussian'

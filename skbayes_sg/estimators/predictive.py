@@ -11,10 +11,9 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from skbayes_sg.data import stays_sparse
+from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.models import Model
-
-_SPARSE_CELLS = 1 << 22  # numbers of draws that are multiplied with sparse rows at a time
 
 
 def keeps_sparse(model: Model, X: Any) -> bool:
@@ -25,7 +24,7 @@ def keeps_sparse(model: Model, X: Any) -> bool:
 def under_some(model: Model, draws: NDArray, X: Any, step: int) -> Iterator[tuple[slice, NDArray]]:
     """Predictions of a block of rows under up to `step` draws at a time, (draws, outputs, n)."""
     if keeps_sparse(model, X):
-        step = max(1, _SPARSE_CELLS // draws.shape[1])
+        step = max(1, numbers_at_a_time() // draws.shape[1])
     else:
         X = dense(X)
     for first in range(0, len(draws), step):

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import get_config
 
 from skbayes_sg.chains.run import Chain
 from skbayes_sg.data import Data
@@ -31,12 +30,13 @@ from skbayes_sg.inference.precision_uncertainty import (
 from skbayes_sg.inference.prepare import first_choice, prepare
 from skbayes_sg.inference.run import Run
 from skbayes_sg.inference.variational_em import VariationalEM
+from skbayes_sg.linalg.memory import of_kept_rows
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Law, known_at, updated
 from skbayes_sg.posterior.mode import Mode
-from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 from skbayes_sg.validation import real_array, require_bounded
 
@@ -196,7 +196,7 @@ class UpdatingEstimator(BayesianEstimator):
             assert run.anchor is not None
             return known_at(posterior.prior, run.anchor)
         draws, weights = BayesianEstimator._flat_draws(self, self.draws_.dtype)
-        if posterior.dim > FULL_CURVATURE_DIM:
+        if not has_matrix(posterior.dim):
             family = GaussianPrior if posterior.prior.quadratic else NormalInverseGammaPrior
             return family.of_draws(draws, weights)
         many = posterior.n_rows > _MANY_ROWS or posterior.n_rows * posterior.dim > _MANY_NUMBERS
@@ -234,7 +234,7 @@ class UpdatingEstimator(BayesianEstimator):
                     "take a new estimator, or call fit"
                 )
         before = stream
-        stream = stream.after(posterior, guess, factor, _budget())
+        stream = stream.after(posterior, guess, factor, of_kept_rows())
         if stream.may_learn and isinstance(self._em(), NormalEM):
             stream, learned = self._learned_again(stream, facts.get("classes_"))
         if learned is not None:
@@ -350,11 +350,6 @@ def _law_at(anchor: Mode, posterior: Posterior) -> Law:
     if not posterior.model.conjugate:
         anchor = anchor._replace(gradient=np.zeros_like(anchor.gradient))
     return known_at(posterior.prior, anchor)
-
-
-def _budget() -> float:
-    """Bytes of the rows that a stream may keep: a sixteenth of scikit-learn's working memory."""
-    return get_config()["working_memory"] * 2**20 / 16
 
 
 def _complaints(found: Remainder | None) -> list[str]:

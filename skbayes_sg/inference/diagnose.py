@@ -20,6 +20,7 @@ from skbayes_sg.diagnostics.limits import (
     STEIN_LIMIT,
 )
 from skbayes_sg.inference.run import Run
+from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.nonlinearity import column_steepness
@@ -39,8 +40,8 @@ _MANY_GRADIENTS, _MOST_GRADIENTS = 256, 1024
 _SHARE = 0.1  # of the work of a fit
 _PROBE = 1e-3  # standard deviations of the draws
 _FLAT = 0.1  # of a standard deviation: there is no spread at all
-_CELLS = 1 << 22  # outputs of rows that are held at a time
 _FEWEST_ROWS = 1000  # on which columns are looked at
+_OUTPUTS = 1 << 22  # of rows, along the lines of all columns, for which they are looked at
 _OF_A_STEP = 2000  # rows of a gradient that take as long as what a step costs besides its rows
 
 
@@ -156,7 +157,7 @@ def of_gradients(
     theta = some.reshape(-1, draws.shape[2]).astype(np.float64)
     if len(theta) < gradients.fewest(theta.shape[1]):
         return figures
-    parts = np.array_split(theta, 1 + posterior.data.n_rows * len(theta) // _CELLS)
+    parts = np.array_split(theta, 1 + posterior.data.n_rows * len(theta) // numbers_at_a_time())
     gradient = np.concatenate([posterior.full_gradient(part) for part in parts if len(part)])
     wanted = gradients.from_gradients(theta, gradient)
     if wanted is None:
@@ -201,7 +202,7 @@ def of_columns(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[s
     covariance = np.cov(theta.T, aweights=np.tile(weights, len(draws))).reshape(2 * draws.shape[2:])
     lines = covariance / np.sqrt(covariance.diagonal())[:, None]
     n = posterior.n_rows
-    most = max(_FEWEST_ROWS, _CELLS // (len(lines) * model.widest))
+    most = max(_FEWEST_ROWS, _OUTPUTS // (len(lines) * model.widest))
     some = posterior if n <= most else posterior.of_rows(np.linspace(0, n - 1, most).astype(int))
     centre = np.average(draws.mean(axis=0), axis=0, weights=weights)[None].astype(np.float64)
     of_prior = np.sum(lines * posterior.prior.curvature(centre).matvec(lines), axis=1)

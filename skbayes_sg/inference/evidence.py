@@ -17,10 +17,11 @@ from skbayes_sg.data.random import fixed_rng
 from skbayes_sg.inference.evidence_search import NEAR, Search
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.variational_em import VariationalEM
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Near
-from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM, affordable
+from skbayes_sg.posterior.whitening import affordable
 
 _SHAPE = 0.5  # of the hyperprior; the prior of the coefficients is then Cauchy's
 _ROUGHLY = 0.6  # change of log precision, where other laws, or the chains, go on from there
@@ -141,7 +142,7 @@ def _worth_a_mean(posterior: Posterior) -> bool:
     """Whether the mean law may differ from that at the mode, and is affordable."""
     assert isinstance(posterior.model, Predictor)
     few = posterior.n_rows * posterior.dim * posterior.model.widest <= _MANY_NUMBERS
-    small = posterior.dim <= FULL_CURVATURE_DIM and few
+    small = has_matrix(posterior.dim) and few
     return small and not posterior.model.conjugate and posterior.of_sample is posterior
 
 

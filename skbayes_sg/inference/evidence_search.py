@@ -17,12 +17,12 @@ from skbayes_sg.chains.deadline import time_is_up
 from skbayes_sg.data.random import fixed_rng
 from skbayes_sg.inference.learned_prior import BOUNDS, Learned
 from skbayes_sg.linalg import Dense, Operator
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Law, expanded_twice, known_at, updated
 from skbayes_sg.posterior.laplace import LARGE_SHIFT, step_to_mean
 from skbayes_sg.posterior.mode import Mode, Near, find_mode
-from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 
 NEAR = 0.1
@@ -108,7 +108,7 @@ class Search:
         """Whether the law is exact, or the mean near the mode, by one step towards it."""
         here, model = self.near(), self.posterior.model
         assert isinstance(model, Predictor)
-        few = self.posterior.dim <= FULL_CURVATURE_DIM  # a step costs as much as a mode beyond
+        few = has_matrix(self.posterior.dim)  # a step costs as much as a mode beyond
         if model.conjugate or not (few and isinstance(here.curvature, Dense)):
             return True
         mode = Mode(here.theta, here.curvature, np.zeros_like(here.theta), 0.0)
@@ -195,7 +195,7 @@ class Search:
         self.guess = law.mode
         away = np.zeros(law.operator.dim)
         away[self.block] = (law.mean - prior.mean)[self.block]
-        if len(away) > FULL_CURVATURE_DIM:
+        if not has_matrix(len(away)):
             return self._along_eigenvectors(law, away[self.block])
         unit = prior.unit[: len(away)]
 

@@ -19,9 +19,9 @@ from skbayes_sg.data.kept_rows import joined, n_bytes, some_of
 from skbayes_sg.data.random import fixed_rng
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior.gaussian import Law
-from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
 from skbayes_sg.priors import Precision
 
 _MOST_ROWS = 4096
@@ -153,7 +153,7 @@ class FoldedRows:
         now = Terms.of(model, self.rows, law)
         factor = np.maximum(1.0, self.threshold / np.maximum(self.size, _TINY))
         weight = np.ones(len(factor)) if weight is None else weight
-        layout = DIAGONAL if model.dim > FULL_CURVATURE_DIM else FULL
+        layout = DIAGONAL if not has_matrix(model.dim) else FULL
         left = model.times_inputs((now.residual - self.terms.residual_at(now.outputs))[None], X)
         covariance = law.operator.inverse()
         total = left.scaled(weight * factor).total()
@@ -176,7 +176,7 @@ def with_folded(
     As many rows as there are parameters stay in any case: fewer could not say how much is left out,
     and these take no more than the precision matrix of the law.
     """
-    least = min(model.dim, FULL_CURVATURE_DIM)
+    least = model.dim if has_matrix(model.dim) else 0
     for rows in old:
         new = FoldedRows.of(model, rows, law, 0 if before is None else before.n_folded)
         if before is not None:

@@ -29,12 +29,12 @@ from skbayes_sg.inference.request import SELF_AVERAGING, Choice, Request
 from skbayes_sg.inference.run import Run
 from skbayes_sg.inference.variational_em import VariationalEM, fit_prior
 from skbayes_sg.linalg import Diag
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import expanded_twice
 from skbayes_sg.posterior.laplace import distance, posterior_mean
 from skbayes_sg.posterior.mode import Mode, Near
 from skbayes_sg.posterior.targets import target_at
-from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.samplers.target import ModelPosterior, Target
@@ -217,7 +217,7 @@ def _near(before: Mode | None, now: Mode | None) -> bool:
 
 def _known(posterior: Posterior) -> Callable[[ModelPosterior, NDArray], PriorShare]:
     """The control variate of EM: a matrix where there is one mode and the matrix is affordable."""
-    if posterior.model.fixed_inputs and posterior.dim <= FULL_CURVATURE_DIM:
+    if posterior.model.fixed_inputs and has_matrix(posterior.dim):
         return MatrixShare
     return partial(DiagonalShare, null=posterior.model.null_directions())
 

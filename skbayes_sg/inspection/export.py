@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.inspection.names import feature_names
+from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.version import __version__
 
 _DRAWS_AT_ONCE = 64  # beyond, a product costs as much per draw
-_BLOCK_BYTES = 1 << 22
 
 Group = dict[str, NDArray]
 
@@ -46,7 +46,7 @@ class _Given(NamedTuple):
 
     def blocks(self, row_bytes: int) -> Iterator[tuple[NDArray, slice]]:
         """Blocks of dense rows, and their numbers."""
-        for rows in row_blocks(self.X.shape[0], row_bytes, _BLOCK_BYTES):
+        for rows in row_blocks(self.X.shape[0], row_bytes, 8 * numbers_at_a_time()):
             yield dense(self.X[rows]), rows
 
 

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from skbayes_sg.data.minibatches import Minibatches, Rows
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Coordinates
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.subsample import Pool
 from skbayes_sg.priors import Prior
 from skbayes_sg.samplers.target import Closed
 
-_TURNED_DIM = 1000  # of the largest noise matrix whose eigenvectors are worth their cost
 _FEWEST_ROWS = 32
 _MANY = 0.1  # of the pool: to draw and gather so many rows takes as long as to take all
 _SMALL_POOL = 1000  # rows that are taken as fast as some of them are drawn
@@ -77,7 +77,7 @@ class Anchor:
         All rows of the pool where that would be many of them, or D too large for a noise matrix.
         """
         n = math.ceil(_FEWEST_ROWS * max(1.0, self.pool.noise_number))
-        few = self.curvature.dim <= _TURNED_DIM and n <= _MANY * self.pool_size
+        few = has_matrix(self.curvature.dim) and n <= _MANY * self.pool_size
         return n if few and self.pool_size > _SMALL_POOL else self.pool_size
 
     @property

@@ -16,10 +16,10 @@ from skbayes_sg.data import InMemory
 from skbayes_sg.data.kept_rows import joined
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Expansion, Posterior
 from skbayes_sg.posterior.mode import Mode, find_mode
-from skbayes_sg.posterior.whitening import FULL_CURVATURE_DIM
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 
 _NEAR = 0.01  # squared distance per parameter of a step whose end is as good as the mode
@@ -39,7 +39,7 @@ def updated(posterior: Posterior, guess: NDArray) -> Law:
     prior = posterior.prior
     assert isinstance(posterior.model, Predictor)
     assert isinstance(prior, Law)
-    if posterior.dim > FULL_CURVATURE_DIM:
+    if not has_matrix(posterior.dim):
         mode = find_mode(posterior, guess, np.random.default_rng(0))
         left = np.where(prior.precision > 0, 0.0, mode.gradient)  # a diagonal makes no good step
         diagonal = Diag(mode.curvature.diagonal())
@@ -113,7 +113,7 @@ def _is_near(
 
 def expanded(model: Predictor, blocks: Sequence[InMemory], prior: Law, near: Law) -> Law:
     """The posterior of these rows, from a law that is near it: mostly in one pass."""
-    law, most = near, 0 if model.dim > FULL_CURVATURE_DIM else _MOST_STEPS
+    law, most = near, 0 if not has_matrix(model.dim) else _MOST_STEPS
     for _ in range(most):
         gradient, curvature = _slope(model, blocks, prior, law)
         covariance = law.operator.inverse().dense()
@@ -140,7 +140,7 @@ def _slope(
 
     Above 1,000 parameters they are those at the mode, and the curvature a diagonal.
     """
-    theta, wide = law.mode, model.dim > FULL_CURVATURE_DIM
+    theta, wide = law.mode, not has_matrix(model.dim)
     root = None if wide else law.operator.inverse().cholesky().dense()
     flat = GaussianPrior(Diag(np.zeros(model.dim)))
     gradient, curvature = prior.gradient(theta), FULL.keep(prior.curvature(theta))

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from skbayes_sg.data.random import fixed_rng
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.whitening import (
-    FULL_CURVATURE_DIM,
     very_wide,
 )
 
@@ -20,7 +21,6 @@ LARGE_SHIFT = 0.25  # an expansion at the mode says little of a mean so far away
 _POINT_ROWS = 50_000
 _FEWEST_POINTS = 32
 _MOST_POINTS = 128
-_POINT_CELLS = 1 << 20  # residuals held at a time
 
 
 def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
@@ -74,7 +74,7 @@ def laplace_points(posterior: Posterior, mode: Mode) -> tuple[NDArray, list[NDAr
     rng = fixed_rng("points")
     dim = posterior.dim
     n_frames = -(-_FEWEST_POINTS // dim)
-    if dim > FULL_CURVATURE_DIM:
+    if not has_matrix(dim):
         frames = [np.linalg.qr(rng.standard_normal((dim, _MOST_POINTS)))[0].T]
     else:
         frames = [np.linalg.qr(rng.standard_normal((dim, dim)))[0] for _ in range(n_frames)]
@@ -84,7 +84,7 @@ def laplace_points(posterior: Posterior, mode: Mode) -> tuple[NDArray, list[NDAr
     if posterior.n_rows > _POINT_ROWS:
         rows = np.sort(rng.choice(posterior.n_rows, _POINT_ROWS, replace=False))
     theta = mode.theta + mode.curvature.inverse().cholesky().matvec(points)
-    return theta, np.array_split(rows, 1 + len(rows) * len(theta) // _POINT_CELLS)
+    return theta, np.array_split(rows, 1 + len(rows) * len(theta) // numbers_at_a_time())
 
 
 def distance(anchor: Mode, other: Mode) -> float:

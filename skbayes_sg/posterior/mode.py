@@ -17,16 +17,14 @@ from scipy.optimize import minimize
 
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL
+from skbayes_sg.linalg.sizes import has_matrix, has_quick_matrix
 from skbayes_sg.posterior import Expansion, Posterior
 from skbayes_sg.posterior.whitening import (
-    FULL_CURVATURE_DIM,
-    affordable,
     very_wide,
     whitening,
 )
 
 _CHORD_STEPS = 8
-_DEAR_CURVATURE = 250  # parameters
 _FLAT = 0.005  # largest entry of the gradient in whitened coordinates
 _ENOUGH = 1e-3  # squared distance to the mode, in posterior standard deviations per parameter
 _LARGEST_PART = 1 << 25  # numbers
@@ -64,10 +62,9 @@ def find_mode(posterior: Posterior, start: NDArray | Near, rng: np.random.Genera
     From a `Near` start no subsets of rows are searched, and its curvature serves for the first
     steps. If it is the mean it is left there, as chains want the mean.
 
-    Accurate to a few hundredths of a posterior standard deviation. Where there are too many
-    parameters for a matrix, L-BFGS stops after 50 iterations: good enough to start chains, not to
-    report. Nothing is raised when the iterations run out (separable data under a weak prior).
-    Burn-in covers the remaining distance, and the diagnostics judge the result.
+    Accurate to a few hundredths of a posterior standard deviation. Nothing is raised when the
+    iterations run out (separable data under a weak prior). Burn-in covers the remaining distance,
+    and the diagnostics judge the result.
 
     Raises
     ------
@@ -85,17 +82,15 @@ def find_mode(posterior: Posterior, start: NDArray | Near, rng: np.random.Genera
                 "X holds values whose squares overflow; scale its columns, for example by "
                 "StandardScaler"
             )
-        if posterior.dim <= FULL_CURVATURE_DIM:
+        if has_matrix(posterior.dim):
             sample = posterior.of_sample
             if curvature is not None:
                 found = _continued(sample, theta, curvature)
-            elif sample.dim >= _DEAR_CURVATURE and len(_stages(sample)) == 1:
+            elif not has_quick_matrix(sample.dim) and len(_stages(sample)) == 1:
                 found = _whitened_lbfgs(sample, theta, None)
             else:
                 found = _staged(sample, theta, rng)
             return _on_all_rows(posterior, found)
-        if not (affordable(posterior) or very_wide(posterior)):
-            return _scaled_lbfgs(posterior, theta)
         return _whitened_lbfgs(posterior, theta, curvature)
 
 
@@ -214,19 +209,4 @@ def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Operator | 
     result = minimize(objective, start, jac=True, method="L-BFGS-B", options=bound)
     theta = coordinates.natural(result.x[None])
     here = posterior.expand(theta, DIAGONAL if very_wide(posterior) else FULL)
-    return Mode(theta, here.curvature, here.gradient, result.nfev + 2.0)
-
-
-def _scaled_lbfgs(posterior: Posterior, theta: NDArray) -> Mode:
-    scale = 1.0 / np.sqrt(posterior.expand(theta, DIAGONAL).curvature.diagonal())
-
-    def objective(u: NDArray) -> tuple[float, NDArray]:
-        value, gradient = posterior.slope((u * scale)[None])
-        return -float(value[0]), -gradient[0] * scale
-
-    result = minimize(
-        objective, theta[0] / scale, jac=True, method="L-BFGS-B", options={"maxiter": 50}
-    )
-    theta = (result.x * scale)[None]
-    here = posterior.expand(theta, DIAGONAL)
     return Mode(theta, here.curvature, here.gradient, result.nfev + 2.0)

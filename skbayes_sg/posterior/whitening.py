@@ -16,14 +16,9 @@ from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.low_rank import LowRank
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.linalg.scores import Factor, Scores
+from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-
-FULL_CURVATURE_DIM = 1000
-"""Largest D for which matrices of any model may be D x D in every step."""
-
-_WIDEST = 4000
-"""Largest number of columns of a model for which a square matrix of them is made."""
 
 _LEADING = 1000  # sparse columns at most that get a matrix
 _MOST_LEADING = 8000  # dense ones, of one output; of more so that their matrices are no larger
@@ -40,11 +35,11 @@ def very_wide(posterior: Posterior) -> bool:
 
 def affordable(posterior: Posterior) -> bool:
     """Whether a D x D curvature is worth its cost, once per fit."""
-    if posterior.dim <= FULL_CURVATURE_DIM:
+    if has_matrix(posterior.dim):
         return True
     model, dense = posterior.model, posterior.data.sample.is_dense
     one = isinstance(model, Predictor) and len(model.columns()) == 1
-    return one and dense and posterior.dim <= _WIDEST
+    return one and dense and has_matrix_once(posterior.dim)
 
 
 def whitening(
@@ -170,7 +165,7 @@ def _few_rows(posterior: Posterior) -> bool:
     rows = posterior.n_rows
     dense = posterior.data.sample.is_dense
     one = posterior.model.shapes["coef"][0] == 1 and "log_noise" not in posterior.model.shapes
-    return dense and one and rows <= min(_WIDEST, posterior.dim)
+    return dense and one and rows <= posterior.dim and has_matrix_once(rows)
 
 
 def _leading(posterior: Posterior, ratio: NDArray, most: int) -> NDArray:

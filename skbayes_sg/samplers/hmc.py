@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.samplers import anchors
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
 from skbayes_sg.samplers.law import ExactLaw
@@ -21,7 +22,6 @@ from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import require_choice, require_integer
 
 _LONGEST_STEP = 1.5  # in metric units; an oscillator of unit frequency is stable below 2
-_LARGEST_METRIC = 1000
 _MANY_CHAINS = 16
 _FEW_PARAMETERS = 200
 _SHORTEST_STEP = 1e-4  # shorter ones mean that rounding is too large
@@ -215,7 +215,7 @@ class HMC(Sampler):
     def _layout(self, target: Target) -> Layout:
         """Layout of the metric; by default a matrix as long as it costs less than a gradient."""
         if self.structure == "auto":
-            return FULL if target.dim <= _LARGEST_METRIC else DIAGONAL
+            return FULL if has_matrix(target.dim) else DIAGONAL
         return target.posterior.layout(self.structure)
 
     def _renew(self, state: State, target: Target) -> None:

@@ -13,6 +13,7 @@ from scipy.linalg import eigh
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.linalg.layouts import DIAGONAL
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.samplers.base import Report, RunLength, Sampler
 from skbayes_sg.samplers.law import Law, Linearised, LinearLaw
 from skbayes_sg.samplers.matrices import given_matrix
@@ -22,7 +23,6 @@ from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import require_choice
 
 _MOST_THIN = 100  # steps of a draw
-_MATRIX = 1000  # parameters, at most, of a curvature whose slowest direction is looked for
 _LEAST = 1e-12  # of eigenvalues, relative
 
 
@@ -288,7 +288,7 @@ class SGLD(Sampler):
             return out if P is None else P.matvec(out)
 
         largest = here.largest(product)
-        if not target.one_mode or target.dim > _MATRIX:
+        if not target.one_mode or not has_matrix(target.dim):
             return largest, 1.0
         scale = None if P is None else P.inverse().dense()
         least = eigh(here.curvature_matrix(), scale, eigvals_only=True, subset_by_index=[0, 0])[0]

@@ -17,7 +17,6 @@ from skbayes_sg import (
 )
 from skbayes_sg.data import Reader, in_threads, on_disk
 from skbayes_sg.data.passes import total_of
-from skbayes_sg.posterior import mode as mode_search
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.control_variates.subsample import choose_pool
 from skbayes_sg.posterior.mode import find_mode
@@ -407,16 +406,8 @@ def test_draws_do_not_depend_on_threads(table, monkeypatch):
 
 
 def test_more_columns_than_a_matrix_may_have(tmp_path, monkeypatch):
-    """The mode is found with the diagonal of the curvature, and the draws are as of an array."""
-    for name in ("posterior.whitening", "posterior.mode"):
-        monkeypatch.setattr(f"skbayes_sg.{name}.FULL_CURVATURE_DIM", 4)
-    monkeypatch.setattr("skbayes_sg.posterior.whitening._WIDEST", 4)
-    looked, found = [], mode_search._scaled_lbfgs
-    monkeypatch.setattr(
-        mode_search, "_scaled_lbfgs", lambda *given: looked.append(1) or found(*given)
-    )
+    """Rows are read into memory, and the draws are as of an array."""
+    for name in ("_IN_EVERY_STEP", "_ONCE"):
+        monkeypatch.setattr(f"skbayes_sg.linalg.sizes.{name}", 4)
     wide = np.random.default_rng(1).standard_normal((N, 12))
-    model = logistic().fit(mapped(tmp_path, wide), Y)
-    assert looked
-    monkeypatch.undo()
-    assert_same_posterior(model, logistic().fit(wide, Y))
+    assert_same_posterior(logistic().fit(mapped(tmp_path, wide), Y), logistic().fit(wide, Y))

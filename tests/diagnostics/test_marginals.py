@@ -163,7 +163,7 @@ def test_gradients_of_many_classes_are_those_of_the_whole_posterior():
     draws, weights = rng.standard_normal((2, 40, 9)), np.full(40, 1 / 40)
     whole = diagnose.of_gradients(posterior, draws, weights, 64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(diagnose, "_CELLS", 100)
+        patch.setattr(diagnose, "numbers_at_a_time", lambda: 100)
         assert diagnose.of_gradients(posterior, draws, weights, 64) == pytest.approx(whole)
 
 

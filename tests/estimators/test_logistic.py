@@ -245,7 +245,7 @@ def test_one_row_of_leverage_does_not_spoil_the_others():
 
 @pytest.mark.verdict
 def test_too_many_columns_for_a_matrix(monkeypatch):
-    monkeypatch.setattr("skbayes_sg.posterior.whitening._WIDEST", 300)
+    monkeypatch.setattr("skbayes_sg.linalg.sizes._ONCE", 300)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((250, 340))
     y = rng.integers(3, size=250)

@@ -94,7 +94,7 @@ def test_random_signs_find_the_trace_of_many_parameters(monkeypatch):
     y = X @ rng.standard_normal(40) * 0.2 + rng.standard_normal(300)
     posterior = Posterior.of(Linear(40, False, 1.0), X, y, 1.0)
     exact = learn_before(NormalEM(), posterior)[0]
-    monkeypatch.setattr(evidence_search, "FULL_CURVATURE_DIM", 10)
+    monkeypatch.setattr("skbayes_sg.linalg.sizes._IN_EVERY_STEP", 10)
     found = learn_before(NormalEM(), posterior)[0]
     assert found.values[0] == pytest.approx(exact.values[0], rel=0.05)
     assert found.values[0] != exact.values[0]

@@ -125,7 +125,7 @@ def test_columns_are_followed_about_draws_as_about_the_anchor(most, within, monk
     mode = find_mode(posterior, np.zeros((1, 7)), rng).theta
     covariance = posterior.expand(mode, FULL).curvature.inverse().dense()
     draws = rng.multivariate_normal(mode[0], covariance, (4, 5000))
-    monkeypatch.setattr(diagnose, "_CELLS", 7 * most)
+    monkeypatch.setattr(diagnose, "_OUTPUTS", 7 * most)
     found = diagnose.of_columns(posterior, draws, np.full(5000, 1 / 5000))["column_steepness"]
     monkeypatch.setattr(
         "skbayes_sg.posterior.control_variates.expansion.STEEP_COLUMN", 0.0

@@ -18,9 +18,8 @@ from skbayes_sg.samplers import SGLD
 @pytest.fixture
 def always_wide(monkeypatch):
     """Coordinates and products of very many columns, with few."""
-    monkeypatch.setattr("skbayes_sg.posterior.whitening.FULL_CURVATURE_DIM", 5)
-    monkeypatch.setattr("skbayes_sg.posterior.whitening._WIDEST", 5)
-    monkeypatch.setattr("skbayes_sg.posterior.mode.FULL_CURVATURE_DIM", 5)
+    monkeypatch.setattr("skbayes_sg.linalg.sizes._IN_EVERY_STEP", 5)
+    monkeypatch.setattr("skbayes_sg.linalg.sizes._ONCE", 5)
     monkeypatch.setattr("skbayes_sg.data.memory._SMALL_SPARSE", 0)
     monkeypatch.setattr("skbayes_sg.data.memory._MANY_COLUMNS", 5)
 
@@ -155,8 +154,8 @@ def test_the_gradient_of_a_step_is_that_of_all_rows(kind, form, always_wide):
 
 
 def test_few_dense_rows_leave_the_identity(monkeypatch):
-    monkeypatch.setattr("skbayes_sg.posterior.whitening.FULL_CURVATURE_DIM", 5)
-    monkeypatch.setattr("skbayes_sg.posterior.whitening._WIDEST", 60)
+    monkeypatch.setattr("skbayes_sg.linalg.sizes._IN_EVERY_STEP", 5)
+    monkeypatch.setattr("skbayes_sg.linalg.sizes._ONCE", 60)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 80))
     X += 0.1 * rng.standard_normal(X.shape)

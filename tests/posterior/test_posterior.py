@@ -133,7 +133,7 @@ def test_the_mode_has_no_gradient_left(n_classes, monkeypatch):
     assert distance(newton) < 0.1
     assert newton.passes < 6
     assert isinstance(newton.curvature, Dense)
-    monkeypatch.setattr("skbayes_sg.posterior.mode.FULL_CURVATURE_DIM", 1)
+    monkeypatch.setattr("skbayes_sg.linalg.sizes._IN_EVERY_STEP", 1)
     assert distance(find_mode(posterior, model.init(rng), rng)) < 0.1
 
 

@@ -173,7 +173,7 @@ def test_alpha_and_rows_follow_from_the_steepness():
 
 
 def test_more_than_a_thousand_parameters_of_many_classes(monkeypatch):
-    monkeypatch.setattr("skbayes_sg.posterior.whitening.FULL_CURVATURE_DIM", 10)
+    monkeypatch.setattr("skbayes_sg.linalg.sizes._IN_EVERY_STEP", 10)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 4))
     y = (X @ rng.standard_normal((4, 3)) + rng.gumbel(size=(300, 3))).argmax(axis=1)

@@ -22,6 +22,7 @@ from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.data.random import fixed_rng
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Natural, Whitened
+from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -36,7 +37,6 @@ from skbayes_sg.priors import Prior
 from skbayes_sg.samplers.base import NoAnchorError
 from skbayes_sg.samplers.langevin import STEEP_COLUMN
 
-_CELLS = 1 << 20  # numbers held at a time
 _DIAGONAL = 1e-6  # entries off the diagonal that are rounding, of a matrix near the identity
 _ROUGHEST = 32  # rows whose remainders show where a posterior is steep
 
@@ -93,7 +93,7 @@ class ExpandedTarget(ChainTarget):
     def _steepness(self, points: NDArray) -> float:
         """`steepness` of the gradient that the pool gives, at points (points, D) in theta."""
         change = self.coordinates.whitened(points) - self._origin
-        together = max(1, _CELLS // len(self._rows.weight))
+        together = max(1, numbers_at_a_time() // len(self._rows.weight))
 
         def gradient(change: NDArray) -> NDArray:
             parts = np.array_split(change, -(-len(change) // together))
@@ -118,7 +118,7 @@ class ExpandedTarget(ChainTarget):
         precision = self.coordinates.pulled_matrix(self.prior.curvature(self.anchor.theta).dense())
         of_prior = np.einsum("ld,de,le->l", directions, precision, directions, optimize=True)
         each = len(self._rows.weight) * self._rows.model.widest
-        parts = np.array_split(np.arange(self.dim), -(-self.dim * each // _CELLS))
+        parts = np.array_split(np.arange(self.dim), -(-self.dim * each // numbers_at_a_time()))
         along = partial(column_steepness, self._rows.forces_along, limit=STEEP_COLUMN)
         return max(along(directions[i], of_prior[i]) for i in parts)
 

@@ -11,6 +11,7 @@ from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.data.random import fixed_rng
 from skbayes_sg.linalg import Diag, largest_eigenvalue
 from skbayes_sg.linalg.low_rank import LowRank
+from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
@@ -22,7 +23,6 @@ from skbayes_sg.priors import GaussianPrior, Prior
 
 _POINTS = 32
 _ROUGHEST = 16
-_CELLS = 1 << 24  # numbers held at a time
 
 
 class FullDataTarget(ChainTarget):
@@ -105,7 +105,8 @@ class FullDataTarget(ChainTarget):
     def _steepness(self) -> float:
         """`steepness` around the mode, along random lines where the gradient is least linear."""
         rng = fixed_rng("steepness")
-        together = max(1, _CELLS // max(self.dim, self.n_rows * self.posterior.model.widest))
+        each = max(self.dim, self.n_rows * self.posterior.model.widest)
+        together = max(1, numbers_at_a_time() // each)
 
         def gradient(u: NDArray) -> NDArray:
             parts = np.array_split(u, -(-len(u) // together))

@@ -14,13 +14,13 @@ from skbayes_sg.data.random import fixed_rng
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Natural, Whitened
 from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.subsample import Pool
 
 _NOISE_ROWS = 4000
-_CELLS = 1 << 20  # numbers held at a time
 _ROUGHEST = 32  # rows whose remainders show where a posterior is steep
 
 
@@ -160,7 +160,8 @@ class PoolRows:
             share = np.full(_NOISE_ROWS, 1 / _NOISE_ROWS)
         total = np.zeros((len(change), self.model.dim))
         moment = Dense(np.zeros((self.model.dim,) * 2))
-        for block in np.array_split(np.arange(len(rows)), 1 + len(rows) * len(change) // _CELLS):
+        n_blocks = 1 + len(rows) * len(change) // numbers_at_a_time()
+        for block in np.array_split(np.arange(len(rows)), n_blocks):
             scores = self.scores(change, rows[block])
             total += scores.scaled(share[block]).total()
             moment = moment + scores.pooled().scaled(np.sqrt(share[block])).moment(FULL)

@@ -1,0 +1,22 @@
+"""One memory budget, scikit-learn's ``working_memory``, for temporary arrays and for kept rows."""
+
+from __future__ import annotations
+
+from sklearn import get_config
+
+_TEMPORARY, _ROWS = 128, 16  # parts of the budget
+_FEWEST = 1 << 14
+
+
+def numbers_at_a_time() -> int:
+    """Numbers of a temporary array in double precision: 8 MB of the default of 1 GB."""
+    return max(_FEWEST, int(_bytes() / (8 * _TEMPORARY)))
+
+
+def of_kept_rows() -> float:
+    """Bytes of the rows that a stream keeps: 64 MB of the default of 1 GB."""
+    return _bytes() / _ROWS
+
+
+def _bytes() -> float:
+    return get_config()["working_memory"] * 2**20
