@@ -29,6 +29,7 @@ _ENOUGH_ROWS, _ROWS_A_PARAMETER = 20_000, 100
 _MANY_NUMBERS = 2_000_000  # rows times parameters, where the mode is the mean
 _SKEWED = 0.3  # of the log precisions at the mode and in the mean
 _UPDATES, _FEW_UPDATES = 60, 20  # of chains that go on; few where each is dear
+_FROM_FAR = 40  # of chains that start from the weak prior
 _CHEAP_UPDATES = 100  # parameters up to which an update of chains takes less than their draws
 _FASTER, _SLOWER = 1.3, 0.5  # steps whose excess keeps its sign, and those where it changes
 
@@ -92,7 +93,7 @@ def learn_before(
     prior = posterior.prior
     gamma = em.hyperprior(float(prior.precision[block[0]] / prior.unit[block[0]]))
     if not affordable(posterior):
-        return None, VariationalEM(hyperprior=gamma), None
+        return None, _FewOnward(gamma, _FROM_FAR, VariationalEM.first_step), None
     few = _few_rows(posterior)
     found = Search(few, block, gamma)
     normal = _searched(found, posterior)
