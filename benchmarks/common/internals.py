@@ -89,7 +89,8 @@ def whole_path(
     """
     draws, weights, done = [], [], 0
     for until in (*restarts(n_steps // 2), n_steps // 2, n_steps):
-        for part in walk(sampler, posterior, state, until - done, thin, -done % thin):
+        recorded = range(-done % thin, until - done, thin)
+        for part in walk(sampler, posterior, state, until - done, recorded):
             draws.append(part.draws.copy())
             weights.append(part.weights.copy())
         if until < n_steps:

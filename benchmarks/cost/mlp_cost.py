@@ -22,7 +22,7 @@ from benchmarks.common.datasets import mnist
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import Posterior, begin, posterior_of
 from benchmarks.common.timing import in_turn, median
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.chains.walk import walk
 from skbayes_sg.models import MLP
 from skbayes_sg.samplers import SGFS
@@ -42,7 +42,7 @@ def seconds_per_pass(posterior: Posterior, X: NDArray, y: NDArray) -> list[dict]
     """Seconds of a pass of each, alternating."""
     state = begin(SAMPLER, posterior, posterior.model.init(np.random.default_rng(0)), seed=0)
     steps = len(X) // BATCH
-    frozen = run_chain(SAMPLER, posterior, state, n_draws=1, burn_in=200).state
+    frozen = run_chain(SAMPLER, posterior, state, Length(1, 200)).state
     network = MLPClassifier((100,), "logistic", batch_size=BATCH, random_state=0)
     network.partial_fit(X, y, classes=np.arange(10))
 
@@ -53,7 +53,7 @@ def seconds_per_pass(posterior: Posterior, X: NDArray, y: NDArray) -> list[dict]
 
     jobs = {
         "MLPClassifier": lambda: network.partial_fit(X, y),
-        "SGFS, frozen": lambda: run_chain(SAMPLER, posterior, frozen, n_draws=1, thin=steps),
+        "SGFS, frozen": lambda: run_chain(SAMPLER, posterior, frozen, Length(1, thin=steps)),
         "SGFS, burn-in": burn_in,
     }
     medians = {name: median(times) for name, times in in_turn(jobs, repeats=5).items()}
@@ -68,10 +68,9 @@ def errors(posterior: Posterior, X: NDArray, y: NDArray) -> list[dict]:
     model = posterior.model
     theta = np.concatenate([model.init(np.random.default_rng(k)) for k in range(CHAINS)])
     state, table, recent = begin(SAMPLER, posterior, theta, seed=0), [], []
-    length = {"n_draws": DRAWS, "thin": STEPS // DRAWS, "dtype": np.float32}
     for segment in range(SEGMENTS):
-        burn_in = 0 if segment else STEPS
-        chain = run_chain(SAMPLER, posterior, state, burn_in=burn_in, **length)
+        length = Length(DRAWS, 0 if segment else STEPS, STEPS // DRAWS)
+        chain = run_chain(SAMPLER, posterior, state, length, np.float32)
         state = chain.state
         draws = chain.draws.reshape(-1, posterior.dim)
         recent.append(sum(model.predict(draw[None], X)[0] for draw in draws) / len(draws))

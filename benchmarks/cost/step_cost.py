@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.common.harness import Report, benchmark
 from benchmarks.common.internals import Posterior, begin, logistic_posterior
 from benchmarks.common.timing import median, microseconds, rest
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.samplers import SGFS
 
 N, N_FEATURES, BATCH = 10_000, 50, 500
@@ -30,7 +30,7 @@ def frozen_state(posterior: Posterior, group: int):
     """Sampler and state of a group of chains after burn-in."""
     sampler = SGFS(batch_size=BATCH)
     state = begin(sampler, posterior, np.zeros((group, posterior.dim)), seed=0)
-    return sampler, run_chain(sampler, posterior, state, n_draws=1, burn_in=200).state
+    return sampler, run_chain(sampler, posterior, state, Length(1, 200)).state
 
 
 def floor(posterior: Posterior, group: int) -> dict[str, float]:

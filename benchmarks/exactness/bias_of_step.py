@@ -30,7 +30,7 @@ from scipy.linalg import eigh
 
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import anchored, mode_of, posterior_of
-from skbayes_sg.chains.run import run_chains, start_chains
+from skbayes_sg.chains.run import Execution, Length, run_chains, start_chains
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import UnderdampedLangevin
@@ -211,7 +211,7 @@ def compare(problem: Problem, X: NDArray, y: NDArray, exact: tuple, injected: fl
     start = mode.theta + mode.curvature.inverse().cholesky().matvec(normals)
     try:
         states = start_chains(sampler, target, start, np.random.SeedSequence(0))
-        chains = run_chains(sampler, target, states, n_draws=DRAWS, burn_in=300, thin=3)
+        chains = run_chains(sampler, target, states, Length(DRAWS, 300, 3), Execution())
     except FloatingPointError:
         return row | {"mean error": math.inf, "variance ratio": math.inf}
     return row | errors(batches(chains, problem.copies, X.shape[1]), *exact[:2])

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import anchored, logistic_posterior, mode_of
-from skbayes_sg.chains.run import run_chains, start_chains
+from skbayes_sg.chains.run import Execution, Length, run_chains, start_chains
 from skbayes_sg.diagnostics import ess_mean
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, Sampler, UnderdampedLangevin
@@ -97,10 +97,11 @@ def data(columns, n: int, d: int, strength: float, offset: float) -> tuple[NDArr
     return X, y
 
 
-def draws_of(sampler: Sampler, target: Posterior, theta: NDArray, **length) -> NDArray:
+def draws_of(sampler: Sampler, target: Posterior, theta: NDArray, length: Length) -> NDArray:
     """Draws of all chains, (chains, draws, D)."""
     states = start_chains(sampler, target, theta, np.random.SeedSequence(0))
-    return np.concatenate([chain.draws for chain in run_chains(sampler, target, states, **length)])
+    chains = run_chains(sampler, target, states, length, Execution())
+    return np.concatenate([chain.draws for chain in chains])
 
 
 def compare(columns, n: int, d: int, strength: float, offset: float) -> dict:
@@ -110,7 +111,7 @@ def compare(columns, n: int, d: int, strength: float, offset: float) -> dict:
     spread = mode.curvature.inverse().cholesky()
     normals = np.random.default_rng(0).standard_normal((CHAINS, posterior.dim))
     start = mode.theta + spread.matvec(normals)
-    exact = draws_of(HMC(), posterior, start, n_draws=1000, burn_in=300)
+    exact = draws_of(HMC(), posterior, start, Length(1000, 300))
     flat = exact.reshape(-1, posterior.dim)
     values, vectors = np.linalg.eigh(np.cov(flat.T))
     axes = vectors / np.sqrt(values)
@@ -127,7 +128,7 @@ def compare(columns, n: int, d: int, strength: float, offset: float) -> dict:
         "error of the reference": 4 / math.sqrt(ess_mean(exact @ axes).min()),
     }
     try:
-        drawn = draws_of(sampler, target, start, n_draws=1000, burn_in=200, thin=2)
+        drawn = draws_of(sampler, target, start, Length(1000, 200, 2))
     except FloatingPointError:
         return row | {"mean error": math.inf, "variance min": math.inf, "variance max": math.inf}
     along = (drawn.reshape(-1, posterior.dim) - flat.mean(axis=0)) @ axes

@@ -19,7 +19,7 @@ from benchmarks.common.harness import Report, benchmark
 from benchmarks.common.internals import anchored, logistic_posterior, mode_at
 from benchmarks.common.reference import importance_reference
 from skbayes_sg import diagnostics
-from skbayes_sg.chains.run import rows_touched, run_chains, start_chains
+from skbayes_sg.chains.run import Execution, Length, rows_touched, run_chains, start_chains
 from skbayes_sg.diagnostics import stein_ratio_of_sums
 from skbayes_sg.samplers import (
     HMC,
@@ -58,16 +58,12 @@ COLUMNS = ["sampler", "ratio", "theory", "min", "theory min", "max", "theory max
 COLUMNS += ["Stein", "IAT passes", "E2"]
 
 
-def length_of(sampler, state) -> dict[str, int]:
+def length_of(sampler, state) -> Length:
     """Draws, burn-in and thinning."""
     if isinstance(sampler, HMC):
-        return {"n_draws": N_STEPS // 10, "burn_in": 300, "thin": 1}
+        return Length(N_STEPS // 10, 300)
     thin = sampler.run_length(state).thin if isinstance(sampler, IASG) else 10
-    return {
-        "n_draws": N_STEPS // max(thin, 10),
-        "burn_in": 300 if thin == 1 else 3000,
-        "thin": thin,
-    }
+    return Length(N_STEPS // max(thin, 10), 300 if thin == 1 else 3000, thin)
 
 
 def run(sampler, plain, reference) -> dict:
@@ -83,12 +79,12 @@ def run(sampler, plain, reference) -> dict:
     if radius >= 1:
         return {"sampler": repr(sampler), "ratio": f"unstable, radius {radius:.2f}"}
     length = length_of(sampler, states[0])
-    chains = run_chains(sampler, posterior, states, **length)
+    chains = run_chains(sampler, posterior, states, length, Execution())
     touched = rows_touched(sampler, [chain.state for chain in chains])
     passes = touched / posterior.n_rows / N_CHAINS  # a chain's share
     found = figures(np.concatenate([chain.draws for chain in chains]), reference)
-    kept = length["n_draws"] * length["thin"] / chains[0].state.t
-    found["IAT passes"] *= passes * kept / length["n_draws"]
+    kept = length.n_draws * length.thin / chains[0].state.t
+    found["IAT passes"] *= passes * kept / length.n_draws
     if sampler.draws_are_points:
         found["Stein"] = stein_ratio_of_sums([chain.stein for chain in chains])[0]
     theory = predicted(sampler, chains[0].state, posterior, reference)

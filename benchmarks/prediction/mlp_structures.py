@@ -25,7 +25,7 @@ from benchmarks.common.datasets import kdd99, mnist, standardised
 from benchmarks.common.harness import Report, benchmark
 from benchmarks.common.internals import Posterior, begin, posterior_of
 from benchmarks.common.timing import Clock, in_turn
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.diagnostics import stein_ratio_of_sums
 from skbayes_sg.models import DRBM, MLP
 from skbayes_sg.samplers import SGFS, SGLD
@@ -97,10 +97,10 @@ def run(name: str, sampler, problem: tuple[Posterior, NDArray, NDArray], share: 
     state = begin(sampler, posterior, posterior.model.init(np.random.default_rng(0)), seed=1)
     burn_in, steps = int(BURN_IN * share), int(STEPS * share)
     with Clock() as burning:
-        state = run_chain(sampler, posterior, state, n_draws=1, burn_in=burn_in).state
-    length = {"n_draws": 40, "thin": steps // 40, "dtype": np.float32}
+        state = run_chain(sampler, posterior, state, Length(1, burn_in)).state
+    length = Length(40, thin=steps // 40)
     with Clock() as drawing:
-        chain = run_chain(sampler, posterior, state, **length)
+        chain = run_chain(sampler, posterior, state, length, np.float32)
     label = repr(sampler).replace(f", batch_size={BATCH}", "")
     row = {
         "model": name,

@@ -30,6 +30,19 @@ _FEWEST_DRAWS = 4  # that R-hat can be computed of
 _AT_THE_END = 8  # draws of a round where the time of the fit is up
 
 
+class Length(NamedTuple):
+    """What a run draws: so many draws of each chain, after burn-in and `thin` steps apart."""
+
+    n_draws: int
+    burn_in: int = 0
+    thin: int = 1
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of each chain."""
+        return self.burn_in + self.n_draws * self.thin
+
+
 class Chain(NamedTuple):
     """The result of a group of chains."""
 
@@ -46,6 +59,23 @@ class Chain(NamedTuple):
 
 Round = list[Chain]
 """The next draws of all groups."""
+
+
+class Execution(NamedTuple):
+    """How a run is carried out, as opposed to what it draws."""
+
+    n_jobs: int | None = None
+    """Processes (joblib); the draws do not depend on it."""
+    dtype: type = np.float64
+    """Of the draws that are kept."""
+    watch: Callable[[list[Round]], bool] | None = None
+    """Called after each round of `block_draws` with all rounds so far; True ends the run. Without
+    it a round takes about a second."""
+    before: Sequence[Round] = ()
+    """The rounds of a run that was stopped, to go on with."""
+    keep: bool = False
+    """After an interrupt (Ctrl-C) return the draws of all complete rounds, if each chain has
+    four."""
 
 
 def group_sizes(n_chains: int, most: int = 4) -> list[int]:
@@ -77,13 +107,10 @@ def run_chain(
     sampler: Sampler,
     target: Target,
     state: State,
-    *,
-    n_draws: int,
-    burn_in: int = 0,
-    thin: int = 1,
+    length: Length,
     dtype: type = np.float64,
 ) -> Chain:
-    """Burn in, then keep every `thin`-th point of one group, in `dtype`.
+    """Burn in, then keep the draws of one group, in `dtype`.
 
     `state` is copied, not moved.
 
@@ -92,8 +119,8 @@ def run_chain(
     FloatingPointError
         If the chain diverges; the message names sampler, step and remedy.
     """
-    begun = begin_chain(sampler, target, burn_in, dtype, state)
-    return go_on(sampler, target, n_draws, thin, begun)
+    begun = begin_chain(sampler, target, length.burn_in, dtype, state)
+    return go_on(sampler, target, length.n_draws, length.thin, begun)
 
 
 def begin_chain(sampler: Sampler, target: Target, burn_in: int, dtype: type, state: State) -> Chain:
@@ -115,8 +142,9 @@ def go_on(sampler: Sampler, target: Target, n_draws: int, thin: int, before: Cha
     n_chains, dim = state.theta.shape
     draws: NDArray = np.empty((n_chains, n_draws, dim), before.draws.dtype)
     weights, kept = np.empty(n_draws), 0
+    recorded = range(0, n_draws * thin, thin)
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
-        for stretch in walk(sampler, target, state, n_draws * thin, thin):
+        for stretch in walk(sampler, target, state, n_draws * thin, recorded):
             here = slice(kept, kept + len(stretch.draws))
             # one by one: on some processors a product rounds a row by where it stands in a block
             for k, draw in enumerate(stretch.draws, kept):
@@ -132,30 +160,15 @@ def run_chains(
     sampler: Sampler,
     target: Target,
     states: Sequence[State],
-    *,
-    n_draws: int,
-    burn_in: int = 0,
-    thin: int = 1,
-    n_jobs: int | None = None,
-    dtype: type = np.float64,
-    watch: Callable[[list[Round]], bool] | None = None,
-    before: Sequence[Round] = (),
-    keep: bool = False,
+    length: Length,
+    execution: Execution,
 ) -> list[Chain]:
     """`run_chain` for every group, as joblib tasks, in rounds of some draws of all groups.
 
     On one machine the draws are bitwise the same for every `n_jobs` and for any rounds.
-
-    Parameters
-    ----------
-    watch : function, optional
-        Called after each round of `block_draws` with all rounds so far; True ends the run. Without
-        it a round takes about a second.
-    before : sequence of rounds
-        The rounds of a run that was stopped, to go on with.
-    keep : bool, default=False
-        After an interrupt (Ctrl-C) return the draws of all complete rounds, if each chain has four.
     """
+    n_draws, burn_in, thin = length
+    n_jobs, dtype, watch, before, keep = execution
     rounds, unit = list(before), _whole_stretches(states, thin)
     share = block_draws(n_draws)
     with one_thread(), Parallel(n_jobs=n_jobs) as parallel:

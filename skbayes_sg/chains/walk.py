@@ -38,8 +38,7 @@ def walk(
     target: Target,
     state: State,
     n_steps: int,
-    thin: int | None = None,
-    skip: int = 0,
+    recorded: range = range(0),
 ) -> Iterator[Stretch]:
     """Move a group of chains, in place, by `n_steps`, and yield some steps at a time.
 
@@ -49,10 +48,8 @@ def walk(
 
     Parameters
     ----------
-    thin : int, optional
-        Steps per recorded draw; by default none is recorded.
-    skip : int, default=0
-        Steps before the first draw.
+    recorded : range, default=range(0)
+        The steps, numbered from 0, before which a draw is recorded; by default none.
 
     Raises
     ------
@@ -62,12 +59,12 @@ def walk(
     block = max(1, min(block_of(state), n_steps))
     thetas = np.empty((block, *state.theta.shape), state.theta.dtype)
     gradients = np.empty_like(thetas)
-    draws = np.empty_like(thetas) if thin else thetas[:0]
+    draws = np.empty_like(thetas) if recorded else thetas[:0]
     weights = np.empty(block)
     for start in range(0, n_steps, block):
         size, kept = min(block, n_steps - start), 0
         for i in range(size):
-            if thin and start + i >= skip and (start + i - skip) % thin == 0:
+            if start + i in recorded:
                 draws[kept], weights[kept] = sampler.draw(state), sampler.weight(state)
                 kept += 1
             thetas[i] = state.theta

@@ -8,6 +8,7 @@ and of the pool, leaves a worker.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from operator import call, itemgetter
 from typing import Any
@@ -60,7 +61,7 @@ class OnWorkers(Source):
         self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
     ) -> tuple:
         # a value of the graph goes once to each worker, the function of a task with each task
-        visit = dask.delayed(partial(_visited, function, self.dtype, row_size, pairs))
+        visit = dask.delayed(_Pass(function, self.dtype, row_size, pairs))
         columns = zip(self._parts, self._y, self._weight, self._starts.tolist(), strict=True)
         sums = [dask.delayed(call)(visit, i, *column) for i, column in enumerate(columns)]
         while len(sums) > 1:
@@ -73,27 +74,28 @@ class OnWorkers(Source):
         return partial(_place, self._starts, self._names)
 
 
-def _visited(
-    function: Callable[[Batch], tuple],
-    dtype: np.dtype,
-    row_size: int,
-    pairs: bool,
-    number: int,
-    X: Any,
-    y: Any,
-    weight: Any,
-    start: int,
-) -> tuple:
-    """The sums of a partition; () if it has no rows."""
-    X, y = _numbers(X, dtype, number), np.asarray(y)
-    weight = None if weight is None else np.asarray(weight)
-    for name, values in {"y": y, "sample_weight": y if weight is None else weight}.items():
-        if values.shape != (len(X),):
-            raise ValueError(
-                f"partition {number} has {len(X)} rows in X, and {name} has shape {values.shape}"
-            )
-    with np.errstate(over="ignore", invalid="ignore"):
-        return total_of(function, pieces(Batch(X, y, weight, start), row_size, pairs))
+@dataclass(frozen=True)
+class _Pass:
+    """One pass: the task of each partition."""
+
+    function: Callable[[Batch], tuple]
+    dtype: np.dtype
+    row_size: int
+    pairs: bool
+
+    def __call__(self, number: int, X: Any, y: Any, weight: Any, start: int) -> tuple:
+        """The sums of a partition; () if it has no rows."""
+        X, y = _numbers(X, self.dtype, number), np.asarray(y)
+        weight = None if weight is None else np.asarray(weight)
+        for name, values in {"y": y, "sample_weight": y if weight is None else weight}.items():
+            if values.shape != (len(X),):
+                raise ValueError(
+                    f"partition {number} has {len(X)} rows in X, and {name} has shape "
+                    f"{values.shape}"
+                )
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = pieces(Batch(X, y, weight, start), self.row_size, self.pairs)
+            return total_of(self.function, parts)
 
 
 def _place(starts: NDArray, names: list, row: int, column: int | None = None) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +22,24 @@ _BATCHES_AHEAD = 256  # drawn in one call: a call for each would cost more than 
 _MAX_INDICES = 1 << 18  # but never hold more than 2 MB of them
 
 
+class SamplingFrame(NamedTuple):
+    """The rows that minibatches are drawn from, and the population that these stand for."""
+
+    n_rows: int
+    n_total: float | None = None
+    """Size of the population (a stream's total); None: the rows are the population."""
+    probability: NDArray | None = None
+    """(n_rows,), of each row in a draw with replacement; None: all are equally likely."""
+
+
 class Minibatches:
     """An endless stream of independent minibatches for a group of chains, part of its checkpoint.
 
     Parameters
     ----------
-    n_rows : int
-        Rows that can be drawn.
+    frame : SamplingFrame
+        The rows that can be drawn. If they have probabilities, one minibatch serves all chains:
+        `draw` gives (size,), and `n_chains` is 1.
     batch_size : int
         Rows per minibatch. Without replacement and with ``n_rows <= batch_size`` every minibatch is
         the whole data set.
@@ -37,11 +49,6 @@ class Minibatches:
         Used for rows only, so that different samplers can see the same minibatches.
     n_chains : int, default=1
         Chains of the group. Each has rows of its own.
-    n_total : int, default=n_rows
-        Size of the population that the rows stand for (a stream's total).
-    probability : array of shape (n_rows,), optional
-        Of each row in a draw, with replacement. Then one minibatch serves all chains: `draw` gives
-        (size,), and `n_chains` is 1.
 
     Attributes
     ----------
@@ -52,14 +59,13 @@ class Minibatches:
 
     def __init__(
         self,
-        n_rows: int,
+        frame: SamplingFrame,
         batch_size: int,
         replace: bool,
         rng: np.random.Generator,
         n_chains: int = 1,
-        n_total: float | None = None,
-        probability: NDArray | None = None,
     ) -> None:
+        n_rows, n_total, probability = frame
         n_total = n_rows if n_total is None else n_total
         self.n_rows = n_rows
         self.n_chains = n_chains

@@ -24,7 +24,7 @@ from skbayes_sg.callbacks import (
     with_callbacks,
 )
 from skbayes_sg.chains.deadline import complaints_of, time_limit
-from skbayes_sg.chains.run import Chain, Round, joined, rows_touched, seconds
+from skbayes_sg.chains.run import LONG, Chain, Execution, Round, joined, rows_touched
 from skbayes_sg.estimators.exported import Exported
 from skbayes_sg.estimators.fit_guard import is_all_of_the_call, outlives, require_finite, warn
 from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares, small_weights
@@ -191,16 +191,15 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         n_chains = sum(len(state.theta) for state in run.states)
         n_draws = self._draws_to_keep(posterior.whole.dim, n_chains)
         warn(self._said_of_draws(posterior.whole.dim, n_chains, n_draws), UserWarning)
-        n_steps = run.length.burn_in + n_draws * run.length.thin
-        warn(announced(seconds(run.sampler, target, run.states, n_steps)), UserWarning)
+        warn(announced(run.seconds(target, n_draws)), UserWarning)
         fitted = partial(self._so_far, run, posterior, facts)
         look = watch.over(run, n_draws, fitted, mark)
         dtype = self._draw_dtype
         if n_chains * n_draws * posterior.whole.dim > _MANY_NUMBERS:
             dtype = np.float32
-        how = self.n_jobs, dtype, look, before, is_all_of_the_call()
+        how = Execution(self.n_jobs, dtype, look, before, is_all_of_the_call())
         try:
-            chains = run.sample(target, n_draws, *how)
+            chains = run.sample(target, n_draws, how)
         except KeyboardInterrupt as early:
             if self.warm_start and not run.last.size:
                 outlives(early, _ready=run)
@@ -209,7 +208,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         second = self._second_run(run, posterior, n_draws)
         if second is not None:
             run, target = second
-            chains = run.sample(target, n_draws, self.n_jobs, dtype)
+            chains = run.sample(target, n_draws, Execution(self.n_jobs, dtype))
             complaints = self._keep(run, chains, posterior, facts)
         complaints += self._causes(posterior.whole) if complaints else []
         n_drawn = self.draws_.shape[1]
@@ -220,15 +219,20 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
     def _second_run(
         self, first: Run, posterior: Posterior, n_draws: int
     ) -> tuple[Run, Target] | None:
-        """Another sampler in place of a default whose draws are wrong; None if they are not."""
+        """Another sampler in place of a default whose draws are wrong.
+
+        None if they are not, or if it would take more than a minute.
+        """
         wrong = diagnose.of_bias(self.diagnostics_)
         if not wrong or first.anchor is None or self.draws_.shape[1] < n_draws:
             return None
         request = self._request(posterior.dim)._replace(seed=self._seed().spawn(2)[1])
-        found = second_run(first, request, posterior, self._plan(), wrong, n_draws)
+        found = second_run(first, request, posterior, self._plan(), wrong)
         if found is None:
             return None
         run, target = found
+        if run.seconds(target, n_draws) > LONG:
+            return None
         return replace(run, passes=run.passes + self.n_passes_), target
 
     def _prepared(

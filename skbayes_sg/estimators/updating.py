@@ -22,6 +22,7 @@ from skbayes_sg.inference.folded_rows import Remainder
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.precision_uncertainty import (
     SEPARATED,
+    LearnedPrecision,
     PrecisionLaw,
     averaged,
     figures_of,
@@ -173,9 +174,8 @@ class UpdatingEstimator(BayesianEstimator):
         squares = np.stack([scaled(chain)[:, block].sum(axis=1) for chain in draws])
         shape, rate = learned.gamma
         hyperprior = shape, rate * float(learned.values[0])
-        law = self._precision_law = measured(
-            draws, weights, squares, len(block), hyperprior, float(learned.uncertainty[0])
-        )
+        precision = LearnedPrecision(len(block), hyperprior, float(learned.uncertainty[0]))
+        law = self._precision_law = measured(draws, weights, squares, precision)
         self.draws_ = averaged(draws, weights, law, posterior.prior.precision > 0)
         self._read_off(posterior)
         figures, complaints = figures_of(law, self._separated(posterior))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from skbayes_sg.chains.deadline import time_is_up
-from skbayes_sg.chains.run import LONG, seconds
 from skbayes_sg.inference.plan import Plan
 from skbayes_sg.inference.prepare import prepare
 from skbayes_sg.inference.request import Request
@@ -22,7 +21,6 @@ def second_run(
     posterior: Posterior,
     plan: Plan,
     complaints: Sequence[str],
-    n_draws: int,
 ) -> tuple[Run, Target] | None:
     """The plan's other sampler, and its target.
 
@@ -39,14 +37,12 @@ def second_run(
     plan : Plan
     complaints : sequence of str
         Why the draws of the first run are wrong.
-    n_draws : int
-        Of each chain.
 
     Returns
     -------
     tuple (Run, Target) or None
-        None if sampler or lengths were asked for, if the other sampler is the one that ran, if it
-        would take more than a minute, or if the time of the fit is up.
+        None if sampler or lengths were asked for, if the other sampler is the one that ran, or if
+        the time of the fit is up.
     """
     asked = request.asked is not None or (request.burn_in, request.thin) != ("auto", "auto")
     if asked or time_is_up():  # a few draws that are right are no better than many
@@ -57,7 +53,4 @@ def second_run(
         return None
     request = request._replace(em=None, last=None)
     run, target = prepare(request, choice, posterior, plan)
-    n_steps = run.length.burn_in + n_draws * run.length.thin
-    if seconds(run.sampler, target, run.states, n_steps) > LONG:
-        return None
     return replace(run, learned=first.learned, signature=first.signature), target

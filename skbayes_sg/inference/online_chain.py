@@ -100,9 +100,10 @@ class ChainStream:
         state = self.state
         assert isinstance(state.rows, Partition)
         first = max(state.t, burn_in)
-        skip = -(-first // thin) * thin - state.t
+        n_steps = state.rows.n_parts
+        recorded = range(-(-first // thin) * thin - state.t, n_steps, thin)
         kept = list(self.kept)
-        steps = walk(self.sampler, posterior, state, state.rows.n_parts, thin, skip)
+        steps = walk(self.sampler, posterior, state, n_steps, recorded)
         with np.errstate(over="ignore", invalid="ignore"):
             for stretch in steps:
                 kept = [*kept, *stretch.draws.astype(dtype)][-most:]

@@ -28,6 +28,17 @@ _MOST_SHRINKAGE = 0.5  # of a posterior that is the prior
 _VAGUE_INFORMATION = 2.0  # on log precision; an error of so much is not worth another estimate
 
 
+class LearnedPrecision(NamedTuple):
+    """The precision that the chains had, and what else is known of it."""
+
+    size: int
+    """coefficients that share it"""
+    hyperprior: tuple[float, float]
+    """shape and rate of its Gamma hyperprior, in units of this precision"""
+    sd: float
+    """standard deviation of its logarithm by another estimate, for draws that are too few"""
+
+
 class PrecisionLaw(NamedTuple):
     """Log precision given the data, near the value that the chains had."""
 
@@ -47,9 +58,7 @@ def measured(
     draws: NDArray,
     weights: NDArray,
     squares: NDArray,
-    size: int,
-    hyperprior: tuple[float, float],
-    otherwise: float,
+    precision: LearnedPrecision,
 ) -> PrecisionLaw:
     """The law, from draws under one precision.
 
@@ -64,12 +73,8 @@ def measured(
         Of sum 1.
     squares : array of shape (chains, draws)
         The scaled square of each draw.
-    size : int
-        Coefficients that share the precision.
-    hyperprior : tuple (shape, rate)
-        The Gamma hyperprior, in units of the precision that the chains had.
-    otherwise : float
-        Standard deviation of log precision by another estimate, for draws that are too few.
+    precision : LearnedPrecision
+        The one that the chains had.
 
     Returns
     -------
@@ -81,11 +86,12 @@ def measured(
     >>> rng = np.random.default_rng(0)
     >>> draws = 1 + 0.1 * rng.standard_normal((2, 500, 8))  # well known, and of size 1
     >>> squares = (draws**2).sum(axis=2)
-    >>> law = measured(draws, np.full(500, 1 / 500), squares, 8, (0.5, 0.5), np.inf)
+    >>> precision = LearnedPrecision(8, (0.5, 0.5), np.inf)
+    >>> law = measured(draws, np.full(500, 1 / 500), squares, precision)
     >>> round(law.sd, 1), round(law.shift, 2)  # sqrt(2 / 9), and little of it
     (0.5, 0.06)
     """
-    shape, rate = hyperprior
+    size, (shape, rate), otherwise = precision
     each = np.broadcast_to(weights / len(draws), squares.shape)
     mean = float(np.sum(each * squares))
     rest = squares - mean

@@ -27,7 +27,7 @@ from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.plan import Plan
 from skbayes_sg.inference.request import SELF_AVERAGING, Choice, Request
 from skbayes_sg.inference.run import Run
-from skbayes_sg.inference.variational_em import VariationalEM, fit_prior
+from skbayes_sg.inference.variational_em import StochasticEM, VariationalEM, fit_prior
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
@@ -78,7 +78,8 @@ def prepare(
         run, target = _begin(request, choice, posterior, plan, near)
         run = replace(run, learned=before)
         if em is not None:
-            run, target = _learn(request, em, choice, run, target, posterior, plan)
+            learning = request._replace(em=em)
+            run, target = _learn(learning, choice, (run, target), posterior, plan)
         for state in run.states:
             if run.length.burn_in == 0 and state.t > 0:  # after pilots, or after learning the prior
                 run.sampler.freeze(state, target)
@@ -164,25 +165,24 @@ def _settle(
 
 def _learn(
     request: Request,
-    em: VariationalEM,
     choice: Choice,
-    run: Run,
-    target: Target,
+    begun: tuple[Run, Target],
     posterior: Posterior,
     plan: Plan,
 ) -> tuple[Run, Target]:
-    """The run under the prior precision that its own chains learn.
+    """The run under the prior precision that the chains of a begun run learn.
 
     A run without an anchor takes one round. With an anchor, up to four rounds are run, until the
     anchor no longer moves.
     """
+    run, target = begun
     paths: list[NDArray] = [] if run.learned is None else [run.learned.path]
     learned, passes, first = run.learned, run.passes, choice
     for done in range(_ROUNDS):
         if time_is_up():
             cut_short("rounds of learning the prior precision", done, _ROUNDS)
             break
-        found, read = _learn_once(request, em, run, target, posterior)
+        found, read = _learn_once(request, run, target, posterior)
         passes += read
         thrown = run.anchor is not None and not found.stein.max() < _DIVERGED
         if thrown and choice is first and not choice.given:
@@ -223,24 +223,18 @@ def _known(posterior: Posterior) -> Callable[[ModelPosterior, NDArray], PriorSha
 
 
 def _learn_once(
-    request: Request, em: VariationalEM, run: Run, target: Target, posterior: Posterior
+    request: Request, run: Run, target: Target, posterior: Posterior
 ) -> tuple[Learned, float]:
     """The prior that the chains of a run learn, and rows read over rows."""
     assert request.seed is not None
-    states = run.states
+    assert isinstance(request.em, VariationalEM)
+    em, states = request.em, run.states
     few = -(-SELF_AVERAGING // (target.dim * len(states)))  # chains of each group
     if few < len(states[0].theta) and run.anchor is not None:
         theta = target.coordinates.natural(np.concatenate([s.theta[:few] for s in states]))
         states = start_chains(run.sampler, target, theta, request.seed.spawn(1)[0])
-    found = fit_prior(
-        em,
-        run.sampler,
-        target,
-        states,
-        posterior.model.prior_blocks(em.per),
-        known=_known(posterior),
-        **run.length._asdict(),
-        n_jobs=request.n_jobs,
-    )
+    blocks, known = posterior.model.prior_blocks(em.per), _known(posterior)
+    following = StochasticEM(em, run.sampler, blocks, run.length, known)
+    found = fit_prior(following, target, states, request.n_jobs)
     read = rows_touched(run.sampler, found.states) - rows_touched(run.sampler, states)
     return found, read / posterior.data.n_rows

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.chains.run import Chain, Round, run_chains
+from skbayes_sg.chains.run import Chain, Execution, Length, run_chains, seconds
 from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.request import Request, Signature
@@ -67,29 +66,15 @@ class Run:
         """The posterior under the learned prior, if there is one."""
         return posterior if self.learned is None else self.learned.under(posterior)
 
-    def sample(
-        self,
-        target: Target,
-        n_draws: int,
-        n_jobs: int | None,
-        dtype: type,
-        watch: Callable[[list[Round]], bool] | None = None,
-        before: Sequence[Round] = (),
-        keep: bool = False,
-    ) -> list[Chain]:
+    def sample(self, target: Target, n_draws: int, execution: Execution) -> list[Chain]:
         """Burn in, and draw; see `run_chains`."""
-        return run_chains(
-            self.sampler,
-            target,
-            self.states,
-            n_draws=n_draws,
-            **self.length._asdict(),
-            n_jobs=n_jobs,
-            dtype=dtype,
-            watch=watch,
-            before=before,
-            keep=keep,
-        )
+        length = Length(n_draws, *self.length)
+        return run_chains(self.sampler, target, self.states, length, execution)
+
+    def seconds(self, target: Target, n_draws: int) -> float:
+        """An estimate of the time on one core that burn-in and draws take."""
+        n_steps = Length(n_draws, *self.length).n_steps
+        return seconds(self.sampler, target, self.states, n_steps)
 
     def signed(self, signature: Signature | None) -> Run:
         """The run with its fingerprint, for a warm start."""

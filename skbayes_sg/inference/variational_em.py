@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from typing import NamedTuple
@@ -32,6 +33,7 @@ from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.inference.em_control_variate import MatrixShare, PriorShare
 from skbayes_sg.inference.learned_prior import BOUNDS, Learned
 from skbayes_sg.samplers import Sampler, State
+from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.samplers.target import ModelPosterior, Target
 from skbayes_sg.validation import require_choice, require_integer
 
@@ -141,10 +143,6 @@ class _Members(NamedTuple):
         coordinates = np.concatenate(list(blocks.values()))
         return cls(coordinates, np.repeat(np.arange(len(sizes)), sizes), unit[coordinates], sizes)
 
-    def blocks(self) -> list[NDArray]:
-        """Coordinates of each block."""
-        return np.split(self.coordinates, np.cumsum(self.sizes)[:-1])
-
     def mean(self, values: NDArray) -> NDArray:
         """Mean of values (D,) over each block, (blocks,)."""
         return np.bincount(self.block, values[self.coordinates]) / self.sizes
@@ -165,19 +163,82 @@ class _Path(NamedTuple):
     silent: NDArray  # whether the data say nothing, under the first precision, (blocks,)
 
 
+@dataclass(frozen=True, eq=False)
+class StochasticEM:
+    """Variational EM whose expectations are means over the steps of chains.
+
+    Parameters
+    ----------
+    em : VariationalEM
+    sampler : Sampler
+    blocks : dict of str to array
+        Coordinates of each block, by label.
+    length : RunLength
+        Sampler steps under the first precisions, and per update.
+    known : function, default=MatrixShare
+        Of a posterior and a point (1, D): the control variate, a `PriorShare`.
+    """
+
+    em: VariationalEM
+    sampler: Sampler
+    blocks: dict[str, NDArray]
+    length: RunLength
+    known: Callable[[ModelPosterior, NDArray], PriorShare] = MatrixShare
+
+    def path(self, target: Target, state: State) -> _Path:
+        """Move one group of chains, and its precisions with it. `state` is copied."""
+        em, sampler, state = self.em, self.sampler, copy.deepcopy(state)
+        members = _Members.of(self.blocks, target.prior.unit)
+        initial = target.prior.precision
+        rho = np.log(members.mean(initial / target.prior.unit))
+        path = np.empty((em.n_updates, len(rho)))
+        pace, last = np.ones(len(rho)), np.zeros(len(rho))
+        with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+            burn(sampler, target, state, self.length.burn_in)
+            share, stein = self.share(target, state), _stein(target, state)
+            silent = [_says_nothing(share.of_data(block)) for block in self.blocks.values()]
+            for t in range(em.n_updates):
+                if t >= _FEWEST_UPDATES and time_is_up():
+                    path = path[:t]
+                    break
+                if t in restarts(em.n_updates):
+                    sampler.restart(state, target)
+                    share, stein = self.share(target, state), _stein(target, state)
+                excess = members.mean(self._excess(target, state, share, stein))
+                now = _with_hyperprior(em, rho, excess / self.length.thin, members.sizes)
+                pace = em.pace(t, pace, now * last >= 0)
+                step = np.clip(em.first_step * pace * now, -_LONGEST_MOVE, _LONGEST_MOVE)
+                rho = path[t] = np.clip(rho - step, *np.log(BOUNDS))
+                last = now
+                precision = members.spread(np.exp(rho), initial)
+                target = target.with_prior(target.prior.with_precision(precision))
+                sampler.change_prior(state, target)
+        return _Path(path, state, stein, np.array(silent))
+
+    def share(self, target: Target, state: State) -> PriorShare:
+        """The control variate at the point of the first chain."""
+        return self.known(target.posterior, target.coordinates.natural(state.theta[:1]))
+
+    def _excess(self, target: Target, state: State, share: PriorShare, stein: SteinSums) -> NDArray:
+        """Sum over the steps of an update of each parameter's scaled square minus 1, (D,).
+
+        The control variate is added.
+        """
+        excess = np.zeros(target.dim)
+        here = target.coordinates
+        for stretch in walk(self.sampler, target, state, self.length.thin):
+            thetas, gradients = here.natural(stretch.thetas), here.pushed(stretch.gradients)
+            for theta, gradient in zip(thetas, gradients, strict=True):
+                squares = target.prior.scaled_squares(theta)
+                excess += (squares - 1 + share.term(target.posterior, theta, gradient)).mean(axis=0)
+                stein.add(theta[None], gradient[None])
+        return excess
+
+
 def fit_prior(
-    em: VariationalEM,
-    sampler: Sampler,
-    target: Target,
-    states: list[State],
-    blocks: dict[str, NDArray],
-    *,
-    known: Callable[[ModelPosterior, NDArray], PriorShare] = MatrixShare,
-    burn_in: int,
-    thin: int,
-    n_jobs: int | None = None,
+    following: StochasticEM, target: Target, states: list[State], n_jobs: int | None = None
 ) -> Learned:
-    """Burn in, then let the precisions of `blocks` follow the chains.
+    """Burn in, then let the precisions of blocks follow the chains.
 
     Every group of chains has a path of its own, with excesses averaged over its chains. The result
     is the mean over groups of log precision. So groups run in parallel, and their disagreement
@@ -185,20 +246,11 @@ def fit_prior(
 
     Parameters
     ----------
-    em : VariationalEM
-    sampler : Sampler
+    following : StochasticEM
     target : Target
-        Under the first precisions. Precisions outside `blocks` do not change.
+        Under the first precisions. Precisions outside the blocks do not change.
     states : list of State
         The groups of chains; copied.
-    blocks : dict of str to array
-        Coordinates of each block, by label.
-    known : function, default=MatrixShare
-        Of a posterior and a point (1, D): the control variate, a `PriorShare`.
-    burn_in : int
-        Sampler steps under the first precisions.
-    thin : int
-        Sampler steps per update.
     n_jobs : int, optional
         Processes (joblib); the result does not depend on it.
 
@@ -211,9 +263,8 @@ def fit_prior(
     FloatingPointError
         If a chain diverges.
     """
-    members = _Members.of(blocks, target.prior.unit)
-    follow = partial(_follow, em, sampler, target, members, known, burn_in, thin)
-    paths: list[_Path] = in_parallel(follow, states, n_jobs)
+    em, blocks = following.em, following.blocks
+    paths: list[_Path] = in_parallel(partial(following.path, target), states, n_jobs)
     n_updates = min(len(path.log_precision) for path in paths)
     cut_short("updates of the prior precision", n_updates, em.n_updates)
     # (groups, updates, blocks)
@@ -222,13 +273,14 @@ def fit_prior(
     of_group = each[:, half:].mean(axis=1)
     path = each.mean(axis=0)
     values = np.exp(of_group.mean(axis=0))
+    members = _Members.of(blocks, target.prior.unit)
     precision = members.spread(values, target.prior.precision)
     moved = np.abs(path[three_quarters:].mean(axis=0) - path[half:three_quarters].mean(axis=0))
     stein, stein_error = _stein_of_blocks([p.stein for p in paths], list(blocks.values()))
     final = target.with_prior(target.prior.with_precision(precision))
     for p in paths:
-        sampler.change_prior(p.state, final)
-    share = known(final.posterior, _point(target, paths[0].state))
+        following.sampler.change_prior(p.state, final)
+    share = following.share(final, paths[0].state)
     return Learned(
         list(blocks),
         values,
@@ -246,74 +298,8 @@ def fit_prior(
     )
 
 
-def _follow(
-    em: VariationalEM,
-    sampler: Sampler,
-    target: Target,
-    members: _Members,
-    known: Callable[[ModelPosterior, NDArray], PriorShare],
-    burn_in: int,
-    thin: int,
-    state: State,
-) -> _Path:
-    """Move one group of chains, and its precisions with it."""
-    state = copy.deepcopy(state)
-    initial = target.prior.precision
-    rho = np.log(members.mean(initial / target.prior.unit))
-    path = np.empty((em.n_updates, len(rho)))
-    pace, last = np.ones(len(rho)), np.zeros(len(rho))
-    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
-        burn(sampler, target, state, burn_in)
-        share = known(target.posterior, _point(target, state))
-        stein = _stein(target, state)
-        silent = [_says_nothing(share.of_data(block)) for block in members.blocks()]
-        for t in range(em.n_updates):
-            if t >= _FEWEST_UPDATES and time_is_up():
-                path = path[:t]
-                break
-            if t in restarts(em.n_updates):
-                sampler.restart(state, target)
-                stein = _stein(target, state)
-                share = known(target.posterior, _point(target, state))
-            excess = _excess(sampler, target, state, thin, share, stein)
-            now = _with_hyperprior(em, rho, members.mean(excess) / thin, members.sizes)
-            pace = em.pace(t, pace, now * last >= 0)
-            step = np.clip(em.first_step * pace * now, -_LONGEST_MOVE, _LONGEST_MOVE)
-            rho = path[t] = np.clip(rho - step, *np.log(BOUNDS))
-            last = now
-            precision = members.spread(np.exp(rho), initial)
-            target = target.with_prior(target.prior.with_precision(precision))
-            sampler.change_prior(state, target)
-    return _Path(path, state, stein, np.array(silent))
-
-
-def _point(target: Target, state: State) -> NDArray:
-    """The point of the first chain, (1, D)."""
-    return target.coordinates.natural(state.theta[:1])
-
-
 def _stein(target: Target, state: State) -> SteinSums:
     return SteinSums(target.coordinates.natural(state.theta))
-
-
-def _excess(
-    sampler: Sampler,
-    target: Target,
-    state: State,
-    n_steps: int,
-    share: PriorShare,
-    stein: SteinSums,
-) -> NDArray:
-    """Sum over steps of each parameter's scaled square minus 1, with its control variate, (D,)."""
-    excess = np.zeros(target.dim)
-    here = target.coordinates
-    for stretch in walk(sampler, target, state, n_steps):
-        thetas, gradients = here.natural(stretch.thetas), here.pushed(stretch.gradients)
-        for theta, gradient in zip(thetas, gradients, strict=True):
-            squares = target.prior.scaled_squares(theta)
-            excess += (squares - 1 + share.term(target.posterior, theta, gradient)).mean(axis=0)
-            stein.add(theta[None], gradient[None])
-    return excess
 
 
 def _with_hyperprior(em: VariationalEM, rho: NDArray, excess: NDArray, sizes: NDArray) -> NDArray:

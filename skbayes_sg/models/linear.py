@@ -58,7 +58,7 @@ class Linear(Predictor):
         if self.noise_variance is not None:
             return super().prior(precision, mean, **units)
         mean = np.broadcast_to(mean, precision.shape)[:-1]
-        return NormalInverseGammaPrior(precision[:-1], *self.noise_prior, mean, **units)
+        return NormalInverseGammaPrior(precision[:-1], self.noise_prior, mean, **units)
 
     def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
         raise ValueError('VariationalEM: per="class" needs classes; use "block" or "feature"')

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.data import Batch, Data, InMemory
-from skbayes_sg.data.minibatches import Minibatches, Rows
+from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Coordinates, Natural
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Diagonal, Layout, Partitioned
@@ -145,7 +145,8 @@ class Posterior:
         self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int
     ) -> Minibatches:
         """The stream of minibatch rows of one group of chains."""
-        return Minibatches(self.n_rows, batch_size, replace, rng, n_chains, self.n_total)
+        frame = SamplingFrame(self.n_rows, self.n_total)
+        return Minibatches(frame, batch_size, replace, rng, n_chains)
 
     def layout(self, structure: str, block_size: int | None = None) -> Layout:
         """Storage of a noise matrix: "diag", "full", or "block".

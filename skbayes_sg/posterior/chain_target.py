@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.minibatches import Minibatches, Rows
+from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Coordinates
 from skbayes_sg.linalg.sizes import has_matrix
@@ -138,8 +138,8 @@ class ChainTarget(ABC):
         assert self.anchor is not None
         q, m = self.anchor.pool.probability, self.anchor.pool_size
         if batch_size >= m:
-            return Minibatches(m, m, False, rng, 1, probability=q)
-        return Minibatches(m, batch_size, True, rng, 1, self.n_total, probability=q)
+            return Minibatches(SamplingFrame(m, None, q), m, False, rng)
+        return Minibatches(SamplingFrame(m, self.n_total, q), batch_size, True, rng)
 
     @abstractmethod
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:

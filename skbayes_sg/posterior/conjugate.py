@@ -71,4 +71,4 @@ def _standard(law: Law) -> Law:
     ones = np.ones(law.operator.dim)
     if isinstance(law, GaussianPrior):
         return GaussianPrior(ones)
-    return NormalInverseGammaPrior(ones, law.shape, law.rate)
+    return NormalInverseGammaPrior(ones, (law.shape, law.rate))

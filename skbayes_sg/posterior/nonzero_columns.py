@@ -114,7 +114,7 @@ def _restricted(prior: Prior, kept: NDArray) -> Prior:
     unit = None if prior.given_unit is None else prior.given_unit[coef]
     if isinstance(prior, GaussianPrior):
         return GaussianPrior(prior.precision[coef], prior.mean[coef], unit)
-    rest = prior.shape, prior.rate, prior.mean[coef], unit
+    rest = (prior.shape, prior.rate), prior.mean[coef], unit
     return NormalInverseGammaPrior(prior.precision[coef], *rest)
 
 

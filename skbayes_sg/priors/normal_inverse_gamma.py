@@ -32,7 +32,7 @@ class NormalInverseGammaPrior:
     ----------
     precision : array of shape (D - 1,), Diag or Dense
         In units of 1 / s2.
-    shape, rate : float
+    noise : tuple (shape, rate)
         phi and psi of the handout; the rate has the unit of s2.
     mean : float or array of shape (D - 1,), default=0.0
     unit : array of shape (D - 1,), optional
@@ -48,19 +48,17 @@ class NormalInverseGammaPrior:
     def __init__(
         self,
         precision: NDArray | Precision,
-        shape: float,
-        rate: float,
+        noise: tuple[float, float],
         mean: NDArray | float = 0.0,
         unit: NDArray | None = None,
         centre: NDArray | None = None,
     ) -> None:
         self.operator = as_operator(precision, centre)
-        self.shape = shape
-        self.rate = rate
+        self.shape, self.rate = noise
         self.given_unit, self.centre = unit, centre
         self.precision = np.append(independent_precision(precision), 0.0)
         self.mean = np.append(np.broadcast_to(mean, self.operator.dim), 0.0)
-        self._slope = 0.5 * self.operator.dim + shape
+        self._slope = 0.5 * self.operator.dim + self.shape
 
     @property
     def unit(self) -> NDArray:
@@ -68,7 +66,7 @@ class NormalInverseGammaPrior:
         return np.append(unit, 1.0)
 
     def with_precision(self, precision: NDArray) -> NormalInverseGammaPrior:
-        rest = self.shape, self.rate, self.mean[:-1], self.given_unit, self.centre
+        rest = (self.shape, self.rate), self.mean[:-1], self.given_unit, self.centre
         return NormalInverseGammaPrior(precision[:-1], *rest)
 
     def independent(self, theta: NDArray) -> NDArray:
@@ -141,7 +139,7 @@ class NormalInverseGammaPrior:
         rate = s2 * (gradient[0, -1] + slope) - 0.5 * np.sum(step * pull)
         rate = max(float(rate), self.rate)  # rows never lower it, but rounding may
         shape = slope - 0.5 * self.operator.dim
-        return type(self)(precision, float(shape), rate, (theta[:, :-1] + step)[0])
+        return type(self)(precision, (float(shape), rate), (theta[:, :-1] + step)[0])
 
     def mixed(self, other: Self, share: float) -> Self:
         """Density proportional to ``self^share other^(1 - share)``: forgetting (math.md)."""
@@ -152,7 +150,7 @@ class NormalInverseGammaPrior:
         energy += rest * (theirs @ other.operator.matvec(theirs))
         shape = share * self.shape + rest * other.shape
         rate = share * self.rate + rest * other.rate + 0.5 * energy
-        return type(self)(precision, shape, float(rate), mean)
+        return type(self)(precision, (shape, float(rate)), mean)
 
     @classmethod
     def of_draws(cls, draws: NDArray, weights: NDArray) -> Self:
@@ -166,7 +164,7 @@ class NormalInverseGammaPrior:
         centre = weights @ inverse
         variance = weights @ (inverse - centre) ** 2
         precision = precision * float(weights @ np.exp(noise))
-        return cls(precision, float(centre**2 / variance), float(centre / variance), mean)
+        return cls(precision, (float(centre**2 / variance), float(centre / variance)), mean)
 
     def draw(self, rng: np.random.Generator, n_draws: int) -> NDArray:
         """Independent draws, (n_draws, D)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbayes_sg.data.minibatches import Minibatches
+from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
 from skbayes_sg.samplers.base import Report, RunLength, Sampler
 from skbayes_sg.samplers.law import DrawnLaw
 from skbayes_sg.samplers.state import State
@@ -35,7 +35,7 @@ class IndependentDraws(Sampler):
 
     def minibatches(self, target: Target, rng: np.random.Generator, n_chains: int) -> Minibatches:
         """No step reads any; so there is no noise."""
-        return Minibatches(target.n_rows, target.n_rows, False, rng, n_chains)
+        return Minibatches(SamplingFrame(target.n_rows), target.n_rows, False, rng, n_chains)
 
     def start(self, state: State, target: Target) -> None:
         self._move(state, target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -41,9 +41,9 @@ class Memory:
     """Running averages and the operators of the step."""
 
     layout: Layout
-    I1: Operator  # running average of the score covariance of one row
-    fisher: Operator | None  # running average of the model Fisher of one row
-    prior: Operator  # running average of the prior's curvature
+    I1: Operator = field(init=False)  # running average of the score covariance of one row
+    fisher: Operator | None = field(init=False)  # that of the model Fisher of one row
+    prior: Operator = field(init=False)  # that of the prior's curvature
     count: float = 1.0  # minibatches in the averages
     turn: int = 0  # measurements so far
     learnt: int = 0  # those after the start
@@ -198,8 +198,8 @@ class PreconditionedSampler(Sampler):
         over_steps = self._first_score(state, target)
         rows = state.rows.draw()
         scores = target.posterior.scores(state.theta, rows)
-        measured = self._measure(state, target, rows, scores, layout, 0, over_steps)
-        state.memory = self.memory_type(layout, *measured, over_steps=over_steps)
+        memory = state.memory = self.memory_type(layout, over_steps=over_steps)
+        memory.I1, memory.fisher, memory.prior = self._measure(state, target, rows, scores)
         if not state.rows.whole:
             enough = math.ceil(5 * target.dim / self._rank(state))
             for _ in range(min(enough, _DIAGONAL_START) if layout.diagonal else enough):
@@ -243,22 +243,15 @@ class PreconditionedSampler(Sampler):
         return state.rows.size if self.covariance == "minibatch" else 1
 
     def _measure(
-        self,
-        state: State,
-        target: Target,
-        rows: Rows,
-        scores: Scores,
-        layout: Layout,
-        turn: int,
-        over_steps: OverSteps | None,
+        self, state: State, target: Target, rows: Rows, scores: Scores
     ) -> tuple[Operator, Operator | None, Operator]:
         """Score covariance and model Fisher of one row, and the prior's curvature.
 
         The first two come from the minibatch of one chain. The chains of a group take turns: their
         minibatches are equally good, and one at a time spreads the average over more of the path.
         """
-        chain = turn % len(state.theta)
-        I1 = self._noise(state, scores.of_chain(chain), layout, over_steps)
+        layout, chain = state.memory.layout, state.memory.turn % len(state.theta)
+        I1 = self._noise(state, scores.of_chain(chain), layout, state.memory.over_steps)
         prior = layout.keep(target.prior.curvature(state.theta)) * 1.0  # averaged in place
         theta = state.theta[chain : chain + 1]
         return I1, self._fisher(target, theta, rows_of(rows, chain), layout), prior
@@ -293,8 +286,7 @@ class PreconditionedSampler(Sampler):
         """
         memory = state.memory
         memory.turn += 1
-        where = (memory.layout, memory.turn, memory.over_steps)
-        measured = self._measure(state, target, rows, scores, *where)
+        measured = self._measure(state, target, rows, scores)
         memory.count += 1
         averages = (memory.I1, memory.fisher, memory.prior)
         for average, new in zip(averages, measured, strict=True):

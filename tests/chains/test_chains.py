@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 from conftest import logistic_data
 
-from skbayes_sg.chains.run import group_sizes, run_chain, run_chains, start_chains
+from skbayes_sg.chains.run import (
+    Execution,
+    Length,
+    group_sizes,
+    run_chain,
+    run_chains,
+    start_chains,
+)
 from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
@@ -28,11 +35,11 @@ def test_draws_are_bitwise_the_same_for_every_n_jobs_and_backend(posterior):
 
     sampler = SGFS()
     states = start_chains(sampler, posterior, np.zeros((3, 21)), np.random.SeedSequence(1))
-    run = {"n_draws": 8, "burn_in": 8, "thin": 2}
-    one = run_chains(sampler, posterior, states, n_jobs=1, **run)
+    length = Length(8, 8, 2)
+    one = run_chains(sampler, posterior, states, length, Execution(n_jobs=1))
     for backend in ("loky", "threading"):
         with parallel_config(backend=backend):
-            two = run_chains(sampler, posterior, states, n_jobs=2, **run)
+            two = run_chains(sampler, posterior, states, length, Execution(n_jobs=2))
         for a, b in zip(one, two, strict=True):
             np.testing.assert_array_equal(a.draws, b.draws)
             np.testing.assert_array_equal(a.stein.product, b.stein.product)
@@ -41,9 +48,9 @@ def test_draws_are_bitwise_the_same_for_every_n_jobs_and_backend(posterior):
 def test_stop_and_go_on_equals_one_long_run_and_leaves_the_state_alone(posterior):
     for sampler in (SGFS(), SGFS(adapt="always"), SGLD(preconditioner="diag")):
         (state, _) = start_chains(sampler, posterior, np.zeros((4, 21)), np.random.SeedSequence(2))
-        long = run_chain(sampler, posterior, state, n_draws=50, burn_in=40, thin=3)
-        first = run_chain(sampler, posterior, state, n_draws=20, burn_in=40, thin=3)
-        second = run_chain(sampler, posterior, first.state, n_draws=30, thin=3)
+        long = run_chain(sampler, posterior, state, Length(50, 40, 3))
+        first = run_chain(sampler, posterior, state, Length(20, 40, 3))
+        second = run_chain(sampler, posterior, first.state, Length(30, thin=3))
         np.testing.assert_array_equal(
             long.draws, np.concatenate([first.draws, second.draws], axis=1)
         )
@@ -58,7 +65,7 @@ def test_the_draw_kept_is_the_point_its_gradient_was_taken_at(posterior):
         0.1 * np.random.default_rng(0).standard_normal((4, 21)),
     )
     (state, _) = start_chains(sampler, posterior, theta, np.random.SeedSequence(3))
-    chain = run_chain(sampler, posterior, state, n_draws=1)
+    chain = run_chain(sampler, posterior, state, Length(1))
     with one_thread():  # as in the chain
         at_draw = posterior.gradient(
             chain.draws[:, 0], posterior.scores(chain.draws[:, 0], slice(None))
@@ -72,13 +79,12 @@ def test_divergence_names_sampler_step_and_remedy(gaussian):
     with pytest.raises(
         FloatingPointError, match=r"SGLD\(.*\) diverged by step \d+; lower step_size"
     ):
-        run_chains(sampler, gaussian.posterior, states, n_draws=1000)
+        run_chains(sampler, gaussian.posterior, states, Length(1000), Execution())
 
 
 def test_a_draw_that_overflows_in_the_precision_kept_has_diverged(gaussian):
     sampler, far = SGLD(step_size=1e-300, batch_size=20), np.full((2, 4), 1e60)
     (state, _) = start_chains(sampler, gaussian.posterior, far, np.random.SeedSequence(0))
-    kept = {"n_draws": 4, "burn_in": 0}
-    assert np.isfinite(run_chain(sampler, gaussian.posterior, state, **kept).draws).all()
+    assert np.isfinite(run_chain(sampler, gaussian.posterior, state, Length(4)).draws).all()
     with pytest.raises(FloatingPointError, match="diverged by step"):
-        run_chain(sampler, gaussian.posterior, state, dtype=np.float32, **kept)
+        run_chain(sampler, gaussian.posterior, state, Length(4), np.float32)

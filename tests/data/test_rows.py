@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from skbayes_sg.data import minibatches
-from skbayes_sg.data.minibatches import Minibatches, Partition, rows_of
+from skbayes_sg.data.minibatches import Minibatches, Partition, SamplingFrame, rows_of
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.data.random import fixed_rng
 
@@ -17,7 +17,9 @@ def test_subsets_are_uniform_and_independent(n_rows, size, seed):
     """Every row, and every pair of rows, equally often; both ways of drawing; steps
     uncorrelated.
     """
-    stream = Minibatches(n_rows, size, False, np.random.default_rng(seed), n_chains=2)
+    stream = Minibatches(
+        SamplingFrame(n_rows), size, False, np.random.default_rng(seed), n_chains=2
+    )
     draws = np.array([stream.draw() for _ in range(4000)])  # (steps, chains, size)
     assert draws.shape == (4000, 2, size)
     assert (np.diff(draws, axis=-1) > 0).all()
@@ -37,8 +39,8 @@ def test_subsets_are_uniform_and_independent(n_rows, size, seed):
 
 
 def test_replacement_allows_repeats_and_changes_the_noise_factor():
-    with_ = Minibatches(100, 50, True, np.random.default_rng(0))
-    without = Minibatches(100, 50, False, np.random.default_rng(0))
+    with_ = Minibatches(SamplingFrame(100), 50, True, np.random.default_rng(0))
+    without = Minibatches(SamplingFrame(100), 50, False, np.random.default_rng(0))
     assert len(np.unique(with_.draw())) < 50
     assert (with_.noise_factor, without.noise_factor) == (2.0, 1.0)
 
@@ -47,7 +49,7 @@ def test_noise_factor_is_that_of_the_sample_mean(seed):
     """Var(N gbar) = c N S2, exactly, for both schemes."""
     g = np.random.default_rng(0).exponential(size=40)
     for replace in (False, True):
-        stream = Minibatches(40, 8, replace, np.random.default_rng(seed))
+        stream = Minibatches(SamplingFrame(40), 8, replace, np.random.default_rng(seed))
         total = 40 * np.array([g[stream.draw()[0]].mean() for _ in range(20_000)])
         expected = stream.noise_factor * 40 * g.var(ddof=1) * (1 - 1 / 40 if replace else 1)
         kurtosis_se = expected * np.sqrt(2.5 / 20_000)
@@ -55,7 +57,7 @@ def test_noise_factor_is_that_of_the_sample_mean(seed):
 
 
 def test_a_copied_stream_goes_on_alike():
-    stream = Minibatches(1000, 10, False, np.random.default_rng(0))
+    stream = Minibatches(SamplingFrame(1000), 10, False, np.random.default_rng(0))
     for _ in range(70):
         stream.draw()
     twin = copy.deepcopy(stream)
@@ -76,7 +78,11 @@ def test_minibatches_are_subsets_of_the_size_asked_for(
     n_chains, replace = (1, True) if shared else (n_chains, replace)
     probability = np.full(n_rows, 1 / n_rows) if shared else None
     stream = Minibatches(
-        n_rows, size, replace, np.random.default_rng(seed), n_chains, probability=probability
+        SamplingFrame(n_rows, None, probability),
+        size,
+        replace,
+        np.random.default_rng(seed),
+        n_chains,
     )
     assert stream.whole == (not replace and size >= n_rows)
     if stream.whole:
@@ -95,10 +101,10 @@ def test_minibatches_are_subsets_of_the_size_asked_for(
 @given(st.integers(1, 300), st.integers(1, 300), st.booleans(), st.floats(1.0, 1e6))
 def test_noise_factors_are_those_of_the_population(n_rows, size, replace, times):
     n_total = times * n_rows
-    stream = Minibatches(n_rows, size, replace, np.random.default_rng(0), n_total=n_total)
+    stream = Minibatches(SamplingFrame(n_rows, n_total), size, replace, np.random.default_rng(0))
     drawn = size if replace else min(size, n_rows)
     assert stream.noise_factor == pytest.approx(n_total / drawn - (not replace), abs=1e-9)
-    alone = Minibatches(n_rows, size, replace, np.random.default_rng(0))
+    alone = Minibatches(SamplingFrame(n_rows), size, replace, np.random.default_rng(0))
     assert alone.noise_factor == pytest.approx(n_rows / drawn - (not replace))
     assert (alone.noise_factor == 0) == alone.whole
 
@@ -146,7 +152,7 @@ def test_rows_of_a_chain_are_its_own_unless_all_chains_share_them():
 
 
 def test_a_large_subset_has_the_smallest_of_random_keys():
-    stream = Minibatches(200, 100, False, np.random.default_rng(0))
+    stream = Minibatches(SamplingFrame(200), 100, False, np.random.default_rng(0))
     stream.draw()
     keys = np.random.default_rng(0).random((len(stream._ahead), 200))
     smallest = np.sort(keys.argsort(axis=1)[:, :100], axis=1)
@@ -156,6 +162,6 @@ def test_a_large_subset_has_the_smallest_of_random_keys():
 def test_rows_ahead_are_bounded(monkeypatch):
     monkeypatch.setattr(minibatches, "_MAX_INDICES", 50)
     for size, steps in ((20, 1), (60, 1), (5, 5)):
-        stream = Minibatches(1000, size, True, np.random.default_rng(0), n_chains=2)
+        stream = Minibatches(SamplingFrame(1000), size, True, np.random.default_rng(0), n_chains=2)
         stream.draw()
         assert len(stream._ahead) == steps

@@ -22,12 +22,13 @@ from skbayes_sg import (
 )
 from skbayes_sg.chains.run import start_chains
 from skbayes_sg.inference.em_control_variate import MatrixShare
-from skbayes_sg.inference.variational_em import BOUNDS, fit_prior
+from skbayes_sg.inference.variational_em import BOUNDS, StochasticEM, fit_prior
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
+from skbayes_sg.samplers.base import RunLength
 
 matplotlib.use("Agg")
 pytestmark = pytest.mark.filterwarnings(
@@ -41,7 +42,8 @@ def learn(sampler, X, y, seed, n_updates, per="block", n_chains=16, thin=2):
         sampler, posterior, np.zeros((n_chains, X.shape[1])), np.random.SeedSequence(seed)
     )
     em, blocks = VariationalEM(per, n_updates=n_updates), posterior.model.prior_blocks(per)
-    return fit_prior(em, sampler, posterior, states, blocks, burn_in=200, thin=thin)
+    following = StochasticEM(em, sampler, blocks, RunLength(200, thin))
+    return fit_prior(following, posterior, states)
 
 
 # -- the fixed point --------------------------------------------------------------------------
@@ -113,7 +115,8 @@ def test_a_gamma_hyperprior_moves_the_fixed_point(seed):
         VariationalEM(hyperprior=(30.0, 20.0), n_updates=250),
         posterior.model.prior_blocks("block"),
     )
-    lam = fit_prior(em, HMC(), posterior, states, blocks, burn_in=100, thin=1).values[0]
+    following = StochasticEM(em, HMC(), blocks, RunLength(100, 1))
+    lam = fit_prior(following, posterior, states).values[0]
     S = np.linalg.inv(X.T @ X + lam * np.eye(40))
     square = np.sum((S @ X.T @ y) ** 2) + np.trace(S)
     assert lam == pytest.approx((20 + 30) / (square / 2 + 20), rel=0.01)

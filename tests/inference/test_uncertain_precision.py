@@ -7,7 +7,12 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, VariationalEM
-from skbayes_sg.inference.precision_uncertainty import averaged, averaged_covariance, measured
+from skbayes_sg.inference.precision_uncertainty import (
+    LearnedPrecision,
+    averaged,
+    averaged_covariance,
+    measured,
+)
 
 SHAPE, RATE = 0.5, 0.5
 
@@ -53,7 +58,8 @@ def law_of(exact, rho):
     draws, lam = draws_under(exact, rho), np.exp(rho)
     weights = np.full(draws.shape[1], 1 / draws.shape[1])
     squares = lam * (draws**2).sum(axis=2)
-    return draws, weights, measured(draws, weights, squares, exact.p, (SHAPE, RATE * lam), np.nan)
+    precision = LearnedPrecision(exact.p, (SHAPE, RATE * lam), np.nan)
+    return draws, weights, measured(draws, weights, squares, precision)
 
 
 @pytest.mark.parametrize("off", [-0.5, 0.0, 0.5])
@@ -113,7 +119,7 @@ def test_draws_that_are_too_few_leave_the_other_estimate():
     rng = np.random.default_rng(0)
     draws = rng.standard_normal((4, 10, 600))  # of the prior: the information is a difference
     squares = (draws**2).sum(axis=2)
-    law = measured(draws, np.full(10, 0.1), squares, 600, (SHAPE, RATE), 0.25)
+    law = measured(draws, np.full(10, 0.1), squares, LearnedPrecision(600, (SHAPE, RATE), 0.25))
     assert law.sd == 0.25
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit, softmax
 
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.data import Batch
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Partitioned
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
@@ -207,9 +207,9 @@ def test_null_directions_follow_the_prior_under_sgfs(model, seed):
     theta = np.concatenate([model.init(np.random.default_rng(seed + k)) for k in range(16)])
     state = sampler.init(posterior, theta, np.random.default_rng(seed))
     biases = "intercept_1" if isinstance(model, MLP) else "d"
-    shift = model.unpack(run_chain(sampler, posterior, state, n_draws=250, burn_in=500).draws)[
-        biases
-    ].mean(axis=-1)
+    shift = model.unpack(run_chain(sampler, posterior, state, Length(250, 500)).draws)[biases].mean(
+        axis=-1
+    )
     variance = 1 / (3 * 0.5)
     assert abs(shift.var() / variance - 1) < 5 * np.sqrt(2 / shift.size)
     assert abs(np.mean(shift[:, 1:] * shift[:, :-1]) / variance) < 5 / np.sqrt(shift.size)

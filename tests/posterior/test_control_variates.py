@@ -11,8 +11,8 @@ from conftest import logistic_data, second_moments, z_scores
 from scipy.special import expit
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
-from skbayes_sg.chains.run import run_chain
-from skbayes_sg.data.minibatches import Minibatches
+from skbayes_sg.chains.run import Length, run_chain
+from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Linear, Softmax
@@ -252,7 +252,7 @@ def test_a_pool_of_all_rows_has_no_error(binary):
 
 def test_rows_are_drawn_with_their_probabilities(seed):
     probability = np.array([0.5, 0.0, 0.3, 0.2])
-    rows = Minibatches(4, 50, True, np.random.default_rng(seed), 1, probability=probability)
+    rows = Minibatches(SamplingFrame(4, None, probability), 50, True, np.random.default_rng(seed))
     assert rows.shared
     found = np.bincount(np.concatenate([rows.draw() for _ in range(400)]), minlength=4) / 20000
     se = np.sqrt(probability * (1 - probability) / 20000)
@@ -336,9 +336,7 @@ def groups(sampler, posterior, seed, n_groups=24, n_draws=84, thin=3):
     for stream in np.random.SeedSequence(seed).spawn(n_groups):
         start = np.repeat(origin, 16, axis=0)
         state = sampler.init(posterior, start, np.random.default_rng(stream))
-        out.append(
-            run_chain(sampler, posterior, state, n_draws=n_draws, burn_in=50, thin=thin).draws
-        )
+        out.append(run_chain(sampler, posterior, state, Length(n_draws, 50, thin)).draws)
     return np.array(out)
 
 
@@ -390,7 +388,7 @@ def test_logistic_regression_against_hmc(n_rows, seed):
     hmc = HMC()
     start = np.repeat(mine.anchor.theta, 32, axis=0)
     state = hmc.init(posterior, start, np.random.default_rng(seed))
-    exact = run_chain(hmc, posterior, state, n_draws=500, burn_in=100).draws.reshape(-1, 4)
+    exact = run_chain(hmc, posterior, state, Length(500, 100)).draws.reshape(-1, 4)
     sd = exact.std(axis=0)
     assert np.abs((draws.mean(axis=0) - exact.mean(axis=0)) / sd).max() < 0.05
     assert np.abs(draws.std(axis=0) / sd - 1).max() < 0.03

@@ -18,7 +18,7 @@ MEAN = np.array([0.3, -1.0, 2.0])
 THETA = np.random.default_rng(0).standard_normal((3, 4))
 PRIORS = [
     GaussianPrior(np.array([0.5, 1.0, 2.0, 4.0])),
-    NormalInverseGammaPrior(np.array([0.5, 1.0, 2.0]), 1.5, 0.7),
+    NormalInverseGammaPrior(np.array([0.5, 1.0, 2.0]), (1.5, 0.7)),
 ]
 
 
@@ -74,7 +74,7 @@ def cases(draw):
         precision = Dense(spread @ spread.T + np.diag(precision))
     if draw(st.booleans()):
         return GaussianPrior(precision, mean), theta
-    scaled = NormalInverseGammaPrior(precision, *rng.uniform(0.1, 3.0, 2), mean)
+    scaled = NormalInverseGammaPrior(precision, rng.uniform(0.1, 3.0, 2), mean)
     return scaled, np.column_stack([theta, rng.standard_normal(n_chains)])
 
 
@@ -138,7 +138,7 @@ def test_the_updated_prior_is_the_posterior(given_noise):
     model = Linear(2, True, 0.5 if given_noise else None, (1.5, 0.7))
     prior = GaussianPrior(MATRIX, MEAN)
     if not given_noise:
-        prior = NormalInverseGammaPrior(MATRIX, 1.5, 0.7, MEAN)
+        prior = NormalInverseGammaPrior(MATRIX, (1.5, 0.7), MEAN)
     posterior = Posterior(model, InMemory.of(X, y), prior)
     theta = rng.standard_normal((5, model.dim))
     here = posterior.expand(theta[:1], FULL)
@@ -155,7 +155,7 @@ def test_a_mixture_has_the_weighted_geometric_mean_of_the_densities(case, share)
         rng.uniform(0.5, 2.0, prior.operator.dim),
         prior.mean[: prior.operator.dim] + 1,
     )
-    noise = () if prior.quadratic else (2.0, 0.3)
+    noise = () if prior.quadratic else ((2.0, 0.3),)
     other = type(prior)(precision, *noise, mean)
     theta = np.concatenate([theta, theta + rng.standard_normal(theta.shape)])
     expected = share * prior.log_density(theta) + (1 - share) * other.log_density(theta)
@@ -163,7 +163,7 @@ def test_a_mixture_has_the_weighted_geometric_mean_of_the_densities(case, share)
 
 
 @pytest.mark.parametrize(
-    "prior", [GaussianPrior(MATRIX, MEAN), NormalInverseGammaPrior(MATRIX, 5.0, 2.0, MEAN)]
+    "prior", [GaussianPrior(MATRIX, MEAN), NormalInverseGammaPrior(MATRIX, (5.0, 2.0), MEAN)]
 )
 def test_draws_have_the_moments_of_the_distribution(prior, seed):
     draws = prior.draw(np.random.default_rng(seed), 40_000)

@@ -17,7 +17,7 @@ from skbayes_sg import (
     BayesianMLPClassifier,
     DRBMClassifier,
 )
-from skbayes_sg.data.minibatches import Minibatches
+from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.estimators import base, persistence
 from skbayes_sg.samplers import SGFS, SGLD, PolynomialDecay
@@ -93,7 +93,9 @@ def test_many_draws_are_single_and_go_on_as_those_of_one_fit(monkeypatch):
 @pytest.mark.parametrize("replace", [True, False])
 @pytest.mark.parametrize("size", [20, 300])
 def test_rows_drawn_ahead_are_drawn_again_out_of_a_pickle(replace, size):
-    stream = Minibatches(1000, size, replace, np.random.Generator(np.random.SFC64(0)), 2)
+    stream = Minibatches(
+        SamplingFrame(1000), size, replace, np.random.Generator(np.random.SFC64(0)), 2
+    )
     for _ in range(3):
         stream.draw()
     saved = pickle.dumps(stream)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import skbayes_sg
 from skbayes_sg.samplers import SAMPLERS, UnderdampedLangevin
 
 PACKAGE = Path(__file__).parents[2] / "skbayes_sg"
@@ -145,3 +146,32 @@ def test_functions_and_files_fit_on_a_screen():
                 documented = ast.get_docstring(node) is not None and len(node.body) > 1
                 first = node.body[1 if documented else 0].lineno
                 assert node.end_lineno - first < 40, f"{path.name}: {node.name}"
+
+
+def may_have_many_parameters(path, node, owner):
+    """What users call with keywords, and the posterior of arrays.
+
+    These are constructors of estimators and samplers, displays, and public functions.
+    """
+    if room(path) in {"theory", "inspection"}:
+        return node.name == "__init__" or not node.name.startswith("_")
+    if node.name == "__init__":
+        return room(path) in {"estimators", "samplers"}
+    return node.name in skbayes_sg.__all__ or (owner, node.name) == ("Posterior", "of")
+
+
+def test_functions_have_at_most_five_parameters():
+    for path in FILES:
+        owners = {
+            id(part): node.name
+            for node in nodes(path)
+            if isinstance(node, ast.ClassDef)
+            for part in node.body
+        }
+        for node in nodes(path):
+            if isinstance(node, ast.FunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                given = [each.arg for each in given if each.arg not in {"self", "cls"}]
+                owner = owners.get(id(node))
+                free = may_have_many_parameters(path, node, owner)
+                assert free or len(given) <= 5, f"{path.name}: {node.name}"

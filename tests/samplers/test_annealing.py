@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from conftest import KnownGaussian, start, z_scores
 
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS, CosineCycle
@@ -66,7 +66,7 @@ def test_constant_steps_and_the_first_part_of_a_cycle(gaussian):
     assert constant.weight(start(constant, gaussian.posterior, 1)) == 1.0
     cycle = SGFS(CosineCycle(1.0, 9.0, 100), batch_size=20)
     state = start(cycle, gaussian.posterior, 1)
-    weights = run_chain(cycle, gaussian.posterior, state, n_draws=100).weights
+    weights = run_chain(cycle, gaussian.posterior, state, Length(100)).weights
     assert (weights[:50] == 0).all()
     assert (np.diff(weights[50:]) <= 0).all()
     assert weights[50] > 2 * weights[99] > 0
@@ -85,7 +85,7 @@ def test_on_a_skewed_posterior_the_weighted_mean_is_nearer(seed):
 
     sampler = SGFS(lambda t: max(0.02, (t - 100) / 100) ** 0.5, batch_size=15)
     state = start(sampler, posterior, 120, seed, np.tile(mean, (120, 1)))
-    chain = run_chain(sampler, posterior, state, n_draws=2000, burn_in=100)
+    chain = run_chain(sampler, posterior, state, Length(2000, 100))
     alphas = np.maximum(0.02, np.arange(2000) / 100) ** 0.5
 
     def squared_errors(weights):

@@ -7,7 +7,7 @@ from scipy.special import expit
 from scipy.stats import binom, chi2
 
 from skbayes_sg import theory
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.data.minibatches import Partition
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Linear, Softmax
@@ -50,7 +50,7 @@ def test_a_schedule_weighs_the_measurements_after_the_start(gaussian, kappa):
     sampler = recorded(kappa=kappa, adapt="always")
     state = start(sampler, gaussian.posterior, 2)
     expected, n_start = state.memory.I1.dense(), len(sampler.seen)
-    state = run_chain(sampler, gaussian.posterior, state, n_draws=20, burn_in=40).state
+    state = run_chain(sampler, gaussian.posterior, state, Length(20, 40)).state
     for t, V in enumerate(sampler.seen[n_start:], start=1):
         expected = (1 - kappa(t)) * expected + kappa(t) * V
     assert len(sampler.seen) == n_start + 60
@@ -99,7 +99,7 @@ def test_a_schedule_that_turns_bad_on_the_way_is_named(gaussian):
     sampler.set_params(kappa=lambda t: 1.0 - (t - 1) / 4, adapt="always")
     state = start(sampler, gaussian.posterior, 1)
     with pytest.raises(ValueError, match=r"kappa\(5\) is 0"):
-        run_chain(sampler, gaussian.posterior, state, n_draws=10)
+        run_chain(sampler, gaussian.posterior, state, Length(10))
 
 
 # -- one row ----------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_what_is_learnt_from_one_row_a_step_is_near_the_posterior(gaussian, samp
     n, burn_in = (20, 2000) if sampler.covariance == "single_row" else (1, 6000)
     sampler.set_params(batch_size=n)
     state = start(sampler, gaussian.posterior, 4, theta=np.tile(gaussian.mean, (4, 1)))
-    state = run_chain(sampler, gaussian.posterior, state, n_draws=1, burn_in=burn_in).state
+    state = run_chain(sampler, gaussian.posterior, state, Length(1, burn_in)).state
     M = noise_of(gaussian, state)
     predicted = sampler.law(state, gaussian.posterior).covariance(gaussian.Lam, M)
     assert theory.kl_gauss(predicted, np.linalg.inv(gaussian.Lam)) < 0.005
@@ -175,7 +175,7 @@ def test_iasg_with_one_row_averages_over_a_pass():
     known = KnownGaussian(misspecified=False, prior_precision=1e-3)
     sampler = IASG(batch_size=1)
     state = start(sampler, known.posterior, 4, theta=np.tile(known.mean, (4, 1)))
-    state = run_chain(sampler, known.posterior, state, n_draws=1, burn_in=4000).state
+    state = run_chain(sampler, known.posterior, state, Length(1, 4000)).state
     predicted = sampler.law(state, known.posterior).covariance(known.Lam, noise_of(known, state))
     assert np.trace(predicted @ known.Lam) / 4 == pytest.approx(1.0, abs=0.1)
     assert 120 < state.memory.length < 200
@@ -186,7 +186,7 @@ def test_a_window_is_ten_passes_at_most_and_the_report_says_so():
     known = KnownGaussian(misspecified=False, prior_precision=1e-3)
     sampler = IASG(batch_size=20)
     state = start(sampler, known.posterior, 2, theta=np.tile(known.mean, (2, 1)))
-    state = run_chain(sampler, known.posterior, state, n_draws=1, burn_in=400).state
+    state = run_chain(sampler, known.posterior, state, Length(1, 400)).state
     assert not sampler.report(state).complaints
     one_pass, before = state.rows.noise_factor, state.memory.length
     assert before < 2 * one_pass

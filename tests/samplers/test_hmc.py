@@ -3,7 +3,7 @@ import pytest
 from conftest import KnownGaussian, logistic_data, second_moments, z_scores
 
 from skbayes_sg import diagnostics
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import MLP, Softmax
@@ -17,7 +17,7 @@ from skbayes_sg.samplers.mass_matrix import RescaledCurvature
 def run(sampler, posterior, seed, n_chains=32, n_draws=400, burn_in=200, theta=None):
     theta = np.zeros((n_chains, posterior.dim)) if theta is None else theta
     state = sampler.init(posterior, theta, np.random.default_rng(seed))
-    return run_chain(sampler, posterior, state, n_draws=n_draws, burn_in=burn_in)
+    return run_chain(sampler, posterior, state, Length(n_draws, burn_in))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from conftest import KnownGaussian, logistic_data, noise_of, start, z_scores
 from scipy.optimize import minimize_scalar
 
 from skbayes_sg import diagnostics, theory
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
@@ -171,7 +171,7 @@ def test_sgd_goes_to_the_mode(gaussian, batch_size):
     """
     sampler = SGD(batch_size=batch_size)
     state = start(sampler, gaussian.posterior, 8, theta=np.full((8, 4), 5.0))
-    chain = run_chain(sampler, gaussian.posterior, state, n_draws=3000, burn_in=3000)
+    chain = run_chain(sampler, gaussian.posterior, state, Length(3000, 3000))
     sd = np.sqrt(np.linalg.inv(gaussian.Lam).diagonal())
     assert np.abs((chain.draws.mean(axis=(0, 1)) - gaussian.mean) / sd).max() < 0.1
     if batch_size == 200:
@@ -229,7 +229,7 @@ def test_the_mean_of_the_draws_is_the_average(gaussian, sampler, seed):
     n_steps, inverse = 16_000 // sampler.batch_size, np.linalg.inv(gaussian.Lam)
     theta = np.tile(gaussian.mean, (200, 1))
     state = start(sampler, gaussian.posterior, 200, seed, theta)
-    chain = run_chain(sampler, gaussian.posterior, state, n_draws=n_steps, burn_in=200)
+    chain = run_chain(sampler, gaussian.posterior, state, Length(n_steps, 200))
     means = chain.draws.mean(axis=1) - gaussian.mean
     K = 1.0 if isinstance(sampler, SGD) else chain.state.memory.gain.dense()
     K = sampler.step_size * K if isinstance(sampler, SGD) else K
@@ -264,7 +264,7 @@ def test_a_direction_that_only_the_prior_knows_is_drawn_from_it(sampler, seed):
     known = KnownGaussian(null=True, prior_precision=4.0)
     sampler.set_params(batch_size=20)
     state = start(sampler, known.posterior, 16, seed, theta=np.full((16, 4), 3.0))
-    chain = run_chain(sampler, known.posterior, state, n_draws=200, thin=10, burn_in=400)
+    chain = run_chain(sampler, known.posterior, state, Length(200, 400, 10))
     assert not sampler.report(chain.state).complaints
     error = 4 * np.sqrt(0.5 / diagnostics.ess_mean(chain.draws)[-1])
     assert chain.draws[..., -1].std() * 2 == pytest.approx(1.0, abs=error)
@@ -275,7 +275,7 @@ def test_one_step_for_all_directions_reports_those_without_noise():
     posterior = Posterior.of(Softmax(3, 2), X, y, 1.0)
     sampler = ConstantSGD("scalar", batch_size=300)
     state = start(sampler, posterior, 4, theta=np.full((4, 4), 0.3))
-    chain = run_chain(sampler, posterior, state, n_draws=100, burn_in=200)
+    chain = run_chain(sampler, posterior, state, Length(100, 200))
     said = sampler.report(chain.state).complaints
     assert any("4 of 4 directions" in one and "minibatches of 300 rows" in one for one in said)
 
@@ -322,9 +322,7 @@ def test_iasg_names_the_condition_number_where_a_scalar_step_cannot_serve():
     posterior = Posterior.of(Linear(3, fit_intercept=False, noise_variance=1.0), X, y, 1.0)
     for structure, heard in [("scalar", True), ("full", False)]:
         sampler = IASG(structure=structure, batch_size=20)
-        state = run_chain(
-            sampler, posterior, start(sampler, posterior, 2), n_draws=10, burn_in=400
-        ).state
+        state = run_chain(sampler, posterior, start(sampler, posterior, 2), Length(10, 400)).state
         found = sampler.report(state).complaints
         assert bool(found) == heard
         if heard:
@@ -345,9 +343,7 @@ def test_iasg_averages_correlated_parameters_less_along_a_diagonal_and_says_so()
     root = np.linalg.cholesky(Lam)
     for structure, smallest in [("diag", (0.1, 0.5)), ("full", (0.9, 1.0))]:
         sampler = IASG(structure=structure, batch_size=20, step_size=0.1)
-        state = run_chain(
-            sampler, posterior, start(sampler, posterior, 2), n_draws=10, burn_in=400
-        ).state
+        state = run_chain(sampler, posterior, start(sampler, posterior, 2), Length(10, 400)).state
         covariance = sampler.law(state, posterior).covariance(Lam, 99 * Lam)
         low, high = smallest
         assert low < np.linalg.eigvalsh(root.T @ covariance @ root)[0] < high
@@ -364,9 +360,7 @@ def test_iasg_reports_the_sandwich():
         Linear(3, fit_intercept=False, noise_variance=1.0), X * [1, 1, 3], y, 1e-3
     )
     sampler = IASG(window=99, batch_size=20)
-    state = run_chain(
-        sampler, posterior, start(sampler, posterior, 2), n_draws=10, burn_in=4000
-    ).state
+    state = run_chain(sampler, posterior, start(sampler, posterior, 2), Length(10, 4000)).state
     mode = np.zeros((1, 3)) + np.linalg.solve(
         posterior.data.X.T @ posterior.data.X, posterior.data.X.T @ y
     )

@@ -14,7 +14,7 @@ from conftest import (
 )
 
 from skbayes_sg import theory
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Softmax
@@ -81,7 +81,7 @@ def test_moments_of_one_step_on_logistic_regression(seed):
 
 def stationary_draws(sampler, known, seed, n_chains=64, n_draws=400, thin=5, burn_in=600):
     state = start(sampler, known.posterior, n_chains, seed, np.tile(known.mean, (n_chains, 1)))
-    return run_chain(sampler, known.posterior, state, n_draws=n_draws, thin=thin, burn_in=burn_in)
+    return run_chain(sampler, known.posterior, state, Length(n_draws, burn_in, thin))
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -178,9 +178,7 @@ def test_separable_data_stay_finite_under_the_prior(seed):
     X = np.linspace(-1, 1, 200)[:, None]
     posterior = Posterior.of(Softmax(1, 2), X, np.sign(X[:, 0]), 0.01)
     sampler = SGFS(batch_size=50)
-    chain = run_chain(
-        sampler, posterior, start(sampler, posterior, 32, seed), n_draws=500, burn_in=500
-    )
+    chain = run_chain(sampler, posterior, start(sampler, posterior, 32, seed), Length(500, 500))
     slope = chain.draws[..., 0]
     grid = np.linspace(-10, 200, 401)
     theta = np.stack(np.meshgrid(grid, np.linspace(-30, 30, 61), indexing="ij"), axis=-1).reshape(
@@ -198,7 +196,7 @@ def test_constant_column_and_intercept_share_what_the_data_say():
     X, y = logistic_data(300, 2)
     posterior = Posterior.of(Softmax(3, 2), np.column_stack([X, np.full(300, 5.0)]), y, 1.0)
     sampler = SGFS(batch_size=50)
-    chain = run_chain(sampler, posterior, start(sampler, posterior, 16), n_draws=1000, burn_in=500)
+    chain = run_chain(sampler, posterior, start(sampler, posterior, 16), Length(1000, 500))
     across = (chain.draws[..., 2] - 5 * chain.draws[..., 3]) / np.sqrt(
         26
     )  # the direction the data do not see
@@ -227,11 +225,7 @@ def test_burn_in_freezes_or_not(gaussian):
     for adapt in ("burn_in", "always"):
         sampler = SGFS(batch_size=10, adapt=adapt)
         state = run_chain(
-            sampler,
-            gaussian.posterior,
-            start(sampler, gaussian.posterior, 2),
-            n_draws=1,
-            burn_in=64,
+            sampler, gaussian.posterior, start(sampler, gaussian.posterior, 2), Length(1, 64)
         ).state
         before = state.memory.I1.dense()
         count = state.memory.count
@@ -289,7 +283,7 @@ def test_an_unstable_diagonal_form_says_so():
             assert sampler.law(state, posterior).spectral_radius(state, posterior) == pytest.approx(
                 radius, rel=0.05
             )
-        state = run_chain(sampler, posterior, state, n_draws=10, burn_in=200).state
+        state = run_chain(sampler, posterior, state, Length(10, 200)).state
         complaints = sampler.report(state).complaints
         assert bool(complaints) == unstable
         assert all("raise alpha" in complaint for complaint in complaints)

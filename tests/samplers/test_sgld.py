@@ -3,8 +3,8 @@ import pytest
 from conftest import noise_of, z_scores
 
 from skbayes_sg import theory
-from skbayes_sg.chains.run import run_chain
-from skbayes_sg.data.minibatches import Minibatches
+from skbayes_sg.chains.run import Length, run_chain
+from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
 from skbayes_sg.samplers import SGLD, PolynomialDecay
 from skbayes_sg.samplers.sgld import clip_by_norm, clip_by_value, scale_to_norm
 
@@ -82,7 +82,7 @@ class TwoModes:
     dim, n_rows, n_total, anchor = 1, 1, 1.0, None
 
     def minibatches(self, batch_size, replace, rng, n_chains):
-        return Minibatches(1, 1, False, rng, n_chains)
+        return Minibatches(SamplingFrame(1), 1, False, rng, n_chains)
 
     def noisy_gradient(self, theta, rows):
         return 6 * np.tanh(6 * theta) - theta
@@ -103,7 +103,7 @@ def test_the_automatic_step_keeps_the_variance_bias_near_a_tenth(gaussian):
 def test_the_adapted_diagonal_is_that_of_the_curvature(gaussian):
     sampler = SGLD(preconditioner="diag", batch_size=20)
     state = sampler.init(gaussian.posterior, gaussian.mean[None], np.random.default_rng(0))
-    chain = run_chain(sampler, gaussian.posterior, state, n_draws=5, burn_in=50)
+    chain = run_chain(sampler, gaussian.posterior, state, Length(5, 50))
     np.testing.assert_allclose(
         chain.state.memory.preconditioner.values, 1 / gaussian.Lam.diagonal()
     )
@@ -130,7 +130,7 @@ def test_clipping_more_than_one_step_in_a_hundred_is_reported(gaussian, kind):
     for threshold, complains in [(1e-3, True), (1e9, kind == "scale")]:
         sampler = SGLD(1e-6 if threshold < 1 else 1e-12, clip=(kind, threshold), batch_size=20)
         state = sampler.init(gaussian.posterior, np.zeros((1, 4)), np.random.default_rng(0))
-        chain = run_chain(sampler, gaussian.posterior, state, n_draws=50, burn_in=10)
+        chain = run_chain(sampler, gaussian.posterior, state, Length(50, 10))
         assert chain.state.memory.steps == 50
         assert bool(sampler.report(chain.state).complaints) == complains
 
@@ -139,7 +139,7 @@ def test_draws_are_weighted_by_the_step_that_leaves_them(gaussian):
     schedule = PolynomialDecay(1e-3, 10, 1.0)
     sampler = SGLD(schedule, batch_size=20)
     state = sampler.init(gaussian.posterior, np.zeros((1, 4)), np.random.default_rng(0))
-    chain = run_chain(sampler, gaussian.posterior, state, n_draws=5, burn_in=4, thin=2)
+    chain = run_chain(sampler, gaussian.posterior, state, Length(5, 4, 2))
     np.testing.assert_allclose(chain.weights, [schedule(t) for t in (4, 6, 8, 10, 12)])
 
 
@@ -190,7 +190,7 @@ def test_a_schedule_that_turns_bad_on_the_way_is_named(gaussian, sampler, messag
     sampler.set_params(batch_size=20)
     state = sampler.init(gaussian.posterior, np.zeros((1, 4)), np.random.default_rng(0))
     with pytest.raises(ValueError, match=message):
-        run_chain(sampler, gaussian.posterior, state, n_draws=10)
+        run_chain(sampler, gaussian.posterior, state, Length(10))
 
 
 def test_a_schedule_has_no_stationary_law(gaussian):

@@ -10,7 +10,7 @@ import pytest
 from conftest import KnownGaussian, noise_of, second_moments, z_scores
 
 from skbayes_sg import theory
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
@@ -84,7 +84,7 @@ def simulated(sampler, posterior, mean, seed, burn_in=400, every=5):
         if isinstance(sampler, HMC)
         else every
     )
-    return run_chain(sampler, posterior, state, n_draws=40, thin=thin, burn_in=burn_in)
+    return run_chain(sampler, posterior, state, Length(40, burn_in, thin))
 
 
 def agree(chain, mean, predicted):

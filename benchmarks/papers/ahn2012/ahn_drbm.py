@@ -66,7 +66,7 @@ from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import Posterior, begin, posterior_of
 from benchmarks.papers.ahn2012.ahn_drbm_figures import best_of, moments, picture
 from skbayes_sg import diagnostics
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.models import DRBM
 from skbayes_sg.samplers import HMC, SGFS, SGLD
 
@@ -208,7 +208,7 @@ def warm_up(sampler: SGFS, given: Problem, state):
     No step can be long while matrices are learnt.
     """
     cautious = SGFS(alpha=1.0, B=2 / CAUTIOUS, structure=sampler.structure, batch_size=BATCH)
-    state = run_chain(cautious, given.fast, state, n_draws=1, burn_in=BURN_IN // 2).state
+    state = run_chain(cautious, given.fast, state, Length(1, BURN_IN // 2)).state
     cautious.unfreeze(state)
     return state
 
@@ -222,11 +222,11 @@ def sample(sampler, given: Problem, seconds: float) -> Sample:
     state = begin(sampler, posterior, start, seed=53)
     if isinstance(sampler, SGFS):
         state, burn_in = warm_up(sampler, given, state), burn_in - burn_in // 2
-    state = run_chain(sampler, posterior, state, n_draws=0, burn_in=burn_in).state
+    state = run_chain(sampler, posterior, state, Length(0, burn_in)).state
     before, spent, parts = sampler.report(state).rows_touched, 0.0, []
     while spent < seconds:
         begin_at = time.process_time()
-        part = run_chain(sampler, posterior, state, n_draws=size, thin=thin)
+        part = run_chain(sampler, posterior, state, Length(size, thin=thin))
         spent += time.process_time() - begin_at
         state = part.state
         parts.append(part)

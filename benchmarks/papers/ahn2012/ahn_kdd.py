@@ -53,7 +53,7 @@ from benchmarks.common.datasets import KDD99, SYMBOLIC, kdd99
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import Posterior, posterior_of
 from benchmarks.common.timing import Clock
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.models import DRBM
 from skbayes_sg.samplers import SGD, SGFS, SGLD, PolynomialDecay
 
@@ -161,11 +161,11 @@ def run(setting: Setting, posterior: Posterior, n_passes: float) -> tuple[NDArra
     if before:
         first, n_steps = diagonal(1e4), int(before * posterior.n_rows / BATCH)
         state = first.init(posterior, theta, rng)
-        theta = run_chain(first, posterior, state, n_draws=1, burn_in=n_steps).state.theta
+        theta = run_chain(first, posterior, state, Length(1, n_steps)).state.theta
     n_steps = int((n_passes - before) * posterior.n_rows / sampler.rows_per_step)
     burn_in = n_steps * 3 // 4
-    length = {"n_draws": N_DRAWS, "burn_in": burn_in, "thin": (n_steps - burn_in) // N_DRAWS}
-    chain = run_chain(sampler, posterior, sampler.init(posterior, theta, rng), **length)
+    length = Length(N_DRAWS, burn_in, (n_steps - burn_in) // N_DRAWS)
+    chain = run_chain(sampler, posterior, sampler.init(posterior, theta, rng), length)
     return np.concatenate([chain.draws[0], chain.state.theta]), chain.weights
 
 

@@ -45,7 +45,7 @@ from benchmarks.common.internals import begin, logistic_posterior
 from benchmarks.common.plots import ellipse
 from benchmarks.common.reference import importance_reference
 from skbayes_sg import diagnostics, theory
-from skbayes_sg.chains.run import run_chain, start_chains
+from skbayes_sg.chains.run import Length, run_chain, start_chains
 from skbayes_sg.diagnostics import stein_ratio_of_sums
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.samplers import HMC, SGFS, SGLD
@@ -131,11 +131,11 @@ def timed_chain(sampler, posterior, start, seconds: float, n_draws: int) -> Time
     is_hmc = isinstance(sampler, HMC)
     (state,) = start_chains(sampler, posterior, start, np.random.SeedSequence(51))
     burn_in, size = (BURN_IN_HMC, 10) if is_hmc else (BURN_IN, 500)
-    state = run_chain(sampler, posterior, state, n_draws=0, burn_in=burn_in).state
+    state = run_chain(sampler, posterior, state, Length(0, burn_in)).state
     parts, clock, spent = [], [], 0.0
     while spent < seconds or (not is_hmc and len(parts) * size < n_draws):
         begin_at = time.process_time()
-        part = run_chain(sampler, posterior, state, n_draws=size)
+        part = run_chain(sampler, posterior, state, Length(size))
         spent += time.process_time() - begin_at
         state = part.state
         parts.append(part)
@@ -183,7 +183,7 @@ def long_hmc(posterior, mode: NDArray) -> NDArray:
     """16 chains of 3,000 draws in lock step, (48,000, D)."""
     sampler = HMC(single_gradients=True)
     state = begin(sampler, posterior, np.repeat(mode[None], 16, axis=0), seed=52)
-    chain = run_chain(sampler, posterior, state, n_draws=3_000, burn_in=BURN_IN_HMC)
+    chain = run_chain(sampler, posterior, state, Length(3_000, BURN_IN_HMC))
     print(f"long HMC: R-hat at most {diagnostics.r_hat(chain.draws).max():.4f}")
     return chain.draws.reshape(-1, posterior.dim)
 

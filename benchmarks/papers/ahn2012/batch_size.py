@@ -36,7 +36,7 @@ from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import Posterior, begin, logistic_posterior
 from benchmarks.common.reference import Reference, importance_reference
 from skbayes_sg import diagnostics, theory
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.chains.walk import walk
 from skbayes_sg.diagnostics import stein_ratio_of_sums
 from skbayes_sg.linalg.layouts import FULL
@@ -101,9 +101,9 @@ def run(n: int, posterior: Posterior, reference: Reference, I1: NDArray) -> dict
     N, dim = posterior.n_rows, posterior.dim
     sampler, thin = SGFS(0.0, batch_size=n), max(1, N // n // 10)
     state = begin(sampler, posterior, np.zeros((N_CHAINS, dim)), seed=n)
-    length = {"n_draws": PASSES * N // n // thin, "burn_in": BURN_IN * N // n, "thin": thin}
+    length = Length(PASSES * N // n // thin, BURN_IN * N // n, thin)
     seconds = time.process_time()
-    chain = run_chain(sampler, posterior, state, **length)
+    chain = run_chain(sampler, posterior, state, length)
     seconds = time.process_time() - seconds
     moments = Moments(chain.draws, reference)
     per_pass = [diagnostics.ess_mean(one[None]).mean() / PASSES for one in chain.draws]

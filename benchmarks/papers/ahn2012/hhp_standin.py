@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import begin, posterior_of
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.models import MLP
 from skbayes_sg.samplers import SGD, SGFS, SGLD, PolynomialDecay
 
@@ -170,9 +170,7 @@ def follow(sampler, prior_precision: float, split: Split, n_steps: int) -> Curve
     total, curve = np.zeros((N_CLASSES, len(split.y_held_out))), Curve([], [], [], np.nan)
     for look in range(LOOKS):
         burn_in = 0 if look else n_steps // LOOKS
-        chain = run_chain(
-            sampler, posterior, state, n_draws=DRAWS_PER_LOOK, burn_in=burn_in, thin=thin
-        )
+        chain = run_chain(sampler, posterior, state, Length(DRAWS_PER_LOOK, burn_in, thin))
         state = chain.state
         curve.passes.append(sampler.report(state).rows_touched / posterior.n_rows)
         curve.last.append(errors(model.predict(state.theta, split.X_held_out)[0], split.y_held_out))

@@ -47,7 +47,7 @@ from benchmarks.common.internals import (
     posterior_of,
 )
 from skbayes_sg import diagnostics
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.chains.walk import walk
 from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models import Model
@@ -91,7 +91,7 @@ class Reference:
         mode, Lam = exact_mode(posterior)
         self.mode, self.laplace = mode[0], np.linalg.inv(Lam)
         state = begin(HMC(), posterior, np.repeat(mode, 64, axis=0), seed=1)
-        draws = run_chain(HMC(), posterior, state, n_draws=12_000, burn_in=500).draws
+        draws = run_chain(HMC(), posterior, state, Length(12_000, 500)).draws
         flat = draws.reshape(-1, posterior.dim)
         self.mean, self.cov = flat.mean(axis=0), np.cov(flat.T)
         parts = [part.reshape(-1, posterior.dim) for part in (draws[:32], draws[32:])]
@@ -148,8 +148,8 @@ def sgfs_draws(alpha: Schedule, posterior: Posterior) -> tuple[NDArray, NDArray]
     """Draws of chains from zero, and their weights: the steps, up to a factor."""
     sampler = SGFS(alpha, batch_size=BATCH)
     state = begin(sampler, posterior, np.zeros((N_CHAINS, posterior.dim)), seed=2)
-    length = {"n_draws": (N_STEPS - BURN_IN) // THIN, "burn_in": BURN_IN, "thin": THIN}
-    draws = run_chain(sampler, posterior, state, **length).draws
+    length = Length((N_STEPS - BURN_IN) // THIN, BURN_IN, THIN)
+    draws = run_chain(sampler, posterior, state, length).draws
     times = BURN_IN + THIN * np.arange(draws.shape[1])
     return draws, np.array([1 / (1 + value_at(alpha, t, "alpha") ** 2) for t in times])
 
@@ -286,7 +286,7 @@ class TwoModes:
         sampler = SGLD(self.step, temperature, batch_size=TWO_BATCH)
         theta = np.repeat(self.minor[None], TWO_CHAINS, axis=0)
         state = begin(sampler, self.posterior, theta, seed=4)
-        parts = walk(sampler, self.posterior, state, TWO_STEPS, thin=40)
+        parts = walk(sampler, self.posterior, state, TWO_STEPS, range(0, TWO_STEPS, 40))
         return np.concatenate([part.draws[..., 1].copy() for part in parts]).T
 
     def row(self, label: str, b: NDArray) -> dict:

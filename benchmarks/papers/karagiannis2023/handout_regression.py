@@ -41,7 +41,7 @@ from scipy import stats
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import Posterior, begin, posterior_of
 from skbayes_sg import theory
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Linear
 from skbayes_sg.samplers import SGD, SGLD
@@ -136,7 +136,7 @@ def run(sampler, given: Problem, seed: int, n_steps: int = N_STEPS, start=START,
     chains = N_CHAINS if start is START else N_LONG
     state = begin(sampler, given.posterior, np.tile(np.asarray(start), (chains, 1)), seed)
     n_draws = n_steps // more.get("thin", 1)
-    draws = run_chain(sampler, given.posterior, state, n_draws=n_draws, **more).draws
+    draws = run_chain(sampler, given.posterior, state, Length(n_draws, **more)).draws
     draws[..., 2] = np.exp(draws[..., 2])
     return draws
 

@@ -33,7 +33,7 @@ from benchmarks.common.plots import ellipse
 from benchmarks.papers.mandt2017.mandt_problems import Problem, bbvi, mean_field, methods, problem
 from benchmarks.papers.mandt2017.mandt_table1 import BBVI_STEPS
 from skbayes_sg import theory
-from skbayes_sg.chains.run import run_chain, start_chains
+from skbayes_sg.chains.run import Length, run_chain, start_chains
 from skbayes_sg.models import Linear
 
 N_CHAINS = 16
@@ -73,9 +73,7 @@ def sgd(given: Problem, name: str, n_draws: int, seed: int) -> Run:
     )
     burn_in = max(5 * slowest, method.sampler.run_length(states[0]).burn_in)
     chains = [
-        run_chain(
-            method.sampler, given.posterior, state, n_draws=n_draws // 10, burn_in=burn_in, thin=10
-        )
+        run_chain(method.sampler, given.posterior, state, Length(n_draws // 10, burn_in, 10))
         for state in states
     ]
     return Run(np.concatenate([chain.draws for chain in chains]), laws)

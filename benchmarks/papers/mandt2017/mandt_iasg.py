@@ -53,7 +53,7 @@ from benchmarks.papers.mandt2017.mandt_iasg_figures import (
     until_near,
 )
 from skbayes_sg import theory
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.models import Linear
 from skbayes_sg.samplers import IASG, SGLD, ConstantSGD, PolynomialDecay
 
@@ -117,11 +117,11 @@ def run(setting: Setting, given: Problem, start: NDArray, n_passes: float, seed:
     state = begin(sampler, posterior, start, seed)
     burn_in = sampler.run_length(state).burn_in if setting.adapts else 0
     # its window is known after this
-    state = run_chain(sampler, posterior, state, n_draws=0, burn_in=burn_in).state
+    state = run_chain(sampler, posterior, state, Length(0, burn_in)).state
     before = _passes(sampler, state)
     thin = setting.thin or sampler.run_length(state).thin
     n_draws = int((n_passes - before) * N / (thin * sampler.batch_size)) + 1
-    chain = run_chain(sampler, posterior, state, n_draws=n_draws, thin=thin)
+    chain = run_chain(sampler, posterior, state, Length(n_draws, thin=thin))
     count = chain.draws.shape[1]
     passes = before + np.arange(count) * (_passes(sampler, chain.state) - before) / count
     kept = (passes > max(SKIP, before)) & (passes <= n_passes)

@@ -29,7 +29,7 @@ from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import begin
 from benchmarks.papers.mandt2017.mandt_problems import Problem, problem
 from skbayes_sg import theory
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.samplers import MomentumSGD
 
 DAMPINGS = (1.0, 0.5, 0.2, 0.1, 0.05)
@@ -89,7 +89,7 @@ def simulated(given: Problem, h: float, mu: float, seed: int) -> tuple[float, fl
     """Variance ratio on the axis of smallest posterior variance, and its error from the chains."""
     sampler = MomentumSGD(mu, "scalar", h, batch_size=given.batch_size, replace=True)
     state = begin(sampler, given.posterior, np.repeat(given.mode, N_CHAINS, axis=0), seed)
-    chain = run_chain(sampler, given.posterior, state, n_draws=N_STEPS, burn_in=2000)
+    chain = run_chain(sampler, given.posterior, state, Length(N_STEPS, 2000))
     values, axes = np.linalg.eigh(given.Lam)
     each = (((chain.draws - given.mode) @ axes[:, -1]) ** 2).mean(axis=1) * values[-1]
     return float(each.mean()), float(each.std(ddof=1) / np.sqrt(N_CHAINS))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.common.datasets import regression, skin
 from benchmarks.common.internals import Posterior, Sampler, exact_mode, posterior_of
 from skbayes_sg import theory
-from skbayes_sg.data.minibatches import Minibatches
+from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.samplers import SGFS, SGLD, ConstantSGD
 
@@ -131,7 +131,8 @@ def bbvi(given: Problem, n_runs: int, n_steps: int, rate: float, seed: int = 0) 
     """
     rng = np.random.default_rng(seed)
     posterior, D = given.posterior, given.posterior.dim
-    rows = Minibatches(posterior.n_rows, given.batch_size, True, rng, n_chains=n_runs)
+    frame = SamplingFrame(posterior.n_rows)
+    rows = Minibatches(frame, given.batch_size, True, rng, n_chains=n_runs)
     at = np.concatenate([np.zeros((n_runs, D)), np.full((n_runs, D), np.log(0.1))], axis=1)
     first, second = np.zeros_like(at), np.zeros_like(at)
     for t in range(1, n_steps + 1):

@@ -31,7 +31,7 @@ from benchmarks.common.internals import begin
 from benchmarks.papers.mandt2017.mandt_problems import Method, Problem, bbvi, methods, problem
 from benchmarks.papers.mandt2017.mandt_table1 import PUBLISHED
 from skbayes_sg import theory
-from skbayes_sg.chains.run import run_chain
+from skbayes_sg.chains.run import Length, run_chain
 
 METHODS = ["constant SGD", "SGD-d", "SGFS-d", "SGD-f", "SGLD"]
 SIMULATED = ["constant SGD", "SGD-d"]
@@ -71,10 +71,10 @@ def chains(given: Problem, method: Method, n_steps: int, seed: int) -> dict[str,
     state = begin(method.sampler, given.posterior, start, seed)
     burn_in = method.sampler.run_length(state).burn_in
     # a burn-in at the mode measures the noise there, as the closed form has it
-    state = run_chain(method.sampler, given.posterior, state, n_draws=0, burn_in=burn_in).state
+    state = run_chain(method.sampler, given.posterior, state, Length(0, burn_in)).state
     own = method._replace(K=state.memory.gain.dense())  # the step that is measured, and taken
     state.theta[:] = 0.0
-    draws = run_chain(method.sampler, given.posterior, state, n_draws=6, thin=every).draws
+    draws = run_chain(method.sampler, given.posterior, state, Length(6, thin=every)).draws
     found = {}
     for k in range(1, 6):
         mean, Sigma = law_at(given, own, k * every)

@@ -47,7 +47,7 @@ from benchmarks.papers.mandt2017.mandt_problems import (
     problem,
 )
 from skbayes_sg import theory
-from skbayes_sg.chains.run import run_chain, start_chains
+from skbayes_sg.chains.run import Length, run_chain, start_chains
 from skbayes_sg.models import Linear
 
 DATA_SETS = ["wine", "skin", "protein"]
@@ -161,9 +161,7 @@ def simulated(given: Problem, method: Method, seed: int) -> dict[str, float | st
     start = np.repeat(given.mode, N_CHAINS, axis=0)
     states = start_chains(sampler, posterior, start, np.random.SeedSequence([2017, seed]))
     burn_in = sampler.run_length(states[0]).burn_in
-    chains = [
-        run_chain(sampler, posterior, state, n_draws=n_steps, burn_in=burn_in) for state in states
-    ]
+    chains = [run_chain(sampler, posterior, state, Length(n_steps, burn_in)) for state in states]
     cov, kl, own = np.linalg.inv(given.Lam), [], []
     for group in chains:
         K = group.state.memory.gain.dense()

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,17 @@ _DIAGONAL = 1e-6  # entries off the diagonal that are rounding, of a matrix near
 _ROUGHEST = 32  # rows whose remainders show where a posterior is steep
 
 
+class Expansion(NamedTuple):
+    """The log likelihood of all rows to second order at the anchor, in theta."""
+
+    fisher: NDArray
+    """(D, D), the model Fisher"""
+    information: NDArray
+    """(D, D), minus the Hessian"""
+    gradient: NDArray
+    """(1, D)"""
+
+
 class ExpandedTarget(ChainTarget):
     """A posterior expanded around an anchor; gradients stay unbiased but for the pool's error.
 
@@ -51,11 +63,7 @@ class ExpandedTarget(ChainTarget):
     rows : PoolRows
     measured : function
         Measures the noise of the rows.
-    fisher, information : arrays of shape (D, D)
-        Model Fisher, and minus the Hessian of the log likelihood, of all rows at the anchor, in
-        theta.
-    gradient : array of shape (1, D)
-        Gradient of that log likelihood there, in theta.
+    expansion : Expansion
     """
 
     anchor: Anchor
@@ -66,14 +74,11 @@ class ExpandedTarget(ChainTarget):
         posterior: Posterior,
         rows: PoolRows,
         measured: Callable[[], Operator],
-        fisher: NDArray,
-        information: NDArray,
-        gradient: NDArray,
+        expansion: Expansion,
     ) -> None:
-        self._rows, self._measured = rows, measured
-        self._fisher, self._information, self._of_rows = fisher, information, gradient
+        self._rows, self._measured, self._expansion = rows, measured, expansion
         at, prior, pulled = rows.centre, posterior.prior, rows.coordinates.pulled_matrix
-        slope, hessian = gradient, information
+        fisher, hessian, slope = expansion
         if prior.quadratic:
             slope = slope + prior.gradient(at)
             hessian = hessian + prior.hessian(at)
@@ -81,7 +86,7 @@ class ExpandedTarget(ChainTarget):
         self._hessian = _stored(pulled(hessian))
         # definite under any prior, also one under which the anchor is far from the mode
         curvature = self._hessian
-        if fisher is not information or not prior.quadratic:
+        if fisher is not expansion.information or not prior.quadratic:
             curvature = _stored(pulled(fisher + prior.curvature(at).dense()))
         super().__init__(posterior, rows.coordinates)
         self.anchor = Anchor(at, curvature, rows.pool, self.n_total, measured)
@@ -154,12 +159,13 @@ class ExpandedTarget(ChainTarget):
         columns = posterior.model.columns()
         coordinates = Whitened.of(columns, at, curvature) if whiten else Natural()
         rows = PoolRows.of(posterior, at, batch, pool, coordinates)
+        expansion = Expansion(fisher, information, gradient)
         points = laplace_points(posterior, mode)[0]
         change = coordinates.whitened(points) - coordinates.whitened(at)
-        anchored = cls(posterior, rows, partial(rows.noise, change), fisher, information, gradient)
+        anchored = cls(posterior, rows, partial(rows.noise, change), expansion)
         if anchored.anchor.batch_size < anchored.anchor.pool_size:
             rows, noise = rows.turned(change)
-            anchored = cls(posterior, rows, partial(_known, noise), fisher, information, gradient)
+            anchored = cls(posterior, rows, partial(_known, noise), expansion)
         anchored.anchor = replace(
             anchored.anchor,
             steepness=anchored._steepness(points),
@@ -168,14 +174,8 @@ class ExpandedTarget(ChainTarget):
         return anchored
 
     def with_prior(self, prior: Prior) -> ExpandedTarget:
-        return ExpandedTarget(
-            self.posterior.with_prior(prior),
-            self._rows,
-            self._measured,
-            self._fisher,
-            self._information,
-            self._of_rows,
-        )
+        posterior = self.posterior.with_prior(prior)
+        return ExpandedTarget(posterior, self._rows, self._measured, self._expansion)
 
     def scores(self, theta: NDArray, rows: Rows) -> Scores:
         """Remainders of the rows' scores, weighted so that their mean over draws is unbiased."""
