@@ -25,7 +25,7 @@ from pathlib import Path
 from time import perf_counter, time
 from typing import Any, NamedTuple
 
-from skbayes_sg.chains.run import Round, block_draws, drawn
+from skbayes_sg.chains.run import DrawBlock, block_draws, drawn
 from skbayes_sg.inference.request import Signature
 from skbayes_sg.inference.run import Run
 from skbayes_sg.validation import require_positive
@@ -65,7 +65,7 @@ class Progress(NamedTuple):
     """A fit between two blocks of draws."""
 
     run: Run
-    rounds: list[Round]
+    rounds: list[DrawBlock]
     n_draws: int
     """Draws of each chain that the fit will have"""
     seconds: float
@@ -261,7 +261,7 @@ class Checkpoint(Callback):
             raise
         self._saved = progress.seconds
 
-    def load(self, fingerprint: Fingerprint) -> tuple[Run, list[Round]] | None:
+    def load(self, fingerprint: Fingerprint) -> tuple[Run, list[DrawBlock]] | None:
         """The run and its draws so far; None if there is no file."""
         self._saved, path = 0.0, Path(self.path)
         if not path.exists():
@@ -323,9 +323,9 @@ class Watch:
         self,
         run: Run,
         n_draws: int,
-        fitted: Callable[[list[Round]], Any],
+        fitted: Callable[[list[DrawBlock]], Any],
         mark: Fingerprint,
-    ) -> Callable[[list[Round]], bool] | None:
+    ) -> Callable[[list[DrawBlock]], bool] | None:
         """The function to call after each block of draws; None if there is no callback."""
         if not self._callbacks:
             return None
@@ -334,7 +334,7 @@ class Watch:
             n_blocks = -(-n_draws // block_draws(n_draws))
             self._begin(self._open[0].subcontext("draw", max_subtasks=n_blocks))
 
-        def look(rounds: list[Round]) -> bool:
+        def look(rounds: list[DrawBlock]) -> bool:
             seconds = perf_counter() - self._started
             here = Progress(run, rounds, n_draws, seconds, lambda: fitted(rounds), mark)
             self._last = here

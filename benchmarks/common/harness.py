@@ -104,13 +104,13 @@ class Report:
         for key, figure in (figures or {}).items():
             figure.savefig(RESULTS / f"{key}.png", dpi="figure")
         print(f"\nwrote {', '.join([path.name, *(f'{key}.png' for key in figures or {})])}\n")
-        self.judge(claims)
+        self.diagnose_run(claims)
 
     def earlier(self) -> list[dict]:
         """The rows of the last run: numbers as numbers, without empty cells."""
         return read_rows(RESULTS / f"{self.name}.csv")
 
-    def judge(self, claims: Iterable[Claim]) -> None:
+    def diagnose_run(self, claims: Iterable[Claim]) -> None:
         """Print verdicts, and remember a failure."""
         for claim in claims:
             print(claim, flush=True)

@@ -51,7 +51,7 @@ def ranks(truth: NDArray, draws: NDArray) -> NDArray:
     return (draws < truth).sum(axis=0)
 
 
-def judge(ranked: NDArray) -> Verdict:
+def diagnose_run(ranked: NDArray) -> Verdict:
     """Verdict on ranks (replicates, Q)."""
     n = len(ranked)
     counts = np.stack([_cumulated(column) for column in ranked.T])
@@ -90,7 +90,7 @@ def pictures(named: dict[str, NDArray]) -> Figure:
     for row, (name, ranked) in zip(
         figure.subplots(len(named), 2, squeeze=False), named.items(), strict=True
     ):
-        worst = judge(ranked).worst
+        worst = diagnose_run(ranked).worst
         _histogram(row[0], ranked[:, worst], name)
         _differences(row[1], ranked, worst)
     return figure

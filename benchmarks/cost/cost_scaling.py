@@ -85,7 +85,7 @@ def settled(n_rows: int, n_features: int) -> tuple[ExpandedTarget, UnderdampedLa
     posterior = logistic_posterior(*data(n_rows, n_features))
     posterior, _ = anchored(posterior, mode_of(posterior))
     sampler = UnderdampedLangevin()
-    sampler.settle(posterior)
+    sampler.resolve_auto(posterior)
     return posterior, sampler
 
 

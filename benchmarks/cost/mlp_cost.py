@@ -103,7 +103,7 @@ def main(report: Report, quick: bool) -> None:
     rows = seconds_per_pass(posterior, X, y)
     if quick:
         report.show(rows)
-        return report.judge(claims(rows))
+        return report.diagnose_run(claims(rows))
     rows += errors(posterior, *part("test"))
     report.save(rows, claims(rows))
 

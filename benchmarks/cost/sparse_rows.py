@@ -98,7 +98,7 @@ def long_run(X: sparse.csr_array, y: NDArray, precision: float, judged: NDArray)
             step *= np.exp(0.3 * (chance.mean() - 0.8))
         else:
             accepted.append(taken.mean())
-            draws.append(target.coordinates.natural(theta)[:, judged])
+            draws.append(target.coordinates.inverse_transform(theta)[:, judged])
     found = np.stack(draws, axis=1)
     ess, r_hat = diagnostics.ess_mean(found), diagnostics.r_hat(found)
     mean, sd = diagnostics.moments(found)
@@ -107,7 +107,7 @@ def long_run(X: sparse.csr_array, y: NDArray, precision: float, judged: NDArray)
 
 
 def _log_prob(target, u: NDArray) -> NDArray:
-    return target.log_prob(target.coordinates.natural(u))
+    return target.log_prob(target.coordinates.inverse_transform(u))
 
 
 def rival(text: Text) -> dict:
@@ -136,12 +136,12 @@ def measured(text: Text) -> dict:
     by_count = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     places = np.unique(np.geomspace(1, len(by_count), 4 * JUDGED).astype(int))
     judged = by_count[places[np.linspace(0, len(places) - 1, JUDGED).astype(int)] - 1]
-    occurring = np.flatnonzero(counts)
+    nonzero_columns = np.flatnonzero(counts)
     precision = float(model.prior_precision_[0])
     data = (text.X.data, text.X.indices, text.y, judged, np.array(precision))
-    at = np.searchsorted(occurring, judged)
+    at = np.searchsorted(nonzero_columns, judged)
     true = cached(
-        "sparse_hmc", lambda: long_run(text.X[:, occurring], text.y, precision, at), *data
+        "sparse_hmc", lambda: long_run(text.X[:, nonzero_columns], text.y, precision, at), *data
     )
     mean, sd, ess, r_hat, accepted = true
     cv, C, cv_seconds = cached("sparse_cv", lambda: rival(text), *data[:3])
@@ -151,7 +151,7 @@ def measured(text: Text) -> dict:
     return {
         "rows": ROWS,
         "columns": COLUMNS,
-        "columns that occur": len(occurring),
+        "columns that occur": len(nonzero_columns),
         "CPU s": clock.seconds,
         "GB": memory,
         "warnings": len([w for w in said if "Convergence" in w.category.__name__]),

@@ -192,7 +192,7 @@ def compare(problem: Problem, X: NDArray, y: NDArray, exact: tuple, injected: fl
     sampler = UnderdampedLangevin(math.sqrt(injected))
     taken = True
     try:
-        sampler.settle(target)
+        sampler.resolve_auto(target)
     except NoGainError:
         taken = False
         sampler.set_params(batch_size=math.ceil(32 * max(1.0, target.anchor.noise_number)))

@@ -88,14 +88,14 @@ def hmc(posterior: Posterior, theta: NDArray, rng: np.random.Generator, spoil=No
     state = _at(HMC(), posterior, fixed, rng)
     sampler = HMC()
     sampler.freeze(state, posterior)
-    state.theta = posterior.coordinates.whitened(theta)
+    state.theta = posterior.coordinates.transform(theta)
     sampler.change_prior(state, posterior)
     state.t = int(rng.integers(10))  # one trajectory of ten is short
     for _ in range(HMC_STEPS):
         if spoil is not None:
             spoil(state)
         sampler.step(state, posterior)
-    return posterior.coordinates.natural(state.theta)
+    return posterior.coordinates.inverse_transform(state.theta)
 
 
 def accepting(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> NDArray:
@@ -128,13 +128,13 @@ def momentum(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> 
     target = ExpandedTarget.at(posterior, mode_of(posterior))
     sampler = UnderdampedLangevin()
     try:
-        sampler.settle(target)
+        sampler.resolve_auto(target)
     except NoGainError:
         return hmc(target, theta, rng)
     state = _at(sampler, target, theta, rng)
     for _ in range(sampler.run_length(state).burn_in):
         sampler.step(state, target)
-    return target.coordinates.natural(state.theta)
+    return target.coordinates.inverse_transform(state.theta)
 
 
 def sgfs(alpha: float) -> Kernel:
@@ -145,7 +145,7 @@ def sgfs(alpha: float) -> Kernel:
 
     def kernel(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> NDArray:
         sampler = SGFS(alpha=alpha)
-        sampler.settle(posterior)
+        sampler.resolve_auto(posterior)
         state = _at(sampler, posterior, mode_of(posterior).theta, rng)
         sampler.freeze(state, posterior)
         state.theta = theta.copy()
@@ -157,7 +157,7 @@ def sgfs(alpha: float) -> Kernel:
 
 
 def _at(sampler: Sampler, posterior: Posterior, theta: NDArray, rng) -> State:
-    return sampler.init(posterior, posterior.coordinates.whitened(theta), rng)
+    return sampler.init(posterior, posterior.coordinates.transform(theta), rng)
 
 
 # -- the test -------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def run(sampler, plain, reference) -> dict:
     posterior = plain
     if sampler.variance_reduction:
         posterior, _ = anchored(plain, mode_at(reference.mode, reference.curvature))
-    sampler.settle(posterior)
+    sampler.resolve_auto(posterior)
     z = np.random.default_rng(1).standard_normal((N_CHAINS, posterior.dim))
     theta = reference.mean + z @ np.linalg.cholesky(reference.cov).T
     states = start_chains(sampler, posterior, theta, np.random.SeedSequence(7))
@@ -118,7 +118,7 @@ def predicted(sampler, state, posterior, reference) -> dict:
     noise = state.rows.noise_factor * posterior.n_rows * I1
     try:
         law = sampler.law(state, posterior)
-        Sigma = here.covariance(law.covariance(here.pulled_matrix(Lam), noise))
+        Sigma = here.covariance(law.covariance(here.pullback_matrix(Lam), noise))
     except ValueError:
         return {}
     along = ratios(Sigma, np.linalg.inv(Lam))

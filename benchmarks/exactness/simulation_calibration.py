@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.common.harness import Claim, Report, benchmark
-from benchmarks.common.rank_tests import judge, pictures, ranks, spaced
+from benchmarks.common.rank_tests import diagnose_run, pictures, ranks, spaced
 from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
@@ -287,7 +287,7 @@ def ranked(case: Case, replicates: int) -> NDArray:
 
 def row_of(case: Case, found: NDArray) -> dict:
     """Figures of a case."""
-    verdict = judge(found)
+    verdict = diagnose_run(found)
     return {
         "case": case.name,
         "claim": case.claim,

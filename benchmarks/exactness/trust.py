@@ -69,7 +69,7 @@ def main(report: Report, only: list[str] | None, before: bool) -> None:
         report.save(rows, claims, name="trust_before")
     elif only:
         report.show(beside(rows))
-        report.judge(claims)
+        report.diagnose_run(claims)
     else:
         report.save(beside(rows), claims)
 

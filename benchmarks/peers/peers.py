@@ -883,7 +883,7 @@ def main(report: Report, data: list[str], methods: list[str], folder: Path | Non
         rows = compare(folder or Path(scratch), data, methods, options)
     if rest["quick"]:
         report.show(rows)
-        return report.judge(claims(rows))
+        return report.diagnose_run(claims(rows))
     for name in data:
         mine = [row for row in rows if row["data"] == name]
         report.save(mine, claims(mine), name=f"peers_{name}")

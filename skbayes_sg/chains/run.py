@@ -57,7 +57,7 @@ class Chain(NamedTuple):
     stein: SteinSums
 
 
-Round = list[Chain]
+DrawBlock = list[Chain]
 """The next draws of all groups."""
 
 
@@ -68,10 +68,10 @@ class Execution(NamedTuple):
     """Processes (joblib); the draws do not depend on it."""
     dtype: type = np.float64
     """Of the draws that are kept."""
-    watch: Callable[[list[Round]], bool] | None = None
+    watch: Callable[[list[DrawBlock]], bool] | None = None
     """Called after each round of `block_draws` with all rounds so far; True ends the run. Without
     it a round takes about a second."""
-    before: Sequence[Round] = ()
+    before: Sequence[DrawBlock] = ()
     """The rounds of a run that was stopped, to go on with."""
     keep: bool = False
     """After an interrupt (Ctrl-C) return the draws of all complete rounds, if each chain has
@@ -100,7 +100,7 @@ def start_chains(
     generators = [np.random.Generator(np.random.SFC64(stream)) for stream in streams]
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         each = zip(parts, generators, strict=True)
-        return [sampler.init(target, target.coordinates.whitened(part), rng) for part, rng in each]
+        return [sampler.init(target, target.coordinates.transform(part), rng) for part, rng in each]
 
 
 def run_chain(
@@ -132,7 +132,7 @@ def begin_chain(sampler: Sampler, target: Target, burn_in: int, dtype: type, sta
             sampler.freeze(state, target)
     n_chains, dim = state.theta.shape
     none: NDArray = np.empty((n_chains, 0, dim), dtype)
-    last = target.coordinates.natural(state.theta)
+    last = target.coordinates.inverse_transform(state.theta)
     return Chain(none, np.empty(0), last, state, SteinSums(state.theta))
 
 
@@ -148,12 +148,12 @@ def go_on(sampler: Sampler, target: Target, n_draws: int, thin: int, before: Cha
             here = slice(kept, kept + len(stretch.draws))
             # one by one: on some processors a product rounds a row by where it stands in a block
             for k, draw in enumerate(stretch.draws, kept):
-                draws[:, k] = target.coordinates.natural(draw)
+                draws[:, k] = target.coordinates.inverse_transform(draw)
             weights[here] = stretch.weights
             check_divergence(sampler, state, draws[:, here])  # now in `dtype`
             stein.add(stretch.thetas, stretch.gradients)
             kept = here.stop
-    return Chain(draws, weights, target.coordinates.natural(state.theta), state, stein)
+    return Chain(draws, weights, target.coordinates.inverse_transform(state.theta), state, stein)
 
 
 def run_chains(
@@ -197,13 +197,13 @@ def run_chains(
     return joined(rounds)
 
 
-def _with_states_of(last: Round, before: Round) -> Round:
+def _with_states_of(last: DrawBlock, before: DrawBlock) -> DrawBlock:
     """The draws of a round beside the states of the last: those of all would fill the memory."""
     pairs = zip(last, before, strict=True)
     return [now._replace(draws=then.draws, weights=then.weights) for now, then in pairs]
 
 
-def drawn(rounds: Sequence[Round]) -> int:
+def drawn(rounds: Sequence[DrawBlock]) -> int:
     """Draws of each chain so far."""
     return sum(groups[0].draws.shape[1] for groups in rounds)
 
@@ -213,7 +213,7 @@ def block_draws(n_draws: int) -> int:
     return -(-n_draws // _ROUNDS)
 
 
-def joined(rounds: Sequence[Round]) -> list[Chain]:
+def joined(rounds: Sequence[DrawBlock]) -> list[Chain]:
     """All draws of each group, and its last state."""
     chains = []
     for group in zip(*rounds, strict=True):

@@ -17,7 +17,7 @@ _BLOCK_CELLS = 1 << 20  # 8 MB
 _FAR = 1e100  # no posterior reaches so far, and squares are about to overflow
 
 
-class Stretch(NamedTuple):
+class StepBlock(NamedTuple):
     """Some successive steps of a group, in the coordinates of the chains.
 
     The next stretch overwrites the arrays.
@@ -39,7 +39,7 @@ def walk(
     state: State,
     n_steps: int,
     recorded: range = range(0),
-) -> Iterator[Stretch]:
+) -> Iterator[StepBlock]:
     """Move a group of chains, in place, by `n_steps`, and yield some steps at a time.
 
     This is the only loop over steps. The recorded draw is the point before its step, so that it
@@ -72,7 +72,7 @@ def walk(
             gradients[i] = state.gradient
         check_divergence(sampler, state, thetas[:size])
         check_divergence(sampler, state, state.theta)
-        yield Stretch(thetas[:size], gradients[:size], draws[:kept], weights[:kept])
+        yield StepBlock(thetas[:size], gradients[:size], draws[:kept], weights[:kept])
 
 
 def block_of(state: State) -> int:

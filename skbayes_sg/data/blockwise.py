@@ -59,7 +59,7 @@ class Source(ABC):
         return np.unique(np.random.default_rng(0).integers(self.n_rows, size=size))
 
 
-class Visited(Data):
+class OutOfCoreData(Data):
     """Rows that are visited at every pass. Chains run on a pool of rows.
 
     Parameters

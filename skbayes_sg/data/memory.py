@@ -170,7 +170,7 @@ class InMemory(Data):
         return np.average(squares, axis=0, weights=weight)
 
     @cached_property
-    def occurring(self) -> NDArray:
+    def nonzero_columns(self) -> NDArray:
         """Numbers of the columns that are not zero in all rows, ascending."""
         if isinstance(self.X, np.ndarray):
             return np.flatnonzero(self.X.any(axis=0))

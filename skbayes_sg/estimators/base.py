@@ -24,7 +24,7 @@ from skbayes_sg.callbacks import (
     with_callbacks,
 )
 from skbayes_sg.chains.deadline import complaints_of, time_limit
-from skbayes_sg.chains.run import LONG, Chain, Execution, Round, joined, rows_touched
+from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, joined, rows_touched
 from skbayes_sg.estimators.exported import Exported
 from skbayes_sg.estimators.fit_guard import is_all_of_the_call, outlives, require_finite, warn
 from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares, small_weights
@@ -177,22 +177,22 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
     # -- fit ----------------------------------------------------------------------------------
 
     @with_callbacks
-    def _run_chains(self, posterior: Posterior, X, y, **facts: Any) -> None:
-        """Prepare, sample, keep, judge and warn; `facts` are fitted attributes of the subclass."""
+    def _run_chains(self, posterior: Posterior, X, y, **attributes: Any) -> None:
+        """Prepare, sample, keep, diagnose and warn; `attributes` are those of the subclass."""
         watch = Watch(self, X=X, y=y)
         with time_limit(watch.end) as cut:
-            complaints = self._sampled(watch, self._determined(posterior), facts)
+            complaints = self._sampled(watch, self._determined(posterior), attributes)
         self._complaints = complaints + complaints_of(cut)
         warn(self._complaints)
 
-    def _sampled(self, watch: Watch, posterior: Posterior, facts: dict[str, Any]) -> list[str]:
+    def _sampled(self, watch: Watch, posterior: Posterior, attributes: dict[str, Any]) -> list[str]:
         run, target, mark, before = self._prepared(posterior, watch.checkpoint)
         posterior = run.under(posterior)
         n_chains = sum(len(state.theta) for state in run.states)
         n_draws = self._draws_to_keep(posterior.whole.dim, n_chains)
         warn(self._said_of_draws(posterior.whole.dim, n_chains, n_draws), UserWarning)
         warn(announced(run.seconds(target, n_draws)), UserWarning)
-        fitted = partial(self._so_far, run, posterior, facts)
+        fitted = partial(self._so_far, run, posterior, attributes)
         look = watch.over(run, n_draws, fitted, mark)
         dtype = self._draw_dtype
         if n_chains * n_draws * posterior.whole.dim > _MANY_NUMBERS:
@@ -204,12 +204,12 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
             if self.warm_start and not run.last.size:
                 outlives(early, _ready=run)
             raise
-        complaints = self._keep(run, chains, posterior, facts)
+        complaints = self._keep(run, chains, posterior, attributes)
         second = self._second_run(run, posterior, n_draws)
         if second is not None:
             run, target = second
             chains = run.sample(target, n_draws, Execution(self.n_jobs, dtype))
-            complaints = self._keep(run, chains, posterior, facts)
+            complaints = self._keep(run, chains, posterior, attributes)
         complaints += self._causes(posterior.whole) if complaints else []
         n_drawn = self.draws_.shape[1]
         interrupted = n_drawn < n_draws and not watch.stopped
@@ -237,7 +237,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
 
     def _prepared(
         self, posterior: Posterior, checkpoint: Checkpoint | None
-    ) -> tuple[Run, Target, Fingerprint, list[Round]]:
+    ) -> tuple[Run, Target, Fingerprint, list[DrawBlock]]:
         """A run and its target, and what a checkpoint holds of it.
 
         It is the last run if a warm start can go on as if it had never stopped, or that of the
@@ -266,15 +266,15 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         return Fingerprint(signature, (self.n_draws, self.burn_in, self.thin, seed))
 
     def _so_far(
-        self, run: Run, posterior: Posterior, facts: dict[str, Any], rounds: list[Round]
+        self, run: Run, posterior: Posterior, attributes: dict[str, Any], rounds: list[DrawBlock]
     ) -> BayesianEstimator:
         """A copy of the estimator, fitted with the draws of these rounds."""
         twin = copy.copy(self)
-        twin._keep(run, joined(rounds), posterior, facts)
+        twin._keep(run, joined(rounds), posterior, attributes)
         return twin
 
     def _keep(
-        self, run: Run, chains: list[Chain], posterior: Posterior, facts: dict[str, Any]
+        self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]
     ) -> list[str]:
         """Write all fitted attributes, and return the warnings."""
         if not chains[0].weights.any():
@@ -284,7 +284,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         states = [chain.state for chain in chains]
         touched = rows_touched(run.sampler, states) - rows_touched(run.sampler, run.states)
         passes = touched / posterior.data.n_rows
-        self.__dict__.update(facts)
+        self.__dict__.update(attributes)
         self.sampler_, self.sampler_reason_ = run.sampler, run.reason
         self.states_, self._run, self._ready, self._stream = states, run.at(chains), None, None
         draws = posterior.completed(chains)
@@ -302,7 +302,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         kept = drawn / (drawn + run.length.burn_in)
         n_gradients = diagnose.affordable(run, chains, touched, posterior.data.n_rows)
         agreement = self._agreement(posterior, n_gradients)
-        self.diagnostics_, complaints = diagnose.judge(run, chains, agreement, kept * passes)
+        self.diagnostics_, complaints = diagnose.diagnose_run(run, chains, agreement, kept * passes)
         return complaints
 
     def _keep_learned(self, learned: Learned | None) -> None:

@@ -12,7 +12,7 @@ from sklearn.utils import column_or_1d
 from skbayes_sg.data import Data, InMemory, of_targets
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.estimators.out_of_core import Survey, elsewhere, source_of, weights_or_none
+from skbayes_sg.estimators.out_of_core import FirstPass, elsewhere, source_of, weights_or_none
 from skbayes_sg.estimators.regression_predictions import LinearPredictions
 from skbayes_sg.estimators.updating import OfStream
 from skbayes_sg.inference.bayesian_updating import Stream
@@ -215,7 +215,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
         """Posterior of rows elsewhere, and the facts about them."""
         source = source_of(X, y, sample_weight)
-        found = Survey(source, labels=False)
+        found = FirstPass(source, labels=False)
         if found.n_weighted < 2:
             raise ValueError("X must have at least 2 rows of positive weight")
 
@@ -332,9 +332,13 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         return self
 
     def _keep_stream(
-        self, stream: Stream, posterior: Posterior, learned: Learned | None, facts: dict[str, Any]
+        self,
+        stream: Stream,
+        posterior: Posterior,
+        learned: Learned | None,
+        attributes: dict[str, Any],
     ) -> None:
-        super()._keep_stream(stream, posterior, learned, facts)
+        super()._keep_stream(stream, posterior, learned, attributes)
         law = stream.law
         self.noise_variance_ = float(self.noise_variance or 0)
         if not isinstance(law, NormalInverseGammaPrior):

@@ -24,9 +24,9 @@ from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.mode import Near, find_mode
+from skbayes_sg.posterior.mode import InitialPoint, find_mode
 from skbayes_sg.posterior.noise_of_points import Noisy, mean_noise
-from skbayes_sg.posterior.nonzero_columns import occurring
+from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.posterior.whitening import affordable, very_wide
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
@@ -53,7 +53,7 @@ class OneMode(Plan):
             "the posterior is near enough to Gaussian for control variates",
         )
 
-    def forms(self, dim: int) -> dict[str, Choice]:
+    def presets(self, dim: int) -> dict[str, Choice]:
         """Samplers by name, for `dim` parameters; 0 if the number is not known yet.
 
         "sgfs" has no control variates, since its parameters hold for any posterior then. With
@@ -73,7 +73,7 @@ class OneMode(Plan):
             "iasg": Choice(IASG(structure="diag"), _too_many(dim)),
         }
 
-    def instead(self, posterior: Posterior, refused: NoGainError) -> Choice:
+    def fallback(self, posterior: Posterior, refused: NoGainError) -> Choice:
         """HMC on a pool of rows, or on all where they are few or there is no anchor."""
         if isinstance(refused, NoAnchorError):
             _require_rows(posterior, str(refused))
@@ -86,7 +86,7 @@ class OneMode(Plan):
         rng: np.random.Generator,
         n_chains: int,
         last: NDArray | None,
-        near: Near | None = None,
+        near: InitialPoint | None = None,
     ) -> Start:
         """Over-dispersed around the mode, or where the last fit stopped."""
         sample = posterior.data.sample
@@ -140,13 +140,13 @@ class LinearPredictor(CoefficientPrior):
         return OneMode()
 
     def _forms(self, dim: int) -> dict[str, Choice]:
-        return OneMode().forms(dim)
+        return OneMode().presets(dim)
 
     def _determined(self, posterior: Posterior) -> Posterior:
         """Without columns of zeros, where there are very many parameters."""
         _require_outputs(posterior.model)
         wide = self.sampler is None and very_wide(posterior)
-        return occurring(posterior) if wide else posterior
+        return nonzero_columns(posterior) if wide else posterior
 
     def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
         """Also what gradients say of single parameters, where a pass over the rows is at hand."""
@@ -236,13 +236,13 @@ class LinearPredictor(CoefficientPrior):
         target = run.target(posterior)
         theta = self._moments(self.draws_)[0][None]
         curvature = run.under(posterior).expand(theta, FULL).curvature.dense()
-        Lam = target.coordinates.pulled_matrix(curvature)
+        Lam = target.coordinates.pullback_matrix(curvature)
         laws = [run.sampler.law(state, target) for state in run.states]
         c = run.states[0].rows.noise_factor
         M = np.zeros_like(Lam)
         if c > 0:
             assert isinstance(target, Noisy)
-            M = mean_noise(target, target.coordinates.whitened(theta), laws[0], Lam, c)
+            M = mean_noise(target, target.coordinates.transform(theta), laws[0], Lam, c)
         each = [law.covariance(Lam, M) for law in laws]
         mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
         covariance = target.coordinates.covariance(mean)

@@ -12,7 +12,7 @@ from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.inputs import classes_of
 from skbayes_sg.estimators.linear_model import LinearPredictor
-from skbayes_sg.estimators.out_of_core import Survey, elsewhere, source_of, weights_or_none
+from skbayes_sg.estimators.out_of_core import FirstPass, elsewhere, source_of, weights_or_none
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler
@@ -312,7 +312,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
         """Posterior of rows elsewhere, and the facts about them."""
         source = source_of(X, y, sample_weight)
-        found = Survey(source, labels=True)
+        found = FirstPass(source, labels=True)
         classes, present = classes_of(found.labels), found.counts > 0
         factors = None
         if self.class_weight is not None:

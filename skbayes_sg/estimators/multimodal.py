@@ -21,7 +21,7 @@ from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.models import Model
 from skbayes_sg.models.network import Network
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.mode import Near
+from skbayes_sg.posterior.mode import InitialPoint
 from skbayes_sg.priors import Prior
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD, Sampler
 from skbayes_sg.samplers.base import NoGainError
@@ -79,7 +79,7 @@ class ManyModes(Plan):
         """
         return SGFS(structure="diag", B=self.injected)
 
-    def forms(self) -> dict[str, Choice]:
+    def presets(self) -> dict[str, Choice]:
         """Samplers by name, in a form whose steps are short along every direction of a network.
 
         Steps as long as those of a Gaussian posterior leave the region in which a curvature holds.
@@ -101,7 +101,7 @@ class ManyModes(Plan):
             "hmc": Choice(_of_all_rows(), "the form that sampler=None runs for few rows"),
         }
 
-    def instead(self, posterior: Posterior, refused: NoGainError) -> Choice:
+    def fallback(self, posterior: Posterior, refused: NoGainError) -> Choice:
         raise refused
 
     def start(
@@ -110,7 +110,7 @@ class ManyModes(Plan):
         rng: np.random.Generator,
         n_chains: int,
         last: NDArray | None,
-        near: Near | None = None,
+        near: InitialPoint | None = None,
     ) -> Start:
         """Random points, or where the last fit stopped."""
         if last is None:
@@ -159,7 +159,7 @@ class MultimodalClassifier(ChainStreamClassifier):
         return ManyModes(self._injected, self._temperature())
 
     def _forms(self, dim: int) -> dict[str, Choice]:
-        return self._plan().forms()
+        return self._plan().presets()
 
     def _stream_sampler(self) -> Sampler:
         return self._plan().of_minibatches()
@@ -254,9 +254,9 @@ class MultimodalClassifier(ChainStreamClassifier):
             return self._input_square
         return max(data.column_squares().sum(), np.finfo(np.float32).tiny)
 
-    def _follow_stream(self, posterior: Posterior, **facts: Any) -> None:
+    def _follow_stream(self, posterior: Posterior, **attributes: Any) -> None:
         square = self._input_square_of(posterior.data.sample, streaming=True)
-        super()._follow_stream(posterior, _input_square=square, **facts)
+        super()._follow_stream(posterior, _input_square=square, **attributes)
 
     def _bind(
         self, X, y: NDArray, classes: NDArray, weight: NDArray | None, n_total: float | None = None

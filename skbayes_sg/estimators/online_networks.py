@@ -67,8 +67,8 @@ class ChainStreamClassifier(BayesianClassifier):
         self._follow_stream(posterior, classes_=known, n_samples_seen_=seen)
         return self
 
-    def _follow_stream(self, posterior: Posterior, **facts: Any) -> None:
-        """Take the steps of a chunk; `facts` are fitted attributes of the subclass."""
+    def _follow_stream(self, posterior: Posterior, **attributes: Any) -> None:
+        """Take the steps of a chunk; `attributes` are fitted attributes of the subclass."""
         if self._em() is not None:
             raise ValueError(
                 "prior_precision: partial_fit does not learn it, as a stream passes once; learn it "
@@ -91,7 +91,7 @@ class ChainStreamClassifier(BayesianClassifier):
             )
         most = self._draws_to_keep(posterior.dim, _CHAINS_OF_STREAM)
         stream = stream.follow(posterior, burn_in, thin, most, self._draw_dtype)
-        self._keep_stream(stream, posterior, facts)
+        self._keep_stream(stream, posterior, attributes)
 
     def _sampler_of_stream(self, posterior: Posterior) -> Sampler:
         asked = self._asked(self.sampler, posterior.dim)
@@ -115,12 +115,12 @@ class ChainStreamClassifier(BayesianClassifier):
         return ChainStream.begin(sampler, posterior, theta, np.random.default_rng(chain_seed))
 
     def _keep_stream(
-        self, stream: ChainStream, posterior: Posterior, facts: dict[str, Any]
+        self, stream: ChainStream, posterior: Posterior, attributes: dict[str, Any]
     ) -> None:
         """Write all fitted attributes."""
         for name in ("burn_in_", "thin_"):  # of a fit
             self.__dict__.pop(name, None)
-        self.__dict__.update(facts)
+        self.__dict__.update(attributes)
         self.model_, self.sampler_, self._stream = posterior.model, stream.sampler, stream
         self.draws_ = np.stack(stream.kept or [stream.state.theta.copy()], axis=1)
         self.draw_weights_ = np.full(self.draws_.shape[1], 1 / self.draws_.shape[1])

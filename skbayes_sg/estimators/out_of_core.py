@@ -22,9 +22,9 @@ from skbayes_sg.data import (
     Encode,
     InMemory,
     OnDisk,
+    OutOfCoreData,
     Reader,
     Source,
-    Visited,
     ahead,
     in_partitions,
     is_stored,
@@ -66,8 +66,8 @@ class FitsElsewhere:
         try:
             self._require_passes()
             validate_columns(self, X, reset=True)
-            posterior, facts = self._bind_blocks(X, y, sample_weight)
-            self._run_chains(posterior, X, y, **facts)
+            posterior, attributes = self._bind_blocks(X, y, sample_weight)
+            self._run_chains(posterior, X, y, **attributes)
         except RowsNeededError:
             if isinstance(X, np.memmap):
                 return False
@@ -83,7 +83,7 @@ class FitsElsewhere:
         raise NotImplementedError
 
 
-class Survey:
+class FirstPass:
     """What one pass over all rows tells: that all are valid, their labels, and a sample of them.
 
     Parameters
@@ -121,7 +121,7 @@ class Survey:
             check_classification_targets(self.labels)
         self.counts = np.bincount(place, np.concatenate(counts), len(self.labels))
 
-    def data(self, encode: Encode) -> Visited:
+    def data(self, encode: Encode) -> OutOfCoreData:
         """The rows, with targets and weights as `encode` makes them of those that were given."""
         y, weight = encode(self.sample.y, self.sample.weight)
         if weight is not None and not weight.any():
@@ -129,7 +129,7 @@ class Survey:
                 "sample_weight is 0 for all but very few rows; leave these rows out of X and y"
             )
         sample = InMemory.of(self.sample.X, y, weight, float(self._source.n_rows))
-        return Visited(self._source, encode, sample)
+        return OutOfCoreData(self._source, encode, sample)
 
 
 def _inspected(

@@ -152,12 +152,12 @@ class UpdatingEstimator(BayesianEstimator):
     # -- the posterior of a fit ---------------------------------------------------------------
 
     def _keep(
-        self, run: Run, chains: list[Chain], posterior: Posterior, facts: dict[str, Any]
+        self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]
     ) -> list[str]:
         learned = run.learned if isinstance(self._em(), NormalEM) else None
         if learned is not None:
             run = replace(run, learned=replace(learned, judged_by_draws=True))
-        complaints = super()._keep(run, chains, posterior, facts)
+        complaints = super()._keep(run, chains, posterior, attributes)
         posterior, self._precision_law = posterior.whole, None
         if learned is not None:
             complaints += self._average_over_precision(learned, posterior)
@@ -200,8 +200,8 @@ class UpdatingEstimator(BayesianEstimator):
             family = GaussianPrior if posterior.prior.quadratic else NormalInverseGammaPrior
             return family.of_draws(draws, weights)
         many = posterior.n_rows > _MANY_ROWS or posterior.n_rows * posterior.dim > _MANY_NUMBERS
-        dear = many or posterior.data.sample is not posterior.data
-        if run.anchor is not None and dear:
+        expensive = many or posterior.data.sample is not posterior.data
+        if run.anchor is not None and expensive:
             return _law_at(run.anchor, posterior)
         return updated(posterior, (weights @ draws)[None])
 
@@ -212,8 +212,8 @@ class UpdatingEstimator(BayesianEstimator):
 
     # -- streams ------------------------------------------------------------------------------
 
-    def _update(self, posterior: Posterior, **facts: Any) -> None:
-        """Update by the rows of a chunk; `facts` are fitted attributes of the subclass."""
+    def _update(self, posterior: Posterior, **attributes: Any) -> None:
+        """Update by the rows of a chunk; `attributes` are fitted attributes of the subclass."""
         factor = self._forgetting_factor()
         if self.sampler is not None:
             raise ValueError(
@@ -236,12 +236,12 @@ class UpdatingEstimator(BayesianEstimator):
         before = stream
         stream = stream.after(posterior, guess, factor, of_kept_rows())
         if stream.may_learn and isinstance(self._em(), NormalEM):
-            stream, learned = self._learned_again(stream, facts.get("classes_"))
+            stream, learned = self._learned_again(stream, attributes.get("classes_"))
         if learned is not None:
             stream = replace(stream, learned_from=stream.rare)
         if stream.centre is not before.centre or stream.may_have_mended:
             stream = stream.judged()
-        self._keep_stream(stream, posterior, learned, facts)
+        self._keep_stream(stream, posterior, learned, attributes)
         if stream.centre is not None:  # rows are kept
             self.diagnostics_ |= stream.misfit._asdict()
         warn(_complaints(stream.remainder))
@@ -307,7 +307,11 @@ class UpdatingEstimator(BayesianEstimator):
         return stream.under(prior.with_precision(learned.precision)), learned
 
     def _keep_stream(
-        self, stream: Stream, posterior: Posterior, learned: Learned | None, facts: dict[str, Any]
+        self,
+        stream: Stream,
+        posterior: Posterior,
+        learned: Learned | None,
+        attributes: dict[str, Any],
     ) -> None:
         """Write all fitted attributes, and remove those of chains."""
         if learned is not None or (self._stream is None and not hasattr(self, "posterior_")):
@@ -315,7 +319,7 @@ class UpdatingEstimator(BayesianEstimator):
             self._keep_learned(learned)
         for name in _OF_A_FIT:
             self.__dict__.pop(name, None)
-        self.__dict__.update(facts)
+        self.__dict__.update(attributes)
         self.model_, self._stream = posterior.model, stream
         found = stream.remainder
         self.diagnostics_ = {} if found is None else found._asdict()

@@ -45,7 +45,7 @@ _OUTPUTS = 1 << 22  # of rows, along the lines of all columns, for which they ar
 _OF_A_STEP = 2000  # rows of a gradient that take as long as what a step costs besides its rows
 
 
-def judge(
+def diagnose_run(
     run: Run, chains: list[Chain], agreement: dict[str, float], kept_passes: float
 ) -> tuple[dict[str, float], list[str]]:
     """All diagnostics of a run, and all warnings about it.

@@ -20,7 +20,7 @@ from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.mode import Near
+from skbayes_sg.posterior.mode import InitialPoint
 from skbayes_sg.posterior.whitening import affordable
 
 _SHAPE = 0.5  # of the hyperprior; the prior of the coefficients is then Cauchy's
@@ -71,7 +71,7 @@ class _FewOnward(_Onward):
 
 def learn_before(
     em: NormalEM, posterior: Posterior
-) -> tuple[Learned | None, VariationalEM | None, Near | None]:
+) -> tuple[Learned | None, VariationalEM | None, InitialPoint | None]:
     """The precision of all coefficients, before any chain.
 
     Parameters
@@ -86,7 +86,7 @@ def learn_before(
         None where there are too many parameters for a curvature.
     VariationalEM or None
         How chains should go on from there, if no normal law will do.
-    Near or None
+    InitialPoint or None
         Near the mode under the learned precision; None where that is of a part of the rows.
     """
     ((label, block),) = posterior.model.prior_blocks(em.per).items()

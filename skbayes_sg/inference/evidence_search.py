@@ -22,7 +22,7 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Law, expanded_twice, known_at, updated
 from skbayes_sg.posterior.laplace import LARGE_SHIFT, step_to_mean
-from skbayes_sg.posterior.mode import Mode, Near, find_mode
+from skbayes_sg.posterior.mode import InitialPoint, Mode, find_mode
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 
 NEAR = 0.1
@@ -114,12 +114,12 @@ class Search:
         mode = Mode(here.theta, here.curvature, np.zeros_like(here.theta), 0.0)
         return step_to_mean(self.posterior, mode)[1] <= LARGE_SHIFT
 
-    def near(self) -> Near:
+    def near(self) -> InitialPoint:
         """The last mode or mean, and the curvature there under the present precision."""
         if self.information is None:
-            return Near(self.guess, None)
+            return InitialPoint(self.guess, None)
         prior = self.posterior.prior.curvature(self.guess)
-        return Near(self.guess, self.information + prior, self.is_mean)
+        return InitialPoint(self.guess, self.information + prior, self.is_mean)
 
     def _precision(self) -> NDArray:
         precision = self.posterior.prior.precision.copy()
@@ -162,7 +162,7 @@ class Search:
         law = GaussianPrior(curvature, mean[0])  # type: ignore[arg-type]
         return self._with_law(law, mean, curvature)
 
-    def _start(self) -> NDArray | Near:
+    def _start(self) -> NDArray | InitialPoint:
         """Where to look for the next mode."""
         return self.guess if self.information is None else self.near()
 

@@ -48,7 +48,7 @@ def second_run(
     if asked or time_is_up():  # a few draws that are right are no better than many
         return None
     why = f"{type(first.sampler).__name__} ran first, and {complaints[0]}"
-    choice = plan.instead(posterior, NoGainError(why))
+    choice = plan.fallback(posterior, NoGainError(why))
     if type(choice.sampler) is type(first.sampler):
         return None
     request = request._replace(em=None, last=None)

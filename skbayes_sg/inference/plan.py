@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.inference.request import Choice
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.mode import Mode, Near
+from skbayes_sg.posterior.mode import InitialPoint, Mode
 from skbayes_sg.samplers.base import NoGainError
 
 
@@ -28,7 +28,7 @@ class Plan(Protocol):
     def first(self, posterior: Posterior) -> Choice:
         """The best sampler for this posterior, by its size, before any step."""
 
-    def instead(self, posterior: Posterior, refused: NoGainError) -> Choice:
+    def fallback(self, posterior: Posterior, refused: NoGainError) -> Choice:
         """The sampler to run if control variates do not pay."""
 
     def start(
@@ -37,7 +37,7 @@ class Plan(Protocol):
         rng: np.random.Generator,
         n_chains: int,
         last: NDArray | None,
-        near: Near | None = None,
+        near: InitialPoint | None = None,
     ) -> Start:
         """The start of the chains.
 

@@ -33,7 +33,7 @@ from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import expanded_twice
 from skbayes_sg.posterior.laplace import distance, posterior_mean
-from skbayes_sg.posterior.mode import Mode, Near
+from skbayes_sg.posterior.mode import InitialPoint, Mode
 from skbayes_sg.posterior.targets import target_at
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import NoGainError
@@ -91,7 +91,7 @@ def _begin(
     choice: Choice,
     posterior: Posterior,
     plan: Plan,
-    near: Near | None = None,
+    near: InitialPoint | None = None,
 ) -> tuple[Run, Target]:
     """Start chains under the present prior: choose the sampler, refuse steps unstable at a mode.
 
@@ -107,7 +107,7 @@ def _begin(
     n_chains = request.chains(sampler, posterior.dim)
     theta = start.theta[np.arange(n_chains) % len(start.theta)]
     if anchor is not None and isinstance(anchor.curvature, Diag) and request.last is None:
-        theta = target.coordinates.natural(rng.standard_normal(theta.shape))
+        theta = target.coordinates.inverse_transform(rng.standard_normal(theta.shape))
     if sampler.starts_at_mode and start.mode is not None and request.last is None:
         theta = np.repeat(start.mode.theta, n_chains, axis=0)
     sampler, states, remark, notes = choice.tune(sampler, target, theta, chain_seed, request.n_jobs)
@@ -123,7 +123,7 @@ def _begin(
 
 
 def _known_law(
-    request: Request, choice: Choice, posterior: Posterior, near: Near | None
+    request: Request, choice: Choice, posterior: Posterior, near: InitialPoint | None
 ) -> tuple[Run, Target]:
     """Chains that draw a conjugate posterior itself: they need no start."""
     assert request.seed is not None
@@ -151,15 +151,15 @@ def _settle(
             assert mode is not None
             anchor = posterior_mean(posterior, mode)
             target = target_at(posterior, anchor, sampler)
-        figures = sampler.settle(target)
+        figures = sampler.resolve_auto(target)
     except NoGainError as refused:
         if choice.given:
             raise type(refused)(f"{refused}; set variance_reduction=None") from None
-        choice = plan.instead(posterior, refused)
+        choice = plan.fallback(posterior, refused)
         sampler = clone(choice.sampler)
         if sampler.variance_reduction is None:
             anchor, target = None, posterior
-        figures = sampler.settle(target)
+        figures = sampler.resolve_auto(target)
     return sampler, replace(choice, reason=choice.reason + figures), anchor, target
 
 
@@ -184,14 +184,14 @@ def _learn(
             break
         found, read = _learn_once(request, run, target, posterior)
         passes += read
-        thrown = run.anchor is not None and not found.stein.max() < _DIVERGED
-        if thrown and choice is first and not choice.given:
+        diverged = run.anchor is not None and not found.stein.max() < _DIVERGED
+        if diverged and choice is first and not choice.given:
             why = "control variates threw the chains while the prior was learned"
-            choice = plan.instead(posterior, NoGainError(why))
+            choice = plan.fallback(posterior, NoGainError(why))
         else:
             if learned is not None:  # a precision may have grown until the data say nothing more
                 found = replace(found, silent=learned.silent)
-            learned, thrown = found, False
+            learned, diverged = found, False
             paths.append(found.path)
             posterior = found.under(posterior)
             if run.anchor is None:
@@ -201,7 +201,7 @@ def _learn(
         before = run.anchor
         run, target = _begin(request, choice, posterior, plan)
         passes += run.passes
-        if not thrown and _near(before, run.anchor):
+        if not diverged and _near(before, run.anchor):
             break
     else:
         run = replace(run, complaints=(*run.complaints, _UNSETTLED))
@@ -231,7 +231,9 @@ def _learn_once(
     em, states = request.em, run.states
     few = -(-SELF_AVERAGING // (target.dim * len(states)))  # chains of each group
     if few < len(states[0].theta) and run.anchor is not None:
-        theta = target.coordinates.natural(np.concatenate([s.theta[:few] for s in states]))
+        theta = target.coordinates.inverse_transform(
+            np.concatenate([s.theta[:few] for s in states])
+        )
         states = start_chains(run.sampler, target, theta, request.seed.spawn(1)[0])
     blocks, known = posterior.model.prior_blocks(em.per), _known(posterior)
     following = StochasticEM(em, run.sampler, blocks, run.length, known)

@@ -217,7 +217,7 @@ class StochasticEM:
 
     def share(self, target: Target, state: State) -> PriorShare:
         """The control variate at the point of the first chain."""
-        return self.known(target.posterior, target.coordinates.natural(state.theta[:1]))
+        return self.known(target.posterior, target.coordinates.inverse_transform(state.theta[:1]))
 
     def _excess(self, target: Target, state: State, share: PriorShare, stein: SteinSums) -> NDArray:
         """Sum over the steps of an update of each parameter's scaled square minus 1, (D,).
@@ -227,7 +227,10 @@ class StochasticEM:
         excess = np.zeros(target.dim)
         here = target.coordinates
         for stretch in walk(self.sampler, target, state, self.length.thin):
-            thetas, gradients = here.natural(stretch.thetas), here.pushed(stretch.gradients)
+            thetas, gradients = (
+                here.inverse_transform(stretch.thetas),
+                here.pushforward(stretch.gradients),
+            )
             for theta, gradient in zip(thetas, gradients, strict=True):
                 squares = target.prior.scaled_squares(theta)
                 excess += (squares - 1 + share.term(target.posterior, theta, gradient)).mean(axis=0)
@@ -299,7 +302,7 @@ def fit_prior(
 
 
 def _stein(target: Target, state: State) -> SteinSums:
-    return SteinSums(target.coordinates.natural(state.theta))
+    return SteinSums(target.coordinates.inverse_transform(state.theta))
 
 
 def _with_hyperprior(em: VariationalEM, rho: NDArray, excess: NDArray, sizes: NDArray) -> NDArray:

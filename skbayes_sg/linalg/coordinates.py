@@ -15,23 +15,23 @@ from skbayes_sg.linalg.low_rank import LowRank
 class Natural:
     """The coordinates of the model: every method returns its argument."""
 
-    def natural(self, u: NDArray) -> NDArray:
+    def inverse_transform(self, u: NDArray) -> NDArray:
         """theta of u, (..., D)."""
         return u
 
-    def whitened(self, theta: NDArray) -> NDArray:
+    def transform(self, theta: NDArray) -> NDArray:
         """u of theta, (..., D)."""
         return theta
 
-    def pulled(self, gradient: NDArray) -> NDArray:
+    def pullback(self, gradient: NDArray) -> NDArray:
         """A gradient in theta as one in u, (..., D)."""
         return gradient
 
-    def pushed(self, gradient: NDArray) -> NDArray:
+    def pushforward(self, gradient: NDArray) -> NDArray:
         """The gradient in theta of a gradient in u, (..., D)."""
         return gradient
 
-    def pulled_matrix(self, A: NDArray) -> NDArray:
+    def pullback_matrix(self, A: NDArray) -> NDArray:
         """A quadratic form in theta as one in u, (D, D)."""
         return A
 
@@ -92,25 +92,25 @@ class Whitened:
     def _inverse(self) -> NDArray:
         return np.linalg.inv(self.S)
 
-    def natural(self, u: NDArray) -> NDArray:
+    def inverse_transform(self, u: NDArray) -> NDArray:
         """theta of u, (..., D)."""
         return self.centre + self._mapped(u, self.S.T)
 
-    def whitened(self, theta: NDArray) -> NDArray:
+    def transform(self, theta: NDArray) -> NDArray:
         """u of theta, (..., D)."""
         return self._back(theta - self.centre, self._inverse.T)
 
-    def pulled(self, gradient: NDArray) -> NDArray:
+    def pullback(self, gradient: NDArray) -> NDArray:
         """T^T g: a gradient in theta as one in u, (..., D)."""
         return self._back(gradient, self.S)
 
-    def pushed(self, gradient: NDArray) -> NDArray:
+    def pushforward(self, gradient: NDArray) -> NDArray:
         """The gradient in theta of a gradient in u, (..., D)."""
         return self._mapped(gradient, self._inverse)
 
-    def pulled_matrix(self, A: NDArray) -> NDArray:
+    def pullback_matrix(self, A: NDArray) -> NDArray:
         """T^T A T of a symmetric matrix in theta, (D, D)."""
-        return self.pulled(self.pulled(A).T)
+        return self.pullback(self.pullback(A).T)
 
     def covariance(self, C: NDArray) -> NDArray:
         """T C T^T: the covariance of theta from that of u, (D, D)."""

@@ -50,37 +50,37 @@ class LowRank:
         names = ("centre", "V", "scale", "roots", "inverses", "Q", "stretch")
         return replace(self, **{name: getattr(self, name).astype(np.float32) for name in names})
 
-    def natural(self, u: NDArray) -> NDArray:
+    def inverse_transform(self, u: NDArray) -> NDArray:
         """theta of u, (..., D)."""
         theta = self._spread(self._split(self._stretched(u, self.stretch), self.scale, self.roots))
         theta += self.centre
         return theta
 
-    def whitened(self, theta: NDArray) -> NDArray:
+    def transform(self, theta: NDArray) -> NDArray:
         """u of theta, (..., D)."""
         u = self._split(self._gathered(theta - self.centre), 1 / self.scale, self.inverses)
         return self._stretched(u, 1 / self.stretch)
 
-    def pulled(self, gradient: NDArray) -> NDArray:
+    def pullback(self, gradient: NDArray) -> NDArray:
         """T^T g: a gradient in theta as one in u, (..., D)."""
         u = self._split(self._gathered(gradient), self.scale, self.roots.swapaxes(1, 2))
         return self._stretched(u, self.stretch)
 
-    def pushed(self, gradient: NDArray) -> NDArray:
+    def pushforward(self, gradient: NDArray) -> NDArray:
         """The gradient in theta of a gradient in u, (..., D)."""
         u = self._stretched(gradient, 1 / self.stretch)
         return self._spread(self._split(u, 1 / self.scale, self.inverses.swapaxes(1, 2)))
 
-    def pulled_matrix(self, A: NDArray) -> NDArray:
+    def pullback_matrix(self, A: NDArray) -> NDArray:
         """T^T A T of a symmetric matrix in theta, (D, D)."""
-        return self.pulled(self.pulled(A).T)
+        return self.pullback(self.pullback(A).T)
 
     def covariance(self, C: NDArray) -> NDArray:
         """The covariance of theta from that of u, (D, D)."""
-        once = self.natural(C) - self.centre
-        return self.natural(once.T) - self.centre
+        once = self.inverse_transform(C) - self.centre
+        return self.inverse_transform(once.T) - self.centre
 
-    def pulled_diagonal(self, values: NDArray) -> NDArray:
+    def pullback_diagonal(self, values: NDArray) -> NDArray:
         """The diagonal in u of a diagonal quadratic form in theta, but for Q, (D,)."""
         values = (self.V**2).T @ values[self.columns]
         diagonal = self.scale**2 * values

@@ -128,7 +128,7 @@ class Linear(Predictor):
 
     # -- expansion around an anchor -----------------------------------------------------------
 
-    def bare(self, n_columns: int) -> Linear:
+    def on_columns(self, n_columns: int) -> Linear:
         return Linear(n_columns, False, self.noise_variance, self.noise_prior)
 
     def with_columns(self, n_features: int) -> Linear:
@@ -160,7 +160,9 @@ class Linear(Predictor):
         of_noise = 0.5 * (now * now * ratio - residual * residual)
         return precision * np.concatenate([of_mean, of_noise], axis=1)
 
-    def beyond(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> tuple[NDArray, NDArray]:
+    def bregman_remainder(
+        self, change: NDArray, at_anchor: tuple[NDArray, ...]
+    ) -> tuple[NDArray, NDArray]:
         dz, difference = change[:, 0], self.difference(change, at_anchor)
         if self.noise_variance is not None:
             return 0.5 * dz * difference[:, 0], difference

@@ -30,7 +30,7 @@ class Predictor(Model):
     """Whether the posterior is of the prior's family, so that one expansion gives it exactly."""
 
     @abstractmethod
-    def bare(self, n_columns: int) -> Predictor:
+    def on_columns(self, n_columns: int) -> Predictor:
         """The same model on other columns, one of which may be an intercept's."""
 
     @abstractmethod
@@ -64,7 +64,9 @@ class Predictor(Model):
         """
 
     @abstractmethod
-    def beyond(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> tuple[NDArray, NDArray]:
+    def bregman_remainder(
+        self, change: NDArray, at_anchor: tuple[NDArray, ...]
+    ) -> tuple[NDArray, NDArray]:
         """What is not linear in the rows' log likelihoods, (chains, n), and `difference`.
 
         ``l(eta + change) - l(eta) - residual(eta) . change``. It overwrites `change`, (chains,

@@ -127,7 +127,7 @@ class Softmax(Categorical, Predictor):
 
     # -- expansion around an anchor -----------------------------------------------------------
 
-    def bare(self, n_columns: int) -> Softmax:
+    def on_columns(self, n_columns: int) -> Softmax:
         return Softmax(n_columns, 2 if self.binary else self.n_logits, fit_intercept=False)
 
     def with_columns(self, n_features: int) -> Softmax:
@@ -159,7 +159,9 @@ class Softmax(Categorical, Predictor):
         after = softmax(change)
         return np.subtract(p, after, out=after)
 
-    def beyond(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> tuple[NDArray, NDArray]:
+    def bregman_remainder(
+        self, change: NDArray, at_anchor: tuple[NDArray, ...]
+    ) -> tuple[NDArray, NDArray]:
         """-(A(z + c) - A(z) - p c) for A = log sum exp z, whose gradient is p."""
         if self.n_logits == 1:
             half, tanh, _ = at_anchor

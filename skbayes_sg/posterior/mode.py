@@ -3,8 +3,7 @@
 Fisher scoring with step halving runs on growing subsets of the rows. A subset of m rows fixes the
 mode to about sqrt(N / m) posterior standard deviations. So all rows are read only in the last two
 or three iterations. Where a curvature costs as much as tens of gradients, L-BFGS runs in
-coordinates whitened by the curvature at the start. Where none can be had, it runs in coordinates
-scaled by the diagonal.
+coordinates whitened by the curvature at the start.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Mode(NamedTuple):
     """Whether it is near the mean rather than the mode."""
 
 
-class Near(NamedTuple):
+class InitialPoint(NamedTuple):
     """A point near the mode, such as the mode under a similar prior."""
 
     theta: NDArray
@@ -56,10 +55,12 @@ class Near(NamedTuple):
     """Whether it is near the mean, and better than one step from the mode."""
 
 
-def find_mode(posterior: Posterior, start: NDArray | Near, rng: np.random.Generator) -> Mode:
+def find_mode(
+    posterior: Posterior, start: NDArray | InitialPoint, rng: np.random.Generator
+) -> Mode:
     """Mode of a posterior whose model Fisher is its curvature, from a start (1, D).
 
-    From a `Near` start no subsets of rows are searched, and its curvature serves for the first
+    From an `InitialPoint` no subsets of rows are searched, and its curvature serves for the first
     steps. If it is the mean it is left there, as chains want the mean.
 
     Accurate to a few hundredths of a posterior standard deviation. Nothing is raised when the
@@ -71,10 +72,10 @@ def find_mode(posterior: Posterior, start: NDArray | Near, rng: np.random.Genera
     ValueError
         If squares of values of X overflow.
     """
-    if isinstance(start, Near) and start.is_mean:
+    if isinstance(start, InitialPoint) and start.is_mean:
         here = posterior.expand(start.theta, FULL)
         return Mode(start.theta, here.curvature, here.gradient, 1.0, is_mean=True)
-    theta, curvature = start[:2] if isinstance(start, Near) else (start, None)
+    theta, curvature = start[:2] if isinstance(start, InitialPoint) else (start, None)
     with np.errstate(over="ignore", invalid="ignore"):
         some = posterior.of_rows(slice(0, 1000))
         if not np.isfinite(some.expand(theta, DIAGONAL).curvature.diagonal()).all():
@@ -201,12 +202,12 @@ def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Operator | 
     coordinates = whitening(posterior, theta, curvature)
 
     def objective(u: NDArray) -> tuple[float, NDArray]:
-        value, gradient = posterior.slope(coordinates.natural(u[None]))
-        return -float(value[0]), -coordinates.pulled(gradient)[0]
+        value, gradient = posterior.slope(coordinates.inverse_transform(u[None]))
+        return -float(value[0]), -coordinates.pullback(gradient)[0]
 
-    start = coordinates.whitened(theta)[0]
+    start = coordinates.transform(theta)[0]
     bound = {"maxiter": 300, "gtol": _FLAT, "maxcor": 20}
     result = minimize(objective, start, jac=True, method="L-BFGS-B", options=bound)
-    theta = coordinates.natural(result.x[None])
+    theta = coordinates.inverse_transform(result.x[None])
     here = posterior.expand(theta, DIAGONAL if very_wide(posterior) else FULL)
     return Mode(theta, here.curvature, here.gradient, result.nfev + 2.0)

@@ -18,7 +18,7 @@ from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 _SEEDS = 256  # parameters of a draw that seed a generator
 
 
-class Occurring(Posterior):
+class NonzeroColumns(Posterior):
     """The posterior of the parameters that the rows can say something about.
 
     The coefficient of a column that is zero in all rows is independent of all others given the
@@ -97,14 +97,14 @@ class Occurring(Posterior):
         return 1.0
 
 
-def occurring(posterior: Posterior) -> Posterior:
+def nonzero_columns(posterior: Posterior) -> Posterior:
     """Without the columns of zeros, if there are some that the prior does not tie to others."""
-    columns = posterior.data.sample.occurring
+    columns = posterior.data.sample.nonzero_columns
     prior = posterior.prior
     independent = isinstance(getattr(prior, "operator", None), Diag)
     if len(columns) in (0, posterior.data.n_features) or not independent:
         return posterior
-    return Occurring(posterior, columns)
+    return NonzeroColumns(posterior, columns)
 
 
 def _restricted(prior: Prior, kept: NDArray) -> Prior:

@@ -209,9 +209,9 @@ def _outliers(coordinates: LowRank, roots: list[Scores], prior: NDArray) -> tupl
     dtype = roots[0].factors[0].left.dtype
 
     def curvature(u: NDArray) -> NDArray:
-        v = coordinates.natural(u.reshape(1, -1)) - coordinates.centre
+        v = coordinates.inverse_transform(u.reshape(1, -1)) - coordinates.centre
         rows = sum(root.gram_matvec(v.astype(dtype)) for root in roots)
-        return coordinates.pulled(rows + prior * v)[0]
+        return coordinates.pullback(rows + prior * v)[0]
 
     dim = len(prior)
     operator = LinearOperator((dim, dim), matvec=curvature, dtype=np.float64)

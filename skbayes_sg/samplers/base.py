@@ -56,7 +56,7 @@ class Sampler(BaseEstimator, ABC):
     """A transition that moves a group of chains in lock step.
 
     A new sampler writes `step`, and `start` if it keeps a memory; all else has defaults. The
-    methods of every sampler stand in this order: `validate`, `settle` (parameters); `start`,
+    methods of every sampler stand in this order: `validate`, `resolve_auto` (parameters); `start`,
     `step`, `restart`, `freeze`, `change_prior`, `draw`, `weight` (motion); `run_length`, `law`,
     `report` (theory and figures).
     """
@@ -127,7 +127,7 @@ class Sampler(BaseEstimator, ABC):
         if self.rows_per_step < 1:
             raise ValueError(f"batch_size must be at least 1, got {size}")
 
-    def settle(self, target: Target) -> str:
+    def resolve_auto(self, target: Target) -> str:
         """Choose parameters that are "auto" for this posterior, in place, and say by what figures.
 
         Raises

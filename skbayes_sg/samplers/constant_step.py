@@ -68,7 +68,7 @@ class ConstantStep(PreconditionedSampler):
             )
         require_step(self.step_size)
 
-    def settle(self, target: Target) -> str:
+    def resolve_auto(self, target: Target) -> str:
         """Choose batch_size if it is "auto"."""
         if self.batch_size != "auto":
             return ""

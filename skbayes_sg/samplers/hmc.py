@@ -121,7 +121,7 @@ class HMC(Sampler):
             )
         require_choice("variance_reduction", self.variance_reduction, (None, "control_variate"))
 
-    def settle(self, target: Target) -> str:
+    def resolve_auto(self, target: Target) -> str:
         if target.anchor is not None:
             anchors.require_near(target.anchor)
         return ""

@@ -108,7 +108,7 @@ class UnderdampedLangevin(Sampler):
                 "alpha must be positive"
             )
 
-    def settle(self, target: Target) -> str:
+    def resolve_auto(self, target: Target) -> str:
         """Choose alpha and batch_size if they are "auto", or refuse the posterior."""
         anchor = target.anchor
         assert anchor is not None
@@ -163,7 +163,7 @@ class UnderdampedLangevin(Sampler):
 
     def change_prior(self, state: State, target: Target) -> None:
         """Make new operators, unless all precisions moved by less than 1 %."""
-        prior = target.prior.curvature(target.coordinates.natural(state.theta))
+        prior = target.prior.curvature(target.coordinates.inverse_transform(state.theta))
         old, new = state.memory.prior.diagonal(), prior.diagonal()
         if (np.abs(new - old) > _SMALL_CHANGE * old).any():
             state.memory.prior = prior

@@ -154,7 +154,7 @@ class PreconditionedSampler(Sampler):
 
     def change_prior(self, state: State, target: Target) -> None:
         """Make new operators, unless all precisions moved by less than 1 %."""
-        theta = target.coordinates.natural(state.theta)
+        theta = target.coordinates.inverse_transform(state.theta)
         prior = state.memory.layout.keep(target.prior.curvature(theta))
         old, new = state.memory.prior.diagonal(), prior.diagonal()
         if (np.abs(new - old) > _SMALL_CHANGE * old).any():

@@ -227,7 +227,7 @@ class SGFS(PreconditionedSampler):
             return self
         return UnderdampedLangevin(self.alpha, self.batch_size, self.replace)
 
-    def settle(self, target: Target) -> str:
+    def resolve_auto(self, target: Target) -> str:
         """Choose alpha and batch_size if they are "auto"."""
         if isinstance(self.alpha, str):
             self.alpha = 0.0

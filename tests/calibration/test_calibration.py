@@ -31,7 +31,7 @@ def test_the_band_has_its_level(seed):
         ranked = rng.integers(N_RANKS, size=(N, 1))
         share = np.bincount(ranked[:, 0], minlength=N_RANKS)[:-1].cumsum() / N
         outside.append(np.any((share < low - 1e-9) | (share > high + 1e-9)))
-        p_values.append(rank_tests.judge(ranked).p_value)
+        p_values.append(rank_tests.diagnose_run(ranked).p_value)
     np.testing.assert_array_equal(outside, np.array(p_values) < 0.0501)
     assert abs(np.mean(outside) - 0.05) < 5 * np.sqrt(0.05 * 0.95 / 500)
 
@@ -42,12 +42,12 @@ def test_draws_with_a_wrong_scale_or_place_are_detected(scale, shift, seed):
     truths = rng.standard_normal((N, 1))
     draws = shift + scale * rng.standard_normal((N, rank_tests.N_RANKED, 1))
     found = [rank_tests.ranks(truth, each) for truth, each in zip(truths, draws, strict=True)]
-    assert rank_tests.judge(np.array(found)).p_value < 0.001
+    assert rank_tests.diagnose_run(np.array(found)).p_value < 0.001
 
 
 def test_coverage_counts_the_ranks_of_central_intervals():
     ranked = np.arange(N_RANKS)[:, None]
-    assert rank_tests.judge(ranked).coverage == 0.9
+    assert rank_tests.diagnose_run(ranked).coverage == 0.9
     assert rank_tests.spaced(np.arange(4000)).shape == (rank_tests.N_RANKED,)
 
 
@@ -90,4 +90,4 @@ def test_ranks_of_the_truth_are_uniform(sampler, n_rows):
     """200 replicates; the p value of all parameters and the log likelihood is above 0.001."""
     case = simulation_calibration.Case("", simulation_calibration.logistic(n_rows, sampler=sampler))
     ranked = simulation_calibration.ranked(case, 200)
-    assert rank_tests.judge(ranked).p_value > 0.001
+    assert rank_tests.diagnose_run(ranked).p_value > 0.001

@@ -216,7 +216,7 @@ def test_a_pool_that_is_drawn_in_a_pass_is_unbiased(monkeypatch, seed):
     for _ in range(40):
         mine = ExpandedTarget.at(posterior, mode)
         assert 200 < len(mine.anchor.pool.weight) < 400
-        found = mine.coordinates.pushed(mine.full_gradient(mine.coordinates.whitened(theta)))
+        found = mine.coordinates.pushforward(mine.full_gradient(mine.coordinates.transform(theta)))
         errors.append((found - exact) @ spread.dense())
     errors = np.array(errors)
     assert (np.abs(errors.mean(axis=0)) < 5 * errors.std(axis=0) / np.sqrt(40)).all()

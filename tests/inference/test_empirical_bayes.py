@@ -198,13 +198,13 @@ def test_an_anchored_posterior_takes_another_prior():
     mode = find_mode(posterior, np.zeros((1, 40)), np.random.default_rng(0))
     anchored = ExpandedTarget.at(posterior, mode).with_prior(under(posterior, 30.0).prior)
     here = anchored.coordinates
-    curvature = here.pulled_matrix(X.T @ X + 30 * np.eye(40))
+    curvature = here.pullback_matrix(X.T @ X + 30 * np.eye(40))
     np.testing.assert_allclose(anchored.anchor.curvature.dense(), curvature, atol=1e-8)
     theta = mode.theta + 0.1
     expected = posterior.with_prior(under(posterior, 30.0).prior).full_gradient(theta)
     np.testing.assert_allclose(
-        anchored.full_gradient(here.whitened(theta)),
-        here.pulled(expected),
+        anchored.full_gradient(here.transform(theta)),
+        here.pullback(expected),
         atol=1e-5,  # rows in single precision
     )
 

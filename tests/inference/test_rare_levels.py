@@ -46,8 +46,8 @@ def test_forces_along_lines_are_those_of_the_gradient(n_classes):
     y = y > 0 if n_classes == 2 else np.digitize(X @ np.ones(4), [-1, 1])
     target = anchored(X, y, n_classes)
     lines, distances = np.random.default_rng(0).standard_normal((3, target.dim)), np.arange(-2, 3.0)
-    origin = target.coordinates.whitened(target.anchor.theta)
-    precision = target.coordinates.pulled_matrix(np.eye(target.dim))
+    origin = target.coordinates.transform(target.anchor.theta)
+    precision = target.coordinates.pullback_matrix(np.eye(target.dim))
     forces = target._rows.forces_along(lines, distances)
     for force, distance in zip(forces, distances, strict=True):
         change = target.full_gradient(origin + distance * lines) - target.full_gradient(origin)

@@ -111,11 +111,11 @@ def test_values_and_gradients_of_the_pool_are_those_of_one_function(posterior, w
     spread = posterior.expand(whole.anchor.theta, FULL).curvature.inverse().cholesky()
     theta = whole.anchor.theta + spread.matvec(rng.standard_normal((3, posterior.dim)))
     for mine in (pool, whole):
-        u = mine.coordinates.whitened(theta)
+        u = mine.coordinates.transform(theta)
         value, gradient = mine.slope(u)
         scale = np.abs(gradient).max()
         np.testing.assert_allclose(gradient, mine.full_gradient(u), atol=1e-9 * scale)
-        step = 0.1 * (mine.coordinates.whitened(theta + spread.dense().T[0]) - u)
+        step = 0.1 * (mine.coordinates.transform(theta + spread.dense().T[0]) - u)
         ahead, behind = mine.log_prob(u + step), mine.log_prob(u - step)
         along = np.sum(gradient * step, axis=1)
         np.testing.assert_allclose(ahead - behind, 2 * along, rtol=5e-3, atol=5e-4)
@@ -129,8 +129,8 @@ def test_gradients_are_unbiased(posterior, whiten, seed):
     mine, rng = anchored(posterior, whiten), np.random.default_rng(seed)
     spread = posterior.expand(mine.anchor.theta, FULL).curvature.inverse().cholesky()
     theta = mine.anchor.theta + spread.matvec(rng.standard_normal((3, posterior.dim)))
-    u = mine.coordinates.whitened(theta)
-    exact = mine.coordinates.pulled(posterior.full_gradient(theta))
+    u = mine.coordinates.transform(theta)
+    exact = mine.coordinates.pullback(posterior.full_gradient(theta))
     rounding = 1e-4 * np.abs(exact).max()  # rows are in single precision
     np.testing.assert_allclose(mine.full_gradient(u), exact, atol=rounding)
     stream = mine.minibatches(16, False, rng, 3)
@@ -144,7 +144,7 @@ def test_gradients_are_unbiased(posterior, whiten, seed):
 def test_mean_noise_is_that_over_the_laplace_approximation(posterior, whiten):
     mine = anchored(posterior, whiten)
     spread = mine.anchor.curvature.inverse().cholesky()
-    origin = mine.coordinates.whitened(mine.anchor.theta)
+    origin = mine.coordinates.transform(mine.anchor.theta)
     normals = np.random.default_rng(1).standard_normal((100, posterior.dim))
     each = [mine.score_covariance(origin + spread.matvec(z[None])) for z in normals]
     expected, found = np.mean(each, axis=0), mine.anchor.noise.dense()
@@ -167,15 +167,15 @@ def test_coordinates_change_vectors_gradients_and_matrices_together(posterior):
     mine = anchored(posterior)
     here, rng, dim = mine.coordinates, np.random.default_rng(2), posterior.dim
     theta, gradient = mine.anchor.theta + rng.standard_normal((2, 3, dim))
-    u = here.whitened(theta)
-    np.testing.assert_allclose(here.natural(u), theta)
-    np.testing.assert_allclose(here.pushed(here.pulled(gradient)), gradient)
+    u = here.transform(theta)
+    np.testing.assert_allclose(here.inverse_transform(u), theta)
+    np.testing.assert_allclose(here.pushforward(here.pullback(gradient)), gradient)
     change = np.sum((theta - mine.anchor.theta) * gradient, axis=1)
-    np.testing.assert_allclose(np.sum(u * here.pulled(gradient), axis=1), change)
+    np.testing.assert_allclose(np.sum(u * here.pullback(gradient), axis=1), change)
     A = np.cov(rng.standard_normal((dim, 2 * dim)))
     quadratic = np.einsum("ci,ij,cj->c", theta - mine.anchor.theta, A, theta - mine.anchor.theta)
-    np.testing.assert_allclose(np.einsum("ci,ij,cj->c", u, here.pulled_matrix(A), u), quadratic)
-    covariance = here.covariance(np.linalg.inv(here.pulled_matrix(A)))
+    np.testing.assert_allclose(np.einsum("ci,ij,cj->c", u, here.pullback_matrix(A), u), quadratic)
+    covariance = here.covariance(np.linalg.inv(here.pullback_matrix(A)))
     np.testing.assert_allclose(covariance, np.linalg.inv(A), rtol=1e-6, atol=1e-9)
 
 
@@ -236,7 +236,7 @@ def test_a_pool_is_unbiased_and_its_error_is_the_one_it_tells(monkeypatch, seed)
     for _ in range(60):
         mine = ExpandedTarget.at(posterior, mode)
         assert 200 < len(mine.anchor.pool.weight) < 400
-        found = mine.coordinates.pushed(mine.full_gradient(mine.coordinates.whitened(theta)))
+        found = mine.coordinates.pushforward(mine.full_gradient(mine.coordinates.transform(theta)))
         errors.append((found - exact) @ spread.dense())
         told.append(mine.anchor.pool_error)
     errors = np.array(errors)  # (pools, points, D)
@@ -319,9 +319,9 @@ def test_rare_levels_that_were_standardised_take_short_steps_of_all_rows():
     mine = anchored(Posterior.of(Softmax(26, 2), X, y, 1.0))
     assert mine.anchor.steepness > 2
     with pytest.raises(ValueError, match=r"too far from Gaussian.* times as steep"):
-        UnderdampedLangevin(alpha=1.0).settle(mine)
+        UnderdampedLangevin(alpha=1.0).resolve_auto(mine)
     sampler = UnderdampedLangevin()
-    sampler.settle(mine)
+    sampler.resolve_auto(mine)
     assert sampler.batch_size == mine.anchor.pool_size
     assert sampler.alpha**2 == pytest.approx(3 * mine.anchor.steepness - 1)
 
@@ -332,7 +332,7 @@ def test_rare_levels_that_were_standardised_take_short_steps_of_all_rows():
 def groups(sampler, posterior, seed, n_groups=24, n_draws=84, thin=3):
     """Draws of independent groups of chains that share rows, (groups, chains, draws, D)."""
     out = []
-    origin = posterior.coordinates.whitened(posterior.anchor.theta)
+    origin = posterior.coordinates.transform(posterior.anchor.theta)
     for stream in np.random.SeedSequence(seed).spawn(n_groups):
         start = np.repeat(origin, 16, axis=0)
         state = sampler.init(posterior, start, np.random.default_rng(stream))
@@ -349,7 +349,7 @@ def test_a_gaussian_posterior_is_exact_for_every_batch_size(whiten, batch_size, 
     posterior = Posterior.of(Linear(3, fit_intercept=False, noise_variance=1.5), X, y, 2.0)
     mine = anchored(posterior, whiten)
     sampler = UnderdampedLangevin(batch_size=batch_size)
-    sampler.settle(mine)
+    sampler.resolve_auto(mine)
     draws = groups(sampler, mine, seed, n_groups=16, n_draws=42)
     Lam = X.T @ X / 1.5 + 2 * np.eye(3)
     mean = np.linalg.solve(Lam, X.T @ y / 1.5)
@@ -362,7 +362,7 @@ def test_normal_inverse_gamma_posterior_of_sixty_rows(regression, seed):
     """Coefficients and log noise variance against their exact moments, by draws."""
     mine = anchored(regression)
     sampler = UnderdampedLangevin()
-    sampler.settle(mine)
+    sampler.resolve_auto(mine)
     draws = groups(sampler, mine, seed).reshape(-1, 4)
     X, y = regression.data.X, regression.data.y
     P = X.T @ X + 2 * np.eye(3)
@@ -383,7 +383,7 @@ def test_logistic_regression_against_hmc(n_rows, seed):
     posterior = Posterior.of(Softmax(3, 2), X, y, 1.0)
     mine = anchored(posterior)
     sampler = UnderdampedLangevin()
-    sampler.settle(mine)
+    sampler.resolve_auto(mine)
     draws = groups(sampler, mine, seed).reshape(-1, 4)
     hmc = HMC()
     start = np.repeat(mine.anchor.theta, 32, axis=0)
@@ -412,7 +412,7 @@ def test_the_noise_in_the_step_keeps_variances_right(seed, monkeypatch):
 def test_chains_that_share_rows_are_uncorrelated(binary, seed):
     mine = anchored(binary)
     sampler = UnderdampedLangevin()
-    sampler.settle(mine)
+    sampler.resolve_auto(mine)
     draws = groups(sampler, mine, seed, n_groups=16, n_draws=42)
     centred = draws - mine.anchor.theta
     products = (centred[:, 0] * centred[:, 1]).mean(axis=1) / (centred[:, 0] ** 2).mean(axis=1)
@@ -425,15 +425,15 @@ def test_chains_that_share_rows_are_uncorrelated(binary, seed):
 def test_settings_follow_from_the_noise_number(binary):
     mine = anchored(binary)
     sampler = UnderdampedLangevin()
-    words = sampler.settle(mine)
+    words = sampler.resolve_auto(mine)
     assert f"noise number {mine.anchor.noise_number:.2g}" in words
     assert sampler.batch_size == 32 * max(1, math.ceil(mine.anchor.noise_number))
     assert sampler.alpha**2 == pytest.approx(3.0)
     given = UnderdampedLangevin(alpha=2.0, batch_size=7)
-    given.settle(mine)
+    given.resolve_auto(mine)
     assert (given.alpha, given.batch_size) == (2.0, 7)
     plain = SGFS()
-    plain.settle(binary)
+    plain.resolve_auto(binary)
     assert (plain.alpha, plain.batch_size) == (0.0, 500)
 
 

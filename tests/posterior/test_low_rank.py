@@ -10,7 +10,7 @@ from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
 from skbayes_sg.posterior.mode import find_mode
-from skbayes_sg.posterior.nonzero_columns import occurring
+from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.posterior.whitening import low_rank, very_wide
 from skbayes_sg.samplers import SGLD
 
@@ -77,18 +77,18 @@ def test_the_four_maps_belong_to_one_matrix(outputs, seed):
     if outputs == 1:
         here = replace(here, columns=np.arange(7)[None], V=np.ones((1, 1)))
     D = 7 * outputs
-    T = (here.natural(np.eye(D)) - here.centre).T
+    T = (here.inverse_transform(np.eye(D)) - here.centre).T
     u, g = rng.standard_normal((2, 4, D))
-    np.testing.assert_allclose(here.natural(u), here.centre + u @ T.T)
-    np.testing.assert_allclose(here.whitened(here.natural(u)), u)
-    np.testing.assert_allclose(here.pulled(g), g @ T)
-    np.testing.assert_allclose(here.pushed(here.pulled(g)), g)
+    np.testing.assert_allclose(here.inverse_transform(u), here.centre + u @ T.T)
+    np.testing.assert_allclose(here.transform(here.inverse_transform(u)), u)
+    np.testing.assert_allclose(here.pullback(g), g @ T)
+    np.testing.assert_allclose(here.pushforward(here.pullback(g)), g)
     np.testing.assert_allclose(here.covariance(np.eye(D)), T @ T.T)
-    np.testing.assert_allclose(here.pulled_matrix(np.diag(g[0])), T.T @ np.diag(g[0]) @ T)
+    np.testing.assert_allclose(here.pullback_matrix(np.diag(g[0])), T.T @ np.diag(g[0]) @ T)
     without = replace(here, Q=np.zeros((D, 0)), stretch=np.zeros(0))
-    T = (without.natural(np.eye(D)) - here.centre).T
+    T = (without.inverse_transform(np.eye(D)) - here.centre).T
     np.testing.assert_allclose(
-        without.pulled_diagonal(g[0]), np.diag(T.T @ np.diag(g[0]) @ T), atol=1e-12
+        without.pullback_diagonal(g[0]), np.diag(T.T @ np.diag(g[0]) @ T), atol=1e-12
     )
 
 
@@ -119,12 +119,12 @@ def test_curvature_is_about_the_identity_in_these_coordinates(kind, always_wide)
     posterior = problem(kind, *text())
     mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
     here = low_rank(posterior, mode.theta)
-    curvature = here.pulled_matrix(posterior.expand(mode.theta, FULL).curvature.dense())
+    curvature = here.pullback_matrix(posterior.expand(mode.theta, FULL).curvature.dense())
     values = np.linalg.eigvalsh(curvature)
     assert 0.2 < values[0] < values[-1] < 3
     before = low_rank(posterior, mode.theta, outliers=False)
     values = np.linalg.eigvalsh(
-        before.pulled_matrix(posterior.expand(mode.theta, FULL).curvature.dense())
+        before.pullback_matrix(posterior.expand(mode.theta, FULL).curvature.dense())
     )
     if kind == "two classes":  # Lanczos iterations had something to find
         assert values[-1] / values[0] > 9
@@ -139,12 +139,14 @@ def test_the_gradient_of_a_step_is_that_of_all_rows(kind, form, always_wide):
     u = np.random.default_rng(0).standard_normal((3, posterior.dim))
     other = posterior.with_prior(posterior.prior.with_precision(2 * posterior.prior.precision))
     for ours, theirs in ((target, posterior), (target.with_prior(other.prior), other)):
-        expected = target.coordinates.pulled(theirs.full_gradient(target.coordinates.natural(u)))
+        expected = target.coordinates.pullback(
+            theirs.full_gradient(target.coordinates.inverse_transform(u))
+        )
         found = ours.noisy_gradient(u, slice(None))
         np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
         value, slope = ours.slope(u)
         np.testing.assert_array_equal(slope, ours.full_gradient(u))
-        log_prob = theirs.log_prob(target.coordinates.natural(u))
+        log_prob = theirs.log_prob(target.coordinates.inverse_transform(u))
         np.testing.assert_allclose(value, log_prob, rtol=1e-5, atol=1e-3)
         np.testing.assert_array_equal(ours.log_prob(u), value)
     assert ours.single is ours
@@ -163,7 +165,7 @@ def test_few_dense_rows_leave_the_identity(monkeypatch):
     assert very_wide(posterior)
     here = low_rank(posterior, np.zeros((1, 81)))
     curvature = posterior.expand(np.zeros((1, 81)), FULL).curvature.dense()
-    np.testing.assert_allclose(here.pulled_matrix(curvature), np.eye(81), atol=1e-3)
+    np.testing.assert_allclose(here.pullback_matrix(curvature), np.eye(81), atol=1e-3)
 
 
 def test_columns_of_zeros_are_left_out_and_follow_the_prior(always_wide):
@@ -171,7 +173,7 @@ def test_columns_of_zeros_are_left_out_and_follow_the_prior(always_wide):
     X[:, [2, 17]] = 0
     X[:, 29] = np.where(np.arange(60) == 3, 1.0, 0.0)
     whole = problem("three classes", X, eta)
-    part = occurring(whole)
+    part = nonzero_columns(whole)
     assert part.whole is whole
     coef = whole.model.unpack(np.arange(93))["coef"]
     np.testing.assert_array_equal(part.silent, coef[:, [2, 17]].ravel())
@@ -184,7 +186,7 @@ def test_columns_of_zeros_are_left_out_and_follow_the_prior(always_wide):
     np.testing.assert_allclose(
         part.with_prior(part.prior.with_precision(learned)).whole.prior.precision[part.silent], 6.0
     )
-    assert occurring(problem("linear", X[:, 3:10], eta)).whole.dim == 9
+    assert nonzero_columns(problem("linear", X[:, 3:10], eta)).whole.dim == 9
 
 
 def test_langevin_dynamics_take_the_gradient_in_the_coordinates_of_the_chains(always_wide):
@@ -196,6 +198,6 @@ def test_langevin_dynamics_take_the_gradient_in_the_coordinates_of_the_chains(al
     u = np.random.default_rng(0).standard_normal((1, posterior.dim))
     state = sampler.init(target, u, np.random.default_rng(1))
     sampler.step(state, target)
-    here = target.coordinates.natural(u)
-    expected = target.coordinates.pulled(posterior.full_gradient(here))
+    here = target.coordinates.inverse_transform(u)
+    expected = target.coordinates.pullback(posterior.full_gradient(here))
     np.testing.assert_allclose(state.gradient, expected, atol=2e-5 * np.abs(expected).max())

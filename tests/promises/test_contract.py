@@ -72,7 +72,7 @@ def test_every_sampler_that_needs_no_anchor_has_a_name():
 @pytest.mark.parametrize(("cls", "posterior"), ON_EVERYTHING)
 def test_a_state_is_the_whole_checkpoint(cls, posterior):
     sampler = clone(small(cls))
-    sampler.settle(posterior)
+    sampler.resolve_auto(posterior)
     state = sampler.init(posterior, np.zeros((3, posterior.dim)), np.random.default_rng(0))
     for _ in range(5):
         sampler.step(state, posterior)
@@ -103,7 +103,7 @@ def test_a_sampler_without_a_law_says_so(gaussian):
 @pytest.mark.parametrize(("cls", "posterior"), ON_EVERYTHING)
 def test_chains_of_a_group_are_not_copies_of_each_other(cls, posterior):
     sampler = small(cls)
-    sampler.settle(posterior)
+    sampler.resolve_auto(posterior)
     state = sampler.init(posterior, np.zeros((2, posterior.dim)), np.random.default_rng(0))
     for _ in range(5):
         sampler.step(state, posterior)

@@ -257,7 +257,7 @@ STAGES = {
     "burn-in": "chains.run.begin_chain",
     "sampling": "chains.run.go_on",
     "attributes": "estimators.base.in_single_precision",
-    "diagnostics": "inference.diagnose.judge",
+    "diagnostics": "inference.diagnose.diagnose_run",
 }
 
 

@@ -133,7 +133,7 @@ def test_the_law_is_that_of_the_pool(of_all, seed, monkeypatch):
     grid = np.linspace(-8, 8, 4001)[:, None]
     log_density = mine.slope(grid)[0]
     if of_all:
-        exact = posterior.log_prob(mine.coordinates.natural(grid))
+        exact = posterior.log_prob(mine.coordinates.inverse_transform(grid))
         np.testing.assert_allclose(log_density - exact, (log_density - exact)[0], atol=1e-3)
     weight = np.exp(log_density - log_density.max())
     weight /= weight.sum()
@@ -141,7 +141,7 @@ def test_the_law_is_that_of_the_pool(of_all, seed, monkeypatch):
     sampler = HMC(variance_reduction="control_variate")
     start = np.random.default_rng(seed).standard_normal((32, 1))
     theta = run(sampler, mine, seed, n_draws=800, burn_in=64, theta=start).draws[..., 0]
-    theta = mine.coordinates.whitened(theta[..., None])[..., 0]
+    theta = mine.coordinates.transform(theta[..., None])[..., 0]
     assert np.abs(z_scores(theta.mean(axis=1), mean)) < 5
     square = weight @ (grid[:, 0] - mean) ** 2
     assert np.abs(z_scores(((theta - mean) ** 2).mean(axis=1), square)) < 5
@@ -180,7 +180,7 @@ def test_a_chain_in_a_narrow_corner_gets_out(seed):
     start = mode.theta + spread.matvec(np.random.default_rng(seed).standard_normal((16, 5)))
     start[0] = 0.0
     sampler = HMC(variance_reduction="control_variate")
-    start = mine.coordinates.whitened(start)
+    start = mine.coordinates.transform(start)
     chain = run(sampler, mine, seed, n_draws=200, burn_in=48, theta=start)
     assert sampler.report(chain.state).complaints == []
     assert diagnostics.r_hat(chain.draws).max() < 1.1

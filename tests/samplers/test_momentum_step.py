@@ -98,9 +98,11 @@ def test_the_whole_pool_of_all_rows_has_no_noise(posterior):
     rows = mine.minibatches(10**6, False, np.random.default_rng(0), 1)
     assert rows.whole
     assert rows.noise_factor == 0
-    u = mine.coordinates.whitened(mode.theta)
+    u = mine.coordinates.transform(mode.theta)
     u = u + 0.5 * np.random.default_rng(5).standard_normal((3, posterior.dim))
-    expected = mine.coordinates.pulled(posterior.full_gradient(mine.coordinates.natural(u)))
+    expected = mine.coordinates.pullback(
+        posterior.full_gradient(mine.coordinates.inverse_transform(u))
+    )
     found = mine.noisy_gradient(u, rows.draw())
     np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max() + 1e-4)
 
@@ -155,7 +157,7 @@ class Steep:
 
 def chosen(alpha, batch_size, target):
     sampler = UnderdampedLangevin(alpha, batch_size)
-    sampler.settle(target)
+    sampler.resolve_auto(target)
     return sampler.alpha, sampler.batch_size
 
 

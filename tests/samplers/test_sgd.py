@@ -285,9 +285,9 @@ def test_the_batch_size_leaves_noise_to_sample_with():
     posterior = Posterior.of(Softmax(3, 2), X, y, 1.0)
     for sampler in (ConstantSGD(), MomentumSGD(), IASG()):
         assert sampler.init(posterior, np.zeros((2, 4)), np.random.default_rng(0)).rows.size == 45
-        assert "batch_size=45 of 900 rows" in sampler.settle(posterior)
+        assert "batch_size=45 of 900 rows" in sampler.resolve_auto(posterior)
         assert sampler.batch_size == 45
-        assert sampler.settle(posterior) == ""
+        assert sampler.resolve_auto(posterior) == ""
 
 
 def test_iasg_draws_are_averages_of_windows(gaussian):

@@ -418,8 +418,8 @@ FAULTS = [
     ),
     Fault(
         "chains/run.py",
-        "draws[:, k] = target.coordinates.natural(draw)",
-        "draws[:, k] = target.coordinates.natural(stretch.draws[0])",
+        "draws[:, k] = target.coordinates.inverse_transform(draw)",
+        "draws[:, k] = target.coordinates.inverse_transform(stretch.draws[0])",
         "all draws of a stretch of steps are the first",
         "chains/test_chains.py",
     ),

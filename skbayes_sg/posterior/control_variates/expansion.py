@@ -77,27 +77,27 @@ class ExpandedTarget(ChainTarget):
         expansion: Expansion,
     ) -> None:
         self._rows, self._measured, self._expansion = rows, measured, expansion
-        at, prior, pulled = rows.centre, posterior.prior, rows.coordinates.pulled_matrix
+        at, prior, pullback = rows.centre, posterior.prior, rows.coordinates.pullback_matrix
         fisher, hessian, slope = expansion
         if prior.quadratic:
             slope = slope + prior.gradient(at)
             hessian = hessian + prior.hessian(at)
-        self._slope_there = rows.coordinates.pulled(slope)
-        self._hessian = _stored(pulled(hessian))
+        self._slope_there = rows.coordinates.pullback(slope)
+        self._hessian = _stored(pullback(hessian))
         # definite under any prior, also one under which the anchor is far from the mode
         curvature = self._hessian
         if fisher is not expansion.information or not prior.quadratic:
-            curvature = _stored(pulled(fisher + prior.curvature(at).dense()))
+            curvature = _stored(pullback(fisher + prior.curvature(at).dense()))
         super().__init__(posterior, rows.coordinates)
         self.anchor = Anchor(at, curvature, rows.pool, self.n_total, measured)
-        self._origin = self.coordinates.whitened(at)
+        self._origin = self.coordinates.transform(at)
         complete = len(rows.pool.weight) == posterior.data.n_rows
         self._cancels = complete and not isinstance(self._hessian, Diag)
         self._bend = self._prior_bend() if self._cancels else self._hessian.matvec
 
     def _steepness(self, points: NDArray) -> float:
         """`steepness` of the gradient that the pool gives, at points (points, D) in theta."""
-        change = self.coordinates.whitened(points) - self._origin
+        change = self.coordinates.transform(points) - self._origin
         together = max(1, numbers_at_a_time() // len(self._rows.weight))
 
         def gradient(change: NDArray) -> NDArray:
@@ -117,10 +117,12 @@ class ExpandedTarget(ChainTarget):
         """`column_steepness` of all parameters; 1 where the likelihood is quadratic."""
         if self._rows.model.conjugate:
             return 1.0
-        units = self.coordinates.pulled(np.eye(self.dim))
+        units = self.coordinates.pullback(np.eye(self.dim))
         directions = self.anchor.curvature.inverse().matvec(units)
         directions /= np.sqrt(np.sum(directions * units, axis=1, keepdims=True))
-        precision = self.coordinates.pulled_matrix(self.prior.curvature(self.anchor.theta).dense())
+        precision = self.coordinates.pullback_matrix(
+            self.prior.curvature(self.anchor.theta).dense()
+        )
         of_prior = np.einsum("ld,de,le->l", directions, precision, directions, optimize=True)
         each = len(self._rows.weight) * self._rows.model.widest
         parts = np.array_split(np.arange(self.dim), -(-self.dim * each // numbers_at_a_time()))
@@ -161,7 +163,7 @@ class ExpandedTarget(ChainTarget):
         rows = PoolRows.of(posterior, at, batch, pool, coordinates)
         expansion = Expansion(fisher, information, gradient)
         points = laplace_points(posterior, mode)[0]
-        change = coordinates.whitened(points) - coordinates.whitened(at)
+        change = coordinates.transform(points) - coordinates.transform(at)
         anchored = cls(posterior, rows, partial(rows.noise, change), expansion)
         if anchored.anchor.batch_size < anchored.anchor.pool_size:
             rows, noise = rows.turned(change)
@@ -201,7 +203,7 @@ class ExpandedTarget(ChainTarget):
         bent = self._bend(change)
         value = scale * rest + change @ self._slope_there[0] - 0.5 * np.sum(change * bent, axis=1)
         if not self.prior.quadratic:
-            value += self.prior.log_density(self.coordinates.natural(theta))
+            value += self.prior.log_density(self.coordinates.inverse_transform(theta))
         return value, self._with_expansion(scores.total() * scale, change, bent)
 
     def _with_expansion(self, rest: NDArray, change: NDArray, bent: NDArray) -> NDArray:
@@ -213,8 +215,8 @@ class ExpandedTarget(ChainTarget):
         rest += self._slope_there
         rest -= bent
         if not self.prior.quadratic:
-            natural = self.coordinates.natural(change + self._origin)
-            rest += self.coordinates.pulled(self.prior.gradient(natural))
+            natural = self.coordinates.inverse_transform(change + self._origin)
+            rest += self.coordinates.pullback(self.prior.gradient(natural))
         return rest
 
     def _prior_bend(self) -> Callable[[NDArray], NDArray]:
@@ -225,7 +227,7 @@ class ExpandedTarget(ChainTarget):
         precision = prior.curvature(self.anchor.theta)
         if isinstance(precision, Diag) and isinstance(coordinates, Whitened):
             return BarePrior(precision.values[coordinates.columns], coordinates.S).force
-        return _stored(coordinates.pulled_matrix(precision.dense())).matvec
+        return _stored(coordinates.pullback_matrix(precision.dense())).matvec
 
     def score_covariance(self, theta: NDArray) -> NDArray:
         """I1, the covariance of one draw's contribution at one point of a chain (1, D): (D, D)."""

@@ -48,7 +48,7 @@ class FullDataTarget(ChainTarget):
     def __init__(self, posterior: Posterior, coordinates: LowRank, likelihood: NDArray) -> None:
         super().__init__(posterior, coordinates)
         prior = posterior.prior.curvature(coordinates.centre).diagonal()
-        curvature = Diag(likelihood + coordinates.pulled_diagonal(prior))
+        curvature = Diag(likelihood + coordinates.pullback_diagonal(prior))
         pool, none = Pool.of_all(posterior.n_rows), Diag(np.zeros(posterior.dim))
         self.anchor = Anchor(coordinates.centre, curvature, pool, self.n_total, lambda: none)
         self._likelihood, self._single_prior = likelihood, _in_single(posterior.prior)
@@ -58,7 +58,7 @@ class FullDataTarget(ChainTarget):
         """The posterior around a mode."""
         coordinates = low_rank(posterior, mode.theta)
         prior = posterior.prior.curvature(mode.theta).diagonal()
-        found = cls(posterior, coordinates, 1.0 - coordinates.pulled_diagonal(prior))
+        found = cls(posterior, coordinates, 1.0 - coordinates.pullback_diagonal(prior))
         stiffness = found._stiffness()
         # lines along which the gradient is not linear may miss the stiffest direction
         steepness = max(found._steepness(), stiffness)
@@ -70,17 +70,17 @@ class FullDataTarget(ChainTarget):
         return FullDataTarget(other, self.coordinates, self._likelihood)
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
-        at = self.coordinates.single.natural(theta.astype(np.float32))
+        at = self.coordinates.single.inverse_transform(theta.astype(np.float32))
         X, y, _, _ = self.posterior.data.sample.single.load(slice(None))
         return self._with_prior(self.posterior.model.scores(at, X, y), at)
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
-        at = self.coordinates.single.natural(theta.astype(np.float32))
+        at = self.coordinates.single.inverse_transform(theta.astype(np.float32))
         X, y, weight, _ = self.posterior.data.sample.single.load(slice(None))
         each, scores = self.posterior.model.value_and_scores(at, X, y)
         value = (each if weight is None else each * weight).sum(axis=1, dtype=np.float64)
         value *= self.n_total / self.n_rows
-        value += self.prior.log_density(self.coordinates.natural(theta))
+        value += self.prior.log_density(self.coordinates.inverse_transform(theta))
         return value, self._with_prior(scores, at)
 
     def _with_prior(self, scores: Scores, at: NDArray) -> NDArray:
@@ -90,7 +90,7 @@ class FullDataTarget(ChainTarget):
         gradient = scores.total().astype(np.float32)
         gradient *= self.n_total / self.n_rows
         gradient += self._single_prior.gradient(at)
-        return self.coordinates.single.pulled(gradient)
+        return self.coordinates.single.pullback(gradient)
 
     def _stiffness(self) -> float:
         """Largest eigenvalue of the curvature at the mode, which the coordinates leave."""

@@ -69,7 +69,7 @@ class PoolRows:
         weight = weight / (posterior.data.n_rows * pool.probability)
         X = coordinates.inputs(X)
         return cls(
-            model.bare(X.shape[1]) if isinstance(coordinates, Whitened) else model,
+            model.on_columns(X.shape[1]) if isinstance(coordinates, Whitened) else model,
             coordinates,
             centre,
             X,
@@ -97,9 +97,9 @@ class PoolRows:
         """
         outputs = self.model.outputs(change, self.X)
         if order == 1:
-            value, left = self.model.beyond(outputs, self.at_anchor)
+            value, left = self.model.bregman_remainder(outputs, self.at_anchor)
         else:
-            value, difference = self.model.beyond(outputs.copy(), self.at_anchor)
+            value, difference = self.model.bregman_remainder(outputs.copy(), self.at_anchor)
             left = self.model.remainder(outputs.copy(), self.at_anchor)
             # the remainder is the difference less its linear part
             value += 0.5 * np.einsum("ckn,ckn->cn", outputs, left - difference)
