@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import helmert
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from skbayes_sg.data.random import fixed_rng
@@ -93,7 +94,8 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
     """
     columns = _columns_of(posterior)
     roots = _fisher_blocks(posterior.single, theta)
-    V = _turn_of_outputs(roots)
+    # where classes are alike all directions of their eigenvectors are, and rounding would choose
+    V = _turn_of_outputs(roots) if outliers else helmert(len(columns), full=True).T
     turned = [_turned(root, V) for root in roots]
     information = np.sum([root.squares() for root in turned], axis=0)[columns]
     prior = posterior.prior.curvature(theta).diagonal()
@@ -149,7 +151,8 @@ def _turn_of_outputs(roots: list[Scores]) -> NDArray:
         return np.ones((1, 1))
     lefts = [root.factors[0].left.reshape(-1, k, root.n_rows) for root in roots]
     moment = np.sum([np.tensordot(left, left, ([0, 2], [0, 2])) for left in lefts], axis=0)
-    return np.linalg.eigh(moment.astype(np.float64))[1]
+    V = np.linalg.eigh(moment.astype(np.float64))[1]
+    return V * np.sign(V[np.abs(V).argmax(axis=0), range(k)])  # rounding must not choose signs
 
 
 def _turned(root: Scores, V: NDArray) -> Scores:
