@@ -78,7 +78,7 @@ def long_run(X: sparse.csr_array, y: NDArray, precision: float, judged: NDArray)
     target = low_rank_posterior(X, y, precision)
     rng = np.random.default_rng(2012)
     theta = rng.standard_normal((CHAINS, target.dim))
-    energy, force = -_log_prob(target, theta), target.noisy_gradient(theta, slice(None))
+    energy, force = -target.log_prob(theta), target.noisy_gradient(theta, slice(None))
     step, accepted, draws = 0.3, [], []
     for i in range(BURN_IN + DRAWS):
         velocity = rng.standard_normal(theta.shape)
@@ -89,7 +89,7 @@ def long_run(X: sparse.csr_array, y: NDArray, precision: float, judged: NDArray)
             ahead = ahead + step * velocity
             slope = target.noisy_gradient(ahead, slice(None))
             velocity = velocity + 0.5 * step * slope
-        there = -_log_prob(target, ahead)
+        there = -target.log_prob(ahead)
         chance = np.exp(np.minimum(0, before - there - 0.5 * (velocity**2).sum(axis=1)))
         taken = rng.random(CHAINS) < chance
         theta, energy = np.where(taken[:, None], ahead, theta), np.where(taken, there, energy)
@@ -104,10 +104,6 @@ def long_run(X: sparse.csr_array, y: NDArray, precision: float, judged: NDArray)
     mean, sd = diagnostics.moments(found)
     figures = {"ess": ess.min(), "r_hat": r_hat.max(), "accepted": np.mean(accepted)}
     return {"mean": mean, "sd": sd, **figures}
-
-
-def _log_prob(target, u: NDArray) -> NDArray:
-    return target.log_prob(target.coordinates.inverse_transform(u))
 
 
 def rival(text: Text) -> dict:
