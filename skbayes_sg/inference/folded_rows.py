@@ -24,7 +24,7 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior.gaussian import Law
 from skbayes_sg.priors import Precision
 
-_MOST_ROWS = 4096
+_MOST_ROWS, _FEWEST_KEPT = 4096, 1000
 _TINY = 1e-300
 _SMALL, _LARGE = 0.3, 0.5  # shifts, in posterior standard deviations: audit.py, quarter kept
 
@@ -176,7 +176,7 @@ def with_folded(
     As many rows as there are parameters stay in any case: fewer could not say how much is left out,
     and these take no more than the precision matrix of the law.
     """
-    least = model.dim if has_matrix(model.dim) else 0
+    least = min(model.dim, _FEWEST_KEPT)
     for rows in old:
         new = FoldedRows.of(model, rows, law, 0 if before is None else before.n_folded)
         if before is not None:
