@@ -24,8 +24,9 @@ from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.mode import InitialPoint, find_mode
-from skbayes_sg.posterior.noise_of_points import Noisy, mean_noise
+from skbayes_sg.posterior.noise_of_points import mean_noise
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.posterior.whitening import affordable, very_wide
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
@@ -241,7 +242,7 @@ class LinearPredictor(CoefficientPrior):
         c = run.states[0].rows.noise_factor
         M = np.zeros_like(Lam)
         if c > 0:
-            assert isinstance(target, Noisy)
+            assert isinstance(target, Posterior | ExpandedTarget)
             M = mean_noise(target, target.coordinates.transform(theta), laws[0], Lam, c)
         each = [law.covariance(Lam, M) for law in laws]
         mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.samplers.law import Law, LinearLaw
 
 _ROUNDS = 30  # of which small steps need two or three
@@ -16,18 +17,8 @@ _SETTLED = 0.003  # relative change of the trace between two rounds
 _MOST_POINTS = 64
 
 
-@runtime_checkable
-class Noisy(Protocol):
-    """A target whose minibatches have noise."""
-
-    n_total: float
-
-    def score_covariance(self, theta: NDArray) -> NDArray:
-        """Covariance of one row's contribution at one point (1, D): (D, D)."""
-
-
 def mean_noise(
-    target: Noisy, theta: NDArray, law: Law, Lam: NDArray, noise_factor: float
+    target: Posterior | ExpandedTarget, theta: NDArray, law: Law, Lam: NDArray, noise_factor: float
 ) -> NDArray:
     """M in the mean over the points of a chain around theta (1, D), (D, D).
 

@@ -200,3 +200,20 @@ def test_the_law_is_standard_in_its_own_coordinates():
     mean, cov = closed_form(X, y, 2.0)
     np.testing.assert_allclose(target.coordinates.covariance(np.eye(5)), cov, rtol=1e-7)
     np.testing.assert_allclose(target.coordinates.centre[0], mean, rtol=1e-7)
+
+
+@pytest.mark.parametrize("noise_variance", [2.0, None])
+def test_the_target_of_chains_is_the_posterior_in_their_coordinates(noise_variance):
+    X, y = generated()
+    model = Linear(4, True, noise_variance)
+    posterior = Posterior.of(model, X, y, np.full(model.dim, 0.5))
+    start = np.zeros((1, posterior.dim))
+    target = ClosedTarget.at(posterior, expanded_twice(posterior, start))
+    u = np.random.default_rng(0).standard_normal((4, posterior.dim))
+    at = target.coordinates.inverse_transform(u)
+    value, slope = target.slope(u)
+    expected = posterior.log_prob(at)
+    np.testing.assert_allclose(value - value[0], expected - expected[0], rtol=1e-6)
+    gradient = target.coordinates.pullback(posterior.full_gradient(at))
+    np.testing.assert_allclose(slope, gradient, rtol=1e-6, atol=1e-8)
+    np.testing.assert_array_equal(target.noisy_gradient(u, slice(None)), slope)
