@@ -144,14 +144,14 @@ def go_on(sampler: Sampler, target: Target, n_draws: int, thin: int, before: Cha
     weights, kept = np.empty(n_draws), 0
     recorded = range(0, n_draws * thin, thin)
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
-        for stretch in walk(sampler, target, state, n_draws * thin, recorded):
-            here = slice(kept, kept + len(stretch.draws))
+        for block in walk(sampler, target, state, n_draws * thin, recorded):
+            here = slice(kept, kept + len(block.draws))
             # one by one: on some processors a product rounds a row by where it stands in a block
-            for k, draw in enumerate(stretch.draws, kept):
+            for k, draw in enumerate(block.draws, kept):
                 draws[:, k] = target.coordinates.inverse_transform(draw)
-            weights[here] = stretch.weights
+            weights[here] = block.weights
             check_divergence(sampler, state, draws[:, here])  # now in `dtype`
-            stein.add(stretch.thetas, stretch.gradients)
+            stein.add(block.thetas, block.gradients)
             kept = here.stop
     return Chain(draws, weights, target.coordinates.inverse_transform(state.theta), state, stein)
 
@@ -169,7 +169,7 @@ def run_chains(
     """
     n_draws, burn_in, thin = length
     n_jobs, dtype, watch, before, keep = execution
-    rounds, unit = list(before), _whole_stretches(states, thin)
+    rounds, unit = list(before), _whole_blocks(states, thin)
     share = block_draws(n_draws)
     with one_thread(), Parallel(n_jobs=n_jobs) as parallel:
         pace, started = None, perf_counter()
@@ -237,7 +237,7 @@ def _next_size(left: int, unit: int, pace: float | None) -> int:
     return left if left <= 2 * ahead else ahead
 
 
-def _whole_stretches(states: Sequence[State], thin: int) -> int:
+def _whole_blocks(states: Sequence[State], thin: int) -> int:
     """The fewest draws whose steps are whole blocks of `walk`.
 
     Sums over steps then do not depend on the rounds, to the last bit.

@@ -103,7 +103,7 @@ def choose_alpha(
     while ladder.rung + 1 < len(_ALPHAS) and not time_is_up():
         if not ladder.run(ladder.rung + 1, _STEPS):
             break
-    settled = ladder.resolve_auto()
+    settled = ladder.choose()
     about_start, n_steps = ladder.about_start, ladder.steps
     ladder.climb()
     alpha = _ALPHAS[ladder.rung]
@@ -165,7 +165,7 @@ class _Ladder:
         self.about_start, self.about_start_se = _mean_and_se([one.about_start for one in found])
         return True
 
-    def resolve_auto(self) -> bool:
+    def choose(self) -> bool:
         """Whether the chains become stationary within the passes."""
         passes = round(_PASSES * (self.states[0].rows.noise_factor + 1))
         length, end = _SETTLING, self.steps + max(4 * _SETTLING, passes)

@@ -20,7 +20,7 @@ _FAR = 1e100  # no posterior reaches so far, and squares are about to overflow
 class StepBlock(NamedTuple):
     """Some successive steps of a group, in the coordinates of the chains.
 
-    The next stretch overwrites the arrays.
+    The next block overwrites the arrays.
     """
 
     thetas: NDArray

@@ -105,6 +105,6 @@ class ChainStream:
         kept = list(self.kept)
         steps = walk(self.sampler, posterior, state, n_steps, recorded)
         with np.errstate(over="ignore", invalid="ignore"):
-            for stretch in steps:
-                kept = [*kept, *stretch.draws.astype(dtype)][-most:]
+            for block in steps:
+                kept = [*kept, *block.draws.astype(dtype)][-most:]
         return replace(self, kept=tuple(kept))

@@ -226,11 +226,9 @@ class StochasticEM:
         """
         excess = np.zeros(target.dim)
         here = target.coordinates
-        for stretch in walk(self.sampler, target, state, self.length.thin):
-            thetas, gradients = (
-                here.inverse_transform(stretch.thetas),
-                here.pushforward(stretch.gradients),
-            )
+        for block in walk(self.sampler, target, state, self.length.thin):
+            thetas = here.inverse_transform(block.thetas)
+            gradients = here.pushforward(block.gradients)
             for theta, gradient in zip(thetas, gradients, strict=True):
                 squares = target.prior.scaled_squares(theta)
                 excess += (squares - 1 + share.term(target.posterior, theta, gradient)).mean(axis=0)

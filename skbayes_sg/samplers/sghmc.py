@@ -137,7 +137,7 @@ class SGHMC(Sampler):
         if self.single:
             state.theta = state.theta.astype(np.float32)
         zero = np.zeros(target.dim, state.theta.dtype)
-        posterior, rows = self._in_its_digits(target).posterior, rows_of(self._rows(state), 0)
+        posterior, rows = self._in_precision(target).posterior, rows_of(self._rows(state), 0)
         curvature = posterior.curvature(state.theta[:1], rows, DIAGONAL).diagonal()
         velocity = np.zeros_like(state.theta)
         state.memory = _Memory(
@@ -181,9 +181,9 @@ class SGHMC(Sampler):
         return self._step_at(state) * weight_at(self.step_size, state.t)
 
     def _gradient(self, state: State, target: Target) -> NDArray:
-        return self._in_its_digits(target).noisy_gradient(state.theta, self._rows(state))
+        return self._in_precision(target).noisy_gradient(state.theta, self._rows(state))
 
-    def _in_its_digits(self, target: Target) -> Target:
+    def _in_precision(self, target: Target) -> Target:
         """With rows in single precision, or as they are."""
         return target.single if self.single else target
 
