@@ -14,7 +14,7 @@ from skbayes_sg import (
     diagnostics,
 )
 from skbayes_sg.chains.walk import restarts, walk
-from skbayes_sg.inference.evidence import NormalEM
+from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.run import Run
 from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.layouts import FULL
@@ -150,17 +150,10 @@ def learned_posterior(X: NDArray, y: NDArray) -> Posterior:
 
 def evidence_over(posterior: Posterior, change: NDArray) -> NDArray:
     """Log evidence of Laplace, with the hyperprior, at changes of the log precision."""
-    ((_, block),) = posterior.model.prior_blocks("block").items()
-    first, rows = posterior.prior.precision, posterior.data.sample
-    unit = first[block[0]] / posterior.prior.unit[block[0]]
-    shape, rate = NormalEM().hyperprior(float(unit))
-    found = []
-    for rho in change + np.log(unit):
-        precision = first.copy()
-        precision[block] = np.exp(rho) * posterior.prior.unit[block]
-        here = posterior.with_prior(posterior.prior.with_precision(precision))
+    rows, precision, found = posterior.data.sample, Hyperprior().of(posterior), []
+    for rho in change + np.log(precision.of(posterior.prior)):
+        here = posterior.with_prior(precision.given(posterior.prior, np.exp(rho)))
         mode = find_mode(here, here.model.guess(rows.y, rows.weight), np.random.default_rng(0))
         spread = np.linalg.slogdet(mode.curvature.dense())[1]
-        value = here.log_prob(mode.theta)[0] + 0.5 * len(block) * rho - 0.5 * spread
-        found.append(value + shape * rho - rate * np.exp(rho))
+        found.append(here.log_prob(mode.theta)[0] - 0.5 * spread + precision.log_density(rho))
     return np.array(found)

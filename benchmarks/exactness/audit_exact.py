@@ -180,8 +180,9 @@ def learned(
     """Moments under a learned precision lambda, for columns that have no most frequent value.
 
     The prior precision of coefficient j is lambda times the variance of its column. The intercept
-    has its prior at the means of the columns. lambda is Gamma(1/2, 1/2): up to ten columns that is
-    a prior with as much information as one row. Quadrature over log(lambda).
+    has its prior at the means of the columns. lambda is Gamma(1/2, 1/2), times exp(-1e-3 / lambda):
+    up to ten columns that is a prior with as much information as one row. Quadrature over
+    log(lambda).
 
     conditional : moments of standardised columns under a given precision
     """
@@ -192,6 +193,7 @@ def learned(
         return None
     given = [one for one in found if one is not None]
     log_p = np.array([one.log_evidence for one in given]) + 0.5 * rho - 0.5 * np.exp(rho)
+    log_p -= 1e-3 * np.exp(-rho)
     p = np.exp(log_p - logsumexp(log_p))
     mean = np.average([one.mean for one in given], axis=0, weights=p)
     second = [one.covariance + np.outer(one.mean - mean, one.mean - mean) for one in given]

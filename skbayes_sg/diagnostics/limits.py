@@ -20,9 +20,3 @@ BETWEEN_LIMIT = 0.5
 
 ERROR_LIMIT = 0.02
 """Error of an averaged probability, by the choice of the chains or the length of the run."""
-
-PRECISION_SHIFT_LIMIT = 1.5
-"""Below, an uncertain prior precision counts to first order (math.md#an-uncertain-precision)."""
-
-SCORE_LIMIT = 2.0
-"""Distance of a learned log precision from the most probable one, in its standard deviations."""

@@ -172,7 +172,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
             return None
         last = self._run.last
         fits = self.n_chains in ("auto", len(last))
-        return last if fits and last.shape[1] == dim else None
+        return last if fits and last.shape[1] in (dim, dim + 1) else None
 
     # -- fit ----------------------------------------------------------------------------------
 
@@ -198,16 +198,26 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         if n_chains * n_draws * posterior.whole.dim > _MANY_NUMBERS:
             dtype = np.float32
         how = Execution(self.n_jobs, dtype, look, before, is_all_of_the_call())
+        wrong: list[str] = []
+        passes, lost = run.passes, None
         try:
             chains = run.sample(target, n_draws, how)
+            complaints = self._keep(run, chains, posterior, attributes)
+            passes = self.n_passes_
+            if self.draws_.shape[1] == n_draws:
+                wrong = diagnose.of_bias(self.diagnostics_)
         except KeyboardInterrupt as early:
             if self.warm_start and not run.last.size:
                 outlives(early, _ready=run)
             raise
-        complaints = self._keep(run, chains, posterior, attributes)
-        second = self._second_run(run, posterior, n_draws)
+        except FloatingPointError as error:
+            wrong, lost = [str(error)], error
+        second = self._second_run(run, posterior, n_draws, wrong)
+        if second is None and lost is not None:
+            raise lost
         if second is not None:
             run, target = second
+            run = replace(run, passes=run.passes + passes)
             chains = run.sample(target, n_draws, Execution(self.n_jobs, dtype))
             complaints = self._keep(run, chains, posterior, attributes)
         complaints += self._causes(posterior.whole) if complaints else []
@@ -217,14 +227,13 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         return [_INTERRUPTED.format(n_drawn, n_draws)] * interrupted + complaints
 
     def _second_run(
-        self, first: Run, posterior: Posterior, n_draws: int
+        self, first: Run, posterior: Posterior, n_draws: int, wrong: list[str]
     ) -> tuple[Run, Target] | None:
-        """Another sampler in place of a default whose draws are wrong.
+        """Another sampler in place of a default whose draws are wrong, or whose chains diverged.
 
-        None if they are not, or if it would take more than a minute.
+        None if nothing is wrong, or if it would take more than a minute.
         """
-        wrong = diagnose.of_bias(self.diagnostics_)
-        if not wrong or first.anchor is None or self.draws_.shape[1] < n_draws:
+        if not wrong or first.anchor is None:
             return None
         request = self._request(posterior.dim)._replace(seed=self._seed().spawn(2)[1])
         found = second_run(first, request, posterior, self._plan(), wrong)
@@ -233,7 +242,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         run, target = found
         if run.seconds(target, n_draws) > LONG:
             return None
-        return replace(run, passes=run.passes + self.n_passes_), target
+        return run, target
 
     def _prepared(
         self, posterior: Posterior, checkpoint: Checkpoint | None

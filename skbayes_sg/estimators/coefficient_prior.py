@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import Columns, Data, of_columns
 from skbayes_sg.estimators.updating import UpdatingEstimator
-from skbayes_sg.inference.evidence import NormalEM
+from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.learned_prior import BOUNDS
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix
@@ -90,7 +90,7 @@ class CoefficientPrior(UpdatingEstimator):
             )
         return precision
 
-    def _first_precision(self, em: VariationalEM | NormalEM, columns: Columns) -> NDArray:
+    def _first_precision(self, em: VariationalEM | Hyperprior, columns: Columns) -> NDArray:
         """The first precision to learn from, in units of the columns, (features,).
 
         A prior with as much information as one row. For linear regression it is in units of

@@ -48,9 +48,9 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default="em"
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
         of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em":
-        one for all, learned from the rows (BayesianRidge's ``lambda_ / alpha_``, but for a weak
-        hyperprior; math.md#the-default-prior). The draws are then widened by its uncertainty
-        (math.md#an-uncertain-precision). A learned precision is relative to a unit of each column
+        one for all, sampled with the coefficients under a weak hyperprior
+        (math.md#a-sampled-precision); above the number of parameters that have a matrix it is
+        learned in the chains, and then fixed. Such a precision is relative to a unit of each column
         (math.md#units-of-the-columns), so a default fit does not change when columns are shifted or
         scaled; a given one is in the units of X. A `VariationalEM` learns one per feature, in the
         sampler.
@@ -113,8 +113,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     diagnostics_, posterior_, n_samples_seen_, n_rows_seen_ :
         As in `BayesianLogisticRegressionSGFS`. Of independent draws ``ess_per_pass`` is infinite,
         since none of them reads a row, and `posterior_` is their law.
-    prior_precision_, prior_precision_path_, prior_precision_blocks_ :
-        As there; the last two only if the prior was learned.
+    prior_precision_, prior_precision_path_, prior_precision_blocks_, prior_precision_draws_ :
+        As there; the last three only if the prior was learned, or sampled.
 
     Notes
     -----

@@ -15,7 +15,6 @@ from skbayes_sg.estimators.coefficient_prior import CoefficientPrior
 from skbayes_sg.estimators.out_of_core import RowsNeededError
 from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.plan import Plan, Start
-from skbayes_sg.inference.precision_uncertainty import averaged_covariance
 from skbayes_sg.inference.request import Choice
 from skbayes_sg.inspection.summary import of_coefficients
 from skbayes_sg.linalg import Diag
@@ -25,9 +24,11 @@ from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
+from skbayes_sg.posterior.hierarchical import JointPosterior
 from skbayes_sg.posterior.mode import InitialPoint, find_mode
 from skbayes_sg.posterior.noise_of_points import mean_noise
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
+from skbayes_sg.posterior.precision import covariance_over
 from skbayes_sg.posterior.whitening import affordable, very_wide
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
@@ -151,15 +152,26 @@ class LinearPredictor(CoefficientPrior):
 
     def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
         """Also what gradients say of single parameters, where a pass over the rows is at hand."""
-        figures = super()._agreement(posterior, n_gradients)
+        figures = diagnose.of_draws(self._with_precision())
         if posterior.of_sample is not posterior:
             return figures
+        joint, draws = self._joint(posterior), (self._with_precision(), self.draw_weights_)
+        figures |= diagnose.of_gradients(joint, *draws, n_gradients)
         draws = self.draws_, self.draw_weights_
-        figures |= diagnose.of_gradients(posterior, *draws, n_gradients)
         sampler = self.sampler_  # with an anchor it has measured the columns itself
         if np.isfinite(sampler.steepest_column) and sampler.variance_reduction is None:
             figures |= diagnose.of_columns(posterior, *draws)
         return figures
+
+    def _with_precision(self) -> NDArray:
+        """Draws of all parameters, log precision last where it is one."""
+        sampled = getattr(self, "prior_precision_draws_", None)
+        return self.draws_ if sampled is None else np.append(self.draws_, np.log(sampled), axis=2)
+
+    def _joint(self, posterior: Posterior) -> Posterior | JointPosterior:
+        """The posterior of `_with_precision`."""
+        sampled = None if self._run is None else self._run.sampled
+        return posterior if sampled is None else JointPosterior(posterior, sampled.precision)
 
     def _require_passes(self) -> None:
         if self.sampler is None or getattr(self.sampler, "variance_reduction", None) is not None:
@@ -188,12 +200,11 @@ class LinearPredictor(CoefficientPrior):
         The result is the stationary covariance of the fitted sampler, as its chains froze it after
         burn-in. Its curvature is that of all rows at the posterior mean. Its gradient noise is the
         mean over the points of a chain, whose covariance is the one that is predicted: exact for
-        noise that is quadratic in the parameters, as that of linear regression. What an uncertain
-        prior precision adds to the draws is added. The call costs some passes over the data for
-        each parameter, up to 32 parameters. The result differs from
-        the posterior covariance (the inverse curvature) by the sampler's bias. It differs from the
-        covariance of the draws by Monte Carlo error and by the posterior's deviation from a
-        Gaussian.
+        noise that is quadratic in the parameters, as that of linear regression. Where the prior
+        precision is sampled, the law is a mixture over it. The call costs some passes over the data
+        for each parameter, up to 32 parameters. The result differs from the posterior covariance
+        (the inverse curvature) by the sampler's bias. It differs from the covariance of the draws
+        by Monte Carlo error and by the posterior's deviation from a Gaussian.
 
         Parameters
         ----------
@@ -236,7 +247,10 @@ class LinearPredictor(CoefficientPrior):
             )
         target = run.target(posterior)
         theta = self._moments(self.draws_)[0][None]
-        curvature = run.under(posterior).expand(theta, FULL).curvature.dense()
+        posterior = run.under(posterior)
+        if run.sampled is not None:
+            return covariance_over(run.sampled.precision, posterior, target, theta)
+        curvature = posterior.expand(theta, FULL).curvature.dense()
         Lam = target.coordinates.pullback_matrix(curvature)
         laws = [run.sampler.law(state, target) for state in run.states]
         c = run.states[0].rows.noise_factor
@@ -247,9 +261,7 @@ class LinearPredictor(CoefficientPrior):
         each = [law.covariance(Lam, M) for law in laws]
         mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
         covariance = target.coordinates.covariance(mean)
-        if (law := self._precision_law) is not None:
-            covariance = averaged_covariance(covariance, law, posterior.prior.precision > 0)
-        return covariance
+        return covariance if run.carry is None else run.carry.covariance(covariance)
 
     def summary(self, level: float = 0.95, *, scaler=None, reference=None):
         """Table of the posterior: one row per coefficient, intercept and sampled noise variance.

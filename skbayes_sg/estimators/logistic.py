@@ -39,12 +39,12 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         elsewhere. `sampler_reason_` says what ran.
     prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default="em"
         1 / variance of the prior of each coefficient (LogisticRegression's 1/C): one number, or one
-        per feature, in squared units of its column of X. "em": one for all coefficients, learned
-        from the rows (math.md#the-default-prior). The draws are then widened by its uncertainty
-        (math.md#an-uncertain-precision). A learned precision is relative to a unit of each column
-        (math.md#units-of-the-columns), so a default fit does not change when columns are shifted or
-        scaled; a given one is in the units of X. A `VariationalEM` learns one per class or feature,
-        in the sampler.
+        per feature, in squared units of its column of X. "em": one for all coefficients, sampled
+        with them under a weak hyperprior (math.md#a-sampled-precision); above 1,000 parameters it
+        is learned in the chains, and then fixed. Such a precision is relative to a unit of each
+        column (math.md#units-of-the-columns), so a default fit does not change when columns are
+        shifted or scaled; a given one is in the units of X. A `VariationalEM` learns one per class
+        or feature, in the sampler.
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
         Prior precision of the intercepts: a standard deviation of 10 logits.
@@ -119,10 +119,13 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     prior_precision_ : array of shape (dim,)
         In the units of X.
     prior_precision_path_ : array of shape (updates, blocks), where the prior was learned
-        Path of the precisions, as geometric means over groups of chains.
+        Path of the precisions: those on the way to the last, or geometric means over groups of
+        chains.
     prior_precision_blocks_ : dict of str to float, where the prior was learned
         Learned precision of each block, in the order of the columns of the path and in units of
         the columns of X: that of standardised columns.
+    prior_precision_draws_ : array of shape (n_chains, n_draws, 1), where the prior was sampled
+        The precision of each draw; `prior_precision_blocks_` is its geometric mean.
     n_samples_seen_ : int
         Rows of the last `fit`, and of all chunks that `partial_fit` has read since.
     n_rows_seen_ : int

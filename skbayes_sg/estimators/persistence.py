@@ -18,7 +18,7 @@ from skbayes_sg.estimators.renamed import with_new_names
 from skbayes_sg.validation import require_integer
 from skbayes_sg.version import __version__
 
-FORMAT = 4
+FORMAT = 5
 """Of the fitted attributes. It is raised when their names or meaning change."""
 _OF_LAW = ("coef_", "coef_std_", "intercept_", "posterior_")
 _MOVED = {
@@ -38,7 +38,7 @@ _MOVED = {
     "samplers.formulas": "samplers.sgfs_formulas",
     "samplers.metric": "samplers.mass_matrix",
     "stream": "inference.bayesian_updating",
-    "uncertain_precision": "inference.precision_uncertainty",
+    "uncertain_precision": "estimators.renamed",
 }
 """Modules whose classes are in files of version 0.3 and before, and where they are now."""
 for _old, _new in _MOVED.items():  # a file that names a missing module cannot even say its version
@@ -120,13 +120,14 @@ class Stored(BaseEstimator):
             if n_draws // n_chains < len(kept):
                 kept, weights = systematic(weights, n_draws // n_chains), np.ones_like(weights)
         small = copy.copy(self)
-        for name in ("states_", "_precision_law"):  # `predicted_covariance` needs both
-            small.__dict__.pop(name, None)
+        small.__dict__.pop("states_", None)
         for name in _OF_LAW:
             if hasattr(self, name):  # a stream computes it
                 setattr(small, name, getattr(self, name))
         small._run = small._ready = small._stream = None
         small.draws_ = in_single_precision(self.draws_[:, kept])
+        if hasattr(self, "prior_precision_draws_"):
+            small.prior_precision_draws_ = self.prior_precision_draws_[:, kept]
         small.draw_weights_ = weights[kept] / weights[kept].sum()
         return small
 

@@ -16,6 +16,13 @@ _PARAMETERS = {"forgetting": "forgetting_factor"}
 _ATTRIBUTES = {"n_rows_seen_": "n_samples_seen_"}
 
 
+class PrecisionLaw(tuple):
+    """Of files of version 0.3: what the uncertainty of a learned precision added to the draws."""
+
+    def __new__(cls, *fields: Any) -> PrecisionLaw:
+        return super().__new__(cls, fields)
+
+
 def read_by_old_name(estimator: Any, old: str) -> Any:
     """A fitted attribute, with a warning; before `fit` there is neither."""
     value = getattr(estimator, _ATTRIBUTES[old])

@@ -17,27 +17,20 @@ from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.renamed import name_in_use, require_one_name
 from skbayes_sg.inference.bayesian_updating import Stream
-from skbayes_sg.inference.evidence import NormalEM, learn_before
+from skbayes_sg.inference.evidence import Hyperprior, as_learned, locate
 from skbayes_sg.inference.folded_rows import Remainder
-from skbayes_sg.inference.learned_prior import Learned
-from skbayes_sg.inference.precision_uncertainty import (
-    SEPARATED,
-    LearnedPrecision,
-    PrecisionLaw,
-    averaged,
-    figures_of,
-    measured,
-)
+from skbayes_sg.inference.learned_prior import SEPARATED, Learned
 from skbayes_sg.inference.prepare import first_choice, prepare
 from skbayes_sg.inference.run import Run
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.memory import of_kept_rows
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Model
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Law, known_at, updated
+from skbayes_sg.posterior.gaussian import Law, known_at, law_at, updated
 from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.precision import SampledPrecision
+from skbayes_sg.posterior.whitening import affordable
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 from skbayes_sg.validation import real_array, require_bounded
 
@@ -80,7 +73,7 @@ class UpdatingEstimator(BayesianEstimator):
     forgetting_factor: float
     forgetting: float | str
     _stream: Stream | None = None
-    _precision_law: PrecisionLaw | None = None
+    _sampled_precision: SampledPrecision | None = None
 
     draws_ = OfStream(lambda self: self._draws_of_stream())
     draw_weights_ = OfStream(lambda self: np.full((n := self._shape_of_draws()[1]), 1 / n))
@@ -117,11 +110,11 @@ class UpdatingEstimator(BayesianEstimator):
 
     # -- the prior ----------------------------------------------------------------------------
 
-    def _em(self) -> VariationalEM | NormalEM | None:
+    def _em(self) -> VariationalEM | Hyperprior | None:
         """How the prior precision is to be learned; None if it is given, or the prior is."""
         if self.prior is not None:
             return None
-        return NormalEM() if self._asks_for_em() else super()._em()
+        return Hyperprior() if self._asks_for_em() else super()._em()
 
     def _prior_of_fit(self, model: Model, classes: NDArray | None) -> Prior:
         """The posterior of another fit as the prior."""
@@ -154,55 +147,65 @@ class UpdatingEstimator(BayesianEstimator):
     def _keep(
         self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]
     ) -> list[str]:
-        learned = run.learned if isinstance(self._em(), NormalEM) else None
-        if learned is not None:
-            run = replace(run, learned=replace(learned, judged_by_draws=True))
+        self.__dict__.pop("prior_precision_draws_", None)
+        self._sampled_precision, found, before = None, None, posterior.prior
+        if run.sampled is not None:
+            draws = np.concatenate([chain.draws[..., -1] for chain in chains])
+            chains = [chain._replace(draws=chain.draws[..., :-1]) for chain in chains]
+            posterior, found = self._under_sampled(run, posterior, draws, chains[0].weights)
         complaints = super()._keep(run, chains, posterior, attributes)
-        posterior, self._precision_law = posterior.whole, None
-        if learned is not None:
-            complaints += self._average_over_precision(learned, posterior)
-        elif run.learned is not None and self._separated(posterior):
+        posterior = posterior.whole
+        if run.carry is not None:
+            self.draws_, draws = run.carry.over(self.draws_)
+            posterior, found = self._under_sampled(run, posterior, draws, self.draw_weights_)
+            self._read_off(posterior)
+        elif run.sampled is None and run.learned is not None and self._separated(posterior):
             complaints.append(SEPARATED)
-        self.posterior_ = self._value_of(self._law_of(run, posterior), posterior.model)
+        if found is not None:
+            self._keep_learned(found)
+            self._fitted_prior = posterior.prior
+        anchor = run.anchor
+        if found is not None and anchor is not None:  # that of `before`
+            anchor = anchor.under(before, posterior.prior)
+        law = self._law_of(run.sampler.needs_law, anchor, posterior)
+        self.posterior_ = self._value_of(law, posterior.model)
         return complaints
 
-    def _average_over_precision(self, learned: Learned, posterior: Posterior) -> list[str]:
-        """Widen the draws by what the uncertainty of the learned precision adds."""
-        draws, weights = self.draws_, self.draw_weights_
-        ((_, block),) = posterior.model.prior_blocks("block").items()
-        scaled = posterior.prior.scaled_squares
-        squares = np.stack([scaled(chain)[:, block].sum(axis=1) for chain in draws])
-        shape, rate = learned.gamma
-        hyperprior = shape, rate * float(learned.values[0])
-        precision = LearnedPrecision(len(block), hyperprior, float(learned.uncertainty[0]))
-        law = self._precision_law = measured(draws, weights, squares, precision)
-        self.draws_ = averaged(draws, weights, law, posterior.prior.precision > 0)
-        self._read_off(posterior)
-        figures, complaints = figures_of(law, self._separated(posterior))
-        self.diagnostics_ |= figures
-        return complaints
+    def _under_sampled(
+        self, run: Run, posterior: Posterior, rho: NDArray, weights: NDArray
+    ) -> tuple[Posterior, Learned]:
+        """The posterior under the geometric mean of the draws of the precision, and what it is."""
+        sampled = (run.sampled or run.carry.joint).precision  # type: ignore[union-attr]
+        self._sampled_precision = sampled
+        self.prior_precision_draws_ = np.exp(rho).astype(np.float32)[..., None]
+        value = float(np.exp(rho.mean(axis=0) @ (weights / weights.sum())))
+        posterior = posterior.with_prior(sampled.given(posterior.prior, value))
+        before = run.learned
+        path = np.append([] if before is None else before.path[:-1, 0], value)
+        silent = before is not None and bool(before.silent[0])
+        return posterior, as_learned(sampled, posterior, path, silent)
 
     def _separated(self, posterior: Posterior) -> bool:
         """Whether a plane separates the classes of the rows in memory; False without classes."""
         return False
 
-    def _law_of(self, run: Run, posterior: Posterior) -> Law:
+    def _law_of(self, known: bool, anchor: Mode | None, posterior: Posterior) -> Law:
         """As if all rows were one chunk of a stream.
 
         Many rows, and rows on disk, are not read again: there the curvature at the anchor is that
-        law. Above 1,000 parameters it has the moments of the draws.
+        law. Above 1,000 parameters it has the moments of the draws. `known`: it is that law itself.
         """
-        if run.sampler.needs_law:
-            assert run.anchor is not None
-            return known_at(posterior.prior, run.anchor)
+        if known:
+            assert anchor is not None
+            return known_at(posterior.prior, anchor)
         draws, weights = BayesianEstimator._flat_draws(self, self.draws_.dtype)
         if not has_matrix(posterior.dim):
             family = GaussianPrior if posterior.prior.quadratic else NormalInverseGammaPrior
             return family.of_draws(draws, weights)
         many = posterior.n_rows > _MANY_ROWS or posterior.n_rows * posterior.dim > _MANY_NUMBERS
         expensive = many or posterior.data.sample is not posterior.data
-        if run.anchor is not None and expensive:
-            return _law_at(run.anchor, posterior)
+        if anchor is not None and expensive:
+            return law_at(anchor, posterior)
         return updated(posterior, (weights @ draws)[None])
 
     def _value_of(self, law: Law, model: Model) -> FittedPosterior:
@@ -235,7 +238,7 @@ class UpdatingEstimator(BayesianEstimator):
                 )
         before = stream
         stream = stream.after(posterior, guess, factor, of_kept_rows())
-        if stream.may_learn and isinstance(self._em(), NormalEM):
+        if stream.may_learn and isinstance(self._em(), Hyperprior):
             stream, learned = self._learned_again(stream, attributes.get("classes_"))
         if learned is not None:
             stream = replace(stream, learned_from=stream.rare)
@@ -274,10 +277,10 @@ class UpdatingEstimator(BayesianEstimator):
     def _learned_from(self, posterior: Posterior, seed: np.random.SeedSequence) -> Learned:
         """The prior that the first chunk leads to: before any chain, or by short chains."""
         em = self._em()
-        if isinstance(em, NormalEM):
-            learned, _, _ = learn_before(em, posterior)
-            if learned is not None:
-                return learned
+        if isinstance(em, Hyperprior):
+            precision = em.of(posterior)
+            if affordable(posterior):
+                return locate(precision, posterior).learned
         if posterior.n_rows < 2:
             raise ValueError(
                 "prior_precision is learned from the first chunk, which needs at least 2 rows; "
@@ -301,9 +304,9 @@ class UpdatingEstimator(BayesianEstimator):
         rows = stream.kept.joined
         prior = self._prior(stream.model, rows, classes, streaming=True)
         posterior = Posterior(stream.model, rows, prior)
-        learned, _, _ = learn_before(NormalEM(), posterior)
-        if learned is None:
+        if not affordable(posterior):
             return stream, None
+        learned = locate(Hyperprior().of(posterior), posterior).learned
         return stream.under(prior.with_precision(learned.precision)), learned
 
     def _keep_stream(
@@ -346,14 +349,6 @@ class UpdatingEstimator(BayesianEstimator):
 def _better(posterior: Posterior, one: NDArray, other: NDArray) -> bool:
     """Whether the first point (1, D) is at least as probable."""
     return bool(posterior.log_prob(one)[0] >= posterior.log_prob(other)[0])
-
-
-def _law_at(anchor: Mode, posterior: Posterior) -> Law:
-    """The posterior from its expansion: exact if conjugate, else normal around the anchor."""
-    assert isinstance(posterior.model, Predictor)
-    if not posterior.model.conjugate:
-        anchor = anchor._replace(gradient=np.zeros_like(anchor.gradient))
-    return known_at(posterior.prior, anchor)
 
 
 def _complaints(found: Remainder | None) -> list[str]:

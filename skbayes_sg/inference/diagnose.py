@@ -24,6 +24,7 @@ from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.nonlinearity import column_steepness
+from skbayes_sg.posterior.hierarchical import JointPosterior
 from skbayes_sg.samplers.base import RunLength
 
 _RANKED = 100_000  # draws of all parameters that are ranked: to rank all takes longer than to draw
@@ -135,7 +136,7 @@ def affordable(run: Run, chains: list[Chain], rows_read: float, n_rows: int) -> 
 
 
 def of_gradients(
-    posterior: Posterior, draws: NDArray, weights: NDArray, n: int
+    posterior: Posterior | JointPosterior, draws: NDArray, weights: NDArray, n: int
 ) -> dict[str, float]:
     """Worst mean and worst standard deviation of draws (chains, draws, D), by their gradients.
 
@@ -174,7 +175,7 @@ def of_gradients(
     return dict(zip(figures, map(float, worst), strict=True))
 
 
-def _flattest_ratio(posterior: Posterior, theta: NDArray) -> float:
+def _flattest_ratio(posterior: Posterior | JointPosterior, theta: NDArray) -> float:
     """Standard deviation drawn over wanted in the flattest direction of the draws, if it is tiny.
 
     The variance wanted is at least 1 / the curvature there, which two gradients tell.

@@ -52,5 +52,5 @@ def second_run(
     if type(choice.sampler) is type(first.sampler):
         return None
     request = request._replace(em=None, last=None)
-    run, target = prepare(request, choice, posterior, plan)
+    run, target = prepare(request, choice, posterior, plan, first.sampled)
     return replace(run, learned=first.learned, signature=first.signature), target

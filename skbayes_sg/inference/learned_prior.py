@@ -14,6 +14,10 @@ from skbayes_sg.samplers import State
 BOUNDS = (1e-6, 1e6)
 """Smallest and largest learned precision."""
 
+SEPARATED = (
+    "a plane separates the classes: rows bound coefficients and prior precision from one side "
+    "only, and intervals are too narrow; give prior_precision a number that you believe in"
+)
 _STILL = 0.05  # change of log precision that never matters
 _SHARE_OF_SD = 0.25  # change that never matters, in standard deviations of log precision
 _VAGUE = 1.0  # largest standard deviation of log precision without a warning
@@ -49,10 +53,6 @@ class Learned:
     """Whether blocks are single features. The precision of one feature is always vague."""
     hyperprior: bool
     """Whether a hyperprior holds what the data leave vague."""
-    gamma: tuple[float, float] = (0.0, 0.0)
-    """Shape and rate of that hyperprior; zeros without one."""
-    judged_by_draws: bool = False
-    """Whether `uncertain_precision` judges it by the draws; then its path need not settle."""
 
     def under(self, posterior: Posterior) -> Posterior:
         """The same data under this prior."""
@@ -60,9 +60,7 @@ class Learned:
 
     def complaints(self) -> list[str]:
         """Warnings about the learned precisions."""
-        found = [self._at_bounds(), self._uninformed()]
-        if not self.judged_by_draws:
-            found += [self._moving(), self._misdrawn()]
+        found = [self._at_bounds(), self._uninformed(), self._moving(), self._misdrawn()]
         return [complaint for complaint in found if complaint]
 
     def _named(self, which: NDArray) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skbayes_sg.chains.tuning import Tuned, set_off
-from skbayes_sg.inference.evidence import NormalEM
+from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler, State
@@ -49,7 +49,7 @@ class Request(NamedTuple):
 
     asked: Choice | None
     """The sampler that the user gave; None: the best default"""
-    em: VariationalEM | NormalEM | None
+    em: VariationalEM | Hyperprior | None
     """How the prior is learned; None: the prior is given"""
     n_chains: int | str
     burn_in: int | str
@@ -90,7 +90,7 @@ class Signature:
     """A fingerprint of a fit; with an equal one a warm start goes on as if it had never stopped."""
 
     sampler: Sampler
-    em: VariationalEM | NormalEM | None
+    em: VariationalEM | Hyperprior | None
     n_chains: int | str
     slope: NDArray
     """Gradient of the log posterior at a random point. It changes with every row, label, weight

@@ -13,6 +13,7 @@ from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.request import Request, Signature
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.precision import Carry, Sampled
 from skbayes_sg.posterior.targets import target_at
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
@@ -36,13 +37,17 @@ class Run:
     anchor : Mode, optional
         Of control variates, or of a law in closed form.
     learned : Learned, optional
-        The learned prior.
+        The learned prior; of a sampled precision, one that is near.
+    sampled : Sampled, optional
+        The prior precision, if it is a coordinate of the chains.
+    carry : Carry, optional
+        Its law, if it is sampled and the chains do not know it.
     signature : Signature, optional
         The fingerprint for the next warm start.
     complaints : list of str
         Warnings of the preparation.
     last : array of shape (n_chains, D)
-        The points where the chains stopped, in the coordinates of the model.
+        The points where the chains stopped, in the coordinates of the model, log precision last.
     """
 
     sampler: Sampler
@@ -54,13 +59,19 @@ class Run:
     learned: Learned | None = None
     signature: Signature | None = None
     complaints: tuple[str, ...] = ()
+    sampled: Sampled | None = None
+    carry: Carry | None = None
     last: NDArray = field(default_factory=lambda: np.empty((0, 0)))
 
     def target(self, posterior: Posterior) -> Target:
         """The target of the chains: the posterior under the learned prior, anchored if asked."""
         posterior, anchor = self.under(posterior), self.anchor
         with one_thread():  # as in `prepare`: a warm start has the same target to the last bit
-            return posterior if anchor is None else target_at(posterior, anchor, self.sampler)
+            return (
+                posterior
+                if anchor is None
+                else target_at(posterior, anchor, self.sampler, self.sampled)
+            )
 
     def under(self, posterior: Posterior) -> Posterior:
         """The posterior under the learned prior, if there is one."""

@@ -295,7 +295,6 @@ def fit_prior(
         paths[0].silent,
         em.per == "feature",
         em.hyperprior is not None,
-        em.hyperprior or (0.0, 0.0),
     )
 
 

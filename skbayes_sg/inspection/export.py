@@ -64,7 +64,7 @@ def to_arviz(
     weights = estimator.draw_weights_
     kept = systematic(weights, int(np.count_nonzero(weights)))
     draws = estimator.draws_[:, kept].astype(np.float64, copy=False)
-    groups, dims, coords = _posterior(estimator, draws)
+    groups, dims, coords = _posterior(estimator, draws, kept)
     if X is not None:
         given = _Given.to(estimator, X, y, sample_weight)
         shape, flat = draws.shape[:2], draws.reshape(-1, draws.shape[2])
@@ -74,7 +74,7 @@ def to_arviz(
             if estimator._stream is None:
                 lp = groups["sample_stats"]["lp"]
                 lp /= estimator.diagnostics_.get("temperature", 1.0)
-                lp += estimator._fitted_prior.log_density(flat).reshape(shape)
+                lp += _log_prior(estimator, flat, kept).reshape(shape)
             else:  # it has been through more rows than these
                 del groups["sample_stats"]
             groups["observed_data"] = {"y": np.asarray(given.y)}
@@ -123,7 +123,7 @@ def _memory() -> int | None:
 
 
 def _posterior(
-    estimator: Any, draws: NDArray
+    estimator: Any, draws: NDArray, kept: NDArray
 ) -> tuple[dict[str, Group], dict[str, list[str]], dict[str, Any]]:
     """Blocks of parameters as variables, names of their axes, and labels along these."""
     variables, dims = {}, {}
@@ -135,9 +135,22 @@ def _posterior(
         variables[name] = block.reshape(*block.shape[:2], *sizes)
         dims[name] = [axis for axis in axes if axis is not None]
     coords: dict[str, Any] = {"feature": feature_names(estimator)}
+    if hasattr(estimator, "prior_precision_draws_"):
+        sampled = estimator.prior_precision_draws_[:, kept].astype(np.float64, copy=False)
+        variables["prior_sd"], dims["prior_sd"] = sampled**-0.5, ["group"]
+        coords["group"] = list(estimator.prior_precision_blocks_)
     if any("class" in axes for axes in dims.values()):
         coords["class"] = estimator.classes_.tolist()
     return {"posterior": variables}, dims, coords
+
+
+def _log_prior(estimator: Any, flat: NDArray, kept: NDArray) -> NDArray:
+    """Of draws, and of the prior precision where that is sampled, (draws,)."""
+    prior, precision = estimator._fitted_prior, getattr(estimator, "_sampled_precision", None)
+    if precision is None:
+        return prior.log_density(flat)
+    rho = np.log(estimator.prior_precision_draws_[:, kept]).ravel()
+    return precision.log_prior(prior, flat, rho)
 
 
 def _of_likelihood(

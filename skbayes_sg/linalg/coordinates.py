@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from skbayes_sg.linalg.low_rank import LowRank
+from skbayes_sg.linalg.products import eigenvectors
 
 
 class Natural:
@@ -87,6 +88,14 @@ class Whitened:
     def turned(self, V: NDArray) -> Whitened:
         """The same coordinates turned by an orthogonal matrix (c, c)."""
         return Whitened(self.centre, self.columns, self.rest, self.S @ V)
+
+    def along(self, weights: NDArray) -> Whitened:
+        """The same coordinates turned so that ``sum(weights theta^2)`` is a sum of squares in them.
+
+        `weights` (D,) are the same for all outputs.
+        """
+        root = np.sqrt(weights[self.columns[0]])[:, None] * self.S
+        return self.turned(eigenvectors(root.T @ root))
 
     @cached_property
     def _inverse(self) -> NDArray:

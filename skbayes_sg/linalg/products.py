@@ -41,3 +41,14 @@ def outer_products(vectors: NDArray) -> NDArray:
 def dense(X: Any) -> NDArray:
     """A block of rows as an array."""
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+def eigenvectors(A: NDArray) -> NDArray:
+    """Of a symmetric matrix (D, D), in columns; those of equal eigenvalues are the same each time.
+
+    A diagonal far below the largest entry tells equal eigenvalues apart, and the largest entry of
+    each vector is positive: rounding must not choose.
+    """
+    tie = 1e-6 * np.abs(A).max(initial=0.0) / len(A)
+    V = np.linalg.eigh(A + tie * np.diag(np.arange(len(A))))[1]
+    return V * np.sign(V[np.abs(V).argmax(axis=0), range(len(V))])

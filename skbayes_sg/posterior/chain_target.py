@@ -46,6 +46,10 @@ class Anchor:
         Along the lines of single parameters, see `column_steepness`.
     stiffness : float
         Largest eigenvalue of the curvature at the anchor over `curvature`.
+    caution : float
+        Factor of the rows of a minibatch, where noise grows faster with the distance.
+    trajectory : float
+        Factor of the length of trajectories, where some direction is slow.
     """
 
     theta: NDArray
@@ -56,6 +60,8 @@ class Anchor:
     steepness: float = 1.0
     column_steepness: float = 1.0
     stiffness: float = 1.0
+    caution: float = 1.0
+    trajectory: float = 1.0
 
     @cached_property
     def noise(self) -> Operator:
@@ -76,7 +82,7 @@ class Anchor:
 
         All rows of the pool where that would be many of them, or D too large for a noise matrix.
         """
-        n = math.ceil(_FEWEST_ROWS * max(1.0, self.pool.noise_number))
+        n = math.ceil(_FEWEST_ROWS * max(1.0, self.caution * self.pool.noise_number))
         few = has_matrix(self.curvature.dim) and n <= _MANY * self.pool_size
         return n if few and self.pool_size > _SMALL_POOL else self.pool_size
 

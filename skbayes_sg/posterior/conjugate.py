@@ -13,7 +13,9 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.gaussian import Law, known_at
 from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.precision import JointLaw, SampledPrecision
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+from skbayes_sg.samplers.target import Closed
 
 
 class ClosedTarget(ChainTarget):
@@ -21,7 +23,7 @@ class ClosedTarget(ChainTarget):
 
     There the coefficients are independent N(0, 1), or N(0, s2) where the noise variance s2 is
     sampled. So a draw costs one product with a matrix, and none of the rows is read
-    (math.md#independent-draws).
+    (math.md#independent-draws). Where the prior precision is sampled they are independent given it.
 
     Parameters
     ----------
@@ -32,10 +34,16 @@ class ClosedTarget(ChainTarget):
         Of the log likelihood there.
     information : Operator
         Of all rows there.
+    precision : SampledPrecision, optional
     """
 
     def __init__(
-        self, posterior: Posterior, theta: NDArray, gradient: NDArray, information: Operator
+        self,
+        posterior: Posterior,
+        theta: NDArray,
+        gradient: NDArray,
+        information: Operator,
+        precision: SampledPrecision | None = None,
     ) -> None:
         model, prior = posterior.model, posterior.prior
         assert isinstance(model, Predictor)
@@ -44,15 +52,23 @@ class ClosedTarget(ChainTarget):
         curvature = information + prior.curvature(theta)
         known = known_at(prior, Mode(theta, curvature, slope, 0.0))
         whitened = Whitened.of(model.columns(), known.mean[None], known.operator.dense())
-        super().__init__(posterior, whitened)
-        self.law: Law = _standard(known)
+        if precision is None:
+            super().__init__(posterior, whitened)
+            self.law: Closed = _standard(known)
+            return
+        whitened = whitened.along(precision.weights(prior))
+        super().__init__(posterior, _WithPrecision(whitened))  # type: ignore[arg-type]
+        self.dim += 1
+        self.law = JointLaw.along(whitened.S, known, prior, precision)
 
     @classmethod
-    def at(cls, posterior: Posterior, mode: Mode) -> ClosedTarget:
+    def at(
+        cls, posterior: Posterior, mode: Mode, precision: SampledPrecision | None = None
+    ) -> ClosedTarget:
         """The posterior expanded at a point near its mode."""
         prior, at = posterior.prior, mode.theta
         information = mode.curvature + prior.curvature(at) * -1.0
-        return cls(posterior, at, mode.gradient - prior.gradient(at), information)
+        return cls(posterior, at, mode.gradient - prior.gradient(at), information, precision)
 
     def with_prior(self, prior: Prior) -> ClosedTarget:
         """The same rows under another prior, without a pass over them."""
@@ -64,6 +80,20 @@ class ClosedTarget(ChainTarget):
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         return self.law.log_density(theta), self.law.gradient(theta)
+
+
+class _WithPrecision:
+    """Whitened coordinates, and log precision as it is."""
+
+    def __init__(self, whitened: Whitened) -> None:
+        self.whitened = whitened
+
+    def inverse_transform(self, x: NDArray) -> NDArray:
+        theta = self.whitened.inverse_transform(x[..., :-1])
+        return np.concatenate([theta, x[..., -1:]], axis=-1)
+
+    def transform(self, theta: NDArray) -> NDArray:
+        return np.concatenate([self.whitened.transform(theta[..., :-1]), theta[..., -1:]], axis=-1)
 
 
 def _standard(law: Law) -> Law:

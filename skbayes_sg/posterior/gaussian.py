@@ -69,6 +69,14 @@ def known_at(prior: Prior, here: Mode) -> Law:
     return prior.updated(here.theta, here.gradient, here.curvature)  # type: ignore[arg-type]
 
 
+def law_at(anchor: Mode, posterior: Posterior) -> Law:
+    """The posterior from its expansion: exact if conjugate, else normal around the anchor."""
+    assert isinstance(posterior.model, Predictor)
+    if not posterior.model.conjugate:
+        anchor = anchor._replace(gradient=np.zeros_like(anchor.gradient))
+    return known_at(posterior.prior, anchor)
+
+
 def _smoothed(posterior: Posterior, prior: Law, guess: NDArray) -> Law:
     """Steps from the mode to where the gradient vanishes in the mean over the posterior.
 

@@ -12,12 +12,10 @@ from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Mode
-from skbayes_sg.posterior.whitening import (
-    very_wide,
-)
+from skbayes_sg.posterior.whitening import very_wide
 
 _SMALL_SHIFT = 0.02  # in posterior standard deviations per parameter
-LARGE_SHIFT = 0.25  # an expansion at the mode says little of a mean so far away
+_LARGE_SHIFT = 0.25  # an expansion at the mode says little of a mean so far away
 _POINT_ROWS = 50_000
 _FEWEST_POINTS = 32
 _MOST_POINTS = 128
@@ -34,12 +32,12 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     cost, and the expansion says too little about a move of more than a quarter. Rows on disk are
     expanded here for the first time.
     """
-    if mode.is_mean or very_wide(posterior):
+    if very_wide(posterior):
         return mode
     if isinstance(mode.curvature, Diag):
         mode = mode._replace(curvature=posterior.expand(mode.theta, FULL).curvature)
     shift, length = step_to_mean(posterior, mode)
-    moves = _SMALL_SHIFT <= length <= LARGE_SHIFT
+    moves = _SMALL_SHIFT <= length <= _LARGE_SHIFT
     if not moves and posterior.of_sample is posterior:
         return mode
     centre = mode.theta + shift if moves else mode.theta

@@ -22,6 +22,7 @@ from skbayes_sg.posterior.whitening import (
     very_wide,
     whitening,
 )
+from skbayes_sg.priors import Prior
 
 _CHORD_STEPS = 8
 _FLAT = 0.005  # largest entry of the gradient in whitened coordinates
@@ -40,8 +41,13 @@ class Mode(NamedTuple):
     """Of the log posterior there, (1, D)."""
     passes: float
     """Rows touched over rows."""
-    is_mean: bool = False
-    """Whether it is near the mean rather than the mode."""
+
+    def under(self, before: Prior, after: Prior) -> Mode:
+        """The same point under another prior, which moves gradient and curvature."""
+        gradient = self.gradient - before.gradient(self.theta) + after.gradient(self.theta)
+        information = self.curvature + before.curvature(self.theta) * -1.0
+        curvature = information + after.curvature(self.theta)
+        return self._replace(curvature=curvature, gradient=gradient)
 
 
 class InitialPoint(NamedTuple):
@@ -51,8 +57,6 @@ class InitialPoint(NamedTuple):
     """(1, D)"""
     curvature: Operator | None
     """Of the posterior near there; None where parameters are too many for a matrix."""
-    is_mean: bool = False
-    """Whether it is near the mean, and better than one step from the mode."""
 
 
 def find_mode(
@@ -61,7 +65,7 @@ def find_mode(
     """Mode of a posterior whose model Fisher is its curvature, from a start (1, D).
 
     From an `InitialPoint` no subsets of rows are searched, and its curvature serves for the first
-    steps. If it is the mean it is left there, as chains want the mean.
+    steps.
 
     Accurate to a few hundredths of a posterior standard deviation. Nothing is raised when the
     iterations run out (separable data under a weak prior). Burn-in covers the remaining distance,
@@ -72,10 +76,7 @@ def find_mode(
     ValueError
         If squares of values of X overflow.
     """
-    if isinstance(start, InitialPoint) and start.is_mean:
-        here = posterior.expand(start.theta, FULL)
-        return Mode(start.theta, here.curvature, here.gradient, 1.0, is_mean=True)
-    theta, curvature = start[:2] if isinstance(start, InitialPoint) else (start, None)
+    theta, curvature = start if isinstance(start, InitialPoint) else (start, None)
     with np.errstate(over="ignore", invalid="ignore"):
         some = posterior.of_rows(slice(0, 1000))
         if not np.isfinite(some.expand(theta, DIAGONAL).curvature.diagonal()).all():

@@ -5,15 +5,24 @@ from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.conjugate import ClosedTarget
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
+from skbayes_sg.posterior.hierarchical import HierarchicalTarget
 from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.precision import Sampled
 from skbayes_sg.posterior.whitening import very_wide
 from skbayes_sg.samplers import Sampler
 
 
-def target_at(posterior: Posterior, anchor: Mode, sampler: Sampler) -> ChainTarget:
-    """The posterior expanded around an anchor, or with all rows where it has many parameters."""
+def target_at(
+    posterior: Posterior, anchor: Mode, sampler: Sampler, sampled: Sampled | None = None
+) -> ChainTarget:
+    """The posterior expanded around an anchor, or with all rows where it has many parameters.
+
+    Its prior precision is sampled too where `sampled` says so.
+    """
     if sampler.needs_law:
-        return ClosedTarget.at(posterior, anchor)
+        return ClosedTarget.at(posterior, anchor, sampled and sampled.precision)
     if very_wide(posterior):
         return FullDataTarget.at(posterior, anchor)
-    return ExpandedTarget.at(posterior, anchor, sampler.follows_coordinates)
+    if sampled is None:
+        return ExpandedTarget.at(posterior, anchor, sampler.follows_coordinates)
+    return HierarchicalTarget.at(posterior, anchor, sampled)

@@ -74,6 +74,8 @@ class Sampler(BaseEstimator, ABC):
     """Remedy when the Stein ratio is not 1, for the warning."""
     follows_coordinates = False
     """Whether a linear change of coordinates changes nothing but the coordinates of the draws."""
+    rejects = False
+    """Whether steps may be rejected, so that the law is exact for any shape of the posterior."""
     draws_are_points = True
     """Whether draws are points of the chain, so that its Stein ratio holds for them."""
 

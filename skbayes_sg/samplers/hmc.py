@@ -43,6 +43,7 @@ class _Memory:
     steps: int = 0  # since the last restart, or the freeze; without short ones
     rows_touched: float = 0.0
     figures: dict[str, float] = field(default_factory=dict)  # of the anchor
+    stretch: float = 1.0  # of trajectories
 
 
 class HMC(Sampler):
@@ -93,6 +94,7 @@ class HMC(Sampler):
     refuses_streams = NEEDS_ROWS_AGAIN
     shares_rows = True
     follows_coordinates = True
+    rejects = True
 
     def __init__(
         self,
@@ -142,6 +144,7 @@ class HMC(Sampler):
             log_step=math.log(target.dim**-0.25),  # the scaling of the best step with D
             accepted=np.zeros(len(state.theta)),
             figures={} if target.anchor is None else anchors.figures(target.anchor),
+            stretch=1.0 if target.anchor is None else target.anchor.trajectory,
         )
 
     def step(self, state: State, target: Target) -> None:
@@ -206,7 +209,8 @@ class HMC(Sampler):
             return h * 10.0 ** -state.normals.uniform(0.5, 1.5), self.n_leapfrog or _SHORT
         if self.n_leapfrog is not None:
             return h * state.normals.uniform(0.8, 1.2), self.n_leapfrog
-        length = min(state.normals.uniform(0.5, 2.0), h * _MOST_LEAPFROG)
+        length = state.memory.stretch * state.normals.uniform(0.5, 2.0)
+        length = min(length, h * _MOST_LEAPFROG)
         n_leapfrog = math.ceil(length / h)
         return length / n_leapfrog, n_leapfrog
 

@@ -31,7 +31,7 @@ class UnderdampedMemory:
 
     Lam: Operator  # curvature of the log posterior
     I1: Operator  # noise of the gradient of one row
-    prior: Operator  # curvature of the prior in Lam
+    prior: Diag  # diagonal of the curvature of the prior in Lam
     velocity: NDArray  # (chains, D), in single precision
     figures: dict[str, float]  # of the anchor
     alpha: float = 0.0  # of the present operators
@@ -113,7 +113,8 @@ class UnderdampedLangevin(Sampler):
         anchor = target.anchor
         assert anchor is not None
         asked = None if isinstance(self.alpha, str) else alpha_at(self.alpha, 0)
-        require_gentle(asked, anchor)
+        moves_precision = target.dim > target.posterior.dim  # a funnel, for steps of one length
+        require_gentle(asked, anchor, _GENTLY_STEEP if moves_precision else _STEEPEST)
         if asked is None:
             beyond = anchor.steepness / anchor.stiffness  # of a spring the step is always exact
             steepest = max(_GENTLE, 3 * beyond - 1, 2 * anchor.steepness - 1)
@@ -133,7 +134,7 @@ class UnderdampedLangevin(Sampler):
         assert anchor is not None
         # the whole pool has no noise, and to measure that of its rows takes a D x D product of them
         noise = Diag(np.zeros(target.dim)) if state.rows.whole else anchor.noise
-        prior = target.prior.curvature(anchor.theta)
+        prior = Diag(target.prior.curvature(anchor.theta).diagonal())
         still = np.zeros(state.theta.shape, np.float32)
         state.memory = UnderdampedMemory(anchor.curvature, noise, prior, still, figures(anchor))
         self._refresh(state, target)
@@ -163,7 +164,8 @@ class UnderdampedLangevin(Sampler):
 
     def change_prior(self, state: State, target: Target) -> None:
         """Make new operators, unless all precisions moved by less than 1 %."""
-        prior = target.prior.curvature(target.coordinates.inverse_transform(state.theta))
+        here = target.coordinates.inverse_transform(state.theta)
+        prior = Diag(target.prior.curvature(here).diagonal())
         old, new = state.memory.prior.diagonal(), prior.diagonal()
         if (np.abs(new - old) > _SMALL_CHANGE * old).any():
             state.memory.prior = prior
@@ -248,8 +250,8 @@ def operators(Lam: Operator, M: Operator | None, delta: float) -> tuple[Operator
     return G, Dense(keep * (G.dense() - 0.5 * k * (lost + lost.T)))
 
 
-def require_gentle(alpha: float | None, anchor: Anchored) -> None:
-    """Refuse a posterior that is too steep for alpha, or for any alpha if it is None.
+def require_gentle(alpha: float | None, anchor: Anchored, most: float = _STEEPEST) -> None:
+    """Refuse a posterior that is too steep for alpha, or steeper than `most` if it is None.
 
     A step overshoots where the gradient is more than (1 + alpha^2) / 2 times as steep as at the
     anchor. Source: math.md#noise-number, math.md#steepness.
@@ -260,7 +262,7 @@ def require_gentle(alpha: float | None, anchor: Anchored) -> None:
         NoAnchorError, see `require_near`.
     """
     require_near(anchor)
-    steepest = _STEEPEST if alpha is None else (1 + alpha**2) / 2
+    steepest = most if alpha is None else (1 + alpha**2) / 2
     if not anchor.steepness <= steepest:
         raise NoGainError(
             "the posterior is too far from Gaussian for control variates: its gradient is up to "

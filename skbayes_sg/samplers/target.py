@@ -48,6 +48,10 @@ class Anchored(Protocol):
         """Largest eigenvalue of the curvature there over `curvature`: 1 if they are the same."""
 
     @property
+    def trajectory(self) -> float:
+        """Factor of the length of trajectories."""
+
+    @property
     def pool_size(self) -> int:
         """Rows of the pool."""
 
@@ -70,6 +74,9 @@ class Closed(Protocol):
     @property
     def variance(self) -> NDArray:
         """Of each parameter, (D,)."""
+
+    def log_density(self, theta: NDArray) -> NDArray:
+        """Up to a constant, (chains,)."""
 
     def gradient(self, theta: NDArray) -> NDArray:
         """Of its log density, (chains, D)."""

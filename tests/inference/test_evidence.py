@@ -1,23 +1,25 @@
-"""The precision that is learned before the chains: its fixed point, its hyperprior, its limits."""
+"""About where a sampled precision is, before the chains, and what the chains make of it."""
 
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import BayesianRidge
 
 from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     PriorPrecisionDisplay,
+    VariationalEM,
 )
 from skbayes_sg.data import InMemory, of_columns
-from skbayes_sg.inference import evidence, evidence_search
-from skbayes_sg.inference.evidence import NormalEM, learn_before
-from skbayes_sg.models import Linear, Softmax
+from skbayes_sg.inference import evidence
+from skbayes_sg.inference.evidence import Hyperprior, locate
+from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.samplers import HMC, SGFS
+
+CERTAIN = 5.0  # Monte Carlo errors
 
 
 def labels(n_rows, n_features=8, size=1.0, seed=0):
@@ -31,133 +33,116 @@ def bound(X, y, precision=1.0):
     return Posterior.of(Softmax(X.shape[1], 2, False), X, np.where(y, 1.0, -1.0), precision)
 
 
-def test_linear_regression_finds_the_precision_of_bayesian_ridge(monkeypatch):
-    """But for the hyperprior, whose shape is nothing here."""
-    monkeypatch.setattr(evidence, "_SHAPE", 1e-12)
-    X, y = load_diabetes(return_X_y=True)
-    ridge = BayesianRidge().fit(X, y)
-    model = BayesianLinearRegressionSGFS(random_state=0).fit(X, y)
-    assert model.prior_precision_[0] == pytest.approx(ridge.lambda_ / ridge.alpha_, rel=0.01)
+def located(X, y, precision=1.0):
+    posterior = bound(X, y, precision)
+    return locate(Hyperprior().of(posterior), posterior)
 
 
-@pytest.mark.parametrize("mean", [0.0, 2.0])
-def test_the_fixed_point_holds_for_the_draws(mean, seed):
-    """lambda (E ||theta - mean||^2 + 2 b) = P + 2 a, within five Monte Carlo errors and 3 %."""
-    X, y = labels(400)
-    model = BayesianLogisticRegressionSGFS(
-        sampler="hmc", prior_mean=mean, fit_intercept=False, n_draws=100, random_state=seed
-    ).fit(X, y)
-    unit = of_columns(InMemory.of(X, y)).unit
-    squares = np.sum((unit * (model.coef_samples_[..., 0, :] - mean)) ** 2, axis=2)
-    shape, rate = NormalEM().hyperprior(np.mean((X**2).mean(axis=0) / unit**2))
-    learned = model.prior_precision_blocks_["coef"]
-    ratio = learned * (squares.mean(axis=1) + 2 * rate) / (8 + 2 * shape)
-    error = ratio.std(ddof=1) / np.sqrt(len(ratio))
-    assert abs(ratio.mean() - 1) < 0.03 + 5 * error
+def log_precision(model):
+    """Mean and standard deviation of log precision, and the errors of both."""
+    rho = np.log(model.prior_precision_draws_[..., 0])
+    error = rho.mean(axis=1).std(ddof=1) / np.sqrt(len(rho))
+    return rho.mean(), rho.std(), error
 
 
 def test_noise_has_a_finite_precision_and_units_do_not_matter():
     X, _ = labels(500, 20)
     y = np.random.default_rng(1).random(500) < 0.5
-    learned, onward, _ = learn_before(NormalEM(), bound(X, y))
-    assert 5 < learned.values[0] <= 21  # (P + 2 a) / 2 b
-    assert onward is None
-    assert not learned.complaints()
-    scaled, *_ = learn_before(NormalEM(), bound(10 * X, y, 100.0))
-    assert scaled.values[0] == pytest.approx(100 * learned.values[0], rel=0.02)
+    found = located(X, y)
+    assert 5 < found.learned.values[0] < 60
+    assert not found.learned.complaints()
+    scaled = located(10 * X, y, 100.0)
+    assert scaled.learned.values[0] == pytest.approx(100 * found.learned.values[0], rel=1e-6)
 
 
-def test_one_coefficient_keeps_a_wide_prior(seed):
-    """The maximum of the evidence would often be at infinity."""
-    rng = np.random.default_rng(seed)
-    X, y = rng.standard_normal((100, 1)), rng.random(100) < 0.5
-    assert learn_before(NormalEM(), bound(X, y))[0].values[0] < 2
+@pytest.mark.parametrize("rows", [(400, 8, 1.0), (150, 60, 0.3)])
+def test_short_and_long_trajectories_agree_on_the_precision(rows, seed):
+    """Langevin dynamics and HMC, within Monte Carlo errors."""
+    X, y = labels(*rows, seed)
+    fits = [
+        BayesianLogisticRegressionSGFS(sampler, random_state=seed).fit(X, y)
+        for sampler in (None, HMC(variance_reduction="control_variate"))
+    ]
+    (mean, sd, error), (other_mean, other_sd, other_error) = map(log_precision, fits)
+    assert abs(mean - other_mean) < CERTAIN * np.hypot(error, other_error)
+    assert sd == pytest.approx(other_sd, rel=0.15)
+    stds = fits[0].coef_std_ / fits[1].coef_std_
+    assert np.abs(stds - 1).max() < 0.15
 
 
-def test_separable_classes_go_on_in_the_chains():
+def test_the_precision_is_about_where_it_was_sought(seed):
+    X, y = labels(400, 8, 1.0, seed)
+    mean, sd, error = log_precision(BayesianLogisticRegressionSGFS(random_state=seed).fit(X, y))
+    found = located(X, y)
+    assert abs(found.sampled.centre - mean) < sd
+    assert found.sampled.width == pytest.approx(sd, rel=0.3)
+    assert error < 0.1 * sd
+
+
+def test_separable_classes_have_a_wide_law():
+    """Intervals show what rows do not know, and no sentence has to."""
     X, _ = labels(100, 4)
     y = X[:, 0] > X[:, 1]
-    learned, onward, _ = learn_before(NormalEM(), bound(X, y))
-    assert onward is not None
-    model = BayesianLogisticRegressionSGFS(fit_intercept=False, n_draws=100, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="the data hardly determine the prior precision"):
+    model = BayesianLogisticRegressionSGFS(fit_intercept=False, random_state=0)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
         model.fit(X, y)
-    path = model.prior_precision_path_[:, 0]
-    assert len(path) > len(learned.path)
-    assert model.prior_precision_[0] < learned.values[0]
+    assert not any("precision" in str(one.message) for one in said)
+    _, sd, error = log_precision(model)
+    assert sd > 1
+    assert error < 0.3 * sd
     assert PriorPrecisionDisplay.from_estimator(model).labels == ["coef"]
 
 
-def test_random_signs_find_the_trace_of_many_parameters(monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 40))
-    y = X @ rng.standard_normal(40) * 0.2 + rng.standard_normal(300)
-    posterior = Posterior.of(Linear(40, False, 1.0), X, y, 1.0)
-    exact = learn_before(NormalEM(), posterior)[0]
-    monkeypatch.setattr("skbayes_sg.linalg.sizes._IN_EVERY_STEP", 10)
-    found = learn_before(NormalEM(), posterior)[0]
-    assert found.values[0] == pytest.approx(exact.values[0], rel=0.05)
-    assert found.values[0] != exact.values[0]
+@pytest.mark.parametrize("sampler", [SGFS(), "hmc"])
+def test_draws_of_other_samplers_are_carried_over_the_precision(sampler, seed):
+    """They are as wide as those of chains that sample it."""
+    X, y = load_diabetes(return_X_y=True)
+    exact = BayesianLinearRegressionSGFS(random_state=0).fit(X, y)
+    model = BayesianLinearRegressionSGFS(sampler, random_state=seed).fit(X, y)
+    assert model.prior_precision_draws_.shape == (*model.draws_.shape[:2], 1)
+    np.testing.assert_allclose(model.coef_std_, exact.coef_std_, rtol=0.1)
+    covariance = model.predicted_covariance(X, y).diagonal()[:10]
+    np.testing.assert_allclose(np.sqrt(covariance), exact.coef_std_, rtol=0.1)
 
 
-def search(posterior, precision):
-    """A search for the precision, from that of a weak prior."""
-    gamma = NormalEM().hyperprior(precision)
-    return evidence_search.Search(posterior, np.arange(posterior.dim), gamma)
+def test_only_a_sampled_precision_has_draws():
+    X, y = labels(100)
+    given = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0).fit(X, y)
+    em = VariationalEM(hyperprior=(0.5, 0.5), n_updates=8)
+    learned = BayesianLogisticRegressionSGFS(prior_precision=em, random_state=0, n_draws=8)
+    with warnings.catch_warnings(action="ignore"):  # few draws
+        learned.fit(X, y)
+    for model in (given, learned):
+        assert not hasattr(model, "prior_precision_draws_")
+    again = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    assert again.prior_precision_draws_.shape == (32, 125, 1)
+    again.set_params(prior_precision=1.0).fit(X, y)
+    assert not hasattr(again, "prior_precision_draws_")
 
 
-def test_steps_towards_the_mean_end_at_the_variational_law():
-    """Ten rows a coefficient: at the mode the precision is too high."""
-    X, y = labels(1000, 100, 0.15)
-    at_mode, in_mean, nearer = (search(bound(X, y), 1.0) for _ in range(3))
-    for one in (at_mode, in_mean, nearer):
-        one.run(one.at_mode)
-    in_mean.run(in_mean.in_mean)
-    nearer.run(nearer.nearer_mean)
-    off = np.array([at_mode.path[-1], nearer.path[-1]]) - in_mean.path[-1]
-    assert off[0] > 0.1
-    assert abs(off[1]) < 0.02
-    assert nearer.near().is_mean
-    assert not at_mode.near().is_mean
-    np.testing.assert_allclose(nearer.guess, in_mean.guess, atol=0.05)
+def test_the_geometric_mean_is_reported():
+    X, y = labels(200)
+    model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    value = np.exp(np.log(model.prior_precision_draws_).mean())
+    assert model.prior_precision_blocks_["coef"] == pytest.approx(value)
+    assert model.prior_precision_path_[-1, 0] == pytest.approx(value)
+    ratio = model.prior_precision_[:8] / model._fitted_prior.unit[:8]
+    np.testing.assert_allclose(ratio, value)
 
 
-def test_no_step_leads_to_the_mean_of_a_very_skewed_posterior():
-    X, _ = labels(60, 40)
-    one = search(bound(X, X[:, 0] > 0), 1e-3)
-    one.run(one.at_mode, near=np.inf)
-    assert one.nearer_mean() is None
-    assert not one.near().is_mean
-
-
-def test_where_a_later_step_is_refused_the_law_at_the_mode_stays():
-    """As with a hundred events in 9,000 rows, and a thousand columns that say nothing of them."""
-    X, y = labels(1000, 100, 0.15)
-    one = search(bound(X, y), 1.0)
-    one.run(one.at_mode)
-    path, guess, posterior = list(one.path), one.guess, one.posterior
-    laws = iter([one.nearer_mean, lambda: None])
-    one.run(lambda: next(laws)(), near=0.0)
-    assert one.path == path
-    assert one.guess is guess
-    assert one.posterior is posterior
-    assert not one.is_mean
-
-
-def test_few_rows_a_parameter_have_a_precision_that_the_draws_confirm(monkeypatch, seed):
-    """The score of log precision at the draws, in its standard deviations, is near zero."""
-    X, y = labels(1000, 100, 0.15, seed)
-    scores = []
-    for limit in (2_000_000, 0):
-        monkeypatch.setattr(evidence, "_MANY_NUMBERS", limit)
-        model = BayesianLogisticRegressionSGFS(random_state=seed).fit(X, y)
-        scores.append(model.diagnostics_["precision_score"])
-        assert len(model.prior_precision_path_) < 12  # no updates in chains
-    assert np.abs(scores).max() < 0.4
+def test_few_of_many_rows_tell_about_where_the_precision_is(monkeypatch):
+    X, y = labels(3000)
+    all_rows = located(X, y)
+    monkeypatch.setattr(evidence, "_ENOUGH_ROWS", 800)
+    some = located(X, y)
+    assert some.near is None
+    assert all_rows.near is not None
+    assert abs(some.sampled.centre - all_rows.sampled.centre) < all_rows.sampled.width
 
 
 def test_steps_in_the_chains_grow_until_the_excess_changes_its_sign():
-    onward = evidence._FewOnward((0.5, 0.5), 20, 3.0)
+    onward = evidence.in_chains(Hyperprior().of(bound(*labels(100))))
     pace = np.ones(2)
     for t, agrees in enumerate([True, True, True]):
         pace = onward.pace(t, pace, np.array([agrees, t < 2]))
@@ -168,12 +153,14 @@ def test_a_stream_learns_from_its_first_chunk():
     X, y = labels(600)
     model = BayesianLogisticRegressionSGFS(random_state=0)
     model.partial_fit(X[:300], y[:300], classes=[False, True])
-    alone = BayesianLogisticRegressionSGFS(random_state=0).fit(X[:300], y[:300])
-    assert model.prior_precision_[0] == pytest.approx(alone.prior_precision_[0], rel=0.01)
+    mean, sd, _ = log_precision(
+        BayesianLogisticRegressionSGFS(random_state=0).fit(X[:300], y[:300])
+    )
+    assert abs(np.log(model.prior_precision_blocks_["coef"]) - mean) < sd
     before = model.prior_precision_.copy()
     np.testing.assert_array_equal(model.partial_fit(X[300:], y[300:]).prior_precision_, before)
     one_row = BayesianLogisticRegressionSGFS().partial_fit(X[:1], y[:1], classes=[False, True])
-    assert 0.3 < one_row.prior_precision_[0] < 3
+    assert 0.1 < one_row.prior_precision_[0] < 6
 
 
 def test_weights_classes_and_the_summary():

@@ -59,9 +59,9 @@ def fits():
 # -- names --------------------------------------------------------------------------------------
 
 DIMS = {
-    "binary": {"coef": ["feature"], "intercept": []},
+    "binary": {"coef": ["feature"], "intercept": [], "prior_sd": ["group"]},
     "multinomial, learned prior": {"coef": ["class", "feature"], "intercept": ["class"]},
-    "linear": {"coef": ["feature"], "intercept": [], "noise_variance": []},
+    "linear": {"coef": ["feature"], "intercept": [], "noise_variance": [], "prior_sd": ["group"]},
     "linear, given noise, learned prior": {"coef": ["feature"]},
     "network": {
         "coef_0": ["hidden_0", "feature"],
@@ -94,7 +94,7 @@ def test_parameters_have_the_names_of_features_and_classes(fits, name):
     if "class" in posterior.coords:
         assert posterior["class"].values.tolist() == model.classes_.tolist()
     blocks = model.model_.unpack(model.draws_)
-    for (_, block), variable in zip(blocks.items(), posterior.data_vars.values(), strict=True):
+    for (_, block), variable in zip(blocks.items(), posterior.data_vars.values(), strict=False):
         expected = np.exp(block) if variable.name == "noise_variance" else block
         np.testing.assert_array_equal(variable.values.ravel(), expected.ravel())
 
@@ -144,9 +144,22 @@ def test_the_log_posterior_is_that_of_the_fit(fits, name, weight):
     weighted = weight is not None
     model = clone(model).fit(FRAME, y, sample_weight=weight) if weighted else fits[name]
     tree = model.to_arviz(FRAME, y, sample_weight=weight, log_likelihood=True)
-    target = model._run.under(model._posterior_of(FRAME, y, weight))
-    expected = target.log_prob(model.draws_.reshape(160, -1).astype(float)).reshape(4, 40)
-    np.testing.assert_allclose(tree["sample_stats"]["lp"], expected, rtol=1e-9)
+    target, theta = (
+        model._posterior_of(FRAME, y, weight),
+        model.draws_.reshape(160, -1).astype(float),
+    )
+    if model._run.sampled is None:
+        expected = model._run.under(target).log_prob(theta)
+    else:
+        precision, lam = model._run.sampled.precision, model.prior_precision_draws_.ravel()
+        each = [target.with_prior(precision.given(target.prior, one)) for one in lam]
+        expected = [given.log_prob(one[None])[0] for given, one in zip(each, theta, strict=True)]
+        expected += precision.log_density(np.log(lam))
+        found = tree["posterior"]["prior_sd"].values.ravel()
+        np.testing.assert_allclose(found, lam**-0.5, rtol=1e-6)
+    expected = np.reshape(expected, (4, 40))
+    rtol = 1e-9 if model._run.sampled is None else 1e-6  # its draws are in single precision
+    np.testing.assert_allclose(tree["sample_stats"]["lp"], expected, rtol=rtol)
     summed = tree["log_likelihood"]["y"].values.sum(axis=2)
     assert np.ptp(summed - expected) > 0  # the prior is in lp alone
     if weight is not None:
@@ -279,7 +292,7 @@ def test_arviz_summarises_compares_and_leaves_out_as_it_is(fits, name):
     model, y = fits[name], MODELS[name][1]
     tree = model.to_arviz(FRAME, y, log_likelihood=True)
     rows = az.summary(tree, round_to="none")
-    size = model.draws_.shape[2]
+    size = model.draws_.shape[2] + hasattr(model, "prior_precision_draws_")
     assert len(rows) == size
     if name == "multinomial, learned prior":
         assert "coef[hot, debt]" in rows.index

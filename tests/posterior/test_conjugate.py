@@ -172,16 +172,6 @@ def test_more_columns_than_rows_are_drawn_exactly():
     np.testing.assert_allclose(model.posterior_.precision, precision, atol=1e-9)
 
 
-@pytest.mark.parametrize("noise_variance", [None, 2.0])
-def test_eigenvectors_find_the_precision_that_matrices_find(noise_variance, monkeypatch):
-    """Those of very many parameters and those of few: the same numbers."""
-    X, y = generated(30, 12)
-    few = BLR(noise_variance=noise_variance, random_state=0).fit(X, y)
-    monkeypatch.setattr("skbayes_sg.inference.evidence_search.has_matrix", lambda dim: False)
-    many = BLR(noise_variance=noise_variance, random_state=0).fit(X, y)
-    np.testing.assert_allclose(many.prior_precision_path_, few.prior_precision_path_, rtol=1e-6)
-
-
 def test_a_posterior_without_a_closed_form_is_refused():
     X, y = generated()
     posterior = Posterior.of(Softmax(4, 2), X, (y > 0).astype(float), 1.0)

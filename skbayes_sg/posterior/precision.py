@@ -1,0 +1,333 @@
+"""A prior precision that is sampled: its Gamma prior, and the joint law beside a normal posterior.
+
+    beta | lambda ~ N(m, 1 / (lambda unit)),   lambda ~ Gamma(shape, rate)
+
+If the likelihood is normal in the coefficients, then so is their posterior given lambda. There are
+axes along which its precision is 1 under lambda_0, and ``1 + (lambda - lambda_0) j`` under lambda
+(math.md#a-sampled-precision).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.special import polygamma, psi
+
+from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.linalg import Dense
+from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg.products import eigenvectors
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import Law
+from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+
+_COARSE, _FINE = 201, 2001  # points of the grid of log precision
+_TINY = np.finfo(np.float64).tiny
+_ROUNDING = 1e-9
+_UNLIKELY = 40.0  # of log densities below the largest
+_WIDEST = 30.0  # of log precision, on either side of the present one
+
+
+class SampledPrecision(NamedTuple):
+    """One precision lambda of a block of coefficients, and its Gamma prior."""
+
+    block: NDArray
+    """Coordinates of the coefficients in theta."""
+    shape: float
+    rate: float
+    least: float = 0.0
+    """Precisions much below it are excluded, by a factor ``exp(-least / lambda)``."""
+
+    def log_density(self, rho: NDArray) -> NDArray:
+        """Of rho = log lambda, with the factor of lambda in the density of the coefficients."""
+        power = self.shape + 0.5 * len(self.block)
+        return power * rho - self.rate * np.exp(rho) - self.least * np.exp(-rho)
+
+    def log_prior(self, prior: Prior, theta: NDArray, rho: NDArray) -> NDArray:
+        """Log density of parameters (n, D) and rho (n,); `prior` has any precision."""
+        noise = np.zeros(len(theta)) if prior.quadratic else theta[:, -1]
+        squares = (theta - prior.mean) ** 2 @ self.weights(prior)
+        more = (np.exp(rho) - self.of(prior)) * np.exp(-noise)
+        return prior.log_density(theta) - 0.5 * more * squares + self.log_density(rho)
+
+    def slope(self, lam: NDArray) -> NDArray:
+        """Derivative of `log_density` over rho."""
+        return self.shape + 0.5 * len(self.block) - self.rate * lam + self.least / lam
+
+    def of(self, prior: Prior) -> float:
+        """The precision that a prior has."""
+        first = self.block[0]
+        return float(prior.precision[first] / prior.unit[first])
+
+    def given(self, prior: Prior, lam: float) -> Prior:
+        """The prior with this precision."""
+        precision = prior.precision.copy()
+        precision[self.block] = lam * prior.unit[self.block]
+        return prior.with_precision(precision)
+
+    def weights(self, prior: Prior) -> NDArray:
+        """Units of the coefficients, 0 for other parameters, (D,)."""
+        weights = np.zeros(prior.unit.size)
+        weights[self.block] = prior.unit[self.block]
+        return weights
+
+
+class Sampled(NamedTuple):
+    """A precision that chains sample, and about where it is."""
+
+    precision: SampledPrecision
+    centre: float
+    """Mean of log lambda."""
+    width: float
+    """Its standard deviation."""
+    coordinates: tuple[NDArray, ...] | None = None
+    """Numbers of `PartiallyNonCentred` that short runs found, if any."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointLaw:
+    """Parameters and log precision, normal given the precision: exact if conjugate.
+
+    Points x are (u, rho), with ``theta = centre + T u``, or (u, gamma, rho) where the log noise
+    variance gamma is a parameter too. Then precisions are in units of 1 / noise variance.
+
+    Attributes
+    ----------
+    precision : SampledPrecision
+    at : float
+        lambda_0.
+    j, pull : arrays of shape (D,)
+        The prior's ``|beta - m|^2`` is ``sum(j u^2 + 2 pull u) + squares``.
+    squares : float
+    noise : tuple (shape, rate), optional
+        Of the noise variance for lambda = 0, but for the shape's share of the coefficients.
+    """
+
+    precision: SampledPrecision
+    at: float
+    j: NDArray
+    pull: NDArray
+    squares: float
+    noise: tuple[float, float] | None = None
+
+    @property
+    def dim(self) -> int:
+        """Axes."""
+        return len(self.j)
+
+    @classmethod
+    def of(cls, law: Law, prior: Prior, precision: SampledPrecision) -> tuple[JointLaw, NDArray]:
+        """From a normal law under the prior's precision, and T, whose columns are the axes."""
+        lower, n = law.operator.cholesky().dense(), law.operator.dim
+        weights = precision.weights(prior)[:n]
+        inverse = solve_triangular(lower, np.eye(n), lower=True)
+        T = inverse.T @ eigenvectors((inverse * weights) @ inverse.T)
+        return cls.along(T, law, prior, precision), T
+
+    @classmethod
+    def along(cls, T: NDArray, law: Law, prior: Prior, precision: SampledPrecision) -> JointLaw:
+        """The same along known axes."""
+        weights = precision.weights(prior)[: len(T)]
+        away = np.where(weights > 0, law.mean[: len(T)] - prior.mean[: len(T)], 0.0)
+        at = precision.of(prior)
+        j = ((T * weights[:, None]) * T).sum(axis=0)
+        j = np.clip(j, _TINY, 1 / at)  # but for rounding
+        pull, squares = (weights * away) @ T, float(weights @ away**2)
+        joint = cls(precision, at, j, pull, squares)
+        if not isinstance(law, NormalInverseGammaPrior):
+            return joint
+        assert isinstance(prior, NormalInverseGammaPrior)
+        joint = replace(joint, noise=(law.shape, 0.0))
+        of_mean = float(joint._given(np.log([at]))[2][0])
+        return replace(joint, noise=(law.shape, max(law.rate - of_mean, prior.rate)))
+
+    def _given(self, rho: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """Precision and mean along the axes, (n, D), and half the squared distances, (n,).
+
+        Those of the posterior mean: of the coefficients times lambda, and of the rows that move it.
+        With sampled noise they are counted from lambda = 0, where they may be nearly all of its
+        rate. So none is a difference of large numbers.
+        """
+        lam, free = np.exp(rho)[:, None], self._free
+        more, grown = lam - self.at, free + lam * self.j
+        squares = np.where(self.j > _ROUNDING * self.j.max(), self.pull**2, 0.0) / self.j
+        if self.noise is None:
+            energy = (more / grown) @ squares
+        else:
+            squares = np.where(free > _ROUNDING, squares, 0.0) / np.maximum(free, _TINY)
+            energy = (lam / grown) @ squares
+        return grown, -more * self.pull / grown, 0.5 * energy
+
+    @property
+    def _free(self) -> NDArray:
+        """What the data know along the axes."""
+        return np.maximum(1.0 - self.at * self.j, _TINY)
+
+    @cached_property
+    def _grid(self) -> tuple[NDArray, NDArray]:
+        """Log precisions, and their probabilities."""
+        low, high = np.log(self.at) - _WIDEST, np.log(self.at) + _WIDEST
+        for n_points in (_COARSE, _COARSE, _FINE):  # nearer each time
+            rho = np.linspace(low, high, n_points)
+            grown, _, energy = self._given(rho)
+            value = self.precision.log_density(rho) - 0.5 * np.log(grown).sum(axis=1)
+            if self.noise is None:
+                value -= energy
+            else:
+                shape, rate = self.noise
+                value -= shape * np.log(rate + energy)
+            likely = rho[value > value.max() - _UNLIKELY]
+            if not len(likely):
+                raise FloatingPointError(
+                    "the law of the prior precision overflows; scale the columns of X and the "
+                    "numbers in y, or divide the weights by a constant"
+                )
+            low, high = likely[0] - (rho[1] - rho[0]), likely[-1] + (rho[1] - rho[0])
+        density = np.exp(value - value.max())
+        return rho, density / density.sum()
+
+    @property
+    def mean(self) -> float:
+        """Of log precision."""
+        rho, share = self._grid
+        return float(share @ rho)
+
+    @property
+    def sd(self) -> float:
+        """Of log precision."""
+        rho, share = self._grid
+        return float(np.sqrt(share @ (rho - share @ rho) ** 2))
+
+    def quantiles(self, levels: NDArray) -> NDArray:
+        """Of log precision."""
+        rho, share = self._grid
+        return np.interp(levels, np.cumsum(share) - 0.5 * share, rho)
+
+    def draw(self, rng: np.random.Generator, n_draws: int) -> NDArray:
+        """Independent draws x."""
+        rho = self.quantiles(rng.random(n_draws))
+        grown, mean, energy = self._given(rho)
+        spread, parts = 1 / np.sqrt(grown), [rho[:, None]]
+        if self.noise is not None:
+            shape, rate = self.noise
+            gamma = np.log(rate + energy) - np.log(rng.gamma(shape, size=n_draws))
+            spread *= np.exp(0.5 * gamma)[:, None]
+            parts = [gamma[:, None], *parts]
+        u = mean + spread * rng.standard_normal(grown.shape)
+        return np.concatenate([u, *parts], axis=1)
+
+    def log_density(self, x: NDArray) -> NDArray:
+        """Up to a constant, (n,)."""
+        u, rho = x[:, : self.dim], x[:, -1]
+        value, energy = self.precision.log_density(rho), self._energy(u, np.exp(rho))
+        if self.noise is None:
+            return value - energy
+        (shape, rate), gamma = self.noise, x[:, -2]
+        rate += float(self._given(np.log([self.at]))[2][0])
+        return value - (energy + rate) * np.exp(-gamma) - (shape + 0.5 * self.dim) * gamma
+
+    def gradient(self, x: NDArray) -> NDArray:
+        """Of the log density, as x."""
+        u, lam = x[:, : self.dim], np.exp(x[:, -1:])
+        noise = 1.0 if self.noise is None else np.exp(-x[:, -2:-1])
+        of_u = -noise * (u + (lam - self.at) * (self.j * u + self.pull))
+        squares = (self.j * u**2 + 2 * self.pull * u).sum(axis=1, keepdims=True) + self.squares
+        parts = [of_u, self.precision.slope(lam) - 0.5 * lam * noise * squares]
+        if self.noise is not None:
+            shape, rate = self.noise
+            rate += float(self._given(np.log([self.at]))[2][0])
+            energy = self._energy(u, lam[:, 0])[:, None]
+            parts.insert(1, (energy + rate) * noise - (shape + 0.5 * self.dim))
+        return np.concatenate(parts, axis=1)
+
+    def _energy(self, u: NDArray, lam: NDArray) -> NDArray:
+        """Half the squared distances, of u and of the coefficients times lambda - lambda_0."""
+        squares = (self.j * u**2 + 2 * self.pull * u).sum(axis=1) + self.squares
+        return 0.5 * ((u**2).sum(axis=1) + (lam - self.at) * squares)
+
+    @property
+    def variance(self) -> NDArray:
+        """Of u, or of (u, gamma)."""
+        return self.covariance.diagonal()
+
+    def carried(self, u: NDArray, at: float, rho: NDArray) -> NDArray:
+        """Points u (n, D) drawn under log precision `at`, as they would be under rho (n,)."""
+        grown, mean, _ = self._given(rho)
+        grown_there, mean_there, _ = self._given(np.array([at]))
+        return mean + (u - mean_there) * np.sqrt(grown_there / grown)
+
+    def carried_covariance(self, C: NDArray, at: float) -> tuple[NDArray, NDArray]:
+        """Of carried points around their means, from C of points under `at`, and of the means."""
+        rho, share = self._grid
+        grown, mean, _ = self._given(rho)
+        spread = np.sqrt(self._given(np.array([at]))[0] / grown)
+        away = mean - share @ mean
+        return C * ((spread * share[:, None]).T @ spread), (away * share[:, None]).T @ away
+
+    @property
+    def covariance(self) -> NDArray:
+        """Of u, or of (u, gamma)."""
+        rho, share = self._grid
+        grown, mean, energy = self._given(rho)
+        variance = 1 / grown
+        if self.noise is not None:
+            shape, rate = self.noise
+            if not shape > 1:
+                return np.full((self.dim + 1,) * 2, np.inf)
+            variance = variance * ((rate + energy) / (shape - 1))[:, None]
+            mean = np.column_stack([mean, np.log(rate + energy) - psi(shape)])
+            variance = np.column_stack([variance, np.full(len(rho), polygamma(1, shape))])
+        away = mean - share @ mean
+        return np.diag(share @ variance) + (away * share[:, None]).T @ away
+
+
+class Carry(NamedTuple):
+    """What carries draws under one precision over the law of the precision."""
+
+    joint: JointLaw
+    centre: NDArray
+    """(D,)"""
+    T: NDArray
+    """(D, D)"""
+    at: float
+    """Log precision of the draws."""
+
+    def over(self, draws: NDArray) -> tuple[NDArray, NDArray]:
+        """Draws (chains, draws, D) and log precisions, which take equidistant quantiles."""
+        n = draws.shape[0] * draws.shape[1]
+        levels = fixed_rng("precision").permutation((np.arange(n) + 0.5) / n)
+        rho, dim = self.joint.quantiles(levels), self.joint.dim
+        flat = draws.reshape(n, -1).astype(np.float64)
+        u = np.linalg.solve(self.T, (flat[:, :dim] - self.centre).T).T
+        flat[:, :dim] = self.centre + self.joint.carried(u, self.at, rho) @ self.T.T
+        return flat.reshape(draws.shape).astype(draws.dtype), rho.reshape(draws.shape[:2])
+
+    def covariance(self, C: NDArray) -> NDArray:
+        """The covariance of carried draws from that of the draws, (D, D)."""
+        dim = self.joint.dim
+        inverse = np.linalg.inv(self.T)
+        of_u, of_mean = self.joint.carried_covariance(inverse @ C[:dim, :dim] @ inverse.T, self.at)
+        carried = C.copy()
+        carried[:dim, :dim] = self.T @ (of_u + of_mean) @ self.T.T
+        return carried
+
+
+def covariance_over(
+    precision: SampledPrecision, posterior: Posterior, target: Any, theta: NDArray
+) -> NDArray:
+    """Covariance of the parameters, normal given the precision, (D, D).
+
+    `theta` (1, D) is the posterior mean.
+    """
+    if isinstance(target.law, JointLaw):
+        whitened = target.coordinates.whitened
+        return whitened.covariance(target.law.covariance)
+    curvature = Dense(posterior.expand(theta, FULL).curvature.dense())
+    here = GaussianPrior(curvature, theta[0])
+    joint, T = JointLaw.of(here, posterior.prior, precision)
+    return T @ joint.covariance @ T.T
