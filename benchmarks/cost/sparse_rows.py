@@ -125,7 +125,7 @@ def measured(text: Text) -> dict:
     """A default fit, beside the long run and the rival."""
     with Clock(time.process_time) as clock, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model = BayesianLogisticRegressionSGFS(prior_precision="em", random_state=0)
+        model = BayesianLogisticRegressionSGFS(prior_precision="learned", random_state=0)
         model.fit(text.X, text.y)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     counts = np.bincount(text.X.indices, minlength=COLUMNS)

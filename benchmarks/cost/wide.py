@@ -15,8 +15,8 @@ default, C = 1. "worse by" is the mean difference to LogisticRegressionCV less t
 of it. The long runs and LogisticRegressionCV take most of the time. They are kept, see
 reference.py.
 
-"em" has fits that learn the prior precision (prior_precision="em"). "true" is one over the mean
-square of the coefficients that made the data.
+"em" has fits that learn the prior precision (prior_precision="learned"). "true" is one over the
+mean square of the coefficients that made the data.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def fitted(prior_precision, X: NDArray, y: NDArray, repeats: int) -> tuple:
 def compare(name: str, repeats: int) -> dict:
     """A default fit, the long run, and cross-validation."""
     split = data(name)
-    default, seconds = fitted("em", split.X, split.y, repeats)
+    default, seconds = fitted("learned", split.X, split.y, repeats)
     model, of_given = fitted(1.0, split.X, split.y, 1)
     found = model.diagnostics_
     row = {
@@ -169,7 +169,7 @@ def claims(row: dict) -> list[Claim]:
 def learned(n_rows: int, n_columns: int, repeats: int) -> dict:
     """A fit that learns the prior precision."""
     split, coef = correlated(n_rows, n_columns)
-    model, seconds = fitted("em", split.X, split.y, repeats)
+    model, seconds = fitted("learned", split.X, split.y, repeats)
     _, of_given = fitted(1.0, split.X, split.y, repeats)
     (precision,) = learned_precisions(model)
     true = float(1 / np.mean(coef**2))

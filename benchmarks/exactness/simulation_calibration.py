@@ -112,7 +112,7 @@ def logistic(
         if len(np.unique(y)) < n_classes or (separable and not _separated(X, y)):
             return truth[:0], truth[:0]
         model = BayesianLogisticRegressionSGFS(
-            sampler, "em" if learned else 1.0, intercept_precision=1.0, random_state=replicate
+            sampler, "learned" if learned else 1.0, intercept_precision=1.0, random_state=replicate
         )
         model.fit(X, y)
         draws = spaced(model.draws_.reshape(-1, len(truth)))
@@ -167,7 +167,7 @@ def linear(n_rows: int, n_columns: int = 4, learned: bool = False) -> Callable[[
         Z = np.column_stack([_columns(rng, n_rows, n_columns), np.ones(n_rows)])
         y = Z @ coef + rng.normal(0, np.sqrt(noise), n_rows)
         model = BayesianLinearRegressionSGFS(
-            prior_precision="em" if learned else 1.0,
+            prior_precision="learned" if learned else 1.0,
             noise_prior=(SHAPE, RATE),
             intercept_precision=1.0,
             random_state=replicate,

@@ -67,7 +67,7 @@ class CoefficientPrior(UpdatingEstimator):
         n_features = model.shapes["coef"][1]
         if isinstance(self.prior_precision, str):
             raise ValueError(
-                'prior_precision must be "em", a number or one per feature, '
+                'prior_precision must be "learned", a number or one per feature, '
                 f"got {self.prior_precision!r}"
             )
         if np.isscalar(self.prior_precision) or self.prior_precision is None:

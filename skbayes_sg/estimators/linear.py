@@ -45,10 +45,10 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         (math.md#independent-draws); the rows are read twice. That takes a matrix of all parameters:
         up to 1,000, or 4,000 where rows are dense. Above: SGFS with control variates where the
         posterior is near Gaussian, HMC elsewhere. `sampler_reason_` says what ran.
-    prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default="em"
+    prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
-        of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``. "em":
-        one for all, sampled with the coefficients under a weak hyperprior
+        of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``.
+        "learned": one for all, sampled with the coefficients under a weak hyperprior
         (math.md#a-sampled-precision); above the number of parameters that have a matrix it is
         learned in the chains, and then fixed. Such a precision is relative to a unit of each column
         (math.md#units-of-the-columns), so a default fit does not change when columns are shifted or
@@ -139,7 +139,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     def __init__(
         self,
         sampler: Sampler | str | None = None,
-        prior_precision: ArrayLike = "em",
+        prior_precision: ArrayLike = "learned",
         noise_variance: float | None = None,
         *,
         noise_prior: tuple[float, float] | None = None,

@@ -37,14 +37,14 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         its own defaults up to 1,000 parameters, and without full matrices above. None: SGFS with
         control variates where the posterior is near Gaussian, HMC on the same pool of rows
         elsewhere. `sampler_reason_` says what ran.
-    prior_precision : float, array of shape (n_features,), "em" or VariationalEM, default="em"
+    prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
         1 / variance of the prior of each coefficient (LogisticRegression's 1/C): one number, or one
-        per feature, in squared units of its column of X. "em": one for all coefficients, sampled
-        with them under a weak hyperprior (math.md#a-sampled-precision); above 1,000 parameters it
-        is learned in the chains, and then fixed. Such a precision is relative to a unit of each
-        column (math.md#units-of-the-columns), so a default fit does not change when columns are
-        shifted or scaled; a given one is in the units of X. A `VariationalEM` learns one per class
-        or feature, in the sampler.
+        per feature, in squared units of its column of X. "learned": one for all coefficients,
+        sampled with them under a weak hyperprior (math.md#a-sampled-precision); above 1,000
+        parameters it is learned in the chains, and then fixed. Such a precision is relative to a
+        unit of each column (math.md#units-of-the-columns), so a default fit does not change when
+        columns are shifted or scaled; a given one is in the units of X. A `VariationalEM` learns
+        one per class or feature, in the sampler.
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
         Prior precision of the intercepts: a standard deviation of 10 logits.
@@ -173,7 +173,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     def __init__(
         self,
         sampler: Sampler | str | None = None,
-        prior_precision: ArrayLike = "em",
+        prior_precision: ArrayLike = "learned",
         *,
         fit_intercept: bool = True,
         intercept_precision: float = 0.01,

@@ -55,6 +55,12 @@ def require_one_name(estimator: Any, old: str, default: float) -> None:
     _warn_of(old, new)
 
 
+def warn_of_old_word(prior_precision: Any) -> None:
+    """Warn of the former name of a learned precision of the regressions."""
+    if isinstance(prior_precision, str) and prior_precision == "em":
+        _warn_of('prior_precision="em"', 'prior_precision="learned"')
+
+
 def with_new_names(state: dict[str, Any]) -> dict[str, Any]:
     """The state of an estimator, which a version with the old names may have written."""
     state = dict(state)
@@ -63,6 +69,9 @@ def with_new_names(state: dict[str, Any]) -> dict[str, Any]:
             state[new] = state.pop(old)
             if old in _PARAMETERS:  # the constructor still has it
                 state[old] = DEPRECATED
+    word = state.get("prior_precision")
+    if "prior_mean" in state and "fit_intercept" in state and isinstance(word, str):  # a regression
+        state["prior_precision"] = "learned" if word == "em" else word
     return state
 
 

@@ -15,7 +15,7 @@ from skbayes_sg.data import Data
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.estimators.renamed import name_in_use, require_one_name
+from skbayes_sg.estimators.renamed import name_in_use, require_one_name, warn_of_old_word
 from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.inference.evidence import Hyperprior, as_learned, locate
 from skbayes_sg.inference.folded_rows import Remainder
@@ -85,6 +85,7 @@ class UpdatingEstimator(BayesianEstimator):
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         require_one_name(self, "forgetting", default=1.0)
+        warn_of_old_word(self.prior_precision)
 
     @property
     def coef_samples_(self) -> NDArray:
@@ -114,7 +115,8 @@ class UpdatingEstimator(BayesianEstimator):
         """How the prior precision is to be learned; None if it is given, or the prior is."""
         if self.prior is not None:
             return None
-        return Hyperprior() if self._asks_for_em() else super()._em()
+        word = self.prior_precision if isinstance(self.prior_precision, str) else ""
+        return Hyperprior() if word in ("learned", "em") else super()._em()
 
     def _prior_of_fit(self, model: Model, classes: NDArray | None) -> Prior:
         """The posterior of another fit as the prior."""

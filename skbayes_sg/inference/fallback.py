@@ -51,6 +51,9 @@ def second_run(
     choice = plan.fallback(posterior, NoGainError(why))
     if type(choice.sampler) is type(first.sampler):
         return None
-    request = request._replace(em=None, last=None)
-    run, target = prepare(request, choice, posterior, plan, first.sampled)
-    return replace(run, learned=first.learned, signature=first.signature), target
+    anew = first.sampled is not None and first.sampler.needs_law  # HMC cannot go on from that law
+    request = request._replace(em=request.em if anew else None, last=None)
+    sampled = None if anew else first.sampled
+    run, target = prepare(request, choice, posterior, plan, sampled)
+    learned = run.learned if anew else first.learned
+    return replace(run, learned=learned, signature=first.signature), target

@@ -46,7 +46,7 @@ class PriorPrecisionDisplay:
     >>> import matplotlib; matplotlib.use("Agg")
     >>> from sklearn.datasets import load_diabetes
     >>> from skbayes_sg import BayesianLinearRegressionSGFS, PriorPrecisionDisplay
-    >>> model = BayesianLinearRegressionSGFS(prior_precision="em", random_state=0)
+    >>> model = BayesianLinearRegressionSGFS(random_state=0)
     >>> display = PriorPrecisionDisplay.from_estimator(model.fit(*load_diabetes(return_X_y=True)))
     >>> display.ax_.get_ylabel()
     'prior precision'
@@ -63,7 +63,7 @@ class PriorPrecisionDisplay:
 
         Parameters
         ----------
-        estimator : fitted estimator with ``prior_precision="em"`` or a VariationalEM
+        estimator : fitted estimator whose prior was learned
             Or a Pipeline that ends in one.
         ax : matplotlib Axes, optional
         **kwargs
@@ -85,7 +85,7 @@ class PriorPrecisionDisplay:
         if not hasattr(model, "prior_precision_path_"):
             raise ValueError(
                 "the prior precision of this estimator was not learned; fit with "
-                'prior_precision="em"'
+                'prior_precision="learned"'
             )
         blocks, features = model.prior_precision_blocks_, names_of_inputs(model, before)
         labels = [_named(label, features, getattr(model, "classes_", ())) for label in blocks]

@@ -133,7 +133,7 @@ def test_three_classes_with_names_and_balanced_weights():
 
 
 def test_a_learned_prior_and_the_predicted_covariance():
-    fits = [logistic(prior_precision="em").fit(table, Y) for table in (X, Table(X))]
+    fits = [logistic(prior_precision="learned").fit(table, Y) for table in (X, Table(X))]
     learned = [np.log(fit.prior_precision_[0]) for fit in fits]
     assert abs(learned[0] - learned[1]) < 0.2
     assert_same_posterior(*fits)

@@ -414,7 +414,7 @@ def test_weights_that_leave_one_class(binary):
         ({"prior_precision": [[1], [2, 3]]}, ValueError, "prior_precision must hold real numbers"),
         ({"class_weight": {"no": -1}}, ValueError, "class_weight must be finite and not negative"),
         ({"burn_in": np.array([1, 2])}, TypeError, "burn_in must be an integer"),
-        ({"prior_precision": "strong"}, ValueError, 'prior_precision must be "em", a number'),
+        ({"prior_precision": "strong"}, ValueError, 'prior_precision must be "learned", a number'),
         ({"intercept_precision": "weak"}, TypeError, "intercept_precision must be a number"),
         ({"intercept_precision": 0.0}, ValueError, "intercept_precision must be positive"),
         ({"intercept_precision": 1e300}, ValueError, "intercept_precision must hold finite numb"),

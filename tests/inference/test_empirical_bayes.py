@@ -281,7 +281,7 @@ def test_pipelines_grids_weights_and_clones(seed):
         prior_precision=VariationalEM(n_updates=40), n_draws=20, random_state=0
     )
     name = "bayesianlogisticregressionsgfs__prior_precision"
-    grid = GridSearchCV(make_pipeline(StandardScaler(), model), {name: ["em", 1.0]}, cv=2)
+    grid = GridSearchCV(make_pipeline(StandardScaler(), model), {name: ["learned", 1.0]}, cv=2)
     assert grid.fit(X, y).best_score_ > 0.6
     pipeline = clone(grid.estimator).set_params(**{f"{name}__per": "feature"}).fit(X, y)
     assert pipeline[-1].prior_precision_path_.shape[1] == 5
@@ -311,7 +311,7 @@ def test_burn_in_may_be_nothing():
     X, y = rows_of_the_figures("informative")
     sampler = SGFS(batch_size=100)
     model = BayesianLinearRegressionSGFS(
-        sampler, "em", 1.0, burn_in=0, n_draws=20, random_state=0
+        sampler, "learned", 1.0, burn_in=0, n_draws=20, random_state=0
     ).fit(X, y)
     assert not model.states_[0].memory.adapting
 
@@ -325,7 +325,7 @@ def test_burn_in_may_be_nothing():
         (VariationalEM(hyperprior=1.0), ValueError, "hyperprior must be None or a pair"),
         (VariationalEM(hyperprior=(-1.0, 1.0)), ValueError, "hyperprior must hold finite numbers"),
         (VariationalEM("class"), ValueError, 'per="class" needs classes'),
-        ("map", ValueError, 'prior_precision must be "em"'),
+        ("map", ValueError, 'prior_precision must be "learned"'),
     ],
 )
 def test_bad_parameters_are_named(em, error, message):

@@ -186,7 +186,7 @@ def test_columns_without_a_scale_are_not_worse_off():
         BayesianLogisticRegressionSGFS(prior_precision=how, n_draws=50, random_state=0)
         .fit(far[:500], y[:500])
         .predict_proba(far[500:])
-        for how in ("em", 1.0)
+        for how in ("learned", 1.0)
     )
     right = np.arange(500), y[500:].astype(int)
     assert np.log(here[right]).mean() > np.log(there[right]).mean() - 0.01

@@ -102,5 +102,5 @@ def test_a_stream_of_a_network_keeps_the_scale_of_its_first_chunk(data):
 
 
 def test_a_fitted_model_holds_no_states_twice(data):
-    model = BayesianLogisticRegressionSGFS(prior_precision="em", random_state=0, **SHORT)
+    model = BayesianLogisticRegressionSGFS(prior_precision="learned", random_state=0, **SHORT)
     assert model.fit(*data)._run.learned.states == []

@@ -90,7 +90,9 @@ def again(model, *data):
 
 
 def warm_em():
-    return again(logistic(SGFS(batch_size=50), warm_start=True, prior_precision="em", burn_in=100))
+    return again(
+        logistic(SGFS(batch_size=50), warm_start=True, prior_precision="learned", burn_in=100)
+    )
 
 
 def streamed(model, data, **more):
@@ -207,7 +209,7 @@ FITS = {
     "IASG": lambda: logistic(IASG(batch_size=50)),
     "IASG, scalar": lambda: logistic(IASG(structure="scalar", batch_size=50)),
     "HMC": lambda: logistic(HMC(n_leapfrog=3, structure="diag")),
-    "em": lambda: logistic(prior_precision="em"),
+    "em": lambda: logistic(prior_precision="learned"),
     "em, per feature, control variates": lambda: logistic(n_rows=6000, prior_precision=BRIEF_EM),
     "em, warm start": warm_em,
     "warm start": lambda: again(logistic(SGFS(batch_size=50), warm_start=True)),
@@ -218,7 +220,7 @@ FITS = {
     "linear": lambda: linear(),
     "linear, given noise": lambda: linear("constant_sgd", 3000, noise_variance=1.0),
     "linear, control variates": lambda: linear(n_rows=6000),
-    "linear, em": lambda: linear(prior_precision="em"),
+    "linear, em": lambda: linear(prior_precision="learned"),
     "mlp": lambda: mlp(),
     "mlp, two classes, em": lambda: mlp(n_classes=2, prior_precision=VariationalEM(n_updates=40)),
     "mlp, cycles": lambda: mlp(

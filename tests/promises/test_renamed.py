@@ -189,3 +189,13 @@ def test_a_stream_of_an_older_file_goes_on_with_its_factor_and_without_a_warning
 def test_a_file_of_today_keeps_the_name_that_was_given(model):
     one = streamed(clone(model).set_params(forgetting=0.7))
     assert pickle.loads(pickle.dumps(one)).get_params() == one.get_params()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_former_word_for_a_learned_precision_works_and_warns():
+    X, y = np.sin(np.arange(60.0) ** 2).reshape(20, 3), np.cos(np.arange(20.0) ** 3)
+    short = {"n_chains": 2, "n_draws": 8, "random_state": 0}
+    with pytest.warns(FutureWarning, match='"em" was renamed to prior_precision="learned"'):
+        old = BayesianLinearRegressionSGFS(prior_precision="em", **short).fit(X, y)
+    new = BayesianLinearRegressionSGFS(**short).fit(X, y)
+    np.testing.assert_array_equal(old.draws_, new.draws_)

@@ -193,7 +193,23 @@ def made(data, classifier):
 STEPS = st.sampled_from([1e-8, 1e-4, 0.1, 1.0, 1e4])
 BATCHES = st.sampled_from([1, 2, 5, 20, 500, "auto"])
 PRIORS = st.sampled_from(
-    [1.0, "em", 1e-8, 1e8, 1e300, 1e-300, 0.0, -1.0, np.nan, None, "scale", [1.0], [1.0] * 3, "yes"]
+    [
+        1.0,
+        "learned",
+        "em",
+        1e-8,
+        1e8,
+        1e300,
+        1e-300,
+        0.0,
+        -1.0,
+        np.nan,
+        None,
+        "scale",
+        [1.0],
+        [1.0] * 3,
+        "yes",
+    ]
 )
 STRUCTURES = st.sampled_from(["full", "kron", "diag", "block", "scalar", "sqrt", "none"])
 

@@ -1,0 +1,192 @@
+"""The sampled prior precision of default fits, beside NUTS with the same hyperprior.
+
+    python -m benchmarks.exactness.sampled_precision [--only iris]
+
+Columns are standardised. The reference is NumPyro's NUTS in eight chains, whose density is written
+here anew: log likelihood, normal prior given lambda, and the density of rho = log lambda. Its
+coefficients are non-centred, except for sets with many rows, and its metric is dense.
+
+"mean error" is the difference of the means of rho in standard deviations of the reference, and "sd
+ratio" that of the standard deviations. "beyond" is what is beyond two Monte Carlo errors of both
+runs: .1 and 10 % are allowed. References are kept in benchmarks/results, see reference.py; to make
+one needs the extra ``bench``. Linear regression needs none: the density of rho is known.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.common import classification
+from benchmarks.common.harness import Claim, Report, benchmark
+from benchmarks.common.reference import cached
+from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
+
+MEAN_ERROR, SD_ERROR = 0.1, 0.1
+ERRORS = 2.0
+"""Monte Carlo errors that are allowed on top"""
+AGREED = 1.02
+CHAINS, WARM_UP, DRAWS = 8, 1500, 4000
+CENTRED = "KDD 99", "covertype", "noise", "digits"
+"""Sets whose rows know nearly all of the coefficients."""
+
+Set = tuple[NDArray, NDArray]
+
+
+def digits() -> Set:
+    """Ten digits in twenty principal columns."""
+    X, y = load_digits(return_X_y=True)
+    return PCA(20, random_state=0).fit_transform(X), y
+
+
+SETS: dict[str, Callable[[], Set]] = {
+    "breast cancer": lambda: load_breast_cancer(return_X_y=True),
+    "wine": lambda: load_wine(return_X_y=True),
+    "iris": lambda: load_iris(return_X_y=True),
+    "digits": digits,
+    "separable": classification.separable,
+    "noise": classification.noise,
+    "few rows": classification.few_rows,
+    "sparse truth": classification.sparse_truth,
+    "KDD 99": lambda: tuple(part[:2100] for part in classification.kdd99()),
+    "covertype": classification.covertype,
+}
+
+
+def potential(X: NDArray, y: NDArray, model, centred: bool) -> tuple[Callable, int]:
+    """Minus the joint log density of (coefficients, intercepts, rho), and its dimension.
+
+    Coefficients are in units of the prior, and times the root of lambda if not centred.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    precision, outputs = model._sampled_precision, model.coef_.shape[0]
+    unit = np.sqrt(model._fitted_prior.unit[: X.shape[1]])
+    Z, centre, of_intercept = X / unit, X.mean(axis=0) / unit, model.intercept_precision
+    size, rows = outputs * X.shape[1], np.arange(len(y))
+
+    def minus_log_density(q):
+        rho, lam = q[-1], jnp.exp(q[-1])
+        b = q[:size].reshape(outputs, -1)
+        beta = b if centred else b / jnp.sqrt(lam)
+        logits = Z @ beta.T + q[size:-1]
+        if outputs == 1:
+            likelihood = -jnp.logaddexp(0.0, jnp.where(y == 1, -1.0, 1.0) * logits[:, 0]).sum()
+        else:
+            likelihood = (logits[rows, y] - jax.nn.logsumexp(logits, axis=1)).sum()
+        at_means = q[size:-1] + beta @ centre
+        prior = -0.5 * of_intercept * (at_means**2).sum()
+        prior += precision.shape * rho - precision.rate * lam - precision.least / lam
+        prior += -0.5 * lam * (b**2).sum() + 0.5 * size * rho if centred else -0.5 * (b**2).sum()
+        return -(likelihood + prior)
+
+    return minus_log_density, size + outputs + 1
+
+
+def by_nuts(X: NDArray, y: NDArray, model, centred: bool) -> dict[str, NDArray]:
+    """Mean and standard deviation of rho, with effective draws of both and R-hat."""
+    import jax
+    from numpyro.infer import MCMC, NUTS
+
+    jax.config.update("jax_enable_x64", True)
+    minus_log_density, dim = potential(X, y, model, centred)
+    kernel = NUTS(potential_fn=minus_log_density, dense_mass=dim < 400, target_accept_prob=0.95)
+    length = {"num_warmup": WARM_UP, "num_samples": DRAWS, "num_chains": CHAINS}
+    mcmc = MCMC(kernel, chain_method="sequential", progress_bar=False, **length)
+    start = 0.1 * np.random.default_rng(0).standard_normal((CHAINS, dim))
+    start[:, -1] += np.log(model.prior_precision_blocks_["coef"])
+    mcmc.run(jax.random.PRNGKey(2012), init_params=start)
+    rho = np.asarray(mcmc.get_samples(group_by_chain=True))[..., -1:]
+    return of_draws(rho)
+
+
+def of_draws(rho: NDArray) -> dict[str, NDArray]:
+    """Figures of draws (chains, draws, 1)."""
+    square = (rho - rho.mean()) ** 2
+    return {
+        "mean": rho.mean(),
+        "sd": rho.std(),
+        "ess": diagnostics.ess_mean(rho)[0],
+        "ess_sd": diagnostics.ess_mean(square)[0],
+        "r_hat": diagnostics.r_hat(rho)[0],
+    }
+
+
+def compare(name: str, X: NDArray, y: NDArray) -> dict:
+    """A default fit and its reference."""
+    model = BayesianLogisticRegressionSGFS(random_state=0)
+    begin = time.process_time()
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    seconds = time.process_time() - begin
+    file = f"precision_{name}".replace(" ", "_").lower()
+    about = np.array([*model._sampled_precision[1:], model.intercept_precision, CHAINS, DRAWS])
+
+    def make() -> dict[str, NDArray]:
+        return by_nuts(X, y, model, name in CENTRED)
+
+    mean, sd, ess, ess_sd, r_hat = (float(one) for one in cached(file, make, X, y, about))
+    ours = of_draws(np.log(model.prior_precision_draws_.astype(float)))
+    of_mean = np.sqrt(1 / ours["ess"] + 1 / ess)
+    of_sd = np.sqrt(0.5 / ours["ess_sd"] + 0.5 / ess_sd)
+    error, ratio = abs(float(ours["mean"]) - mean) / sd, float(ours["sd"]) / sd
+    return {
+        "set": name,
+        "rows": len(X),
+        "parameters": model.draws_.shape[2],
+        "sampler": type(model.sampler_).__name__,
+        "seconds": seconds,
+        "warns": "yes" if heard else "no",
+        "mean": float(ours["mean"]),
+        "sd": float(ours["sd"]),
+        "NUTS mean": mean,
+        "NUTS sd": sd,
+        "NUTS R-hat": r_hat,
+        "mean error": error,
+        "mean beyond": max(0.0, error - ERRORS * float(of_mean)),
+        "sd ratio": ratio,
+        "sd beyond": max(0.0, abs(ratio - 1) - ERRORS * float(of_sd)),
+        "R-hat": float(ours["r_hat"]),
+        "ESS": float(ours["ess"]),
+    }
+
+
+def claims(row: dict) -> list[Claim]:
+    """Mean, standard deviation, and the reference."""
+    name = row["set"]
+    found = [
+        Claim(f"{name}: error of the mean in sd, beyond", row["mean beyond"], high=MEAN_ERROR),
+        Claim(f"{name}: error of the sd, beyond", row["sd beyond"], high=SD_ERROR),
+        Claim(f"{name}: R-hat of the reference", row["NUTS R-hat"], high=AGREED),
+    ]
+    row["verdict"] = "ok" if all(claim.verdict == "ok" for claim in found[:2]) else "FAIL"
+    return found
+
+
+def main(report: Report, only: list[str] | None) -> None:
+    """All sets."""
+    rows: list[dict] = []
+    found: list[Claim] = []
+    for name, load in SETS.items():
+        if only and name not in only:
+            continue
+        X, y = load()
+        X = StandardScaler().fit_transform(np.asarray(X, np.float64)[:, np.std(X, axis=0) > 0])
+        y = np.unique(y, return_inverse=True)[1]
+        rows.append(compare(name, X, y))
+        found += claims(rows[-1])
+        print(*rows[-1].values(), flush=True)
+    report.save(rows, found)
+
+
+if __name__ == "__main__":
+    benchmark(main, threads=1, only={"nargs": "+"})
