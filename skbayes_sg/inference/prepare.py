@@ -123,10 +123,11 @@ def _recentred(
     run, target = begun
     for _ in range(_ROUNDS):
         gentle = target.anchor is None or target.anchor.steepness <= _NEARLY_NORMAL
-        if run.sampled is None or gentle or time_is_up():
+        if run.sampled is None or gentle or run.length.burn_in < 2 or time_is_up():
             break
         assert isinstance(target, HierarchicalTarget)
-        n_steps = run.sampler.run_length(run.states[0]).burn_in // 2
+        auto = run.sampler.run_length(run.states[0]).burn_in
+        n_steps = min(auto, run.length.burn_in) // 2
         pilot = partial(run_chain, run.sampler, target, length=Length(n_steps, n_steps))
         chains: list[Chain] = in_parallel(pilot, run.states, request.n_jobs)
         points = np.concatenate([c.draws.reshape(-1, target.dim) for c in chains])
