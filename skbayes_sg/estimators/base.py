@@ -167,12 +167,13 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         )
 
     def _last_positions(self, dim: int) -> NDArray | None:
-        """Points of the chains of the last fit, (n_chains, D), if a warm start can go on there."""
+        """Points of the chains of the last fit, (n_chains, .), if a warm start can go on there."""
         if not self.warm_start or self._run is None:
             return None
         last = self._run.last
         fits = self.n_chains in ("auto", len(last))
-        return last if fits and last.shape[1] in (dim, dim + 1) else None
+        sampled = self._run.sampled is not None  # log precision is the last of them then
+        return last if fits and last.shape[1] == dim + sampled else None
 
     # -- fit ----------------------------------------------------------------------------------
 

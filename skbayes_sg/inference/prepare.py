@@ -126,11 +126,9 @@ def _recentred(
         if run.sampled is None or gentle or run.length.burn_in < 2 or time_is_up():
             break
         assert isinstance(target, HierarchicalTarget)
-        auto = run.sampler.run_length(run.states[0]).burn_in
-        n_steps = min(auto, run.length.burn_in) // 2
-        pilot = partial(run_chain, run.sampler, target, length=Length(n_steps, n_steps))
-        chains: list[Chain] = in_parallel(pilot, run.states, request.n_jobs)
-        points = np.concatenate([c.draws.reshape(-1, target.dim) for c in chains])
+        assert run.learned is not None
+        points, last, read = _short_run(request, run, target)
+        run = replace(run, passes=run.passes + read / posterior.data.n_rows)
         rho, before = points[:, -1], run.sampled
         moved = abs(rho.mean() - before.centre) > before.width
         if not moved and target.coordinates.explained(points) < _LINEAR:
@@ -138,16 +136,26 @@ def _recentred(
         width = max(before.width, float(rho.std()))
         sampled = Sampled(before.precision, float(rho.mean()), width)
         here = posterior.with_prior(sampled.precision.given(posterior.prior, np.exp(rho.mean())))
-        assert run.learned is not None
         path = np.append(run.learned.path, np.exp(rho.mean()))
         learned = as_learned(sampled.precision, here, path, bool(run.learned.silent[0]))
-        last, passes = np.concatenate([chain.last for chain in chains]), run.passes
-        known = Known(None, sampled, points)
+        passes, known = run.passes, Known(None, sampled, points)
         run, target = _begin(request._replace(last=last), choice, here, plan, known)
         run = replace(run, learned=learned, passes=run.passes + passes)
         if not moved:
             break
     return run, target
+
+
+def _short_run(request: Request, run: Run, target: Target) -> tuple[NDArray, NDArray, float]:
+    """Points (n, D + 1) of chains after half a burn-in, the last of each, and rows read."""
+    auto = run.sampler.run_length(run.states[0]).burn_in
+    n_steps = min(auto, run.length.burn_in) // 2
+    pilot = partial(run_chain, run.sampler, target, length=Length(n_steps, n_steps))
+    chains: list[Chain] = in_parallel(pilot, run.states, request.n_jobs)
+    points = np.concatenate([chain.draws.reshape(-1, target.dim) for chain in chains])
+    last = np.concatenate([chain.last for chain in chains])
+    read = rows_touched(run.sampler, [chain.state for chain in chains])
+    return points, last, read - rows_touched(run.sampler, run.states)
 
 
 class Known(NamedTuple):

@@ -57,7 +57,7 @@ class Request(NamedTuple):
     seed: np.random.SeedSequence | None
     """None until chains are to start"""
     last: NDArray | None
-    """Last points of the chains of an earlier fit, (chains, D), to start from"""
+    """Last points of the chains of an earlier fit, (chains, .), to start from"""
     n_jobs: int | None
 
     def chains(self, sampler: Sampler | None = None, dim: int = 0) -> int:
