@@ -157,7 +157,10 @@ def _separated(X: NDArray, y: NDArray) -> bool:
 
 
 def linear(n_rows: int, n_columns: int = 4, learned: bool = False) -> Callable[[int], Ranked]:
-    """Linear regression; the noise variance is sampled, and the last parameter is its logarithm."""
+    """Linear regression; the noise variance is sampled, and the last parameter is its logarithm.
+
+    Learned ones have no intercept: its prior is around the mean of y, which is not simulated.
+    """
 
     def one(replicate: int) -> Ranked:
         rng = np.random.default_rng([n_rows, n_columns, learned, replicate])
@@ -165,15 +168,18 @@ def linear(n_rows: int, n_columns: int = 4, learned: bool = False) -> Callable[[
         precision = np.append(np.full(n_columns, _learned(rng, learned, n_columns)), 1.0)
         coef = rng.standard_normal(n_columns + 1) * np.sqrt(noise / precision)
         Z = np.column_stack([_columns(rng, n_rows, n_columns), np.ones(n_rows)])
+        if learned:
+            coef, Z = coef[:-1], Z[:, :-1]
         y = Z @ coef + rng.normal(0, np.sqrt(noise), n_rows)
         model = BayesianLinearRegressionSGFS(
             prior_precision="learned" if learned else 1.0,
             noise_prior=(SHAPE, RATE),
+            fit_intercept=not learned,
             intercept_precision=1.0,
             random_state=replicate,
         )
-        model.fit(Z[:, :-1], y)
-        draws = spaced(model.draws_.reshape(-1, n_columns + 2))
+        model.fit(Z[:, :n_columns], y)
+        draws = spaced(model.draws_.reshape(-1, len(coef) + 1))
 
         def likelihood(theta: NDArray) -> float:
             residual = y - Z @ theta[:-1]

@@ -47,13 +47,12 @@ def second_run(
     asked = request.asked is not None or (request.burn_in, request.thin) != ("auto", "auto")
     if asked or time_is_up():  # a few draws that are right are no better than many
         return None
+    if first.sampler.needs_law and first.sampled is not None:  # HMC has no joint law to offer
+        return None
     why = f"{type(first.sampler).__name__} ran first, and {complaints[0]}"
     choice = plan.fallback(posterior, NoGainError(why))
     if type(choice.sampler) is type(first.sampler):
         return None
-    anew = first.sampled is not None and first.sampler.needs_law  # HMC cannot go on from that law
-    request = request._replace(em=request.em if anew else None, last=None)
-    sampled = None if anew else first.sampled
-    run, target = prepare(request, choice, posterior, plan, sampled)
-    learned = run.learned if anew else first.learned
-    return replace(run, learned=learned, signature=first.signature), target
+    request = request._replace(em=None, last=None)
+    run, target = prepare(request, choice, posterior, plan, first.sampled)
+    return replace(run, learned=first.learned, signature=first.signature), target
