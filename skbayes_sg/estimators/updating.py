@@ -177,8 +177,9 @@ class UpdatingEstimator(BayesianEstimator):
         self, run: Run, posterior: Posterior, rho: NDArray, weights: NDArray
     ) -> tuple[Posterior, Learned]:
         """The posterior under the geometric mean of the draws of the precision, and what it is."""
-        sampled = (run.sampled or run.carry.joint).precision  # type: ignore[union-attr]
-        self._sampled_precision = sampled
+        law = run.sampled if run.carry is None else run.carry.joint
+        assert law is not None
+        self._sampled_precision = sampled = law.precision
         self.prior_precision_draws_ = np.exp(rho).astype(np.float32)[..., None]
         value = float(np.exp(rho.mean(axis=0) @ (weights / weights.sum())))
         posterior = posterior.with_prior(sampled.given(posterior.prior, value))

@@ -46,9 +46,12 @@ def dense(X: Any) -> NDArray:
 def eigenvectors(A: NDArray) -> NDArray:
     """Of a symmetric matrix (D, D), in columns; those of equal eigenvalues are the same each time.
 
-    A diagonal far below the largest entry tells equal eigenvalues apart, and the largest entry of
-    each vector is positive: rounding must not choose.
+    A diagonal far below the largest entry tells equal eigenvalues apart, where rounding would.
     """
     tie = 1e-6 * np.abs(A).max(initial=0.0) / len(A)
-    V = np.linalg.eigh(A + tie * np.diag(np.arange(len(A))))[1]
+    return with_signs(np.linalg.eigh(A + tie * np.diag(np.arange(len(A))))[1])
+
+
+def with_signs(V: NDArray) -> NDArray:
+    """Eigenvectors (D, D) whose largest entries are positive: rounding must not choose signs."""
     return V * np.sign(V[np.abs(V).argmax(axis=0), range(len(V))])

@@ -89,6 +89,7 @@ class PartiallyNonCentred:
             -0.5 * width * lam * self.j / grown,
         )
         self.mean, self.shift, self.scale, self.stretch = numbers
+        self._jacobian = self.stretch.sum()
 
     def explained(self, points: NDArray) -> float:
         """Share of the variance of r that v explains linearly at points (n, D + 1) of the chains.
@@ -149,20 +150,19 @@ class PartiallyNonCentred:
         squares = ((bent + 2 * self.pull) * at.u).sum(axis=1, keepdims=True) + self.squares
         return bent + self.pull, squares
 
-    def gradient(self, at: _Point, gradient: NDArray) -> NDArray:
-        """Over x, from that over u under lambda_0 (turned); it is overwritten."""
-        force, squares = self.given(at)
+    def gradient(self, at: _Point, gradient: NDArray, prior: tuple[NDArray, NDArray]) -> NDArray:
+        """Over x, from that over u under lambda_0, outputs turned; `prior` is that of `given`."""
+        force, squares = prior
         gradient = gradient - (at.lam - self.at) * force
         slope = (gradient * (self.shift + self.stretch * at.rest)).sum(axis=1, keepdims=True)
         slope += self.width * (self.precision.slope(at.lam) - 0.5 * at.lam * squares)
-        slope += self.stretch.sum()
+        slope += self._jacobian
         return np.concatenate([gradient * at.scale, slope], axis=1)
 
-    def log_density(self, at: _Point) -> NDArray:
+    def log_density(self, at: _Point, squares: NDArray) -> NDArray:
         """What the log density of x has beyond that of u under lambda_0, (chains,)."""
-        _, squares = self.given(at)
         value = self.precision.log_density(np.log(at.lam)) - 0.5 * (at.lam - self.at) * squares
-        return (value + self.stretch.sum() * at.r)[:, 0]
+        return (value + self._jacobian * at.r)[:, 0]
 
     def bordered(self, matrix: Operator, corner: float) -> Operator:
         """A quadratic form of u as one of x at r = 0."""
@@ -258,11 +258,9 @@ class HierarchicalTarget(ChainTarget):
 
     def _noise(self) -> Operator:
         """Noise of the rows along v, and along r in the mean over v."""
-        noise = self.given.anchor.noise
-        c = self.coordinates
-        along = (
-            noise.matvec(c.turned(c.shift[None], back=True)) @ c.turned(c.shift[None], back=True).T
-        )
+        noise, c = self.given.anchor.noise, self.coordinates
+        shift = c.turned(c.shift[None], back=True)
+        along = noise.matvec(shift) @ shift.T
         spread = (c.stretch * c.scale) ** 2 @ c.turned(c.turned(noise.dense()).T).diagonal()
         return c.bordered(noise, float(along[0, 0] + spread))
 
@@ -273,10 +271,11 @@ class HierarchicalTarget(ChainTarget):
         c = self.coordinates
         at = c.point(theta)
         gradient = self.given.noisy_gradient(c.turned(at.u, back=True), rows)
-        return c.gradient(at, c.turned(gradient))
+        return c.gradient(at, c.turned(gradient), c.given(at))
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         c = self.coordinates
         at = c.point(theta)
         value, gradient = self.given.slope(c.turned(at.u, back=True))
-        return value + c.log_density(at), c.gradient(at, c.turned(gradient))
+        prior = c.given(at)
+        return value + c.log_density(at, prior[1]), c.gradient(at, c.turned(gradient), prior)

@@ -163,10 +163,16 @@ class JointLaw:
             energy = (lam / grown) @ squares
         return grown, -more * self.pull / grown, 0.5 * energy
 
-    @property
+    @cached_property
     def _free(self) -> NDArray:
         """What the data know along the axes."""
         return np.maximum(1.0 - self.at * self.j, _TINY)
+
+    @cached_property
+    def _rate(self) -> float:
+        """Of the noise variance under lambda_0."""
+        assert self.noise is not None
+        return self.noise[1] + float(self._given(np.log([self.at]))[2][0])
 
     @cached_property
     def _grid(self) -> tuple[NDArray, NDArray]:
@@ -191,6 +197,12 @@ class JointLaw:
         density = np.exp(value - value.max())
         return rho, density / density.sum()
 
+    @cached_property
+    def _distribution(self) -> NDArray:
+        """Distribution function of log precision at the points of the grid."""
+        share = self._grid[1]
+        return np.cumsum(share) - 0.5 * share
+
     @property
     def mean(self) -> float:
         """Of log precision."""
@@ -205,8 +217,7 @@ class JointLaw:
 
     def quantiles(self, levels: NDArray) -> NDArray:
         """Of log precision."""
-        rho, share = self._grid
-        return np.interp(levels, np.cumsum(share) - 0.5 * share, rho)
+        return np.interp(levels, self._distribution, self._grid[0])
 
     def draw(self, rng: np.random.Generator, n_draws: int) -> NDArray:
         """Independent draws x."""
@@ -227,9 +238,8 @@ class JointLaw:
         value, energy = self.precision.log_density(rho), self._energy(u, np.exp(rho))
         if self.noise is None:
             return value - energy
-        (shape, rate), gamma = self.noise, x[:, -2]
-        rate += float(self._given(np.log([self.at]))[2][0])
-        return value - (energy + rate) * np.exp(-gamma) - (shape + 0.5 * self.dim) * gamma
+        shape, gamma = self.noise[0], x[:, -2]
+        return value - (energy + self._rate) * np.exp(-gamma) - (shape + 0.5 * self.dim) * gamma
 
     def gradient(self, x: NDArray) -> NDArray:
         """Of the log density, as x."""
@@ -239,10 +249,8 @@ class JointLaw:
         squares = (self.j * u**2 + 2 * self.pull * u).sum(axis=1, keepdims=True) + self.squares
         parts = [of_u, self.precision.slope(lam) - 0.5 * lam * noise * squares]
         if self.noise is not None:
-            shape, rate = self.noise
-            rate += float(self._given(np.log([self.at]))[2][0])
             energy = self._energy(u, lam[:, 0])[:, None]
-            parts.insert(1, (energy + rate) * noise - (shape + 0.5 * self.dim))
+            parts.insert(1, (energy + self._rate) * noise - (self.noise[0] + 0.5 * self.dim))
         return np.concatenate(parts, axis=1)
 
     def _energy(self, u: NDArray, lam: NDArray) -> NDArray:

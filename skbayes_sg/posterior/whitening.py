@@ -15,7 +15,7 @@ from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Coordinates, Whitened
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.low_rank import LowRank
-from skbayes_sg.linalg.products import dense
+from skbayes_sg.linalg.products import dense, with_signs
 from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
 from skbayes_sg.models.predictor import Predictor
@@ -151,8 +151,7 @@ def _turn_of_outputs(roots: list[Scores]) -> NDArray:
         return np.ones((1, 1))
     lefts = [root.factors[0].left.reshape(-1, k, root.n_rows) for root in roots]
     moment = np.sum([np.tensordot(left, left, ([0, 2], [0, 2])) for left in lefts], axis=0)
-    V = np.linalg.eigh(moment.astype(np.float64))[1]
-    return V * np.sign(V[np.abs(V).argmax(axis=0), range(k)])  # rounding must not choose signs
+    return with_signs(np.linalg.eigh(moment.astype(np.float64))[1])
 
 
 def _turned(root: Scores, V: NDArray) -> Scores:

@@ -15,6 +15,7 @@ from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Natural, Whitened
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.products import with_signs
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -131,7 +132,7 @@ class PoolRows:
         if not isinstance(coordinates, Whitened) or not coordinates.turns:
             return self, Dense(noise)
         values, V = np.linalg.eigh(noise)
-        V *= np.sign(V[np.abs(V).argmax(axis=0), range(len(V))])  # rounding must not choose signs
+        V = with_signs(V)
         X = self.X @ V.astype(self.X.dtype)
         return replace(self, coordinates=coordinates.turned(V), X=X), Diag(np.maximum(values, 0.0))
 
