@@ -150,10 +150,12 @@ def learned_posterior(X: NDArray, y: NDArray) -> Posterior:
 
 def evidence_over(posterior: Posterior, change: NDArray) -> NDArray:
     """Log evidence of Laplace, with the hyperprior, at changes of the log precision."""
-    rows, precision, found = posterior.data.sample, Hyperprior().of(posterior), []
-    for rho in change + np.log(precision.of(posterior.prior)):
-        here = posterior.with_prior(precision.given(posterior.prior, np.exp(rho)))
+    rows, scales, found = posterior.data.sample, Hyperprior().of(posterior), []
+    for rho in change + np.log(scales.of(posterior.prior)[0]):
+        here = posterior.with_prior(scales.given(posterior.prior, np.array([rho])))
         mode = find_mode(here, here.model.guess(rows.y, rows.weight), np.random.default_rng(0))
         spread = np.linalg.slogdet(mode.curvature.dense())[1]
-        found.append(here.log_prob(mode.theta)[0] - 0.5 * spread + precision.log_density(rho))
+        found.append(
+            here.log_prob(mode.theta)[0] - 0.5 * spread + scales.log_density(np.array([[rho]]))[0]
+        )
     return np.array(found)

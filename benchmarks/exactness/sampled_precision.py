@@ -60,6 +60,11 @@ SETS: dict[str, Callable[[], Set]] = {
 }
 
 
+def _hyperprior(model) -> tuple[float, float, float]:
+    scales = model._scales
+    return scales.shape, scales.rate, scales.least
+
+
 def potential(X: NDArray, y: NDArray, model, centred: bool) -> tuple[Callable, int]:
     """Minus the joint log density of (coefficients, intercepts, rho), and its dimension.
 
@@ -68,7 +73,7 @@ def potential(X: NDArray, y: NDArray, model, centred: bool) -> tuple[Callable, i
     import jax
     import jax.numpy as jnp
 
-    precision, outputs = model._sampled_precision, model.coef_.shape[0]
+    precision, outputs = model._scales, model.coef_.shape[0]
     unit = np.sqrt(model._fitted_prior.unit[: X.shape[1]])
     Z, centre, of_intercept = X / unit, X.mean(axis=0) / unit, model.intercept_precision
     size, rows = outputs * X.shape[1], np.arange(len(y))
@@ -129,7 +134,7 @@ def compare(name: str, X: NDArray, y: NDArray) -> dict:
         model.fit(X, y)
     seconds = time.process_time() - begin
     file = f"precision_{name}".replace(" ", "_").lower()
-    about = np.array([*model._sampled_precision[1:], model.intercept_precision, CHAINS, DRAWS])
+    about = np.array([*_hyperprior(model), model.intercept_precision, CHAINS, DRAWS])
 
     def make() -> dict[str, NDArray]:
         return by_nuts(X, y, model, name in CENTRED)

@@ -172,8 +172,9 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
             return None
         last = self._run.last
         fits = self.n_chains in ("auto", len(last))
-        sampled = self._run.sampled is not None  # log precision is the last of them then
-        return last if fits and last.shape[1] == dim + sampled else None
+        sampled = self._run.sampled  # hyperparameters are the last of them then
+        dim += 0 if sampled is None else sampled.scales.dim
+        return last if fits and last.shape[1] == dim else None
 
     # -- fit ----------------------------------------------------------------------------------
 

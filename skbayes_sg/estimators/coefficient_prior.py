@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import Columns, Data, of_columns
+from skbayes_sg.estimators.prior_groups import shrinkage_of
 from skbayes_sg.estimators.updating import UpdatingEstimator
 from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.learned_prior import BOUNDS
@@ -34,7 +35,7 @@ class CoefficientPrior(UpdatingEstimator):
         A column that has one value has no unit. Its coefficient is held at zero; but in a stream,
         where other values may come, it is that of a column of zeros and ones.
         """
-        if self.prior is not None:
+        if self.prior is not None and shrinkage_of(self.prior) is None:
             return self._prior_of_fit(model, classes)
         em, mean = self._em(), self._mean(model, data)
         if em is None:
@@ -42,13 +43,14 @@ class CoefficientPrior(UpdatingEstimator):
         columns = of_columns(data)
         held = 1.0 if streaming else _HELD * _size(columns.mean)
         square = np.where(columns.unit > 0, columns.unit, held) ** 2
-        first = self._first_precision(em, columns)
+        noise = getattr(model, "noise_variance", None) or 1.0
+        first = self._first_precision(em, columns) / noise
         units = self._units(model, square, columns.mean)
         return model.prior(self._precision(model, first * square), mean, **units)
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """A warning about columns of one value, where the prior is learned."""
-        if self._em() is None or self.prior is not None:
+        if self._em() is None:
             return []
         (same,) = np.nonzero(of_columns(posterior.data).unit == 0)
         if not len(same):
@@ -93,8 +95,8 @@ class CoefficientPrior(UpdatingEstimator):
     def _first_precision(self, em: VariationalEM | Hyperprior, columns: Columns) -> NDArray:
         """The first precision to learn from, in units of the columns, (features,).
 
-        A prior with as much information as one row. For linear regression it is in units of
-        1 / noise variance. With many columns that is next to nothing, and the mode under it far
+        A prior with as much information as one row, in units of 1 / noise variance for linear
+        regression. With many columns that is next to nothing, and the mode under it far
         away. So the variance of the outputs of rows under the prior is 10 at most.
         """
         square = columns.variance if self.fit_intercept else columns.variance + columns.mean**2

@@ -20,6 +20,7 @@ from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import NormalInverseGammaPrior
+from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import checked_weights, in_dtype, real_array, require_positive
 
@@ -29,9 +30,8 @@ _WEAK = 1e-6  # rows that the prior of the noise variance counts for, twice
 class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     """Linear regression with a posterior instead of a point, drawn exactly.
 
-    It stands where `Ridge` or `BayesianRidge` would. `fit` draws some thousand values of the
-    coefficients and of the noise. `predict` averages over them, and `predict_interval` is an
-    interval of a new observation.
+    It stands where `Ridge` or `BayesianRidge` would. `fit` draws some thousand values of
+    coefficients and noise. `predict` averages over them, `predict_interval` is of a new y.
 
     ``y = coef . x + intercept + noise`` with normal noise and normal priors. The noise variance is
     given, or sampled on the log scale under an inverse-gamma prior.
@@ -55,10 +55,9 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         scaled; a given one is in the units of X. A `VariationalEM` learns one per feature, in the
         sampler.
     noise_variance : float, optional
-        In squared units of y. By default it is sampled.
+        In squared units of y; by default it is sampled.
     noise_prior : tuple (shape, rate), optional
-        Inverse-gamma prior of a sampled noise variance. The rate has the unit of y squared. By
-        default the shape is 1e-6 and the rate 1e-6 variances of y, whatever the unit of y.
+        Inverse-gamma prior of a sampled noise variance, by default (1e-6, 1e-6 variances of y).
     fit_intercept : bool, default=True
     intercept_precision : float, default=1e-6
         As `prior_precision`, for the intercept. Where the noise variance is sampled, the default is
@@ -67,9 +66,9 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
         Mean of the prior of each coefficient; a learned precision is learned around it. That of
         intercepts is 0.
-    prior : FittedPosterior, optional
-        The `posterior_` of another fit, with the same features, as the prior: in place of
-        `prior_precision`, `prior_mean`, `intercept_precision` and `noise_prior`.
+    prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
+    prior_groups : {"feature", "prefix"}, dict or callable, optional
+        Both as in `BayesianLogisticRegressionSGFS`.
     forgetting_factor : float in (0, 1], default=1.0
         `partial_fit` multiplies the information of earlier rows by it before each chunk.
     forgetting : float in (0, 1], default="deprecated"
@@ -87,8 +86,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     thin : int or "auto", default="auto"
         Sampler steps per kept draw.
     warm_start : bool, default=False
-        `fit` goes on where the last fit stopped, without burn-in. With other data or parameters it
-        keeps the positions of the chains only, and burns in.
+        `fit` goes on where the last fit stopped; see `BayesianLogisticRegressionSGFS`.
     n_jobs : int, optional
         Processes for the chains (joblib). The draws do not depend on it.
     random_state : int, RandomState, Generator or None
@@ -146,7 +144,8 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         fit_intercept: bool = True,
         intercept_precision: float = 1e-6,
         prior_mean: ArrayLike = 0.0,
-        prior: FittedPosterior | None = None,
+        prior: FittedPosterior | Horseshoe | StudentT | str | None = None,
+        prior_groups: Any = None,
         forgetting_factor: float = 1.0,
         forgetting: float | str = "deprecated",
         n_chains: int | str = "auto",
@@ -165,6 +164,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         self.intercept_precision = intercept_precision
         self.prior_mean = prior_mean
         self.prior = prior
+        self.prior_groups = prior_groups
         self.forgetting_factor = forgetting_factor
         self.forgetting = forgetting
         self.n_chains = n_chains

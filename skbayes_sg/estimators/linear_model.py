@@ -16,7 +16,7 @@ from skbayes_sg.estimators.out_of_core import RowsNeededError
 from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.plan import Plan, Start
 from skbayes_sg.inference.request import Choice
-from skbayes_sg.inspection.summary import of_coefficients
+from skbayes_sg.inspection.summary import of_coefficients, of_groups
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.sizes import has_matrix
@@ -24,12 +24,12 @@ from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.hierarchical import JointPosterior
 from skbayes_sg.posterior.mode import InitialPoint, find_mode
 from skbayes_sg.posterior.noise_of_points import mean_noise
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.posterior.precision import covariance_over
 from skbayes_sg.posterior.whitening import affordable, very_wide
+from skbayes_sg.priors.scales import Groups
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
 from skbayes_sg.samplers.independent_draws import IndependentDraws
@@ -163,16 +163,6 @@ class LinearPredictor(CoefficientPrior):
             figures |= diagnose.of_columns(posterior, *draws)
         return figures
 
-    def _with_precision(self) -> NDArray:
-        """Draws of all parameters, log precision last where it is one."""
-        sampled = getattr(self, "prior_precision_draws_", None)
-        return self.draws_ if sampled is None else np.append(self.draws_, np.log(sampled), axis=2)
-
-    def _joint(self, posterior: Posterior) -> Posterior | JointPosterior:
-        """The posterior of `_with_precision`."""
-        sampled = None if self._run is None else self._run.sampled
-        return posterior if sampled is None else JointPosterior(posterior, sampled.precision)
-
     def _require_passes(self) -> None:
         if self.sampler is None or getattr(self.sampler, "variance_reduction", None) is not None:
             return
@@ -249,7 +239,13 @@ class LinearPredictor(CoefficientPrior):
         theta = self._moments(self.draws_)[0][None]
         posterior = run.under(posterior)
         if run.sampled is not None:
-            return covariance_over(run.sampled.precision, posterior, target, theta)
+            scales = run.sampled.scales
+            if not (isinstance(scales, Groups) and scales.dim == 1):
+                raise ValueError(
+                    "predicted_covariance needs one prior precision for all columns; set "
+                    "prior_groups=None and prior=None"
+                )
+            return covariance_over(scales, posterior, target, theta)
         curvature = posterior.expand(theta, FULL).curvature.dense()
         Lam = target.coordinates.pullback_matrix(curvature)
         laws = [run.sampler.law(state, target) for state in run.states]
@@ -263,7 +259,9 @@ class LinearPredictor(CoefficientPrior):
         covariance = target.coordinates.covariance(mean)
         return covariance if run.carry is None else run.carry.covariance(covariance)
 
-    def summary(self, level: float = 0.95, *, scaler=None, reference=None):
+    def summary(
+        self, level: float = 0.95, *, scaler=None, reference=None, beyond=None, groups=False
+    ):
         """Table of the posterior: one row per coefficient, intercept and sampled noise variance.
 
         Parameters
@@ -276,6 +274,11 @@ class LinearPredictor(CoefficientPrior):
             column can be undone. Column names come from it where the estimator has none.
         reference : label, optional
             For more than two classes: the class that the others are compared with.
+        beyond : float, optional
+            A size of coefficients that matters: the table then has the posterior probability of a
+            larger one.
+        groups : bool, default=False
+            A table of the groups of `prior_groups` instead: how far their coefficients spread.
 
         Returns
         -------
@@ -294,14 +297,19 @@ class LinearPredictor(CoefficientPrior):
             - ``r_hat``: 1 where the chains agree. The fit warns above its
               ``diagnostics_["r_hat_limit"]``: 1.05, or more for many chains.
             - ``mcse_mean``: Monte Carlo error of ``mean``.
+            - ``p_beyond``: probability that the absolute value is above `beyond`, if given.
 
-            ``attrs`` holds the prior precisions that were learned.
+            Of groups, the numbers are those of the root mean square of their coefficients' prior
+            standard deviations, in the units of X: of a factor's levels, the standard deviation of
+            random intercepts. ``n_coefficients`` counts them. ``attrs`` holds the prior precisions
+            that were learned.
 
         Raises
         ------
         ValueError
             If `scaler` does more than shift and stretch columns, if `reference` is not one of at
-            least three classes, or if a stream has not drawn yet.
+            least three classes, if a stream has not drawn yet, or if `groups` is asked for where
+            the prior is given.
 
         Notes
         -----
@@ -327,7 +335,9 @@ class LinearPredictor(CoefficientPrior):
         >>> bool(table.loc["mean texture", "odds_ratio_eti95_ub"] < 1)
         True
         """
-        return of_coefficients(self, level, scaler, reference)
+        if groups:
+            return of_groups(self, level)
+        return of_coefficients(self, level, scaler, reference, beyond)
 
     def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
         """Weighted mean and standard deviation over chains and draws."""

@@ -15,6 +15,7 @@ from skbayes_sg.estimators.linear_model import LinearPredictor
 from skbayes_sg.estimators.out_of_core import FirstPass, elsewhere, source_of, weights_or_none
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
 
 _CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
@@ -51,9 +52,16 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
     prior_mean : float or array of shape (n_features,) or (n_logits, n_features), default=0.0
         Mean of the prior of each coefficient; a learned precision is learned around it. That of
         intercepts is 0.
-    prior : FittedPosterior, optional
-        The `posterior_` of another fit, with the same features and classes, as the prior: in place
-        of `prior_precision`, `prior_mean` and `intercept_precision`.
+    prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
+        In place of the normal prior: one for columns of which few matter (`priors.Horseshoe`), or
+        some matter much more (`priors.StudentT`). Or the `posterior_` of another fit, with the same
+        features and classes: then also in place of `prior_mean` and `intercept_precision`.
+    prior_groups : {"feature", "prefix"}, dict or callable, optional
+        Columns that share a learned precision; by default all do. "feature": each has its own. A
+        dict has columns, by name or number, by the label of their group; columns of no group are a
+        group "other". A function maps a column's name to a label. "prefix": the part of the name
+        before "__", as `ColumnTransformer` names the levels of a factor. Levels with a precision of
+        their own are random intercepts, and the model is a hierarchical one (math.md#groups).
     forgetting_factor : float in (0, 1], default=1.0
         For streams that drift: `partial_fit` multiplies the information of all earlier rows by it
         before each chunk. The prior is not forgotten. 1 forgets nothing.
@@ -178,7 +186,8 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         fit_intercept: bool = True,
         intercept_precision: float = 0.01,
         prior_mean: ArrayLike = 0.0,
-        prior: FittedPosterior | None = None,
+        prior: FittedPosterior | Horseshoe | StudentT | str | None = None,
+        prior_groups: Any = None,
         forgetting_factor: float = 1.0,
         forgetting: float | str = "deprecated",
         n_chains: int | str = "auto",
@@ -197,6 +206,7 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         self.intercept_precision = intercept_precision
         self.prior_mean = prior_mean
         self.prior = prior
+        self.prior_groups = prior_groups
         self.forgetting_factor = forgetting_factor
         self.forgetting = forgetting
         self.n_chains = n_chains

@@ -126,8 +126,8 @@ class Stored(BaseEstimator):
                 setattr(small, name, getattr(self, name))
         small._run = small._ready = small._stream = None
         small.draws_ = in_single_precision(self.draws_[:, kept])
-        if hasattr(self, "prior_precision_draws_"):
-            small.prior_precision_draws_ = self.prior_precision_draws_[:, kept]
+        if getattr(self, "_hyper_draws", None) is not None:
+            small._hyper_draws = self._hyper_draws[:, kept]
         small.draw_weights_ = weights[kept] / weights[kept].sum()
         return small
 

@@ -72,6 +72,8 @@ def with_new_names(state: dict[str, Any]) -> dict[str, Any]:
     word = state.get("prior_precision")
     if "prior_mean" in state and "fit_intercept" in state and isinstance(word, str):  # a regression
         state["prior_precision"] = "learned" if word == "em" else word
+    if "prior_mean" in state and "fit_intercept" in state:
+        state.setdefault("prior_groups", None)  # since 0.4
     return state
 
 

@@ -15,9 +15,11 @@ from skbayes_sg.data import Data
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.prior_groups import hyperprior_of, shrinkage_of
 from skbayes_sg.estimators.renamed import name_in_use, require_one_name, warn_of_old_word
+from skbayes_sg.estimators.sampled_prior import SampledPrior
 from skbayes_sg.inference.bayesian_updating import Stream
-from skbayes_sg.inference.evidence import Hyperprior, as_learned, locate
+from skbayes_sg.inference.evidence import Hyperprior, locate
 from skbayes_sg.inference.folded_rows import Remainder
 from skbayes_sg.inference.learned_prior import SEPARATED, Learned
 from skbayes_sg.inference.prepare import first_choice, prepare
@@ -29,9 +31,9 @@ from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Law, known_at, law_at, updated
 from skbayes_sg.posterior.mode import Mode
-from skbayes_sg.posterior.precision import SampledPrecision
 from skbayes_sg.posterior.whitening import affordable
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.validation import real_array, require_bounded
 
 _MANY_ROWS = 50_000
@@ -65,15 +67,17 @@ class OfStream:
         return self._value(estimator)
 
 
-class UpdatingEstimator(BayesianEstimator):
+class UpdatingEstimator(SampledPrior):
     """An estimator with one mode: `posterior_`, and `partial_fit` as Bayesian updating."""
 
-    prior: FittedPosterior | None
+    prior: FittedPosterior | Horseshoe | StudentT | str | None
+    prior_groups: Any
+    n_features_in_: int
+    feature_names_in_: NDArray
     prior_mean: ArrayLike
     forgetting_factor: float
     forgetting: float | str
     _stream: Stream | None = None
-    _sampled_precision: SampledPrecision | None = None
 
     draws_ = OfStream(lambda self: self._draws_of_stream())
     draw_weights_ = OfStream(lambda self: np.full((n := self._shape_of_draws()[1]), 1 / n))
@@ -113,10 +117,13 @@ class UpdatingEstimator(BayesianEstimator):
 
     def _em(self) -> VariationalEM | Hyperprior | None:
         """How the prior precision is to be learned; None if it is given, or the prior is."""
-        if self.prior is not None:
-            return None
-        word = self.prior_precision if isinstance(self.prior_precision, str) else ""
-        return Hyperprior() if word in ("learned", "em") else super()._em()
+        if self.prior is None or shrinkage_of(self.prior) is not None:
+            return hyperprior_of(self) or super()._em()
+        if self.prior_groups is not None:
+            raise ValueError(
+                "prior_groups and prior are two priors of the coefficients; leave one of them None"
+            )
+        return None
 
     def _prior_of_fit(self, model: Model, classes: NDArray | None) -> Prior:
         """The posterior of another fit as the prior."""
@@ -149,17 +156,15 @@ class UpdatingEstimator(BayesianEstimator):
     def _keep(
         self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]
     ) -> list[str]:
-        self.__dict__.pop("prior_precision_draws_", None)
-        self._sampled_precision, found, before = None, None, posterior.prior
-        if run.sampled is not None:
-            draws = np.concatenate([chain.draws[..., -1] for chain in chains])
-            chains = [chain._replace(draws=chain.draws[..., :-1]) for chain in chains]
-            posterior, found = self._under_sampled(run, posterior, draws, chains[0].weights)
+        before, found = posterior.prior, None
+        chains, eta = self._without_hyperparameters(run, chains)
+        if eta is not None:
+            posterior, found = self._under_sampled(run, posterior, eta, chains[0].weights)
         complaints = super()._keep(run, chains, posterior, attributes)
         posterior = posterior.whole
         if run.carry is not None:
-            self.draws_, draws = run.carry.over(self.draws_)
-            posterior, found = self._under_sampled(run, posterior, draws, self.draw_weights_)
+            self.draws_, eta = run.carry.over(self.draws_)
+            posterior, found = self._under_sampled(run, posterior, eta, self.draw_weights_)
             self._read_off(posterior)
         elif run.sampled is None and run.learned is not None and self._separated(posterior):
             complaints.append(SEPARATED)
@@ -172,21 +177,6 @@ class UpdatingEstimator(BayesianEstimator):
         law = self._law_of(run.sampler.needs_law, anchor, posterior)
         self.posterior_ = self._value_of(law, posterior.model)
         return complaints
-
-    def _under_sampled(
-        self, run: Run, posterior: Posterior, rho: NDArray, weights: NDArray
-    ) -> tuple[Posterior, Learned]:
-        """The posterior under the geometric mean of the draws of the precision, and what it is."""
-        law = run.sampled if run.carry is None else run.carry.joint
-        assert law is not None
-        self._sampled_precision = sampled = law.precision
-        self.prior_precision_draws_ = np.exp(rho).astype(np.float32)[..., None]
-        value = float(np.exp(rho.mean(axis=0) @ (weights / weights.sum())))
-        posterior = posterior.with_prior(sampled.given(posterior.prior, value))
-        before = run.learned
-        path = np.append([] if before is None else before.path[:-1, 0], value)
-        silent = before is not None and bool(before.silent[0])
-        return posterior, as_learned(sampled, posterior, path, silent)
 
     def _separated(self, posterior: Posterior) -> bool:
         """Whether a plane separates the classes of the rows in memory; False without classes."""
@@ -224,6 +214,11 @@ class UpdatingEstimator(BayesianEstimator):
         if self.sampler is not None:
             raise ValueError(
                 "sampler: partial_fit updates the posterior without a sampler; set sampler=None"
+            )
+        if shrinkage_of(self.prior) is not None:
+            raise ValueError(
+                f"prior={self.prior!r}: partial_fit keeps a normal posterior, which this prior "
+                "does not lead to; call fit, or set prior=None"
             )
         stream, learned = self._stream, None
         if stream is None:
@@ -309,7 +304,9 @@ class UpdatingEstimator(BayesianEstimator):
         posterior = Posterior(stream.model, rows, prior)
         if not affordable(posterior):
             return stream, None
-        learned = locate(Hyperprior().of(posterior), posterior).learned
+        em = self._em()
+        assert isinstance(em, Hyperprior)
+        learned = locate(em.of(posterior), posterior).learned
         return stream.under(prior.with_precision(learned.precision)), learned
 
     def _keep_stream(
@@ -325,6 +322,7 @@ class UpdatingEstimator(BayesianEstimator):
             self._keep_learned(learned)
         for name in _OF_A_FIT:
             self.__dict__.pop(name, None)
+        self._hyper_draws = None
         self.__dict__.update(attributes)
         self.model_, self._stream = posterior.model, stream
         found = stream.remainder

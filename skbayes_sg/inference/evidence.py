@@ -1,4 +1,4 @@
-"""About where a sampled prior precision is, before the chains start.
+"""About where sampled precisions of the prior are, before the chains start.
 
 Under each precision there is a normal law of the posterior, and beside it a law of log precision
 (`JointLaw`). Its mean is the next precision. A few such steps lead to where the two agree to half a
@@ -18,12 +18,18 @@ from skbayes_sg.data.random import fixed_rng
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg.layouts import DIAGONAL
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Law, expanded_twice, known_at, updated
+from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.posterior.mode import InitialPoint, find_mode
-from skbayes_sg.posterior.precision import Carry, JointLaw, Sampled, SampledPrecision
+from skbayes_sg.posterior.non_centred import Sampled
+from skbayes_sg.posterior.precision import Carry, JointLaw
+from skbayes_sg.priors import Prior
+from skbayes_sg.priors.scales import Groups, Scales
+from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 
 _SHAPE = 0.5  # of the hyperprior; the prior of the coefficients is then Cauchy's
 _LEAST = 1e-3  # precision, over that of the weak prior
@@ -38,47 +44,84 @@ _FASTER, _SLOWER = 1.3, 0.5  # steps whose excess keeps its sign, and those wher
 
 @dataclass(frozen=True)
 class Hyperprior:
-    """What ``prior_precision="learned"`` stands for where the posterior has one mode.
+    """What a prior whose precisions are sampled stands for where the posterior has one mode.
 
-    All coefficients share one precision, which is sampled. Its prior is Gamma of shape 1/2 around
-    the precision of a weak prior: one that knows as much as a row (the unit information prior), or
-    under which the outputs of rows have a variance of 10, whichever is stronger. It ends about a
-    thousandth of that, so that means exist also where a plane separates the classes.
+    All coefficients share one precision, or each group of columns has its own. Its prior is Gamma
+    of shape 1/2 around the precision of a weak prior: one that knows as much as a row (the unit
+    information prior), or under which the outputs of rows have a variance of 10, whichever is
+    stronger. It ends about a thousandth of that, so that means exist also where a plane separates
+    the classes.
+
+    Attributes
+    ----------
+    groups : dict of str to tuple of int, optional
+        Columns of X of each group, by label. None: one group of all.
+    shrinkage : Horseshoe or StudentT, optional
+        In place of a precision for each group, with one group for each column.
     """
 
+    groups: dict[str, tuple[int, ...]] | None = None
+    shrinkage: Horseshoe | StudentT | None = None
     per = "block"
 
-    def of(self, posterior: Posterior) -> SampledPrecision:
-        """The precision, and its prior; `posterior` is under the precision of that weak prior."""
-        (block,) = posterior.model.prior_blocks(self.per).values()
-        unit = SampledPrecision(block, _SHAPE, _SHAPE).of(posterior.prior)
-        return SampledPrecision(block, _SHAPE, _SHAPE / unit, _LEAST * unit)
+    @property
+    def is_one(self) -> bool:
+        """Whether there is one precision, whose law beside a normal one is known."""
+        return self.groups is None
+
+    def of(self, posterior: Posterior) -> Scales:
+        """The precisions and their prior; `posterior` is under the precision of that weak prior."""
+        coef = posterior.model.unpack(np.arange(posterior.dim))["coef"]
+        labels, group = ["coef"], np.zeros(coef.shape, int)
+        if self.groups is not None:
+            labels = list(self.groups)
+            for g, columns in enumerate(self.groups.values()):
+                group[:, list(columns)] = g
+        whole = coef.ravel(), group.ravel(), labels
+        unit = float(Groups(*whole, (_SHAPE, _SHAPE)).of(posterior.prior)[0])
+        found = Groups(*whole, (_SHAPE, _SHAPE / unit), _LEAST * unit)
+        if self.shrinkage is None:
+            return found
+        return self.shrinkage.scales(found, _mean_information(posterior, found))
+
+
+def _mean_information(posterior: Posterior, scales: Scales) -> float:
+    """Of the rows about a coefficient, in units of the prior, where all coefficients are 0."""
+    sample = posterior.data.sample
+    theta = posterior.model.guess(sample.y, sample.weight)
+    here = posterior.of_sample.expand(theta, DIAGONAL).curvature.diagonal()
+    here = here - posterior.prior.curvature(theta).diagonal()
+    noise = 1.0 if posterior.prior.quadratic else np.exp(theta[0, -1])
+    each = noise * here[scales.block] / posterior.prior.unit[scales.block]
+    return float(each.mean())
 
 
 class Located(NamedTuple):
-    """About where the precision is."""
+    """About where the precisions are."""
 
     sampled: Sampled
     learned: Learned
-    carry: Carry
+    carry: Carry | None
+    """Of one precision."""
     near: InitialPoint | None
     """Near the mode; None where that is of a part of the rows."""
 
 
-def locate(precision: SampledPrecision, posterior: Posterior) -> Located:
-    """About where the precision is, from normal laws of the posterior under some of its values.
+def locate(scales: Scales, posterior: Posterior) -> Located:
+    """About where precisions are, from normal laws of the posterior under some of their values.
 
     Parameters
     ----------
-    precision : SampledPrecision
+    scales : Scales
     posterior : Posterior
-        Under the first precision, of few enough parameters for a curvature.
+        Under the first precisions, of few enough parameters for a curvature.
     """
     few = _few_rows(posterior)
     model = few.model
     assert isinstance(model, Predictor)
     here = InitialPoint(model.guess(few.data.sample.y, few.data.sample.weight), None)
-    path, silent = [precision.of(few.prior)], False
+    path, silent = [np.log(scales.of(few.prior))], np.zeros(len(scales.labels), bool)
+    eta = scales.start(few.prior)
     for _ in range(_MOST_LAWS):
         try:
             law, information = _normal_law(few, here)
@@ -86,41 +129,65 @@ def locate(precision: SampledPrecision, posterior: Posterior) -> Located:
             if len(path) == 1:
                 raise
             path.pop()
-            few = few.with_prior(precision.given(few.prior, path[-1]))
+            few = few.with_prior(scales.given(few.prior, path[-1]))
             break
-        joint, T = JointLaw.of(law, few.prior, precision)
+        found = _beside(scales, law, few.prior, eta)
         if len(path) == 1:
-            silent = len(precision.block) - joint.at * joint.j.sum() < _NO_INFORMATION
-        path.append(float(np.exp(joint.mean)))
-        few = few.with_prior(precision.given(few.prior, path[-1]))
+            silent = found.known < _NO_INFORMATION
+        before, eta = eta, found.centre[None]
+        path.append(scales.log_precisions(eta)[0])
+        few = few.with_prior(scales.given(few.prior, path[-1]))
         here = InitialPoint(law.mode, information + few.prior.curvature(law.mode))
-        if model.conjugate or abs(np.log(path[-1] / path[-2])) < _NEAR * joint.sd or time_is_up():
+        near = np.abs(eta - before) < _NEAR * found.width
+        if (model.conjugate and found.carry is not None) or near.all() or time_is_up():
             break
     all_rows = few.data is posterior.data
     return Located(
-        Sampled(precision, joint.mean, joint.sd),
-        as_learned(precision, few, np.array(path), silent),
-        Carry(joint, law.mean[: joint.dim], T, float(np.log(path[-1]))),
+        Sampled(scales, found.centre, found.width),
+        as_learned(scales, few, np.exp(path), silent),
+        found.carry,
         here if all_rows else None,
     )
 
 
-def as_learned(
-    precision: SampledPrecision, posterior: Posterior, path: NDArray, silent: bool
-) -> Learned:
-    """A precision without figures of chains; `posterior` is under it."""
-    (label,) = posterior.model.prior_blocks("block")
+class _Beside(NamedTuple):
+    """The hyperparameters beside a normal law of the posterior."""
+
+    centre: NDArray
+    """(K,)"""
+    width: NDArray
+    """(K,)"""
+    known: NDArray
+    """What the data know of the coefficients of each group, as a number of them."""
+    carry: Carry | None = None
+
+
+def _beside(scales: Scales, law: Law, prior: Prior, eta: NDArray) -> _Beside:
+    """Mean and width of one log precision, whose law is known; else the mode, from eta."""
+    if isinstance(scales, Groups) and scales.dim == 1:
+        joint, T = JointLaw.of(law, prior, scales)
+        carry = Carry(joint, law.mean[: joint.dim], T, joint.mean)
+        known = scales.sizes - joint.at * joint.j.sum()
+        return _Beside(np.array([joint.mean]), np.array([joint.sd]), known, carry)
+    marginal = MarginalScales(scales, law, prior)
+    centre = marginal.mode(eta)
+    return _Beside(centre, marginal.width(centre), marginal.known(scales.of(prior)))
+
+
+def as_learned(scales: Scales, posterior: Posterior, path: NDArray, silent: NDArray) -> Learned:
+    """Precisions without figures of chains; `posterior` is under the last of the path."""
+    n = len(scales.labels)
     return Learned(
-        [label],
-        path[-1:],
-        path[:, None],
+        scales.labels,
+        path[-1],
+        path,
         posterior.prior.precision.copy(),
         states=[],
-        change=np.zeros(1),
-        uncertainty=np.zeros(1),
-        stein=np.ones(1),
-        stein_error=np.full(1, np.inf),
-        silent=np.array([silent]),
+        change=np.zeros(n),
+        uncertainty=np.zeros(n),
+        stein=np.ones(n),
+        stein_error=np.full(n, np.inf),
+        silent=silent,
         one_each=False,
         hyperprior=True,
     )
@@ -186,6 +253,7 @@ class _InChains(VariationalEM):
         return before * np.where(agrees, _FASTER if t > 0 else 1.0, _SLOWER)
 
 
-def in_chains(precision: SampledPrecision) -> VariationalEM:
+def in_chains(scales: Scales) -> VariationalEM:
     """How chains of very many parameters learn the precision, which they do not sample."""
-    return _InChains(hyperprior=(precision.shape, precision.rate), n_updates=_UPDATES)
+    assert isinstance(scales, Groups)
+    return _InChains(hyperprior=(scales.shape, scales.rate), n_updates=_UPDATES)

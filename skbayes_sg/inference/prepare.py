@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,9 @@ from skbayes_sg.chains.deadline import cut_short, time_is_up
 from skbayes_sg.chains.parallel import cores, in_parallel
 from skbayes_sg.chains.run import Chain, Length, rows_touched, run_chain, start_chains
 from skbayes_sg.chains.threads import one_thread
-from skbayes_sg.chains.tuning import choose_alpha, refuse_unstable
+from skbayes_sg.chains.tuning import choose_alpha
 from skbayes_sg.data import in_threads
+from skbayes_sg.inference.begin import Known, begin, moves_precision
 from skbayes_sg.inference.em_control_variate import DiagonalShare, MatrixShare, PriorShare
 from skbayes_sg.inference.evidence import Hyperprior, as_learned, in_chains, locate
 from skbayes_sg.inference.learned_prior import Learned
@@ -29,17 +29,13 @@ from skbayes_sg.inference.plan import Plan
 from skbayes_sg.inference.request import SELF_AVERAGING, Choice, Request
 from skbayes_sg.inference.run import Run
 from skbayes_sg.inference.variational_em import StochasticEM, VariationalEM, fit_prior
-from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import expanded_twice
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget
-from skbayes_sg.posterior.laplace import distance, posterior_mean
-from skbayes_sg.posterior.mode import InitialPoint, Mode
-from skbayes_sg.posterior.precision import Sampled
-from skbayes_sg.posterior.targets import target_at
+from skbayes_sg.posterior.laplace import distance
+from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.whitening import affordable
-from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.samplers.target import ModelPosterior, Target
 
@@ -52,12 +48,26 @@ _UNSETTLED = (
     f"the learned precision still moves the posterior mean after {_ROUNDS} rounds; give "
     "VariationalEM a hyperprior, or prior_precision a number"
 )
+_MANY_LAWS = "several prior precisions, whose joint law is not known in closed form, are sampled"
+_NOT_SAMPLED = (
+    "prior_groups, and a prior of many scales, are sampled with the coefficients, which "
+    'sampler=None and HMC(variance_reduction="control_variate") can do where the posterior has an '
+    "anchor; set sampler=None, or prior_groups=None and prior=None"
+)
+_TOO_MANY = (
+    "prior_groups, and a prior of many scales, need a matrix of all parameters, and {} are too "
+    "many for one; set prior_groups=None and prior=None, or leave out columns"
+)
 
 
 def first_choice(request: Request, posterior: Posterior, plan: Plan) -> Choice:
     """The sampler that the user gave, or the plan's."""
     if request.asked is None:
-        return plan.first(posterior)
+        choice = plan.first(posterior)
+        several = isinstance(request.em, Hyperprior) and not request.em.is_one
+        if choice.sampler.needs_law and several:
+            return plan.fallback(posterior, NoGainError(_MANY_LAWS))
+        return choice
     sampler = clone(request.asked.sampler)
     sampler.validate(posterior)
     if sampler.variance_reduction is not None and not posterior.model.fixed_inputs:
@@ -84,22 +94,27 @@ def prepare(
     """
     with one_thread(), in_threads(cores(request.n_jobs)):
         em, near, located = request.em, None, None
+        several = isinstance(em, Hyperprior) and not em.is_one
         if isinstance(em, Hyperprior):
-            precision, em = em.of(posterior), None
+            scales, em = em.of(posterior), None
             if choice.sampler.needs_law:
-                sampled = Sampled(precision, 0.0, 1.0)
+                sampled = Sampled(scales, np.zeros(scales.dim), np.ones(scales.dim))
+            elif several and not has_matrix(posterior.dim):
+                raise ValueError(_TOO_MANY.format(posterior.dim))
             elif affordable(posterior):
-                located = locate(precision, posterior)
+                located = locate(scales, posterior)
                 posterior, near = located.learned.under(posterior), located.near
-                sampled = located.sampled if _moves_precision(choice, posterior) else None
+                sampled = located.sampled if moves_precision(choice, posterior) else None
             else:
-                em = in_chains(precision)
-        run, target = _begin(request, choice, posterior, plan, Known(near, sampled))
+                em = in_chains(scales)
+        run, target = begin(request, choice, posterior, plan, Known(near, sampled))
         if located is not None:
             if run.sampled is None:
                 run = replace(run, carry=located.carry)
             run = replace(run, learned=located.learned)
             run, target = _recentred(request, choice, (run, target), posterior, plan)
+        if several and run.sampled is None:
+            raise ValueError(_NOT_SAMPLED)
         if em is not None:
             learning = request._replace(em=em)
             run, target = _learn(learning, choice, (run, target), posterior, plan)
@@ -129,17 +144,19 @@ def _recentred(
         assert run.learned is not None
         points, last, read = _short_run(request, run, target)
         run = replace(run, passes=run.passes + read / posterior.data.n_rows)
-        rho, before = points[:, -1], run.sampled
-        moved = abs(rho.mean() - before.centre) > before.width
+        scales, before = run.sampled.scales, run.sampled
+        eta = points[:, -scales.dim :]
+        centre = eta.mean(axis=0)
+        moved = bool((np.abs(centre - before.centre) > before.width).any())
         if not moved and target.coordinates.explained(points) < _LINEAR:
             break
-        width = max(before.width, float(rho.std()))
-        sampled = Sampled(before.precision, float(rho.mean()), width)
-        here = posterior.with_prior(sampled.precision.given(posterior.prior, np.exp(rho.mean())))
-        path = np.append(run.learned.path, np.exp(rho.mean()))
-        learned = as_learned(sampled.precision, here, path, bool(run.learned.silent[0]))
+        sampled = Sampled(scales, centre, np.maximum(before.width, eta.std(axis=0)))
+        ell = scales.log_precisions(centre[None])
+        here = posterior.with_prior(scales.given(posterior.prior, ell[0]))
+        path = np.append(run.learned.path, np.exp(ell), axis=0)
+        learned = as_learned(scales, here, path, run.learned.silent)
         passes, known = run.passes, Known(None, sampled, points)
-        run, target = _begin(request._replace(last=last), choice, here, plan, known)
+        run, target = begin(request._replace(last=last), choice, here, plan, known)
         run = replace(run, learned=learned, passes=run.passes + passes)
         if not moved:
             break
@@ -147,7 +164,7 @@ def _recentred(
 
 
 def _short_run(request: Request, run: Run, target: Target) -> tuple[NDArray, NDArray, float]:
-    """Points (n, D + 1) of chains after half a burn-in, the last of each, and rows read."""
+    """Points (n, D + K) of chains after half a burn-in, the last of each, and rows read."""
     auto = run.sampler.run_length(run.states[0]).burn_in
     n_steps = min(auto, run.length.burn_in) // 2
     pilot = partial(run_chain, run.sampler, target, length=Length(n_steps, n_steps))
@@ -156,127 +173,6 @@ def _short_run(request: Request, run: Run, target: Target) -> tuple[NDArray, NDA
     last = np.concatenate([chain.last for chain in chains])
     read = rows_touched(run.sampler, [chain.state for chain in chains])
     return points, last, read - rows_touched(run.sampler, run.states)
-
-
-class Known(NamedTuple):
-    """What is known before the chains start."""
-
-    near: InitialPoint | None = None
-    """Near the mode."""
-    sampled: Sampled | None = None
-    """The prior precision, if chains sample it."""
-    points: NDArray | None = None
-    """Points of short runs, (n, D + 1), that say how the parameters depend on it."""
-
-
-def _moves_precision(choice: Choice, posterior: Posterior) -> bool:
-    """Whether the chains have the prior precision as a coordinate: the default's, and HMC's."""
-    sampler = choice.sampler
-    anchored = sampler.variance_reduction is not None and sampler.follows_coordinates
-    safe = sampler.rejects or not choice.given  # in a funnel, where HMC is the default's fallback
-    return anchored and safe and posterior.prior.quadratic
-
-
-def _begin(
-    request: Request,
-    choice: Choice,
-    posterior: Posterior,
-    plan: Plan,
-    known: Known = Known(),  # noqa: B008
-) -> tuple[Run, Target]:
-    """Start chains under the present prior: choose the sampler, refuse steps unstable at a mode."""
-    assert request.seed is not None
-    if choice.sampler.needs_law:
-        return _known_law(request, choice, posterior, known)
-    start_seed, chain_seed = request.seed.spawn(2)
-    rng = np.random.default_rng(start_seed)
-    last = None if request.last is None else request.last[:, : posterior.dim]
-    start = plan.start(posterior, rng, request.chains(), last, known.near)
-    sampler, choice, anchor, target = _settle(choice, posterior, plan, start.mode, known.sampled)
-    n_chains = request.chains(sampler, posterior.dim)
-    theta = start.theta[np.arange(n_chains) % len(start.theta)]
-    sampled = known.sampled
-    if isinstance(target, HierarchicalTarget):
-        target = target if known.points is None else target.fitted(known.points)
-        sampled, theta = target.coordinates.sampled, _with_precision(request, target, theta, rng)
-    elif anchor is not None and isinstance(anchor.curvature, Diag) and request.last is None:
-        theta = target.coordinates.inverse_transform(rng.standard_normal(theta.shape))
-    if sampler.starts_at_mode and start.mode is not None and request.last is None:
-        theta = np.repeat(start.mode.theta, n_chains, axis=0)
-    sampler, states, remark, notes = choice.tune(sampler, target, theta, chain_seed, request.n_jobs)
-    if start.mode is not None:  # elsewhere the linear part of a step says little of the step
-        refuse_unstable(sampler, target, states[0])
-    passes = rows_touched(sampler, states) / posterior.data.n_rows
-    if anchor is not None:
-        passes += anchor.passes + 1
-    elif start.mode is not None:
-        passes += start.mode.passes
-    length, reason = request.length(sampler, states), choice.reason + remark
-    sampled = sampled if target.dim > posterior.dim else None
-    run = Run(sampler, reason, states, length, passes, anchor, complaints=notes, sampled=sampled)
-    return run, target
-
-
-def _with_precision(
-    request: Request, target: Target, theta: NDArray, rng: np.random.Generator
-) -> NDArray:
-    """Over-dispersed starting points of parameters and log precision, or the last ones."""
-    assert target.anchor is not None
-    if request.last is not None and request.last.shape[1] == target.dim:
-        return request.last[np.arange(len(theta)) % len(request.last)]
-    normals = rng.standard_normal((len(theta), target.dim))
-    normals[:, :-1] *= 2.0
-    return target.coordinates.inverse_transform(
-        target.anchor.curvature.inverse().cholesky().matvec(normals)
-    )
-
-
-def _known_law(
-    request: Request, choice: Choice, posterior: Posterior, known: Known
-) -> tuple[Run, Target]:
-    """Chains that draw a conjugate posterior itself: they need no start."""
-    assert request.seed is not None
-    rows, sampler = posterior.data.sample, clone(choice.sampler)
-    guess = posterior.model.guess(rows.y, rows.weight)
-    anchor = expanded_twice(posterior, guess)
-    target = target_at(posterior, anchor, sampler, known.sampled)
-    theta = np.repeat(anchor.theta, request.chains(sampler), axis=0)
-    if target.dim > posterior.dim:
-        theta = np.column_stack([theta, np.zeros(len(theta))])
-    states = start_chains(sampler, target, theta, request.seed.spawn(2)[1])
-    length = request.length(sampler, states)
-    run = Run(sampler, choice.reason, states, length, anchor.passes, anchor, sampled=known.sampled)
-    return run, target
-
-
-def _settle(
-    choice: Choice,
-    posterior: Posterior,
-    plan: Plan,
-    mode: Mode | None,
-    sampled: Sampled | None,
-) -> tuple[Sampler, Choice, Mode | None, Target]:
-    """The sampler with numbers for all parameters, its choice, its anchor and its target.
-
-    The plan's other sampler takes the anchor of the first, which refused the posterior there.
-    """
-    sampler, anchor = clone(choice.sampler), None
-    target: Target = posterior
-    try:
-        if sampler.variance_reduction is not None:
-            assert mode is not None
-            anchor = posterior_mean(posterior, mode)
-            target = target_at(posterior, anchor, sampler, sampled)
-        figures = sampler.resolve_auto(target)
-    except NoGainError as refused:
-        if choice.given:
-            raise type(refused)(f"{refused}; set variance_reduction=None") from None
-        choice = plan.fallback(posterior, refused)
-        sampler = clone(choice.sampler)
-        if sampler.variance_reduction is None:
-            anchor, target = None, posterior
-        figures = sampler.resolve_auto(target)
-    return sampler, replace(choice, reason=choice.reason + figures), anchor, target
 
 
 def _learn(
@@ -315,7 +211,7 @@ def _learn(
                 run, target = replace(run, states=found.states, length=length), posterior
                 break
         before = run.anchor
-        run, target = _begin(request, choice, posterior, plan)
+        run, target = begin(request, choice, posterior, plan)
         passes += run.passes
         if not diverged and _near(before, run.anchor):
             break

@@ -13,7 +13,8 @@ from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.request import Request, Signature
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Mode
-from skbayes_sg.posterior.precision import Carry, Sampled
+from skbayes_sg.posterior.non_centred import Sampled
+from skbayes_sg.posterior.precision import Carry
 from skbayes_sg.posterior.targets import target_at
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
@@ -39,7 +40,7 @@ class Run:
     learned : Learned, optional
         The learned prior; of a sampled precision, one that is near.
     sampled : Sampled, optional
-        The prior precision, if it is a coordinate of the chains.
+        Precisions of the prior, if they are coordinates of the chains.
     carry : Carry, optional
         Its law, if it is sampled and the chains do not know it.
     signature : Signature, optional
@@ -47,7 +48,7 @@ class Run:
     complaints : list of str
         Warnings of the preparation.
     last : array of shape (n_chains, D)
-        The points where the chains stopped, in the coordinates of the model, log precision last.
+        The points where the chains stopped, in the coordinates of the model, hyperparameters last.
     """
 
     sampler: Sampler

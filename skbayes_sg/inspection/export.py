@@ -136,8 +136,8 @@ def _posterior(
         dims[name] = [axis for axis in axes if axis is not None]
     coords: dict[str, Any] = {"feature": feature_names(estimator)}
     if hasattr(estimator, "prior_precision_draws_"):
-        sampled = estimator.prior_precision_draws_[:, kept].astype(np.float64, copy=False)
-        variables["prior_sd"], dims["prior_sd"] = sampled**-0.5, ["group"]
+        variables["prior_sd"] = estimator._prior_sd_draws[:, kept]
+        dims["prior_sd"] = ["group"]
         coords["group"] = list(estimator.prior_precision_blocks_)
     if any("class" in axes for axes in dims.values()):
         coords["class"] = estimator.classes_.tolist()
@@ -146,11 +146,11 @@ def _posterior(
 
 def _log_prior(estimator: Any, flat: NDArray, kept: NDArray) -> NDArray:
     """Of draws, and of the prior precision where that is sampled, (draws,)."""
-    prior, precision = estimator._fitted_prior, getattr(estimator, "_sampled_precision", None)
-    if precision is None:
+    prior, eta = estimator._fitted_prior, getattr(estimator, "_hyper_draws", None)
+    if eta is None:
         return prior.log_density(flat)
-    rho = np.log(estimator.prior_precision_draws_[:, kept]).ravel()
-    return precision.log_prior(prior, flat, rho)
+    eta = eta[:, kept].reshape(len(flat), -1).astype(np.float64)
+    return estimator._scales.log_prior(prior, flat, eta)
 
 
 def _of_likelihood(

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sg import diagnostics
 from skbayes_sg.inspection.names import feature_names, logit_names
 from skbayes_sg.inspection.table import table
-from skbayes_sg.validation import require_level
+from skbayes_sg.validation import require_level, require_positive
 
 _FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
 _FAR_PROBE = 2.0**30  # so far that the origin takes no digits of the unit
@@ -52,9 +52,27 @@ class _Coefficients(NamedTuple):
         return each.reshape(*each.shape[:2], -1)
 
 
-def of_coefficients(estimator: Any, level: float, scaler: Any, reference: Any):
+def of_groups(estimator: Any, level: float):
+    """The table of `LinearPredictor.summary` with ``groups=True``."""
+    _require_draws(estimator)
+    if not hasattr(estimator, "prior_precision_draws_"):
+        raise ValueError(
+            "summary: groups=True needs a prior whose precisions are sampled, as those of "
+            'prior_precision="learned" are'
+        )
+    scales = estimator._scales
+    columns = _columns(estimator._prior_sd_draws, estimator.draw_weights_, level, odds=False)
+    del columns["p_positive"]  # a scale is never negative
+    return table(scales.labels, ["group"], {"n_coefficients": scales.sizes.astype(int)} | columns)
+
+
+def of_coefficients(
+    estimator: Any, level: float, scaler: Any, reference: Any, beyond: float | None
+):
     """The table of `LinearPredictor.summary`."""
     _require_draws(estimator)
+    if beyond is not None:
+        require_positive("beyond", beyond, "it is the size of a coefficient that matters")
     blocks = estimator.model_.unpack(estimator.draws_)
     found = _Coefficients(blocks["coef"], blocks.get("intercept"))
     features, logits = feature_names(estimator), logit_names(estimator)
@@ -72,7 +90,12 @@ def of_coefficients(estimator: Any, level: float, scaler: Any, reference: Any):
     if "log_noise" in blocks:
         draws = np.concatenate([draws, np.exp(blocks["log_noise"])], axis=2)
         terms.append(_own("noise_variance", features))
-    columns = _columns(draws, estimator.draw_weights_, level, hasattr(estimator, "classes_"))
+    weights = estimator.draw_weights_
+    columns = _columns(draws, weights, level, hasattr(estimator, "classes_"))
+    if beyond is not None:
+        columns["p_beyond"] = diagnostics.moments((np.abs(draws) > beyond).astype(float), weights)[
+            0
+        ]
     of_prior = {
         f"prior precision of {block}": value
         for block, value in getattr(estimator, "prior_precision_blocks_", {}).items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from skbayes_sg.linalg.low_rank import LowRank
-from skbayes_sg.linalg.products import eigenvectors
+from skbayes_sg.linalg.products import eigenvectors_within
 
 
 class Natural:
@@ -89,13 +89,33 @@ class Whitened:
         """The same coordinates turned by an orthogonal matrix (c, c)."""
         return Whitened(self.centre, self.columns, self.rest, self.S @ V)
 
-    def along(self, weights: NDArray) -> Whitened:
-        """The same coordinates turned so that ``sum(weights theta^2)`` is a sum of squares in them.
+    def along(self, weights: NDArray, group: NDArray) -> Whitened:
+        """Coordinates that belong to one group each, of parameters with a precision each.
 
-        `weights` (D,) are the same for all outputs.
+        A sum of squares ``sum(weights theta^2)`` of a group is such a sum of its coordinates. Of
+        one group all curvature is about the identity, as in `of`; of more that is so within each.
+
+        Parameters
+        ----------
+        weights : array of shape (D,)
+            The same for all outputs; 0 for parameters of no group.
+        group : integer array of shape (D,)
         """
-        root = np.sqrt(weights[self.columns[0]])[:, None] * self.S
-        return self.turned(eigenvectors(root.T @ root))
+        at = self.columns[0]
+        (own,), (free,) = np.nonzero(weights[at]), np.nonzero(weights[at] == 0)
+        curvature = self._inverse.T @ self._inverse
+        lower = np.linalg.cholesky(curvature[np.ix_(free, free)])
+        of_free = np.linalg.inv(lower).T
+        shift = of_free @ of_free.T @ curvature[np.ix_(free, own)]
+        rest = curvature[np.ix_(own, own)] - curvature[np.ix_(own, free)] @ shift
+        scale = 1 / np.sqrt(weights[at[own]])
+        S = np.zeros_like(self.S)
+        S[np.ix_(own, own)] = scale[:, None] * eigenvectors_within(
+            rest * np.outer(scale, scale), group[at[own]]
+        )
+        S[np.ix_(free, own)] = -shift @ S[np.ix_(own, own)]
+        S[np.ix_(free, free)] = of_free
+        return replace(self, S=S)
 
     @cached_property
     def _inverse(self) -> NDArray:

@@ -48,10 +48,26 @@ def eigenvectors(A: NDArray) -> NDArray:
 
     A diagonal far below the largest entry tells equal eigenvalues apart, where rounding would.
     """
-    tie = 1e-6 * np.abs(A).max(initial=0.0) / len(A)
+    tie = 1e-8 * np.abs(A).max(initial=0.0) / len(A)
     return with_signs(np.linalg.eigh(A + tie * np.diag(np.arange(len(A))))[1])
 
 
 def with_signs(V: NDArray) -> NDArray:
     """Eigenvectors (D, D) whose largest entries are positive: rounding must not choose signs."""
     return V * np.sign(V[np.abs(V).argmax(axis=0), range(len(V))])
+
+
+def eigenvectors_within(A: NDArray, group: NDArray) -> NDArray:
+    """Eigenvectors of the block of each group, over the roots of their quadratic forms, (D, D)."""
+    turn = np.zeros_like(A)
+    for one in np.unique(group):
+        block = np.ix_(group == one, group == one)
+        turn[block] = eigenvectors(A[block])
+    return turn / np.sqrt(np.einsum("ij,ij->j", turn, A @ turn))
+
+
+def sums_of_groups(each: NDArray, group: NDArray, n_groups: int) -> NDArray:
+    """Sums of numbers (n, P) over the members of each group, (n, n_groups); none is empty."""
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(n_groups))
+    return np.add.reduceat(each[:, order], starts, axis=1)

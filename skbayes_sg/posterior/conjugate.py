@@ -13,8 +13,9 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.gaussian import Law, known_at
 from skbayes_sg.posterior.mode import Mode
-from skbayes_sg.posterior.precision import JointLaw, SampledPrecision
+from skbayes_sg.posterior.precision import JointLaw
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+from skbayes_sg.priors.scales import Groups
 from skbayes_sg.samplers.target import Closed
 
 
@@ -34,7 +35,8 @@ class ClosedTarget(ChainTarget):
         Of the log likelihood there.
     information : Operator
         Of all rows there.
-    precision : SampledPrecision, optional
+    scales : Groups, optional
+        Of one precision that is sampled.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class ClosedTarget(ChainTarget):
         theta: NDArray,
         gradient: NDArray,
         information: Operator,
-        precision: SampledPrecision | None = None,
+        scales: Groups | None = None,
     ) -> None:
         model, prior = posterior.model, posterior.prior
         assert isinstance(model, Predictor)
@@ -52,23 +54,21 @@ class ClosedTarget(ChainTarget):
         curvature = information + prior.curvature(theta)
         known = known_at(prior, Mode(theta, curvature, slope, 0.0))
         whitened = Whitened.of(model.columns(), known.mean[None], known.operator.dense())
-        if precision is None:
+        if scales is None:
             super().__init__(posterior, whitened)
             self.law: Closed = _standard(known)
             return
-        whitened = whitened.along(precision.weights(prior))
+        whitened = whitened.along(*scales.members(prior))
         super().__init__(posterior, _WithPrecision(whitened))  # type: ignore[arg-type]
         self.dim += 1
-        self.law = JointLaw.along(whitened.S, known, prior, precision)
+        self.law = JointLaw.along(whitened.S, known, prior, scales)
 
     @classmethod
-    def at(
-        cls, posterior: Posterior, mode: Mode, precision: SampledPrecision | None = None
-    ) -> ClosedTarget:
+    def at(cls, posterior: Posterior, mode: Mode, scales: Groups | None = None) -> ClosedTarget:
         """The posterior expanded at a point near its mode."""
         prior, at = posterior.prior, mode.theta
         information = mode.curvature + prior.curvature(at) * -1.0
-        return cls(posterior, at, mode.gradient - prior.gradient(at), information, precision)
+        return cls(posterior, at, mode.gradient - prior.gradient(at), information, scales)
 
     def with_prior(self, prior: Prior) -> ClosedTarget:
         """The same rows under another prior, without a pass over them."""

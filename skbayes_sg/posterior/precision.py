@@ -1,4 +1,4 @@
-"""A prior precision that is sampled: its Gamma prior, and the joint law beside a normal posterior.
+"""One prior precision that is sampled: its joint law with parameters that are normal given it.
 
     beta | lambda ~ N(m, 1 / (lambda unit)),   lambda ~ Gamma(shape, rate)
 
@@ -25,68 +25,13 @@ from skbayes_sg.linalg.products import eigenvectors
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Law
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+from skbayes_sg.priors.scales import Groups
 
 _COARSE, _FINE = 201, 2001  # points of the grid of log precision
 _TINY = np.finfo(np.float64).tiny
 _ROUNDING = 1e-9
 _UNLIKELY = 40.0  # of log densities below the largest
 _WIDEST = 30.0  # of log precision, on either side of the present one
-
-
-class SampledPrecision(NamedTuple):
-    """One precision lambda of a block of coefficients, and its Gamma prior."""
-
-    block: NDArray
-    """Coordinates of the coefficients in theta."""
-    shape: float
-    rate: float
-    least: float = 0.0
-    """Precisions much below it are excluded, by a factor ``exp(-least / lambda)``."""
-
-    def log_density(self, rho: NDArray) -> NDArray:
-        """Of rho = log lambda, with the factor of lambda in the density of the coefficients."""
-        power = self.shape + 0.5 * len(self.block)
-        return power * rho - self.rate * np.exp(rho) - self.least * np.exp(-rho)
-
-    def log_prior(self, prior: Prior, theta: NDArray, rho: NDArray) -> NDArray:
-        """Log density of parameters (n, D) and rho (n,); `prior` has any precision."""
-        noise = np.zeros(len(theta)) if prior.quadratic else theta[:, -1]
-        squares = (theta - prior.mean) ** 2 @ self.weights(prior)
-        more = (np.exp(rho) - self.of(prior)) * np.exp(-noise)
-        return prior.log_density(theta) - 0.5 * more * squares + self.log_density(rho)
-
-    def slope(self, lam: NDArray) -> NDArray:
-        """Derivative of `log_density` over rho."""
-        return self.shape + 0.5 * len(self.block) - self.rate * lam + self.least / lam
-
-    def of(self, prior: Prior) -> float:
-        """The precision that a prior has."""
-        first = self.block[0]
-        return float(prior.precision[first] / prior.unit[first])
-
-    def given(self, prior: Prior, lam: float) -> Prior:
-        """The prior with this precision."""
-        precision = prior.precision.copy()
-        precision[self.block] = lam * prior.unit[self.block]
-        return prior.with_precision(precision)
-
-    def weights(self, prior: Prior) -> NDArray:
-        """Units of the coefficients, 0 for other parameters, (D,)."""
-        weights = np.zeros(prior.unit.size)
-        weights[self.block] = prior.unit[self.block]
-        return weights
-
-
-class Sampled(NamedTuple):
-    """A precision that chains sample, and about where it is."""
-
-    precision: SampledPrecision
-    centre: float
-    """Mean of log lambda."""
-    width: float
-    """Its standard deviation."""
-    coordinates: tuple[NDArray, ...] | None = None
-    """Numbers of `PartiallyNonCentred` that short runs found, if any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +43,8 @@ class JointLaw:
 
     Attributes
     ----------
-    precision : SampledPrecision
+    scales : Groups
+        Of one.
     at : float
         lambda_0.
     j, pull : arrays of shape (D,)
@@ -108,7 +54,7 @@ class JointLaw:
         Of the noise variance for lambda = 0, but for the shape's share of the coefficients.
     """
 
-    precision: SampledPrecision
+    scales: Groups
     at: float
     j: NDArray
     pull: NDArray
@@ -121,24 +67,24 @@ class JointLaw:
         return len(self.j)
 
     @classmethod
-    def of(cls, law: Law, prior: Prior, precision: SampledPrecision) -> tuple[JointLaw, NDArray]:
+    def of(cls, law: Law, prior: Prior, scales: Groups) -> tuple[JointLaw, NDArray]:
         """From a normal law under the prior's precision, and T, whose columns are the axes."""
         lower, n = law.operator.cholesky().dense(), law.operator.dim
-        weights = precision.weights(prior)[:n]
+        weights = scales.weights(prior)[:n]
         inverse = solve_triangular(lower, np.eye(n), lower=True)
         T = inverse.T @ eigenvectors((inverse * weights) @ inverse.T)
-        return cls.along(T, law, prior, precision), T
+        return cls.along(T, law, prior, scales), T
 
     @classmethod
-    def along(cls, T: NDArray, law: Law, prior: Prior, precision: SampledPrecision) -> JointLaw:
+    def along(cls, T: NDArray, law: Law, prior: Prior, scales: Groups) -> JointLaw:
         """The same along known axes."""
-        weights = precision.weights(prior)[: len(T)]
+        weights = scales.weights(prior)[: len(T)]
         away = np.where(weights > 0, law.mean[: len(T)] - prior.mean[: len(T)], 0.0)
-        at = precision.of(prior)
+        at = float(scales.of(prior)[0])
         j = ((T * weights[:, None]) * T).sum(axis=0)
         j = np.clip(j, _TINY, 1 / at)  # but for rounding
         pull, squares = (weights * away) @ T, float(weights @ away**2)
-        joint = cls(precision, at, j, pull, squares)
+        joint = cls(scales, at, j, pull, squares)
         if not isinstance(law, NormalInverseGammaPrior):
             return joint
         assert isinstance(prior, NormalInverseGammaPrior)
@@ -181,7 +127,7 @@ class JointLaw:
         for n_points in (_COARSE, _COARSE, _FINE):  # nearer each time
             rho = np.linspace(low, high, n_points)
             grown, _, energy = self._given(rho)
-            value = self.precision.log_density(rho) - 0.5 * np.log(grown).sum(axis=1)
+            value = self.scales.log_density(rho[:, None]) - 0.5 * np.log(grown).sum(axis=1)
             if self.noise is None:
                 value -= energy
             else:
@@ -235,7 +181,7 @@ class JointLaw:
     def log_density(self, x: NDArray) -> NDArray:
         """Up to a constant, (n,)."""
         u, rho = x[:, : self.dim], x[:, -1]
-        value, energy = self.precision.log_density(rho), self._energy(u, np.exp(rho))
+        value, energy = self.scales.log_density(rho[:, None]), self._energy(u, np.exp(rho))
         if self.noise is None:
             return value - energy
         shape, gamma = self.noise[0], x[:, -2]
@@ -247,7 +193,7 @@ class JointLaw:
         noise = 1.0 if self.noise is None else np.exp(-x[:, -2:-1])
         of_u = -noise * (u + (lam - self.at) * (self.j * u + self.pull))
         squares = (self.j * u**2 + 2 * self.pull * u).sum(axis=1, keepdims=True) + self.squares
-        parts = [of_u, self.precision.slope(lam) - 0.5 * lam * noise * squares]
+        parts = [of_u, self.scales.slope(x[:, -1:]) - 0.5 * lam * noise * squares]
         if self.noise is not None:
             energy = self._energy(u, lam[:, 0])[:, None]
             parts.insert(1, (energy + self._rate) * noise - (self.noise[0] + 0.5 * self.dim))
@@ -306,14 +252,14 @@ class Carry(NamedTuple):
     """Log precision of the draws."""
 
     def over(self, draws: NDArray) -> tuple[NDArray, NDArray]:
-        """Draws (chains, draws, D) and log precisions, which take equidistant quantiles."""
+        """Draws (chains, draws, D), and log precisions (., ., 1) at equidistant quantiles."""
         n = draws.shape[0] * draws.shape[1]
         levels = fixed_rng("precision").permutation((np.arange(n) + 0.5) / n)
         rho, dim = self.joint.quantiles(levels), self.joint.dim
         flat = draws.reshape(n, -1).astype(np.float64)
         u = np.linalg.solve(self.T, (flat[:, :dim] - self.centre).T).T
         flat[:, :dim] = self.centre + self.joint.carried(u, self.at, rho) @ self.T.T
-        return flat.reshape(draws.shape).astype(draws.dtype), rho.reshape(draws.shape[:2])
+        return flat.reshape(draws.shape).astype(draws.dtype), rho.reshape(*draws.shape[:2], 1)
 
     def covariance(self, C: NDArray) -> NDArray:
         """The covariance of carried draws from that of the draws, (D, D)."""
@@ -325,9 +271,7 @@ class Carry(NamedTuple):
         return carried
 
 
-def covariance_over(
-    precision: SampledPrecision, posterior: Posterior, target: Any, theta: NDArray
-) -> NDArray:
+def covariance_over(scales: Groups, posterior: Posterior, target: Any, theta: NDArray) -> NDArray:
     """Covariance of the parameters, normal given the precision, (D, D).
 
     `theta` (1, D) is the posterior mean.
@@ -337,5 +281,5 @@ def covariance_over(
         return whitened.covariance(target.law.covariance)
     curvature = Dense(posterior.expand(theta, FULL).curvature.dense())
     here = GaussianPrior(curvature, theta[0])
-    joint, T = JointLaw.of(here, posterior.prior, precision)
+    joint, T = JointLaw.of(here, posterior.prior, scales)
     return T @ joint.covariance @ T.T

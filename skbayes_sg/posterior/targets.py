@@ -7,8 +7,9 @@ from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget
 from skbayes_sg.posterior.mode import Mode
-from skbayes_sg.posterior.precision import Sampled
+from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.whitening import very_wide
+from skbayes_sg.priors.scales import Groups
 from skbayes_sg.samplers import Sampler
 
 
@@ -20,9 +21,17 @@ def target_at(
     Its prior precision is sampled too where `sampled` says so.
     """
     if sampler.needs_law:
-        return ClosedTarget.at(posterior, anchor, sampled and sampled.precision)
+        return ClosedTarget.at(posterior, anchor, _one(sampled))
     if very_wide(posterior):
         return FullDataTarget.at(posterior, anchor)
     if sampled is None:
         return ExpandedTarget.at(posterior, anchor, sampler.follows_coordinates)
     return HierarchicalTarget.at(posterior, anchor, sampled)
+
+
+def _one(sampled: Sampled | None) -> Groups | None:
+    """The one precision whose joint law is known, if one is sampled."""
+    if sampled is None:
+        return None
+    assert isinstance(sampled.scales, Groups)
+    return sampled.scales

@@ -1,12 +1,20 @@
 """Priors of the parameters. A posterior adds one, once, to the likelihood of its rows.
 
 A prior has a mean and a precision operator, so that the posterior of some rows can be the prior of
-the next (math.md#streams-as-bayesian-updating). Imports linalg.
+the next (math.md#streams-as-bayesian-updating). Imports linalg and validation.
 """
 
 from skbayes_sg.priors.base import Prior
 from skbayes_sg.priors.normal import GaussianPrior
 from skbayes_sg.priors.normal_inverse_gamma import NormalInverseGammaPrior
 from skbayes_sg.priors.precision import Precision
+from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 
-__all__ = ["GaussianPrior", "NormalInverseGammaPrior", "Precision", "Prior"]
+__all__ = [
+    "GaussianPrior",
+    "Horseshoe",
+    "NormalInverseGammaPrior",
+    "Precision",
+    "Prior",
+    "StudentT",
+]

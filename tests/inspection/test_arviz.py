@@ -151,12 +151,14 @@ def test_the_log_posterior_is_that_of_the_fit(fits, name, weight):
     if model._run.sampled is None:
         expected = model._run.under(target).log_prob(theta)
     else:
-        precision, lam = model._run.sampled.precision, model.prior_precision_draws_.ravel()
-        each = [target.with_prior(precision.given(target.prior, one)) for one in lam]
+        scales, eta = model._run.sampled.scales, model._hyper_draws.reshape(-1, 1)
+        each = [target.with_prior(scales.given(target.prior, one)) for one in eta.astype(float)]
         expected = [given.log_prob(one[None])[0] for given, one in zip(each, theta, strict=True)]
-        expected += precision.log_density(np.log(lam))
+        expected += scales.log_density(eta.astype(float))
         found = tree["posterior"]["prior_sd"].values.ravel()
-        np.testing.assert_allclose(found, lam**-0.5, rtol=1e-6)
+        unit = model._fitted_prior.unit[scales.block]
+        expected_sd = np.exp(-0.5 * eta[:, 0]) * np.sqrt(np.mean(1 / unit))
+        np.testing.assert_allclose(found, expected_sd, rtol=1e-5)
     expected = np.reshape(expected, (4, 40))
     rtol = 1e-9 if model._run.sampled is None else 1e-6  # its draws are in single precision
     np.testing.assert_allclose(tree["sample_stats"]["lp"], expected, rtol=rtol)

@@ -9,10 +9,23 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget, JointPosterior
 from skbayes_sg.posterior.laplace import posterior_mean
 from skbayes_sg.posterior.mode import find_mode
-from skbayes_sg.priors import GaussianPrior
+from skbayes_sg.priors import GaussianPrior, Horseshoe, StudentT
+
+GROUPS = {"one": (0, 2), "other": (1,)}
+COLUMNS = {"a": (0,), "b": (1,), "c": (2,)}
+PRIORS = {
+    "one": Hyperprior(),
+    "groups": Hyperprior(GROUPS),
+    "columns": Hyperprior(COLUMNS),
+    "horseshoe": Hyperprior(COLUMNS, Horseshoe(expected_nonzero=1)),
+    "student_t": Hyperprior(COLUMNS, StudentT(3.0)),
+}
+CASES = pytest.mark.parametrize(
+    ("hyperprior", "n_classes"), [(name, k) for name in PRIORS for k in (2, 3)]
+)
 
 
-def made(n_classes=2, n_rows=300, seed=0):
+def made(hyperprior="one", n_classes=2, n_rows=300, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, 3)) * np.array([1.0, 0.1, 5.0]) + 1.0
     score = X @ rng.standard_normal((3, n_classes)) + rng.gumbel(size=(n_rows, n_classes))
@@ -24,8 +37,8 @@ def made(n_classes=2, n_rows=300, seed=0):
     precision = np.append(np.tile([1.0, 0.01, 25.0], k), np.full(k, 0.01))
     prior = GaussianPrior(precision, 0.0, unit, X.mean(axis=0))
     posterior = Posterior(model, Posterior.of(model, X, y).data, prior)
-    precision = Hyperprior().of(posterior)
-    located = locate(precision, posterior)
+    scales = PRIORS[hyperprior].of(posterior)
+    located = locate(scales, posterior)
     posterior = located.learned.under(posterior)
     mode = posterior_mean(posterior, find_mode(posterior, located.near, np.random.default_rng(0)))
     return posterior, HierarchicalTarget.at(posterior, mode, located.sampled)
@@ -35,23 +48,31 @@ def points(target, n=6, seed=1):
     return np.random.default_rng(seed).standard_normal((n, target.dim))
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_coordinates_lead_there_and_back(n_classes):
-    _, target = made(n_classes)
+def parts(target, theta):
+    """Parameters and hyperparameters of one point (D + K,), each (1, .)."""
+    return np.split(theta[None], [-target.coordinates.n_hyper], axis=1)
+
+
+def under(posterior, scales, eta):
+    return posterior.with_prior(scales.given(posterior.prior, scales.log_precisions(eta)[0]))
+
+
+@CASES
+def test_coordinates_lead_there_and_back(hyperprior, n_classes):
+    _, target = made(hyperprior, n_classes)
     x = points(target)
     theta = target.coordinates.inverse_transform(x)
     np.testing.assert_allclose(target.coordinates.transform(theta), x, atol=1e-9)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_density_is_that_of_the_posterior_times_the_jacobian(n_classes):
-    posterior, target = made(n_classes)
-    precision, x = target.coordinates.precision, points(target)
-    theta = target.coordinates.inverse_transform(x)
+@CASES
+def test_the_density_is_that_of_the_posterior_times_the_jacobian(hyperprior, n_classes):
+    posterior, target = made(hyperprior, n_classes)
+    scales, x = target.coordinates.scales, points(target)
     expected = []
-    for one, at in zip(theta, x, strict=True):
-        under = posterior.with_prior(precision.given(posterior.prior, np.exp(one[-1])))
-        value = under.log_prob(one[None, :-1])[0] + precision.log_density(one[-1])
+    for one, at in zip(target.coordinates.inverse_transform(x), x, strict=True):
+        theta, eta = parts(target, one)
+        value = under(posterior, scales, eta).log_prob(theta)[0] + scales.log_density(eta)[0]
         steps = 1e-6 * np.eye(target.dim)
         ahead, behind = (target.coordinates.inverse_transform(at + s * steps) for s in (1, -1))
         expected.append(value + np.linalg.slogdet((ahead - behind) / 2e-6)[1])
@@ -63,28 +84,58 @@ def test_the_density_is_that_of_the_posterior_times_the_jacobian(n_classes):
     np.testing.assert_allclose((up - down) / 2e-2, (gradient * v).sum(axis=1), rtol=2e-2, atol=2e-2)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_joint_posterior_has_the_gradient_of_the_model(n_classes):
-    posterior, target = made(n_classes)
-    joint = JointPosterior(posterior, target.coordinates.precision)
-    theta = target.coordinates.inverse_transform(points(target, 2))
-    gradient = joint.full_gradient(theta)
-    for one, of_one in zip(theta, gradient, strict=True):
-        under = posterior.with_prior(joint.precision.given(posterior.prior, np.exp(one[-1])))
-        np.testing.assert_allclose(of_one[:-1], under.full_gradient(one[None, :-1])[0], rtol=1e-9)
+@CASES
+def test_the_joint_posterior_has_the_gradient_of_the_model(hyperprior, n_classes):
+    posterior, target = made(hyperprior, n_classes)
+    joint = JointPosterior(posterior, target.coordinates.scales)
+    both = target.coordinates.inverse_transform(points(target, 2))
+    gradient = joint.full_gradient(both)
+    for one, of_one in zip(both, gradient, strict=True):
+        theta, eta = parts(target, one)
+        expected = under(posterior, joint.scales, eta).full_gradient(theta)[0]
+        k = target.coordinates.n_hyper
+        np.testing.assert_allclose(of_one[:-k], expected, rtol=1e-9, atol=1e-9)
+        steps = 1e-5 * np.eye(k)
+        ahead, behind = (
+            joint.scales.log_prior(posterior.prior, np.repeat(theta, k, axis=0), eta + s * steps)
+            for s in (1, -1)
+        )
+        np.testing.assert_allclose(of_one[-k:], (ahead - behind) / 2e-5, rtol=1e-5, atol=1e-5)
 
-        def value(rho, one=one):
-            prior = joint.precision.given(posterior.prior, np.exp(rho))
-            return prior.log_density(one[None, :-1])[0] + joint.precision.log_density(rho)
 
-        slope = (value(one[-1] + 1e-5) - value(one[-1] - 1e-5)) / 2e-5
-        assert of_one[-1] == pytest.approx(slope, rel=1e-5, abs=1e-5)
+@CASES
+def test_the_hyperprior_curves_as_it_says(hyperprior, n_classes):
+    _, target = made(hyperprior, n_classes)
+    scales, eta = target.coordinates.scales, target.coordinates.centre[None] + 0.3
+    steps = 1e-4 * np.eye(scales.dim)
+    hessian = scales.hyperprior_slope(eta + steps) - scales.hyperprior_slope(eta - steps)
+    np.testing.assert_allclose(
+        -hessian.diagonal() / 2e-4, scales.hyperprior_curvature(eta), rtol=1e-5, atol=1e-8
+    )
+
+
+def test_lines_of_short_runs_take_the_place_of_the_normal_law():
+    """Points that follow lines are independent of the precision in the coordinates fitted."""
+    _, target = made()
+    rng = np.random.default_rng(0)
+    r = rng.standard_normal((4000, 1))
+    u = 0.5 + 2.0 * r + np.exp(0.3 * r) * rng.standard_normal((4000, target.dim - 1))
+    theta = target.coordinates.whitened.inverse_transform(u)
+    both = np.hstack([theta, target.coordinates.centre + target.coordinates.width * r])
+    assert target.coordinates.explained(both) > 0.5
+    fitted = target.fitted(both)
+    x = fitted.coordinates.transform(both)
+    assert fitted.coordinates.explained(both) < 0.01
+    np.testing.assert_allclose(x[:, :-1].std(axis=0), 1.0, rtol=0.05)
+    assert abs(np.corrcoef(np.abs(x[:, 0]), r[:, 0])[0, 1]) < 0.1
+    few = fitted.fitted(both[:10])
+    np.testing.assert_array_equal(few.coordinates.transform(both), x)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_given_the_precision_all_directions_are_about_standard(n_classes):
     """Curvature near the identity along every v, and no correlation with the precision."""
-    _, target = made(n_classes)
+    _, target = made("one", n_classes)
     curvature = target.anchor.curvature.dense()
     for r in (-1.5, 0.0, 1.5):
         x = np.zeros((1, target.dim))
@@ -98,7 +149,7 @@ def test_given_the_precision_all_directions_are_about_standard(n_classes):
 
 
 def test_minibatches_are_unbiased_and_their_noise_is_known():
-    _, target = made(2, 6000)
+    _, target = made(n_rows=6000)
     assert target.anchor.batch_size < target.anchor.pool_size
     rows = target.minibatches(64, False, np.random.default_rng(0), 1)
     x = 0.5 * points(target, 4)

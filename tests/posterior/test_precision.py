@@ -10,10 +10,11 @@ from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.conjugate import ClosedTarget
 from skbayes_sg.posterior.gaussian import expanded_twice, known_at
-from skbayes_sg.posterior.precision import Carry, JointLaw, Sampled, SampledPrecision
+from skbayes_sg.posterior.precision import Carry, JointLaw
+from skbayes_sg.priors.scales import Groups
 
 CERTAIN = 5.0  # Monte Carlo errors
-PRECISION = SampledPrecision(np.arange(4), 1.5, 0.7)
+PRECISION = Groups(np.arange(4), np.zeros(4, int), ["coef"], (1.5, 0.7))
 
 
 def generated(n_rows=30, n_features=4, seed=0):
@@ -81,7 +82,7 @@ def test_draws_and_moments_are_those_of_quadrature(noise_variance, intercept):
 
 
 def under(posterior, rho):
-    return posterior.with_prior(PRECISION.given(posterior.prior, np.exp(rho)))
+    return posterior.with_prior(PRECISION.given(posterior.prior, np.array([rho])))
 
 
 @pytest.mark.parametrize("noise_variance", [None, 4.0])
@@ -97,10 +98,8 @@ def test_the_gradient_is_that_of_the_density_and_the_density_that_of_the_posteri
     np.testing.assert_allclose((up - down) / 2e-5, slope, rtol=1e-5, atol=1e-5)
     theta = target.coordinates.inverse_transform(x)
     expected = [
-        posterior.with_prior(PRECISION.given(posterior.prior, np.exp(one[-1]))).log_prob(
-            one[None, :-1]
-        )
-        + PRECISION.log_density(one[-1])
+        posterior.with_prior(PRECISION.given(posterior.prior, one[-1:])).log_prob(one[None, :-1])
+        + PRECISION.log_density(one[None, -1:])
         for one in theta
     ]
     found = target.law.log_density(x)
@@ -132,7 +131,7 @@ def test_rows_that_are_met_exactly_leave_a_proper_law(n_features):
     X = rng.standard_normal((30, n_features))
     y = X[:, 0] + rng.standard_normal(30)
     model = BayesianLinearRegressionSGFS(random_state=0, fit_intercept=False).fit(X, y)
-    lam = model._run.sampled.precision.rate
+    lam = model._run.sampled.scales.rate
     rho = np.log(model.prior_precision_draws_.ravel())
     unit = model._fitted_prior.unit[:n_features]
     mean, cov = quadrature(X / np.sqrt(unit), y, None, False, lam, 0.5, (1e-6, 1e-6 * np.var(y)))
@@ -156,7 +155,6 @@ def test_the_precision_does_not_depend_on_units_and_noise_is_bounded_from_above(
 
 def test_the_hyperprior_is_around_a_weak_prior():
     posterior, *_ = bound(4.0)
-    precision = Hyperprior().of(posterior)
-    assert precision.of(posterior.prior) == pytest.approx(3.0)
-    assert precision.shape / precision.rate == pytest.approx(3.0)
-    assert Sampled(precision, 0.0, 1.0).precision is precision
+    scales = Hyperprior().of(posterior)
+    assert scales.of(posterior.prior) == pytest.approx(3.0)
+    assert scales.shape / scales.rate == pytest.approx(3.0)

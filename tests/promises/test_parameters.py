@@ -39,7 +39,7 @@ ORDER = (
     *("hidden_layer_sizes", "activation", "n_hidden"),  # of the model, as in MLPClassifier
     *("sampler", "prior_precision"),
     *("noise_variance", "noise_prior", "fit_intercept", "intercept_precision"),  # of the model
-    *("prior_mean", "prior", "forgetting_factor", "forgetting"),
+    *("prior_mean", "prior", "prior_groups", "forgetting_factor", "forgetting"),
     "temperature",
     *("n_chains", "n_draws", "burn_in", "thin", "warm_start", "n_jobs", "random_state"),
     *("class_weight", "n_predict_draws"),

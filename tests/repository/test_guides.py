@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-RUN = ["index", "quickstart", "streams", "extending"]
+RUN = ["index", "quickstart", "priors", "streams", "extending"]
 PAPERS = ["paper_ahn", "paper_mandt", "paper_handout"]
 PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted(DOCS.glob("*.md")))]
 CODE = re.compile(r"^```python\n(.*?)^```\n(?:\s*```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)

@@ -35,6 +35,7 @@ from skbayes_sg.posterior.laplace import laplace_points
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.whitening import BarePrior
 from skbayes_sg.priors import Prior
+from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.base import NoAnchorError
 from skbayes_sg.samplers.langevin import STEEP_COLUMN
 
@@ -137,7 +138,7 @@ class ExpandedTarget(ChainTarget):
         posterior: Posterior,
         mode: Mode,
         whiten: bool = True,
-        along: NDArray | None = None,
+        along: Scales | None = None,
     ) -> ExpandedTarget:
         """The posterior anchored at a mode, in one pass over the rows.
 
@@ -147,8 +148,8 @@ class ExpandedTarget(ChainTarget):
         mode : Mode
         whiten : bool, default=True
             Whether the chains move in whitened coordinates.
-        along : array of shape (D,), optional
-            Weights of a sum of squares that is to stay one in whitened coordinates.
+        along : Scales, optional
+            Groups whose sums of squares are to stay such sums in whitened coordinates.
 
         Raises
         ------
@@ -172,7 +173,7 @@ class ExpandedTarget(ChainTarget):
         coordinates = Whitened.of(columns, at, curvature) if whiten else Natural()
         if along is not None:
             assert isinstance(coordinates, Whitened)
-            coordinates = coordinates.along(along)
+            coordinates = coordinates.along(*along.members(prior))
         rows = PoolRows.of(posterior, at, batch, pool, coordinates)
         expansion = Expansion(fisher, information, gradient)
         points = laplace_points(posterior, mode)[0]

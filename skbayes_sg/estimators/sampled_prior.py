@@ -1,0 +1,87 @@
+"""Draws of the hyperparameters of a prior whose precisions are sampled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.chains.run import Chain
+from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.inference.evidence import as_learned
+from skbayes_sg.inference.learned_prior import Learned
+from skbayes_sg.inference.run import Run
+from skbayes_sg.linalg.products import sums_of_groups
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.hierarchical import JointPosterior
+from skbayes_sg.priors.scales import Scales
+
+
+class SampledPrior(BayesianEstimator):
+    """An estimator whose chains may sample precisions of the prior."""
+
+    _scales: Scales | None = None
+    """Of the last fit."""
+    _hyper_draws: NDArray | None = None
+    """(chains, draws, K)"""
+
+    @property
+    def prior_precision_draws_(self) -> NDArray:
+        """Precision of each group under each draw, (n_chains, n_draws, groups)."""
+        if self._hyper_draws is None:
+            raise AttributeError(f"{type(self).__name__} has sampled no prior precision")
+        assert self._scales is not None
+        eta = self._hyper_draws
+        ell = self._scales.log_precisions(eta.reshape(-1, eta.shape[-1]))
+        return np.exp(ell).reshape(*eta.shape[:2], -1)
+
+    @property
+    def _prior_sd_draws(self) -> NDArray:
+        """Root mean square of the prior sds of each group's coefficients, (chains, draws, groups).
+
+        In the units of the coefficients.
+        """
+        scales, prior = self._scales, self._fitted_prior
+        assert scales is not None
+        assert prior is not None
+        squares = sums_of_groups(
+            1 / prior.unit[None, scales.block], scales.group, len(scales.sizes)
+        )
+        return np.sqrt(squares[0] / scales.sizes / self.prior_precision_draws_.astype(np.float64))
+
+    def _without_hyperparameters(
+        self, run: Run, chains: list[Chain]
+    ) -> tuple[list[Chain], NDArray | None]:
+        """Chains of the parameters alone, and draws of the hyperparameters, if there are some."""
+        self._scales = self._hyper_draws = None
+        if run.sampled is None:
+            return chains, None
+        k = run.sampled.scales.dim
+        eta = np.concatenate([chain.draws[..., -k:] for chain in chains])
+        return [chain._replace(draws=chain.draws[..., :-k]) for chain in chains], eta
+
+    def _under_sampled(
+        self, run: Run, posterior: Posterior, eta: NDArray, weights: NDArray
+    ) -> tuple[Posterior, Learned]:
+        """The posterior under geometric means of the drawn precisions, and what they are."""
+        law = run.sampled if run.carry is None else run.carry.joint
+        assert law is not None
+        self._scales, self._hyper_draws = law.scales, eta.astype(np.float32)
+        scales = law.scales
+        ell = scales.log_precisions(eta.reshape(-1, scales.dim).astype(np.float64))
+        ell = ell.reshape(*eta.shape[:2], -1)
+        mean = np.einsum("cdg,d->g", ell, weights / weights.sum()) / len(ell)
+        posterior = posterior.with_prior(scales.given(posterior.prior, mean))
+        before = run.learned
+        path = [] if before is None else [*before.path[:-1]]
+        silent = np.zeros(len(mean), bool) if before is None else before.silent
+        return posterior, as_learned(scales, posterior, np.array([*path, np.exp(mean)]), silent)
+
+    def _with_precision(self) -> NDArray:
+        """Draws of all parameters, hyperparameters last where they are some."""
+        eta = self._hyper_draws
+        return self.draws_ if eta is None else np.append(self.draws_, eta, axis=2)
+
+    def _joint(self, posterior: Posterior) -> Posterior | JointPosterior:
+        """The posterior of `_with_precision`."""
+        sampled = None if self._run is None else self._run.sampled
+        return posterior if sampled is None else JointPosterior(posterior, sampled.scales)

@@ -1,0 +1,151 @@
+"""The start of the chains of a run: sampler, anchor, target, over-dispersed points, lengths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from skbayes_sg.chains.run import rows_touched, start_chains
+from skbayes_sg.chains.tuning import refuse_unstable
+from skbayes_sg.inference.plan import Plan
+from skbayes_sg.inference.request import Choice, Request
+from skbayes_sg.inference.run import Run
+from skbayes_sg.linalg import Diag
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import expanded_twice
+from skbayes_sg.posterior.hierarchical import HierarchicalTarget
+from skbayes_sg.posterior.laplace import posterior_mean
+from skbayes_sg.posterior.mode import InitialPoint, Mode
+from skbayes_sg.posterior.non_centred import Sampled
+from skbayes_sg.posterior.targets import target_at
+from skbayes_sg.samplers import Sampler
+from skbayes_sg.samplers.base import NoGainError
+from skbayes_sg.samplers.target import Target
+
+
+class Known(NamedTuple):
+    """What is known before the chains start."""
+
+    near: InitialPoint | None = None
+    """Near the mode."""
+    sampled: Sampled | None = None
+    """The precisions of the prior, if chains sample them."""
+    points: NDArray | None = None
+    """Points of short runs, (n, D + K), that say how the parameters depend on it."""
+
+
+def moves_precision(choice: Choice, posterior: Posterior) -> bool:
+    """Whether the chains have the prior precision as a coordinate: the default's, and HMC's."""
+    sampler = choice.sampler
+    anchored = sampler.variance_reduction is not None and sampler.follows_coordinates
+    safe = sampler.rejects or not choice.given  # in a funnel, where HMC is the default's fallback
+    model = posterior.model
+    exact = isinstance(model, Predictor) and model.conjugate
+    return anchored and safe and (posterior.prior.quadratic or exact)
+
+
+def begin(
+    request: Request,
+    choice: Choice,
+    posterior: Posterior,
+    plan: Plan,
+    known: Known = Known(),  # noqa: B008
+) -> tuple[Run, Target]:
+    """Start chains under the present prior: choose the sampler, refuse steps unstable at a mode."""
+    assert request.seed is not None
+    if choice.sampler.needs_law:
+        return _known_law(request, choice, posterior, known)
+    start_seed, chain_seed = request.seed.spawn(2)
+    rng = np.random.default_rng(start_seed)
+    last = None if request.last is None else request.last[:, : posterior.dim]
+    start = plan.start(posterior, rng, request.chains(), last, known.near)
+    sampler, choice, anchor, target = _settle(choice, posterior, plan, start.mode, known.sampled)
+    n_chains = request.chains(sampler, posterior.dim)
+    theta = start.theta[np.arange(n_chains) % len(start.theta)]
+    sampled = known.sampled
+    if isinstance(target, HierarchicalTarget):
+        target = target if known.points is None else target.fitted(known.points)
+        sampled = target.coordinates.sampled
+        theta = _with_precision(request, target, theta, rng)
+    elif anchor is not None and isinstance(anchor.curvature, Diag) and request.last is None:
+        theta = target.coordinates.inverse_transform(rng.standard_normal(theta.shape))
+    if sampler.starts_at_mode and start.mode is not None and request.last is None:
+        theta = np.repeat(start.mode.theta, n_chains, axis=0)
+    sampler, states, remark, notes = choice.tune(sampler, target, theta, chain_seed, request.n_jobs)
+    if start.mode is not None:  # elsewhere the linear part of a step says little of the step
+        refuse_unstable(sampler, target, states[0])
+    passes = rows_touched(sampler, states) / posterior.data.n_rows
+    if anchor is not None:
+        passes += anchor.passes + 1
+    elif start.mode is not None:
+        passes += start.mode.passes
+    length, reason = request.length(sampler, states), choice.reason + remark
+    sampled = sampled if target.dim > posterior.dim else None
+    run = Run(sampler, reason, states, length, passes, anchor, complaints=notes, sampled=sampled)
+    return run, target
+
+
+def _with_precision(
+    request: Request, target: HierarchicalTarget, theta: NDArray, rng: np.random.Generator
+) -> NDArray:
+    """Over-dispersed starting points of parameters and hyperparameters, or the last ones."""
+    if request.last is not None and request.last.shape[1] == target.dim:
+        return request.last[np.arange(len(theta)) % len(request.last)]
+    normals = rng.standard_normal((len(theta), target.dim))
+    normals[:, : -target.coordinates.n_hyper] *= 2.0
+    return target.coordinates.inverse_transform(
+        target.anchor.curvature.inverse().cholesky().matvec(normals)
+    )
+
+
+def _known_law(
+    request: Request, choice: Choice, posterior: Posterior, known: Known
+) -> tuple[Run, Target]:
+    """Chains that draw a conjugate posterior itself: they need no start."""
+    assert request.seed is not None
+    rows, sampler = posterior.data.sample, clone(choice.sampler)
+    guess = posterior.model.guess(rows.y, rows.weight)
+    anchor = expanded_twice(posterior, guess)
+    target = target_at(posterior, anchor, sampler, known.sampled)
+    theta = np.repeat(anchor.theta, request.chains(sampler), axis=0)
+    if target.dim > posterior.dim:
+        theta = np.pad(theta, ((0, 0), (0, target.dim - posterior.dim)))
+    states = start_chains(sampler, target, theta, request.seed.spawn(2)[1])
+    length = request.length(sampler, states)
+    run = Run(sampler, choice.reason, states, length, anchor.passes, anchor, sampled=known.sampled)
+    return run, target
+
+
+def _settle(
+    choice: Choice,
+    posterior: Posterior,
+    plan: Plan,
+    mode: Mode | None,
+    sampled: Sampled | None,
+) -> tuple[Sampler, Choice, Mode | None, Target]:
+    """The sampler with numbers for all parameters, its choice, its anchor and its target.
+
+    The plan's other sampler takes the anchor of the first, which refused the posterior there.
+    """
+    sampler, anchor = clone(choice.sampler), None
+    target: Target = posterior
+    try:
+        if sampler.variance_reduction is not None:
+            assert mode is not None
+            anchor = posterior_mean(posterior, mode)
+            target = target_at(posterior, anchor, sampler, sampled)
+        figures = sampler.resolve_auto(target)
+    except NoGainError as refused:
+        if choice.given:
+            raise type(refused)(f"{refused}; set variance_reduction=None") from None
+        choice = plan.fallback(posterior, refused)
+        sampler = clone(choice.sampler)
+        if sampler.variance_reduction is None:
+            anchor, target = None, posterior
+        figures = sampler.resolve_auto(target)
+    return sampler, replace(choice, reason=choice.reason + figures), anchor, target

@@ -1,0 +1,229 @@
+"""Coordinates in which parameters hardly depend on the hyperparameters of their prior.
+
+Coefficients and their precisions depend on each other as a funnel does. So chains move in partially
+non-centred coordinates (v, r) (Papaspiliopoulos, Roberts & Sköld 2007; Gorinova, Moore & Hoffman
+2020). With u the whitened parameters, and ell the log precisions,
+
+    eta = centre + width r,   u_i = mean_i(ell) + scale_i(ell) v_i
+
+Each u_i belongs to one group. Mean and scale are those of a normal law of u_i given the group's
+precision, as if the others were known. Where rows say nothing of a coefficient, v_i is the
+coefficient over its prior's standard deviation; where they say all, it is the coefficient itself.
+Whatever mean and scale are, the log density of (v, r) is exact (math.md#a-sampled-precision).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag, helmert
+
+from skbayes_sg.linalg import Dense, Diag, Operator
+from skbayes_sg.linalg.coordinates import Whitened
+from skbayes_sg.linalg.products import sums_of_groups
+from skbayes_sg.priors import Prior
+from skbayes_sg.priors.scales import Scales
+
+_POINTS = 10  # for each coordinate, to say how they depend on each other
+
+
+class Sampled(NamedTuple):
+    """Prior precisions that chains sample, and about where their hyperparameters are."""
+
+    scales: Scales
+    centre: NDArray
+    """Mean of eta, (K,)."""
+    width: NDArray
+    """Its standard deviations, (K,)."""
+    lines: NDArray | None = None
+    """What `PartiallyNonCentred.fitted` found, (2, 2, D)."""
+
+
+class _Given(NamedTuple):
+    """A law of the whitened parameters given the hyperparameters, each (chains, D)."""
+
+    lam: NDArray
+    """Precision of the group of each."""
+    mean: NDArray
+    scale: NDArray
+    shift: NDArray
+    """Derivative of the mean over log precision."""
+    stretch: NDArray
+    """Derivative of the log scale."""
+
+
+class _Point(NamedTuple):
+    """Points of the chains in terms of the whitened parameters, outputs turned."""
+
+    eta: NDArray
+    """(chains, K)"""
+    given: _Given
+    rest: NDArray
+    """u less its mean, (chains, D)"""
+    u: NDArray
+    """(chains, D)"""
+    y: NDArray
+    """Roots of the prior's squared distances, (chains, D)"""
+
+
+class PartiallyNonCentred:
+    """The coordinates (v, r) of parameters and hyperparameters.
+
+    Parameters
+    ----------
+    whitened : Whitened
+        Along the groups.
+    prior : Prior
+        With the precisions lambda_0 of the centre.
+    sampled : Sampled
+    """
+
+    def __init__(self, whitened: Whitened, prior: Prior, sampled: Sampled) -> None:
+        self.whitened, self.sampled = whitened, sampled
+        self.scales, self.centre, self.width, self._lines = sampled
+        scales, self.n_hyper = sampled.scales, sampled.scales.dim
+        outputs = len(whitened.columns)
+        # outputs of classes have a direction of which rows know nothing, their sum
+        self._turn = helmert(outputs, full=True)
+        members = scales.members(prior)
+        of_u = np.append(whitened.columns.ravel(), whitened.rest)
+        self.group = members[1][of_u]
+        self.at = scales.of(prior)[self.group]
+        self._ell = scales.log_precisions(self.centre[None])[0, self.group]
+        weights = np.where(members[0] > 0, prior.unit, 0.0)
+        away = np.where(weights > 0, whitened.centre[0] - prior.mean, 0.0)
+        of_prior = whitened.pullback_matrix(np.diag(weights)).diagonal()
+        self.j = np.maximum(of_prior, 0.0)
+        self.pull = self.turned(whitened.pullback(weights * away)[None])[0]
+        self._root = np.sqrt(self.j)
+        self._origin = np.divide(self.pull, self._root, out=np.zeros_like(self.j), where=self.j > 0)
+        self._known = self._from_rows(prior)
+        self._there = self._known + self.at * self.j
+
+    def _from_rows(self, prior: Prior) -> NDArray:
+        """What rows and the other prior know of u, (D,), outputs turned."""
+        outputs, columns = self.whitened.columns.shape
+        of_prior = self.whitened.pullback_matrix(prior.curvature(self.whitened.centre).dense())
+        sampled = (self.at * self.j)[:columns]
+        fixed = np.maximum(of_prior.diagonal()[:columns] - sampled, 0.0)
+        informed = np.ones(1)
+        if outputs > 1:
+            informed = np.append(0.0, np.full(outputs - 1, outputs / (outputs - 1)))
+        rows = np.maximum(1.0 - sampled - fixed, 0.0)
+        known = (np.outer(informed, rows) + fixed).ravel()
+        return np.append(known, np.ones(len(self.whitened.rest)))
+
+    def turned(self, v: NDArray, back: bool = False) -> NDArray:
+        """Vectors (n, D) with the outputs turned, so that the first is the sum of all."""
+        if len(self._turn) == 1:
+            return v
+        turn = self._turn.T if back else self._turn
+        return (turn @ v.reshape(len(v), len(turn), -1)).reshape(v.shape)
+
+    def _spread(self, of_groups: NDArray) -> NDArray:
+        """Numbers (n, groups) as those of each u, (n, D), or (n, 1) where there is one group."""
+        return of_groups if len(self.scales.labels) == 1 else of_groups[:, self.group]
+
+    def _summed(self, each: NDArray) -> NDArray:
+        """Numbers (n, D) summed over the groups, (n, groups)."""
+        n = len(self.scales.labels)
+        return each.sum(axis=1, keepdims=True) if n == 1 else sums_of_groups(each, self.group, n)
+
+    def _given(self, eta: NDArray) -> _Given:
+        """The law of u given eta, about which v is standard."""
+        ell = self._spread(self.scales.log_precisions(eta))
+        lam = np.exp(ell)
+        if self._lines is not None:
+            (mean, shift), (log_scale, stretch) = self._lines
+            away = ell - self._ell
+            scale = np.exp(log_scale + stretch * away)
+            return _Given(lam, mean + shift * away, scale, shift, stretch)
+        share = lam / (self._known + lam * self.j)
+        mean = (self.at / lam - 1) * share * self.pull
+        shift, stretch = -share * (self.pull + mean * self.j), -0.5 * share * self.j
+        return _Given(lam, mean, np.sqrt(self._there * share / lam), shift, stretch)
+
+    def point(self, x: NDArray) -> _Point:
+        """Of chains at x."""
+        eta = self.centre + self.width * x[:, -self.n_hyper :]
+        given = self._given(eta)
+        rest = given.scale * x[:, : -self.n_hyper]
+        u = given.mean + rest
+        return _Point(eta, given, rest, u, u * self._root + self._origin)
+
+    def inverse_transform(self, x: NDArray) -> NDArray:
+        """(theta, eta) of x, (..., D + K)."""
+        at = self.point(x.reshape(-1, x.shape[-1]))
+        theta = self.whitened.inverse_transform(self.turned(at.u, back=True))
+        return np.concatenate([theta, at.eta], axis=1).reshape(x.shape)
+
+    def transform(self, theta: NDArray) -> NDArray:
+        """x of (theta, eta), (chains, D + K)."""
+        theta, eta = np.split(theta, [-self.n_hyper], axis=1)
+        given = self._given(eta)
+        v = (self.turned(self.whitened.transform(theta)) - given.mean) / given.scale
+        return np.concatenate([v, (eta - self.centre) / self.width], axis=1)
+
+    def gradient(self, at: _Point, gradient: NDArray) -> NDArray:
+        """Over x, from that over u under lambda_0, outputs turned."""
+        lam, _, scale, shift, stretch = at.given
+        gradient = gradient - (lam - self.at) * self._root * at.y
+        each = gradient * (shift + stretch * at.rest) + stretch - 0.5 * lam * at.y**2
+        slopes = self._summed(each)
+        of_eta = self.scales.slope(at.eta, slopes)
+        return np.concatenate([gradient * scale, self.width * of_eta], axis=1)
+
+    def log_density(self, at: _Point) -> NDArray:
+        """What the log density of x has beyond that of u under lambda_0, (chains,)."""
+        of_prior = 0.5 * ((at.given.lam - self.at) * at.y**2).sum(axis=1)
+        return self.scales.log_density(at.eta) - of_prior + np.log(at.given.scale).sum(axis=1)
+
+    def explained(self, points: NDArray) -> float:
+        """Share of the variance of r that v explains linearly at points (n, D + K) of the chains.
+
+        0 where points are too few to tell.
+        """
+        if len(points) < _POINTS * points.shape[1]:
+            return 0.0
+        x = self.transform(points)
+        x -= x.mean(axis=0)
+        v, r = x[:, : -self.n_hyper], x[:, -self.n_hyper :]
+        rest = r - v @ np.linalg.lstsq(v, r, rcond=None)[0]
+        return float(np.max(1 - (rest**2).sum(axis=0) / (r**2).sum(axis=0)))
+
+    def fitted(self, points: NDArray) -> Sampled:
+        """With lines in place of the normal law: those that points have over one log precision.
+
+        They are lines of the means of u and of its log standard deviations.
+        """
+        if self.n_hyper > 1 or len(points) < _POINTS * points.shape[1]:
+            return self.sampled
+        u, away = (
+            self.turned(self.whitened.transform(points[:, :-1])),
+            points[:, -1:] - self._ell[0],
+        )
+        line = np.hstack([np.ones_like(away), away])
+        of_mean = np.linalg.lstsq(line, u, rcond=None)[0]
+        rest = u - line @ of_mean
+        size = np.log(np.abs(rest) + np.finfo(np.float64).tiny)
+        stretch = np.linalg.lstsq(line, size, rcond=None)[0][1]
+        log_scale = 0.5 * np.log(np.mean((rest * np.exp(-stretch * away)) ** 2, axis=0))
+        return self.sampled._replace(lines=np.array([of_mean, [log_scale, stretch]]))
+
+    def bordered(self, matrix: Operator, corner: NDArray) -> Operator:
+        """A quadratic form of u as one of x at r = 0, with `corner` (K,) for r."""
+        scale = self._given(self.centre[None]).scale[0]
+        if isinstance(matrix, Diag) and len(self._turn) == 1:
+            return Diag(np.append(matrix.values * scale**2, corner))
+        turned = self.turned(self.turned(matrix.dense()).T)
+        return Dense(block_diag(turned * np.outer(scale, scale), np.diag(corner)))
+
+    def along_r(self, r: float) -> tuple[NDArray, NDArray]:
+        """Slopes of the means of u, and of its scales, over r where all are `r`, (K, D) each."""
+        n, eta = len(self.scales.labels), self.centre + self.width * r
+        slopes = self.scales.pullback(np.repeat(eta[None], n, axis=0), np.eye(n)).T
+        slopes = self.width[:, None] * slopes[:, self.group]
+        given = self._given(eta[None])
+        return slopes * given.shift, slopes * given.stretch * given.scale

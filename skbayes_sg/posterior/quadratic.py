@@ -1,0 +1,138 @@
+"""A conjugate posterior through its sufficient statistics, in units of the noise.
+
+With gamma the log noise variance, and phi the coefficients over its root, counted from the prior's
+mean, the prior of phi does not depend on gamma. With C, delta, a and b the precision, mean, shape
+and rate of the normal inverse gamma law,
+
+    log p(phi, gamma) = -a gamma - b e^-gamma - |phi - delta e^(-gamma / 2)|_C^2 / 2
+
+A gradient costs a product with C, and no row is read. Where the noise is given, gamma is not there.
+Source: math.md#groups; the parametrisation is that of Olsen 1978.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data.minibatches import Rows
+from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.linalg import Dense, Operator
+from skbayes_sg.linalg.coordinates import Whitened
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
+from skbayes_sg.posterior.control_variates.subsample import Pool
+from skbayes_sg.posterior.gaussian import known_at
+from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.priors import NormalInverseGammaPrior, Prior
+from skbayes_sg.priors.scales import Scales
+
+
+@dataclass(frozen=True, eq=False)
+class InNoiseUnits(Whitened):
+    """Whitened coordinates of (mean + phi, gamma - log_noise).
+
+    Attributes
+    ----------
+    mean : array of shape (D,)
+        Of the prior.
+    log_noise : float
+    """
+
+    mean: NDArray
+    log_noise: float
+
+    def inverse_transform(self, u: NDArray) -> NDArray:
+        scaled = super().inverse_transform(u)
+        gamma = scaled[..., -1:] + self.log_noise
+        coef = self.mean[:-1] + np.exp(0.5 * gamma) * (scaled[..., :-1] - self.mean[:-1])
+        return np.concatenate([coef, gamma], axis=-1)
+
+    def transform(self, theta: NDArray) -> NDArray:
+        gamma = theta[..., -1:]
+        phi = np.exp(-0.5 * gamma) * (theta[..., :-1] - self.mean[:-1])
+        scaled = np.concatenate([self.mean[:-1] + phi, gamma - self.log_noise], axis=-1)
+        return super().transform(scaled)
+
+
+class QuadraticTarget(ChainTarget):
+    """The posterior of a linear regression under a normal prior, in units of the noise.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    mode : Mode
+        Near its mode.
+    scales : Scales
+        Whose groups the coordinates belong to.
+    """
+
+    anchor: Anchor
+    coordinates: Whitened
+
+    def __init__(self, posterior: Posterior, mode: Mode, scales: Scales) -> None:
+        model, prior = posterior.model, posterior.prior
+        assert isinstance(model, Predictor)
+        law = known_at(prior, mode)
+        self._noise = None
+        centre = law.mean[None]
+        if isinstance(law, NormalInverseGammaPrior):
+            self._noise = law.shape, law.shape  # shape, and rate over the noise at the centre
+            gamma = float(np.log(law.rate / law.shape))
+            phi = np.exp(-0.5 * gamma) * (law.mean - prior.mean)
+            centre = (prior.mean + phi)[None]
+            centre[0, -1] = 0.0
+        of = Whitened.of(model.columns(), centre, law.operator.dense())
+        of = of.along(*scales.members(prior))
+        n = law.operator.dim
+        self._curvature = of.pullback_matrix(np.pad(law.operator.dense(), (0, posterior.dim - n)))[
+            :n, :n
+        ]
+        self._mean = np.zeros(n)
+        if self._noise is not None:
+            self._mean = of.transform(prior.mean[None])[0, :n] * -1.0
+            of = InNoiseUnits(of.centre, of.columns, of.rest, of.S, prior.mean, gamma)
+        super().__init__(posterior, of)
+        curvature = self._at_centre()
+        self.anchor = Anchor(
+            mode.theta, curvature, Pool.of_all(1), self.n_total, lambda: curvature * 0.0
+        )
+        self.points = curvature.inverse().cholesky().matvec(_frame(self.dim))
+
+    def _at_centre(self) -> Operator:
+        """Curvature at the centre, (D, D)."""
+        if self._noise is None:
+            return Dense(self._curvature)
+        C, d = self._curvature, 0.5 * self._mean
+        corner = self._noise[0] + d @ C @ d
+        return Dense(np.block([[C, (C @ d)[:, None]], [C @ d, np.array([[corner]])]]))
+
+    def with_prior(self, prior: Prior) -> Self:
+        raise TypeError("the prior precision is sampled")
+
+    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+        """From all rows."""
+        return self.slope(theta)[1]
+
+    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        if self._noise is None:
+            bent = theta @ self._curvature
+            return -0.5 * (bent * theta).sum(axis=1), -bent
+        shape, rate = self._noise
+        gamma = theta[:, -1:]
+        root = np.exp(-0.5 * gamma)
+        rest = theta[:, :-1] - (root - 1) * self._mean
+        bent = rest @ self._curvature
+        value = -shape * gamma[:, 0] - rate * root[:, 0] ** 2 - 0.5 * (bent * rest).sum(axis=1)
+        of_noise = rate * root**2 - shape - 0.5 * root * (bent @ self._mean)[:, None]
+        return value, np.append(-bent, of_noise, axis=1)
+
+
+def _frame(dim: int) -> NDArray:
+    """Points whose second moment is the identity, the same each time."""
+    turn = np.linalg.qr(fixed_rng("points").standard_normal((dim, dim)))[0]
+    return np.sqrt(dim) * np.concatenate([turn, -turn])

@@ -1,0 +1,157 @@
+"""Prior precisions that are sampled: what they are functions of, and the prior of that.
+
+    beta_i | eta ~ N(m_i, 1 / (unit_i exp(ell_g(i)))),   ell = ell(eta),   eta ~ p(eta)
+
+g(i) is the group of coefficient i, and ell the log precisions of the groups. With eta = ell these
+are precisions of groups of columns (`Groups`), one of them in the simplest case. The horseshoe and
+Student's t are other functions. Source: math.md#a-sampled-precision.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.linalg.products import sums_of_groups
+from skbayes_sg.priors.base import Prior
+
+
+class Scales(ABC):
+    """Log precisions of groups of coefficients as a function of hyperparameters eta.
+
+    Parameters
+    ----------
+    block : integer array of shape (P,)
+        Coordinates of the coefficients in theta.
+    group : integer array of shape (P,)
+        The group of each.
+    labels : sequence of str
+        Of the groups.
+
+    Attributes
+    ----------
+    dim : int
+        Hyperparameters, K.
+    """
+
+    dim: int
+
+    def __init__(self, block: NDArray, group: NDArray, labels: list[str]) -> None:
+        self.block, self.group, self.labels = block, group, labels
+        self.sizes = np.bincount(group, minlength=len(labels)).astype(np.float64)
+
+    @abstractmethod
+    def log_precisions(self, eta: NDArray) -> NDArray:
+        """(n, groups) of eta (n, K)."""
+
+    @abstractmethod
+    def pullback(self, eta: NDArray, slopes: NDArray) -> NDArray:
+        """Gradient over eta, (n, K), of a function whose slopes over ell are (n, groups)."""
+
+    @abstractmethod
+    def log_hyperprior(self, eta: NDArray) -> NDArray:
+        """Log density of eta, (n,), up to a constant."""
+
+    @abstractmethod
+    def hyperprior_slope(self, eta: NDArray) -> NDArray:
+        """Its gradient, (n, K)."""
+
+    @abstractmethod
+    def hyperprior_curvature(self, eta: NDArray) -> NDArray:
+        """Minus its second derivatives at one eta (1, K), (K,)."""
+
+    @abstractmethod
+    def start(self, prior: Prior) -> NDArray:
+        """A typical eta for a prior, (1, K)."""
+
+    def log_density(self, eta: NDArray) -> NDArray:
+        """Of eta, with the factor of the precisions in the density of the coefficients, (n,)."""
+        return self.log_hyperprior(eta) + 0.5 * self.log_precisions(eta) @ self.sizes
+
+    def slope(self, eta: NDArray, slopes: NDArray | float = 0.0) -> NDArray:
+        """Gradient of `log_density`, and of more whose slopes over ell are (n, groups), (n, K)."""
+        slopes = np.broadcast_to(slopes, (len(eta), len(self.sizes)))
+        return self.hyperprior_slope(eta) + self.pullback(eta, slopes + 0.5 * self.sizes)
+
+    def log_prior(self, prior: Prior, theta: NDArray, eta: NDArray) -> NDArray:
+        """Log density of parameters (n, D) and eta; `prior` has any precisions."""
+        noise = np.zeros(len(theta)) if prior.quadratic else theta[:, -1]
+        more = (np.exp(self.log_precisions(eta)) - self.of(prior)) * np.exp(-noise)[:, None]
+        quadratic = (more * self.squares(prior, theta - prior.mean)).sum(axis=1)
+        return prior.log_density(theta) - 0.5 * quadratic + self.log_density(eta)
+
+    def squares(self, prior: Prior, away: NDArray) -> NDArray:
+        """Sum over each group of unit times squared distance, (n, groups)."""
+        each = prior.unit[self.block] * away[:, self.block] ** 2
+        return sums_of_groups(each, self.group, len(self.labels))
+
+    def of(self, prior: Prior) -> NDArray:
+        """The precisions that a prior has, (groups,)."""
+        first = self.block[np.unique(self.group, return_index=True)[1]]
+        return prior.precision[first] / prior.unit[first]
+
+    def given(self, prior: Prior, ell: NDArray) -> Prior:
+        """The prior with these log precisions, (groups,)."""
+        precision = prior.precision.copy()
+        precision[self.block] = np.exp(ell)[self.group] * prior.unit[self.block]
+        return prior.with_precision(precision)
+
+    def members(self, prior: Prior) -> tuple[NDArray, NDArray]:
+        """Precisions of the coefficients, 0 for other parameters, and their groups, (D,) each."""
+        precision, group = np.zeros(prior.unit.size), np.zeros(prior.unit.size, int)
+        precision[self.block], group[self.block] = prior.precision[self.block], self.group
+        return precision, group
+
+    def weights(self, prior: Prior) -> NDArray:
+        """Units of the coefficients, 0 for other parameters, (D,)."""
+        weights = np.zeros(prior.unit.size)
+        weights[self.block] = prior.unit[self.block]
+        return weights
+
+
+class Groups(Scales):
+    """A precision for each group, with a Gamma prior that ends at the least of them.
+
+    Parameters
+    ----------
+    block, group, labels :
+        As in `Scales`.
+    shape, rate : float
+        Of the Gamma prior.
+    least : float, default=0.0
+        Precisions much below it are excluded, by a factor ``exp(-least / lambda)``.
+    """
+
+    def __init__(
+        self,
+        block: NDArray,
+        group: NDArray,
+        labels: list[str],
+        gamma: tuple[float, float],
+        least: float = 0.0,
+    ) -> None:
+        super().__init__(block, group, labels)
+        self.shape, self.rate = gamma
+        self.least = least
+        self.dim = len(labels)
+
+    def log_precisions(self, eta: NDArray) -> NDArray:
+        return eta
+
+    def pullback(self, eta: NDArray, slopes: NDArray) -> NDArray:
+        return slopes
+
+    def log_hyperprior(self, eta: NDArray) -> NDArray:
+        each = self.shape * eta - self.rate * np.exp(eta) - self.least * np.exp(-eta)
+        return each.sum(axis=1)
+
+    def hyperprior_slope(self, eta: NDArray) -> NDArray:
+        return self.shape - self.rate * np.exp(eta) + self.least * np.exp(-eta)
+
+    def hyperprior_curvature(self, eta: NDArray) -> NDArray:
+        return (self.rate * np.exp(eta) + self.least * np.exp(-eta))[0]
+
+    def start(self, prior: Prior) -> NDArray:
+        return np.log(self.of(prior))[None]

@@ -1,0 +1,216 @@
+"""Groups of columns, the horseshoe and Student's t: what they are given, and what comes out."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_diabetes
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg.estimators.prior_groups import column_groups
+from skbayes_sg.priors import Horseshoe, StudentT
+
+NAMES = ["city__a", "city__b", "age", "kind__x", "kind__y"]
+CERTAIN = 5.0  # Monte Carlo errors
+
+
+def random_intercepts(n_rows=1500, n_levels=20, sd=0.8, seed=0):
+    """Two columns and the levels of a factor, as indicators."""
+    rng = np.random.default_rng(seed)
+    level = rng.integers(n_levels, size=n_rows)
+    x, effects = rng.standard_normal((n_rows, 2)), sd * rng.standard_normal(n_levels)
+    logit = x @ [1.0, -0.5] + effects[level] - 0.5
+    X = np.column_stack([x, np.eye(n_levels)[level]])
+    return X, rng.random(n_rows) < 1 / (1 + np.exp(-logit)), effects
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (None, None),
+        ("feature", {name: (j,) for j, name in enumerate(NAMES)}),
+        ("prefix", {"city": (0, 1), "other": (2,), "kind": (3, 4)}),
+        ({"a": [0, "city__b"], "b": "age"}, {"a": (0, 1), "b": (2,), "other": (3, 4)}),
+        ({"last": -1, "rest": range(4)}, {"last": (4,), "rest": (0, 1, 2, 3)}),
+        (lambda name: name[-1], {"a": (0,), "b": (1,), "e": (2,), "x": (3,), "y": (4,)}),
+    ],
+)
+def test_groups_are_columns_by_label(asked, expected):
+    assert column_groups(asked, 5, NAMES) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "names", "said"),
+    [
+        ("level", NAMES, 'must be "feature", "prefix", a dict'),
+        (3, NAMES, "must be"),
+        ("prefix", None, "X has none"),
+        ("prefix", ["a", "b"], "and none is"),
+        (str.upper, None, "X has none"),
+        ({"a": ["nowhere"]}, NAMES, "'nowhere': X has no such column"),
+        ({"a": ["age"]}, None, "X has no column names"),
+        ({"a": [5]}, NAMES, "none with number 5"),
+        ({"a": []}, NAMES, "'a' has no columns"),
+        ({"a": [0, 1], "b": [1]}, NAMES, "column 'city__b' is in the groups 'a' and 'b'"),
+        ({"other": [0]}, NAMES, "would be a group 'other'"),
+    ],
+)
+def test_impossible_groups_are_named(asked, names, said):
+    with pytest.raises(ValueError, match="prior_groups") as raised:
+        column_groups(asked, 5 if names is None else len(names), names)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"prior": "laplace"}, 'prior must be "horseshoe" or "student_t"'),
+        ({"prior": Horseshoe(slab_scale=0.0)}, "slab_scale"),
+        ({"prior": Horseshoe(expected_nonzero=4)}, "below the number of columns, 4"),
+        ({"prior": StudentT(df=-1)}, "df"),
+        ({"prior": "horseshoe", "prior_groups": "feature"}, "prior_groups must be None"),
+        ({"prior": "horseshoe", "prior_precision": 1.0}, 'must be "learned"'),
+        ({"prior_groups": "feature", "prior_precision": 1.0}, 'must be "learned"'),
+        ({"prior_groups": "feature", "sampler": "sgfs"}, "set sampler=None"),
+    ],
+)
+@pytest.mark.parametrize("kind", [BayesianLogisticRegressionSGFS, BayesianLinearRegressionSGFS])
+def test_impossible_priors_are_named(kind, parameters, said):
+    X = np.random.default_rng(0).standard_normal((40, 4))
+    with pytest.raises(ValueError, match=said):
+        kind(**parameters).fit(X, X[:, 0] > 0)
+
+
+def test_a_prior_of_many_scales_needs_a_fit_and_a_matrix():
+    X = np.random.default_rng(0).standard_normal((40, 4))
+    with pytest.raises(ValueError, match="partial_fit keeps a normal posterior"):
+        BayesianLinearRegressionSGFS(prior="horseshoe").partial_fit(X, X[:, 0])
+    wide = np.random.default_rng(0).standard_normal((40, 1100))
+    with pytest.raises(ValueError, match="leave out columns"):
+        BayesianLogisticRegressionSGFS(prior_groups="feature").fit(wide, wide[:, 0] > 0)
+
+
+def test_levels_of_a_factor_are_random_intercepts(seed):
+    """Their standard deviation is found, and one group of all columns mixes it with the others."""
+    X, y, effects = random_intercepts(seed=seed)
+    groups = {"slopes": [0, 1], "city": range(2, 22)}
+    model = BayesianLogisticRegressionSGFS(prior_groups=groups, random_state=seed).fit(X, y)
+    table = model.summary(groups=True)
+    assert table.index.tolist() == ["slopes", "city"]
+    assert table["n_coefficients"].tolist() == [2, 20]
+    low, high = table.loc["city", ["eti95_lb", "eti95_ub"]]
+    assert low < effects.std() < high
+    assert high < 2.5 * low
+    assert table["r_hat"].max() < 1.05
+    assert np.corrcoef(model.coef_[0, 2:], effects)[0, 1] > 0.9
+    assert model.prior_precision_draws_.shape == (*model.draws_.shape[:2], 2)
+    assert list(model.prior_precision_blocks_) == ["slopes", "city"]
+    prior_sd = model.to_arviz()["posterior"]["prior_sd"]
+    assert prior_sd.coords["group"].values.tolist() == ["slopes", "city"]
+    assert float(prior_sd[..., 1].mean()) == pytest.approx(table.loc["city", "mean"])
+
+
+@pytest.mark.parametrize("noise_variance", [None, 3000.0])
+def test_one_group_of_a_linear_regression_has_its_exact_posterior(noise_variance, seed):
+    """HMC on the sufficient statistics beside independent draws of the same posterior."""
+    X, y = load_diabetes(return_X_y=True)
+    exact, ours = (
+        BayesianLinearRegressionSGFS(
+            prior_groups=groups, noise_variance=noise_variance, random_state=seed
+        ).fit(X, y)
+        for groups in (None, {"all": range(10)})
+    )
+    assert type(exact.sampler_).__name__ == "IndependentDraws"
+    assert type(ours.sampler_).__name__ == "HMC"
+    fits = exact, ours
+    draws = [
+        np.append(one.draws_, np.log(one.prior_precision_draws_), axis=2).reshape(4000, -1)
+        for one in fits
+    ]
+    error = np.hypot(*(each.std(axis=0) / np.sqrt(2000) for each in draws))  # of half the draws
+    assert (np.abs(draws[0].mean(axis=0) - draws[1].mean(axis=0)) < CERTAIN * error).all()
+    ratio = draws[0].std(axis=0) / draws[1].std(axis=0)
+    assert np.abs(ratio - 1).max() < CERTAIN * np.sqrt(2 / 2000)
+
+
+def test_sparse_truth_is_sparse_under_the_horseshoe(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((300, 40))
+    y = X[:, :4] @ [2.0, -2.0, 1.5, 1.5] + rng.logistic(size=300) > 0
+    noise = {}
+    for prior in (None, "student_t", "horseshoe", Horseshoe(5)):
+        model = BayesianLogisticRegressionSGFS(prior=prior, random_state=seed).fit(X, y)
+        table = model.summary(beyond=0.5)
+        assert table["p_beyond"].to_numpy()[:4].min() > 0.9
+        assert table["r_hat"].max() < 1.1
+        noise[str(prior)] = np.abs(model.coef_[0, 4:]).mean()
+        assert model.prior_precision_draws_.shape[2] == (1 if prior is None else 40)
+    normal, student_t, horseshoe, told = noise.values()
+    assert student_t < 0.9 * normal
+    assert max(horseshoe, told) < 0.5 * normal
+
+
+def test_units_of_columns_and_of_y_do_not_matter():
+    X, y, _ = random_intercepts(400, 6)
+    units = 10.0 ** np.arange(-4, 4)
+    for groups in ("feature", {"a": [0, 1], "b": range(2, 8)}):
+        fits = [
+            BayesianLogisticRegressionSGFS(prior_groups=groups, random_state=0).fit(one, y)
+            for one in (X, X * units)
+        ]
+        np.testing.assert_allclose(
+            fits[0].predict_proba(X), fits[1].predict_proba(X * units), atol=0.02
+        )
+    X, y = load_diabetes(return_X_y=True)
+    fits = [
+        BayesianLinearRegressionSGFS(noise_variance=3000.0 * s**2, random_state=0).fit(X, s * y)
+        for s in (1.0, 1000.0)
+    ]
+    np.testing.assert_allclose(fits[1].coef_, 1000 * fits[0].coef_, rtol=1e-5)
+
+
+def test_a_pipeline_of_factors_is_a_hierarchical_model():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"city": rng.choice(list("abcdef"), 500), "age": rng.normal(size=500)})
+    y = (frame["age"] + (frame["city"] < "c") + rng.logistic(size=500) > 0).map(
+        {True: "y", False: "n"}
+    )
+    encoder = OneHotEncoder(sparse_output=False)
+    columns = ColumnTransformer([("city", encoder, ["city"])], remainder="passthrough")
+    model = BayesianLogisticRegressionSGFS(prior_groups="prefix", random_state=0)
+    pipeline = make_pipeline(columns.set_output(transform="pandas"), model).fit(frame, y)
+    assert pipeline[-1].summary(groups=True).index.tolist() == ["city", "remainder"]
+
+
+def test_a_given_prior_has_no_table_of_groups():
+    X, y, _ = random_intercepts(100, 3)
+    model = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="precisions are sampled"):
+        model.summary(groups=True)
+    with pytest.raises(ValueError, match="beyond"):
+        model.summary(beyond=-1)
+
+
+def test_streams_learn_a_precision_for_each_group():
+    X, y, _ = random_intercepts(800, 10)
+    groups = {"slopes": [0, 1], "city": range(2, 12)}
+    model = BayesianLogisticRegressionSGFS(prior_groups=groups, random_state=0)
+    whole = BayesianLogisticRegressionSGFS(prior_groups=groups, random_state=0).fit(X, y)
+    for rows in np.array_split(np.arange(800), 4):
+        model.partial_fit(X[rows], y[rows], classes=[False, True])
+    assert list(model.prior_precision_blocks_) == ["slopes", "city"]
+    log_ratio = np.log(
+        model.prior_precision_blocks_["city"] / whole.prior_precision_blocks_["city"]
+    )
+    assert abs(log_ratio) < 2 * np.log(whole.prior_precision_draws_[..., 1]).std()
+    assert not hasattr(model, "prior_precision_draws_")
+
+
+def test_nothing_is_said_of_precisions_that_chains_sample():
+    X, y, _ = random_intercepts()
+    with warnings.catch_warnings(action="error"):
+        BayesianLogisticRegressionSGFS(prior_groups="feature", random_state=0).fit(X, y)
