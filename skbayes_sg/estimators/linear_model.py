@@ -29,7 +29,7 @@ from skbayes_sg.posterior.noise_of_points import mean_noise
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.posterior.precision import covariance_over
 from skbayes_sg.posterior.whitening import affordable, very_wide
-from skbayes_sg.priors.scales import Groups
+from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
 from skbayes_sg.samplers.independent_draws import IndependentDraws
@@ -240,7 +240,7 @@ class LinearPredictor(CoefficientPrior):
         posterior = run.under(posterior)
         if run.sampled is not None:
             scales = run.sampled.scales
-            if not (isinstance(scales, Groups) and scales.dim == 1):
+            if not (isinstance(scales, OnePrecision)):
                 raise ValueError(
                     "predicted_covariance needs one prior precision for all columns; set "
                     "prior_groups=None and prior=None"

@@ -28,11 +28,9 @@ from skbayes_sg.posterior.mode import InitialPoint, find_mode
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.precision import Carry, JointLaw
 from skbayes_sg.priors import Prior
-from skbayes_sg.priors.scales import Groups, Scales
+from skbayes_sg.priors.scales import Groups, OnePrecision, Precisions, Scales
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 
-_SHAPE = 0.5  # of the hyperprior; the prior of the coefficients is then Cauchy's
-_LEAST = 1e-3  # precision, over that of the weak prior
 _NEAR = 0.5  # standard deviations of log precision
 _MOST_LAWS = 8
 _ENOUGH_ROWS, _ROWS_A_PARAMETER = 20_000, 100
@@ -46,11 +44,10 @@ _FASTER, _SLOWER = 1.3, 0.5  # steps whose excess keeps its sign, and those wher
 class Hyperprior:
     """What a prior whose precisions are sampled stands for where the posterior has one mode.
 
-    All coefficients share one precision, or each group of columns has its own. Its prior is Gamma
-    of shape 1/2 around the precision of a weak prior: one that knows as much as a row (the unit
-    information prior), or under which the outputs of rows have a variance of 10, whichever is
-    stronger. It ends about a thousandth of that, so that means exist also where a plane separates
-    the classes.
+    All coefficients share one precision, or each group of columns has its own. Their priors are
+    around the precision of a weak prior: one that knows as much as a row (the unit information
+    prior), or under which the outputs of rows have a variance of 10, whichever is stronger. They
+    end about a thousandth of that, so that means exist also where a plane separates the classes.
 
     Attributes
     ----------
@@ -77,9 +74,9 @@ class Hyperprior:
             labels = list(self.groups)
             for g, columns in enumerate(self.groups.values()):
                 group[:, list(columns)] = g
-        whole = coef.ravel(), group.ravel(), labels
-        unit = float(Groups(*whole, (_SHAPE, _SHAPE)).of(posterior.prior)[0])
-        found = Groups(*whole, (_SHAPE, _SHAPE / unit), _LEAST * unit)
+        kind: type[Precisions] = OnePrecision if self.is_one else Groups
+        found = kind(coef.ravel(), group.ravel(), labels, unit=1.0)
+        found = kind(coef.ravel(), group.ravel(), labels, float(found.of(posterior.prior)[0]))
         if self.shrinkage is None:
             return found
         return self.shrinkage.scales(found, _mean_information(posterior, found))
@@ -164,7 +161,7 @@ class _Beside(NamedTuple):
 
 def _beside(scales: Scales, law: Law, prior: Prior, eta: NDArray) -> _Beside:
     """Mean and width of one log precision, whose law is known; else the mode, from eta."""
-    if isinstance(scales, Groups) and scales.dim == 1:
+    if isinstance(scales, OnePrecision):
         joint, T = JointLaw.of(law, prior, scales)
         carry = Carry(joint, law.mean[: joint.dim], T, joint.mean)
         known = scales.sizes - joint.at * joint.j.sum()
@@ -255,5 +252,5 @@ class _InChains(VariationalEM):
 
 def in_chains(scales: Scales) -> VariationalEM:
     """How chains of very many parameters learn the precision, which they do not sample."""
-    assert isinstance(scales, Groups)
+    assert isinstance(scales, OnePrecision)
     return _InChains(hyperprior=(scales.shape, scales.rate), n_updates=_UPDATES)

@@ -15,7 +15,7 @@ from skbayes_sg.posterior.gaussian import Law, known_at
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.precision import JointLaw
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
-from skbayes_sg.priors.scales import Groups
+from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers.target import Closed
 
 
@@ -35,8 +35,8 @@ class ClosedTarget(ChainTarget):
         Of the log likelihood there.
     information : Operator
         Of all rows there.
-    scales : Groups, optional
-        Of one precision that is sampled.
+    scales : OnePrecision, optional
+        A precision that is sampled.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ClosedTarget(ChainTarget):
         theta: NDArray,
         gradient: NDArray,
         information: Operator,
-        scales: Groups | None = None,
+        scales: OnePrecision | None = None,
     ) -> None:
         model, prior = posterior.model, posterior.prior
         assert isinstance(model, Predictor)
@@ -64,7 +64,9 @@ class ClosedTarget(ChainTarget):
         self.law = JointLaw.along(whitened.S, known, prior, scales)
 
     @classmethod
-    def at(cls, posterior: Posterior, mode: Mode, scales: Groups | None = None) -> ClosedTarget:
+    def at(
+        cls, posterior: Posterior, mode: Mode, scales: OnePrecision | None = None
+    ) -> ClosedTarget:
         """The posterior expanded at a point near its mode."""
         prior, at = posterior.prior, mode.theta
         information = mode.curvature + prior.curvature(at) * -1.0

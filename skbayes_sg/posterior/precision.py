@@ -25,7 +25,7 @@ from skbayes_sg.linalg.products import eigenvectors
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Law
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
-from skbayes_sg.priors.scales import Groups
+from skbayes_sg.priors.scales import OnePrecision
 
 _COARSE, _FINE = 201, 2001  # points of the grid of log precision
 _TINY = np.finfo(np.float64).tiny
@@ -43,8 +43,7 @@ class JointLaw:
 
     Attributes
     ----------
-    scales : Groups
-        Of one.
+    scales : OnePrecision
     at : float
         lambda_0.
     j, pull : arrays of shape (D,)
@@ -54,7 +53,7 @@ class JointLaw:
         Of the noise variance for lambda = 0, but for the shape's share of the coefficients.
     """
 
-    scales: Groups
+    scales: OnePrecision
     at: float
     j: NDArray
     pull: NDArray
@@ -67,7 +66,7 @@ class JointLaw:
         return len(self.j)
 
     @classmethod
-    def of(cls, law: Law, prior: Prior, scales: Groups) -> tuple[JointLaw, NDArray]:
+    def of(cls, law: Law, prior: Prior, scales: OnePrecision) -> tuple[JointLaw, NDArray]:
         """From a normal law under the prior's precision, and T, whose columns are the axes."""
         lower, n = law.operator.cholesky().dense(), law.operator.dim
         weights = scales.weights(prior)[:n]
@@ -76,7 +75,7 @@ class JointLaw:
         return cls.along(T, law, prior, scales), T
 
     @classmethod
-    def along(cls, T: NDArray, law: Law, prior: Prior, scales: Groups) -> JointLaw:
+    def along(cls, T: NDArray, law: Law, prior: Prior, scales: OnePrecision) -> JointLaw:
         """The same along known axes."""
         weights = scales.weights(prior)[: len(T)]
         away = np.where(weights > 0, law.mean[: len(T)] - prior.mean[: len(T)], 0.0)
@@ -271,7 +270,9 @@ class Carry(NamedTuple):
         return carried
 
 
-def covariance_over(scales: Groups, posterior: Posterior, target: Any, theta: NDArray) -> NDArray:
+def covariance_over(
+    scales: OnePrecision, posterior: Posterior, target: Any, theta: NDArray
+) -> NDArray:
     """Covariance of the parameters, normal given the precision, (D, D).
 
     `theta` (1, D) is the posterior mean.

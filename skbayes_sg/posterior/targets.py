@@ -9,7 +9,7 @@ from skbayes_sg.posterior.hierarchical import HierarchicalTarget
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.whitening import very_wide
-from skbayes_sg.priors.scales import Groups
+from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers import Sampler
 
 
@@ -29,9 +29,9 @@ def target_at(
     return HierarchicalTarget.at(posterior, anchor, sampled)
 
 
-def _one(sampled: Sampled | None) -> Groups | None:
+def _one(sampled: Sampled | None) -> OnePrecision | None:
     """The one precision whose joint law is known, if one is sampled."""
     if sampled is None:
         return None
-    assert isinstance(sampled.scales, Groups)
+    assert isinstance(sampled.scales, OnePrecision)
     return sampled.scales

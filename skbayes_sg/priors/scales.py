@@ -3,7 +3,7 @@
     beta_i | eta ~ N(m_i, 1 / (unit_i exp(ell_g(i)))),   ell = ell(eta),   eta ~ p(eta)
 
 g(i) is the group of coefficient i, and ell the log precisions of the groups. With eta = ell these
-are precisions of groups of columns (`Groups`), one of them in the simplest case. The horseshoe and
+are precisions of groups of columns, one (`OnePrecision`) or several (`Groups`). The horseshoe and
 Student's t are other functions. Source: math.md#a-sampled-precision.
 """
 
@@ -13,9 +13,13 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from skbayes_sg.linalg.products import sums_of_groups
 from skbayes_sg.priors.base import Prior
+
+_SHAPE = 0.5  # of the Gamma prior
+_LEAST = 1e-3  # precision, over that of the weak prior
 
 
 class Scales(ABC):
@@ -111,37 +115,41 @@ class Scales(ABC):
         return weights
 
 
-class Groups(Scales):
-    """A precision for each group, with a Gamma prior that ends at the least of them.
+class Precisions(Scales):
+    """A precision for each group: eta are their logarithms."""
 
-    Parameters
-    ----------
-    block, group, labels :
-        As in `Scales`.
-    shape, rate : float
-        Of the Gamma prior.
-    least : float, default=0.0
-        Precisions much below it are excluded, by a factor ``exp(-least / lambda)``.
-    """
-
-    def __init__(
-        self,
-        block: NDArray,
-        group: NDArray,
-        labels: list[str],
-        gamma: tuple[float, float],
-        least: float = 0.0,
-    ) -> None:
+    def __init__(self, block: NDArray, group: NDArray, labels: list[str], unit: float) -> None:
         super().__init__(block, group, labels)
-        self.shape, self.rate = gamma
-        self.least = least
-        self.dim = len(labels)
+        self.dim, self.unit = len(labels), unit
+        self.least = _LEAST * unit
 
     def log_precisions(self, eta: NDArray) -> NDArray:
         return eta
 
     def pullback(self, eta: NDArray, slopes: NDArray) -> NDArray:
         return slopes
+
+    def start(self, prior: Prior) -> NDArray:
+        return np.log(self.of(prior))[None]
+
+
+class OnePrecision(Precisions):
+    """A Gamma prior of one precision, of shape 1/2 and mean `unit`.
+
+    The prior of the coefficients is then Cauchy's, but for its far ends: precisions below a
+    thousandth of the unit are excluded by a factor ``exp(-least / lambda)``.
+
+    Parameters
+    ----------
+    block, group, labels :
+        As in `Scales`.
+    unit : float
+        Precision of a weak prior.
+    """
+
+    def __init__(self, block: NDArray, group: NDArray, labels: list[str], unit: float) -> None:
+        super().__init__(block, group, labels, unit)
+        self.shape, self.rate = _SHAPE, _SHAPE / unit
 
     def log_hyperprior(self, eta: NDArray) -> NDArray:
         each = self.shape * eta - self.rate * np.exp(eta) - self.least * np.exp(-eta)
@@ -153,5 +161,26 @@ class Groups(Scales):
     def hyperprior_curvature(self, eta: NDArray) -> NDArray:
         return (self.rate * np.exp(eta) + self.least * np.exp(-eta))[0]
 
-    def start(self, prior: Prior) -> NDArray:
-        return np.log(self.of(prior))[None]
+
+class Groups(Precisions):
+    """A half-Cauchy prior of each group's standard deviation (Gelman 2006), of scale unit^-1/2.
+
+    The few members of a group may all be alike, so its standard deviation may be zero: a Gamma
+    prior of the precision would exclude that. Far out it is as `OnePrecision`.
+
+    Parameters
+    ----------
+    block, group, labels, unit :
+        As in `OnePrecision`.
+    """
+
+    def log_hyperprior(self, eta: NDArray) -> NDArray:
+        each = -0.5 * eta - np.logaddexp(0.0, np.log(self.unit) - eta) - self.least * np.exp(-eta)
+        return each.sum(axis=1)
+
+    def hyperprior_slope(self, eta: NDArray) -> NDArray:
+        return expit(np.log(self.unit) - eta) - 0.5 + self.least * np.exp(-eta)
+
+    def hyperprior_curvature(self, eta: NDArray) -> NDArray:
+        wide = expit(np.log(self.unit) - eta)
+        return (wide * (1 - wide) + self.least * np.exp(-eta))[0]

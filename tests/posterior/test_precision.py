@@ -11,10 +11,10 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.conjugate import ClosedTarget
 from skbayes_sg.posterior.gaussian import expanded_twice, known_at
 from skbayes_sg.posterior.precision import Carry, JointLaw
-from skbayes_sg.priors.scales import Groups
+from skbayes_sg.priors.scales import OnePrecision
 
 CERTAIN = 5.0  # Monte Carlo errors
-PRECISION = Groups(np.arange(4), np.zeros(4, int), ["coef"], (1.5, 0.7))
+PRECISION = OnePrecision(np.arange(4), np.zeros(4, int), ["coef"], 0.7)
 
 
 def generated(n_rows=30, n_features=4, seed=0):
@@ -33,16 +33,17 @@ def bound(noise_variance, intercept=True, lam=3.0):
     return posterior, anchor, known_at(posterior.prior, anchor)
 
 
-def quadrature(X, y, noise_variance, intercept, rate=0.7, shape=1.5, noise=(1.0, 1.0)):
+def quadrature(X, y, noise_variance, intercept, rate=0.5 / 0.7, shape=0.5, noise=(1.0, 1.0)):
     """Mean and covariance of (theta, gamma, rho), by the normal equations for each precision."""
     A = np.column_stack([X, np.ones(len(X))]) if intercept else X
+    least = 1e-3 * shape / rate
     rho, weight, means, covs = np.linspace(-14, 8, 3001), [], [], []
     for one in rho:
         known = np.append(np.full(X.shape[1], np.exp(one)), np.full(int(intercept), 0.01))
         precision = A.T @ A / (noise_variance or 1.0) + np.diag(known)
         mean = np.linalg.solve(precision, A.T @ y / (noise_variance or 1.0))
         energy = y @ y / (noise_variance or 1.0) - mean @ precision @ mean
-        value = (shape + 0.5 * X.shape[1]) * one - rate * np.exp(one)
+        value = (shape + 0.5 * X.shape[1]) * one - rate * np.exp(one) - least * np.exp(-one)
         value -= 0.5 * np.linalg.slogdet(precision)[1]
         cov = np.linalg.inv(precision)
         if noise_variance:

@@ -13,6 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
 from skbayes_sg.estimators.prior_groups import column_groups
 from skbayes_sg.priors import Horseshoe, StudentT
+from skbayes_sg.samplers import HMC
 
 NAMES = ["city__a", "city__b", "age", "kind__x", "kind__y"]
 CERTAIN = 5.0  # Monte Carlo errors
@@ -115,21 +116,18 @@ def test_levels_of_a_factor_are_random_intercepts(seed):
 
 
 @pytest.mark.parametrize("noise_variance", [None, 3000.0])
-def test_one_group_of_a_linear_regression_has_its_exact_posterior(noise_variance, seed):
-    """HMC on the sufficient statistics beside independent draws of the same posterior."""
+def test_sufficient_statistics_lead_to_the_exact_posterior(noise_variance, seed):
+    """HMC on them beside independent draws, with one precision, whose law is known."""
     X, y = load_diabetes(return_X_y=True)
+    given = {"noise_variance": noise_variance, "random_state": seed}
     exact, ours = (
-        BayesianLinearRegressionSGFS(
-            prior_groups=groups, noise_variance=noise_variance, random_state=seed
-        ).fit(X, y)
-        for groups in (None, {"all": range(10)})
+        BayesianLinearRegressionSGFS(sampler, **given).fit(X, y)
+        for sampler in (None, HMC(variance_reduction="control_variate"))
     )
     assert type(exact.sampler_).__name__ == "IndependentDraws"
-    assert type(ours.sampler_).__name__ == "HMC"
-    fits = exact, ours
     draws = [
         np.append(one.draws_, np.log(one.prior_precision_draws_), axis=2).reshape(4000, -1)
-        for one in fits
+        for one in (exact, ours)
     ]
     error = np.hypot(*(each.std(axis=0) / np.sqrt(2000) for each in draws))  # of half the draws
     assert (np.abs(draws[0].mean(axis=0) - draws[1].mean(axis=0)) < CERTAIN * error).all()

@@ -1,0 +1,278 @@
+"""Groups of columns and sparse priors, beside NUTS with the same model.
+
+    python -m benchmarks.exactness.hierarchical [--only barley]
+
+Mixed models: yields of barley (Fisher's field trials: random intercepts of varieties and sites),
+extramarital affairs (Fair 1978: random intercepts of both occupations), and eight schools, made up,
+with few rows each. Sparse priors: 420 rows of 100 columns of which five matter, under the horseshoe
+and Student's t. The reference is NumPyro's NUTS in eight chains, whose density is written here
+anew, non-centred. "mean error" is the worst difference of means of coefficients and of log
+precisions of groups, in standard deviations of the reference, and "sd ratio" the standard deviation
+that is farthest from the reference's. "beyond" is what is beyond four Monte Carlo errors of both
+runs, since the worst of many counts: .1 and 10 % are allowed.
+
+References are kept in benchmarks/results, see reference.py; to make one needs the extra ``bench``.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.common import classification
+from benchmarks.common.harness import Claim, Report, benchmark
+from benchmarks.common.reference import cached
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    diagnostics,
+)
+from skbayes_sg.priors import Horseshoe
+
+MEAN_ERROR, SD_ERROR = 0.1, 0.1
+ERRORS = 4.0
+"""Monte Carlo errors that are allowed on top"""
+AGREED = 1.02
+CHAINS, WARM_UP, DRAWS = 8, 1500, 3000
+
+
+class Problem(NamedTuple):
+    """Rows, groups of columns, and the rest of the prior."""
+
+    X: NDArray
+    y: NDArray
+    linear: bool
+    prior: dict[str, Any]
+
+
+def indicators(labels) -> NDArray:
+    """One column for each label."""
+    return (np.asarray(labels)[:, None] == np.unique(labels)).astype(float)
+
+
+def grouped(y: NDArray, linear: bool, **parts: NDArray) -> Problem:
+    """Parts of columns, each a group."""
+    X, groups, start = np.column_stack(list(parts.values())), {}, 0
+    for name, part in parts.items():
+        groups[name] = range(start, start + part.shape[1])
+        start += part.shape[1]
+    return Problem(X, y, linear, {"prior_groups": groups})
+
+
+def barley() -> Problem:
+    """Bushels per acre in 1931 and 1932."""
+    from vega_datasets import local_data
+
+    rows = local_data.barley()
+    year = indicators(rows["year"])[:, 1:]
+    sites, varieties = indicators(rows["site"]), indicators(rows["variety"])
+    y = rows["yield"].to_numpy()
+    return grouped(y, True, year=year, variety=varieties, site=sites)
+
+
+def affairs() -> Problem:
+    """Whether there was an affair."""
+    from statsmodels.api import datasets
+
+    rows = datasets.fair.load_pandas().data
+    slopes = rows[["rate_marriage", "age", "yrs_married", "children", "religious", "educ"]]
+    own, husband = indicators(rows["occupation"]), indicators(rows["occupation_husb"])
+    y = (rows["affairs"] > 0).to_numpy().astype(int)
+    slopes = StandardScaler().fit_transform(slopes)
+    return grouped(y, False, slopes=slopes, own=own, husband=husband)
+
+
+def schools() -> Problem:
+    """Whether pupils pass, twenty in each of eight schools, by a mark."""
+    rng = np.random.default_rng(8)
+    school, mark = np.repeat(np.arange(8), 20), rng.standard_normal((160, 1))
+    logit = 0.8 * mark[:, 0] + 0.5 * rng.standard_normal(8)[school]
+    y = (logit + rng.logistic(size=160) > 0).astype(int)
+    return grouped(y, False, mark=mark, school=indicators(school))
+
+
+def sparse(prior: Any) -> Problem:
+    """Five of a hundred columns matter."""
+    X, y = classification.sparse_truth()
+    return Problem(StandardScaler().fit_transform(X[:420]), y[:420], False, {"prior": prior})
+
+
+SETS: dict[str, Callable[[], Problem]] = {
+    "barley": barley,
+    "affairs": affairs,
+    "schools": schools,
+    "horseshoe": lambda: sparse("horseshoe"),
+    "horseshoe, five": lambda: sparse(Horseshoe(expected_nonzero=5)),
+    "student_t": lambda: sparse("student_t"),
+}
+
+
+def log_precisions(scales: Any, eta: Any) -> tuple[Any, Any]:
+    """Of the groups, and the log density of eta (jax)."""
+    import jax.numpy as jnp
+
+    if hasattr(scales, "tau"):
+        log_tau, log_slab, local = eta[0], eta[1], eta[2:]
+        value = log_tau - jnp.log(scales.tau**2 + jnp.exp(2 * log_tau))
+        value += (local - jnp.log1p(jnp.exp(2 * local))).sum()
+        value -= scales.half_df * log_slab + scales.rate * jnp.exp(-log_slab)
+        slab = jnp.exp(log_slab)
+        tau2 = jnp.exp(2 * (log_tau + local))
+        return -jnp.log(slab * tau2 / (slab + tau2)), value
+    shared = scales._shared if hasattr(scales, "_shared") else scales
+    rho = eta[: shared.dim]
+    value = shared.shape * rho - shared.rate * jnp.exp(rho) - shared.least * jnp.exp(-rho)
+    if shared is scales:
+        return rho, value.sum()
+    w = eta[1:]
+    return rho + w, value.sum() + scales.half_df * (w - jnp.exp(w)).sum()
+
+
+def potential(problem: Problem, model: Any) -> tuple[Callable, Callable, int]:
+    """Minus the log density of z, intercept, log noise and eta; what is compared; the dimension."""
+    import jax.numpy as jnp
+
+    X, y, scales, prior = problem.X, problem.y, model._scales, model._fitted_prior
+    k = X.shape[1]
+    unit, group, centre = np.sqrt(prior.unit[:k]), scales.group[:k], X.mean(axis=0)
+    middle = prior.mean[k]
+    sign = 2.0 * y - 1
+
+    def parts(q):
+        eta = q[k + 2 :]
+        ell, of_eta = log_precisions(scales, eta)
+        noise = q[k + 1]
+        root = jnp.exp(0.5 * noise) if problem.linear else 1.0
+        beta = root * q[:k] * jnp.exp(-0.5 * ell[group]) / unit
+        return beta, q[k] * root + middle, noise, ell, of_eta
+
+    def minus_log_density(q):
+        beta, at_means, noise, _, of_eta = parts(q)
+        outputs = at_means + (X - centre) @ beta
+        value = of_eta - 0.5 * (q[:k] ** 2).sum() - 0.5 * model.intercept_precision * q[k] ** 2
+        if problem.linear:
+            rest = ((y - outputs) ** 2).sum()
+            value -= 0.5 * len(y) * noise + 0.5 * jnp.exp(-noise) * rest
+            value -= prior.shape * noise + prior.rate * jnp.exp(-noise)
+        else:
+            value -= jnp.logaddexp(0.0, -sign * outputs).sum() + 0.5 * noise**2
+        return -value
+
+    def compared(q):
+        beta, at_means, _, ell, _ = parts(q)
+        return jnp.concatenate([beta, at_means[None] - beta @ centre, ell])
+
+    return minus_log_density, compared, k + 2 + scales.dim
+
+
+def by_nuts(problem: Problem, model: Any) -> dict[str, NDArray]:
+    """Means and standard deviations of what is compared, with effective draws and R-hat."""
+    import jax
+    from numpyro.infer import MCMC, NUTS
+
+    jax.config.update("jax_enable_x64", True)
+    minus_log_density, compared, dim = potential(problem, model)
+    kernel = NUTS(potential_fn=minus_log_density, target_accept_prob=0.98)
+    length = {"num_warmup": WARM_UP, "num_samples": DRAWS, "num_chains": CHAINS}
+    mcmc = MCMC(kernel, chain_method="vectorized", progress_bar=False, **length)
+    start = 0.1 * np.random.default_rng(0).standard_normal((CHAINS, dim))
+    if problem.linear:
+        start[:, problem.X.shape[1] + 1] += np.log(np.var(problem.y))
+    mcmc.run(jax.random.PRNGKey(2012), init_params=start)
+    draws = jax.vmap(jax.vmap(compared))(mcmc.get_samples(group_by_chain=True))
+    return figures(np.asarray(draws))
+
+
+def figures(draws: NDArray) -> dict[str, NDArray]:
+    """Of draws (chains, draws, quantities)."""
+    square = (draws - draws.mean(axis=(0, 1))) ** 2
+    return {
+        "mean": draws.mean(axis=(0, 1)),
+        "sd": draws.std(axis=(0, 1)),
+        "ess": diagnostics.ess_mean(draws),
+        "ess_sd": diagnostics.ess_mean(square),
+        "r_hat": diagnostics.r_hat(draws),
+    }
+
+
+def ours(problem: Problem) -> tuple[Any, NDArray, float, bool]:
+    """A fit, its draws of what is compared, seconds, and whether it warns."""
+    kind = BayesianLinearRegressionSGFS if problem.linear else BayesianLogisticRegressionSGFS
+    model, begin = kind(random_state=0, **problem.prior), time.process_time()
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model.fit(problem.X, problem.y)
+    seconds = time.process_time() - begin
+    ell = np.log(model.prior_precision_draws_.astype(np.float64))
+    k = problem.X.shape[1]
+    draws = np.concatenate([model.draws_[..., : k + 1].astype(np.float64), ell], axis=2)
+    return model, draws, seconds, bool(heard)
+
+
+def compare(name: str, problem: Problem) -> dict:
+    """A fit and its reference."""
+    model, draws, seconds, warns = ours(problem)
+    start = model._scales.start(model._fitted_prior)
+    about = np.append(model._scales.log_hyperprior(start + 0.5), [CHAINS, DRAWS])
+    file = "hierarchical_" + name.replace(" ", "_").replace(",", "")
+
+    def make() -> dict[str, NDArray]:
+        return by_nuts(problem, model)
+
+    mean, sd, ess, ess_sd, r_hat = cached(file, make, problem.X, problem.y, about)
+    found = figures(draws)
+    error = np.abs(found["mean"] - mean) / sd
+    of_mean = ERRORS * np.sqrt(1 / found["ess"] + 1 / ess)
+    ratio = found["sd"] / sd
+    of_sd = ERRORS * np.sqrt(0.5 / found["ess_sd"] + 0.5 / ess_sd)
+    return {
+        "set": name,
+        "rows": len(problem.y),
+        "columns": problem.X.shape[1],
+        "hyperparameters": model._scales.dim,
+        "seconds": seconds,
+        "warns": "yes" if warns else "no",
+        "mean error": error.max(),
+        "mean beyond": np.maximum(error - of_mean, 0).max(),
+        "sd ratio": ratio[np.abs(np.log(ratio)).argmax()],
+        "sd beyond": np.maximum(np.abs(ratio - 1) - of_sd, 0).max(),
+        "R-hat": model.diagnostics_["r_hat_max"],
+        "ESS": model.diagnostics_["ess_min"],
+        "NUTS R-hat": r_hat.max(),
+        "NUTS ESS": ess.min(),
+    }
+
+
+def claims(row: dict) -> list[Claim]:
+    """Means, standard deviations, and the reference."""
+    name = row["set"]
+    found = [
+        Claim(f"{name}: error of a mean in sd, beyond", row["mean beyond"], high=MEAN_ERROR),
+        Claim(f"{name}: error of an sd, beyond", row["sd beyond"], high=SD_ERROR),
+        Claim(f"{name}: R-hat of the reference", row["NUTS R-hat"], high=AGREED),
+    ]
+    row["verdict"] = "ok" if all(claim.verdict == "ok" for claim in found[:2]) else "FAIL"
+    return found
+
+
+def main(report: Report, only: list[str] | None) -> None:
+    """All sets."""
+    rows: list[dict] = []
+    found: list[Claim] = []
+    for name, load in SETS.items():
+        if only and name not in only:
+            continue
+        rows.append(compare(name, load()))
+        found += claims(rows[-1])
+        print(*rows[-1].values(), flush=True)
+    report.save(rows, found)
+
+
+if __name__ == "__main__":
+    benchmark(main, threads=1, only={"nargs": "+"})
