@@ -46,7 +46,10 @@ class SampledPrior(BayesianEstimator):
         squares = sums_of_groups(
             1 / prior.unit[None, scales.block], scales.group, len(scales.sizes)
         )
-        return np.sqrt(squares[0] / scales.sizes / self.prior_precision_draws_.astype(np.float64))
+        variance = squares[0] / scales.sizes / self.prior_precision_draws_.astype(np.float64)
+        if not prior.quadratic:  # it is in units of the noise variance
+            variance = variance * np.exp(self.draws_[..., -1:])
+        return np.sqrt(variance)
 
     def _without_hyperparameters(
         self, run: Run, chains: list[Chain]

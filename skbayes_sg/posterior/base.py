@@ -53,6 +53,7 @@ class Posterior:
     prior : Prior
     """
 
+    has_scale = False
     anchor: Anchored | None = None
     coordinates: Coordinates = Natural()
     law: Closed | None = None
@@ -159,6 +160,10 @@ class Posterior:
             edges = np.arange(block_size, self.dim, block_size)
             return Partitioned(np.split(np.arange(self.dim), edges))
         return DIAGONAL if structure == "diag" else FULL
+
+    def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
+        """See `Target.rescaled`."""
+        raise TypeError("the scale of the coefficients is given")
 
     # -- minibatches --------------------------------------------------------------------------
 

@@ -117,6 +117,7 @@ class ChainTarget(ABC):
     coordinates : Coordinates
     """
 
+    has_scale = False
     anchor: Anchor | None = None
     law: Closed | None = None
 
@@ -124,6 +125,10 @@ class ChainTarget(ABC):
         self.posterior, self.coordinates, self.prior = posterior, coordinates, posterior.prior
         self.dim, self.n_rows, self.n_total = posterior.dim, posterior.n_rows, posterior.n_total
         self.weighted, self.one_mode = posterior.weighted, posterior.one_mode
+
+    def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
+        """See `Target.rescaled`."""
+        raise TypeError("the scale of the coefficients is given")
 
     @property
     def single(self) -> Self:

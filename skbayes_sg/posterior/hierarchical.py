@@ -72,6 +72,7 @@ class HierarchicalTarget(ChainTarget):
     coordinates : PartiallyNonCentred
     """
 
+    has_scale = True
     anchor: Anchor
     coordinates: PartiallyNonCentred  # type: ignore[assignment]
 
@@ -133,6 +134,9 @@ class HierarchicalTarget(ChainTarget):
             shift = c.turned(shift, back=True)
             of_r += share * ((noise.matvec(shift) * shift).sum(axis=1) + stretch**2 @ diagonal)
         return c.bordered(noise, of_r)
+
+    def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
+        return self.coordinates.rescaled(theta, log_scale)
 
     def with_prior(self, prior: Prior) -> HierarchicalTarget:
         raise TypeError("the prior precision is sampled")

@@ -99,6 +99,7 @@ class PartiallyNonCentred:
         self.pull = self.turned(whitened.pullback(weights * away)[None])[0]
         self._root = np.sqrt(self.j)
         self._origin = np.divide(self.pull, self._root, out=np.zeros_like(self.j), where=self.j > 0)
+        self._from_mean = self.turned(-whitened.transform(prior.mean[None]))[0]
         self._known = self._from_rows(prior)
         self._there = self._known + self.at * self.j
 
@@ -179,6 +180,22 @@ class PartiallyNonCentred:
         """What the log density of x has beyond that of u under lambda_0, (chains,)."""
         of_prior = 0.5 * ((at.given.lam - self.at) * at.y**2).sum(axis=1)
         return self.scales.log_density(at.eta) - of_prior + np.log(at.given.scale).sum(axis=1)
+
+    def rescaled(self, x: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
+        """Points whose coefficients are `log_scale` (chains,) farther from the prior's mean.
+
+        The hyperparameters follow, so that the prior hardly says which is which. Also the logarithm
+        of the factor by which volumes grow.
+        """
+        at, log_s = self.point(x), log_scale[:, None]
+        n = self.whitened.columns.size
+        grown = np.where(np.arange(x.shape[1] - self.n_hyper) < n, np.exp(log_s), 1.0)
+        u = grown * at.u + (grown - 1) * self._from_mean
+        eta = at.eta + self.scales.of_scale * log_s
+        given = self._given(eta)
+        v = (u - given.mean) / given.scale
+        volume = n * log_scale + np.log(at.given.scale / given.scale).sum(axis=1)
+        return np.concatenate([v, (eta - self.centre) / self.width], axis=1), volume
 
     def explained(self, points: NDArray) -> float:
         """Share of the variance of r that v explains linearly at points (n, D + K) of the chains.

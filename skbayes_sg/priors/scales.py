@@ -38,9 +38,12 @@ class Scales(ABC):
     ----------
     dim : int
         Hyperparameters, K.
+    of_scale : array of shape (K,)
+        Change of eta where all coefficients are e times as large.
     """
 
     dim: int
+    of_scale: NDArray
 
     def __init__(self, block: NDArray, group: NDArray, labels: list[str]) -> None:
         self.block, self.group, self.labels = block, group, labels
@@ -121,6 +124,7 @@ class Precisions(Scales):
     def __init__(self, block: NDArray, group: NDArray, labels: list[str], unit: float) -> None:
         super().__init__(block, group, labels)
         self.dim, self.unit = len(labels), unit
+        self.of_scale = np.full(self.dim, -2.0)
         self.least = _LEAST * unit
 
     def log_precisions(self, eta: NDArray) -> NDArray:

@@ -109,6 +109,7 @@ class _Regularised(Scales):
     def __init__(self, columns: Precisions, horseshoe: Horseshoe, tau: float) -> None:
         super().__init__(columns.block, columns.group, columns.labels)
         self.dim = 2 + len(columns.labels)
+        self.of_scale = np.append(1.0, np.zeros(self.dim - 1))
         self.tau = tau
         self.half_df = 0.5 * horseshoe.slab_df
         self.rate = self.half_df * horseshoe.slab_scale**2
@@ -152,6 +153,7 @@ class _Outliers(Scales):
     def __init__(self, columns: Precisions, df: float) -> None:
         super().__init__(columns.block, columns.group, columns.labels)
         self.dim = 1 + len(columns.labels)
+        self.of_scale = np.append(-2.0, np.zeros(self.dim - 1))
         self.half_df = 0.5 * df
         shared = np.zeros_like(columns.group)
         self._shared = OnePrecision(columns.block, shared, ["coef"], columns.unit)

@@ -29,6 +29,8 @@ _MOST_LEAPFROG = 100  # steps: where walls need steps so short, trajectories are
 _SHORT_EVERY = 10  # trajectories: one has short steps
 _SHORT = 5  # of them
 _STUCK = 0.1  # of the target acceptance rate
+_STEPS_A_MOVE = 8  # leapfrog steps of a trajectory for each Metropolis step along the scale
+_SCALES = (0.05, 0.2, 0.7)  # of them, in natural logarithms
 _FEWEST_STEPS = 10  # of which an acceptance rate is judged
 
 
@@ -163,7 +165,7 @@ class HMC(Sampler):
         momentum += (0.5 * h) * gradient
 
         change = energy + log_prob - _kinetic(momentum, inverse)
-        chance = np.exp(np.minimum(0.0, np.where(np.isnan(change), -np.inf, change)))
+        chance = np.exp(np.minimum(0.0, _or_never(change)))
         accept = state.normals.random(len(chance)) < chance
         state.gradient = memory.gradient
         state.theta = np.where(accept[:, None], theta, state.theta)
@@ -176,7 +178,22 @@ class HMC(Sampler):
             memory.accepted += chance
             if memory.adapting:
                 self._adapt(state, target, float(chance.mean()))
+        for _ in range(target.has_scale * (n_leapfrog // _STEPS_A_MOVE)):
+            self._rescale(state, target)
         state.t += 1
+
+    def _rescale(self, state: State, target: Target) -> None:
+        """A Metropolis step along the scale of the coefficients (Liu & Sabatti 2000)."""
+        memory, n = state.memory, len(state.theta)
+        log_scale = state.normals.choice(_SCALES) * state.normals.standard_normal(n)
+        theta, volume = target.rescaled(state.theta, log_scale)
+        log_prob, gradient = target.slope(theta)
+        change = log_prob - memory.log_prob + volume
+        accept = np.log(state.normals.random(n)) < _or_never(change)
+        state.theta = np.where(accept[:, None], theta, state.theta)
+        memory.gradient = np.where(accept[:, None], gradient, memory.gradient)
+        memory.log_prob = np.where(accept, log_prob, memory.log_prob)
+        memory.rows_touched += state.rows.size * n
 
     def restart(self, state: State, target: Target) -> None:
         """Compute the metric from what was seen so far, and adapt the step to it afresh."""
@@ -290,6 +307,11 @@ class HMC(Sampler):
             f"{np.median(rates):.2f} of their steps: the posterior has walls that the step does "
             "not resolve; raise target_accept"
         ]
+
+
+def _or_never(change: NDArray) -> NDArray:
+    """Changes of log density (chains,), minus infinity where a density overflows."""
+    return np.where(np.isfinite(change), change, -np.inf)
 
 
 def _bounded(log_step: float) -> float:

@@ -136,6 +136,8 @@ class Target(Protocol):
     """Whether rows have weights."""
     one_mode: bool
     """Whether there is one mode, around which the posterior is not far from Gaussian."""
+    has_scale: bool
+    """Whether a scale of the coefficients is sampled with them."""
     coordinates: Coordinates
     """Coordinates of the chains, those of the model without an anchor."""
 
@@ -154,6 +156,12 @@ class Target(Protocol):
     @property
     def single(self) -> Target:
         """The same with rows in single precision."""
+
+    def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
+        """Points with coefficients and their scale times exp(`log_scale`), (chains,).
+
+        Also the logarithms of the factors by which volumes grow, (chains,).
+        """
 
     def with_prior(self, prior: Prior) -> Target:
         """The same data under another prior."""

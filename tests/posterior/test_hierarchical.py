@@ -104,6 +104,32 @@ def test_the_joint_posterior_has_the_gradient_of_the_model(hyperprior, n_classes
 
 
 @CASES
+def test_a_move_along_the_scale_knows_by_what_volumes_grow(hyperprior, n_classes):
+    """It multiplies distances from the prior's mean, and is undone by its inverse."""
+    posterior, target = made(hyperprior, n_classes)
+    c, x, log_scale = target.coordinates, points(target, 3), np.array([0.3, -0.2, 0.05])
+    moved, volume = target.rescaled(x, log_scale)
+    before, after = (np.split(c.inverse_transform(one), [-c.n_hyper], axis=1) for one in (x, moved))
+    mean = posterior.prior.mean
+    np.testing.assert_allclose(
+        after[0] - mean, np.exp(log_scale)[:, None] * (before[0] - mean), rtol=1e-6, atol=1e-9
+    )
+    ell = [c.scales.log_precisions(one[1]) for one in (before, after)]
+    if hyperprior != "horseshoe":  # whose slab has a scale of its own
+        np.testing.assert_allclose(
+            ell[1] - ell[0], np.repeat(-2 * log_scale[:, None], ell[0].shape[1], axis=1)
+        )
+    back, shrunk = target.rescaled(moved, -log_scale)
+    np.testing.assert_allclose(back, x, atol=1e-8)
+    np.testing.assert_allclose(shrunk, -volume, atol=1e-8)
+    steps = 1e-6 * np.eye(target.dim)
+    for one, s, expected in zip(x, log_scale, volume, strict=True):
+        both = [target.rescaled(one + sign * steps, np.full(target.dim, s))[0] for sign in (1, -1)]
+        found = np.linalg.slogdet((both[0] - both[1]) / 2e-6)[1]
+        assert found == pytest.approx(expected, abs=1e-4)
+
+
+@CASES
 def test_the_hyperprior_curves_as_it_says(hyperprior, n_classes):
     _, target = made(hyperprior, n_classes)
     scales, eta = target.coordinates.scales, target.coordinates.centre[None] + 0.3

@@ -10,7 +10,7 @@ from skbayes_sg.models import MLP, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.mode import find_mode
-from skbayes_sg.samplers import HMC
+from skbayes_sg.samplers import HMC, hmc
 from skbayes_sg.samplers.mass_matrix import RescaledCurvature
 
 
@@ -240,3 +240,9 @@ def test_a_metric_that_overflows_is_refused_with_a_remedy(gaussian, monkeypatch)
     )
     with pytest.raises(FloatingPointError, match=r"or divide the weights by a constant$"):
         HMC().freeze(state, gaussian.posterior)
+
+
+def test_a_density_that_overflows_is_never_accepted():
+    """Far out single precision overflows, to plus infinity as well: no chain may go there."""
+    for change in (np.inf, -np.inf, np.nan):
+        assert hmc._or_never(np.array([change, 1.0])).tolist() == [-np.inf, 1.0]
