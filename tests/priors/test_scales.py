@@ -135,6 +135,19 @@ def test_sufficient_statistics_lead_to_the_exact_posterior(noise_variance, seed)
     assert np.abs(ratio - 1).max() < CERTAIN * np.sqrt(2 / 2000)
 
 
+def test_standard_deviations_of_groups_are_in_the_units_of_the_coefficients(seed):
+    """Of a linear regression too, whose precisions are in units of the noise variance."""
+    rng = np.random.default_rng(seed)
+    level, effects = rng.integers(30, size=600), 2.0 * rng.standard_normal(30)
+    X = np.column_stack([rng.standard_normal(600), np.eye(30)[level]])
+    y = X[:, 0] + effects[level] + 0.2 * rng.standard_normal(600)
+    model = BayesianLinearRegressionSGFS(prior_groups={"slope": 0}, random_state=seed).fit(X, y)
+    table = model.summary(groups=True)
+    low, high = table.loc["other", ["eti95_lb", "eti95_ub"]]
+    assert low < effects.std() < high < 2 * low
+    assert table["r_hat"].max() < 1.05
+
+
 def test_sparse_truth_is_sparse_under_the_horseshoe(seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((300, 40))

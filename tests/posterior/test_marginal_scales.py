@@ -1,0 +1,62 @@
+"""Hyperparameters beside a normal law: their density, against integrals over the parameters."""
+
+import numpy as np
+import pytest
+
+from skbayes_sg.models import Linear
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import expanded_twice, known_at
+from skbayes_sg.posterior.marginal_scales import MarginalScales
+from skbayes_sg.posterior.precision import JointLaw
+from skbayes_sg.priors.scales import Groups, OnePrecision
+
+
+def made(noise_variance, kind=Groups):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 4))
+    y = X @ [1.0, -1.0, 0.1, 0.2] + rng.standard_normal(40)
+    model = Linear(4, True, noise_variance, (1.0, 1.0))
+    prior = model.prior(np.append(np.full(4, 2.0), [0.01] * (model.dim - 4)))
+    posterior = Posterior(model, Posterior.of(model, X, y).data, prior)
+    law = known_at(prior, expanded_twice(posterior, model.guess(y, None)))
+    group = np.array([0, 0, 1, 1]) if kind is Groups else np.zeros(4, int)
+    scales = kind(np.arange(4), group, ["a", "b"][: group.max() + 1], 0.7)
+    return posterior, scales, law
+
+
+@pytest.mark.parametrize("noise_variance", [None, 1.5])
+def test_the_gradient_is_that_of_the_density_and_vanishes_at_the_mode(noise_variance):
+    posterior, scales, law = made(noise_variance)
+    marginal = MarginalScales(scales, law, posterior.prior)
+    eta = np.array([0.3, -0.8])
+    _, gradient = marginal.log_density(eta)
+    for k, step in enumerate(1e-5 * np.eye(2)):
+        slope = (marginal.log_density(eta + step)[0] - marginal.log_density(eta - step)[0]) / 2e-5
+        assert gradient[k] == pytest.approx(slope, rel=1e-5)
+    mode = marginal.mode(eta[None])
+    np.testing.assert_allclose(marginal.log_density(mode)[1], 0.0, atol=1e-3)
+    h = 1e-3
+    for k, step in enumerate(h * np.eye(2)):
+        ends = [marginal.log_density(mode + sign * step)[0] for sign in (1, -1)]
+        curvature = -(sum(ends) - 2 * marginal.log_density(mode)[0]) / h**2
+        assert marginal.width(mode)[k] == pytest.approx(curvature**-0.5, rel=0.05)
+
+
+@pytest.mark.parametrize("noise_variance", [None, 1.5])
+def test_one_precision_has_the_law_on_a_grid(noise_variance):
+    posterior, scales, law = made(noise_variance, OnePrecision)
+    marginal = MarginalScales(scales, law, posterior.prior)
+    joint, _ = JointLaw.of(law, posterior.prior, scales)
+    rho = np.linspace(-3, 3, 7)
+    found = np.array([marginal.log_density(one[None])[0] for one in rho])
+    grid, share = joint._grid
+    expected = np.interp(rho, grid, np.log(share))
+    np.testing.assert_allclose(found - found[0], expected - expected[0], atol=1e-3)
+
+
+def test_what_is_known_of_groups_sums_to_what_is_known():
+    posterior, scales, law = made(1.5)
+    marginal = MarginalScales(scales, law, posterior.prior)
+    known = marginal.known(scales.of(posterior.prior))
+    covariance = law.operator.inverse().dense().diagonal()[:4]
+    np.testing.assert_allclose(known.sum(), (1 - 2.0 * covariance).sum(), rtol=1e-9)
