@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
+from scipy.special import logsumexp, ndtr, ndtri
 
 from skbayes_sg.data import stays_sparse
 from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.models import Model
+from skbayes_sg.models.categorical import Categorical
 
 
 def keeps_sparse(model: Model, X: Any) -> bool:
@@ -37,6 +38,15 @@ def under_each(model: Model, draws: NDArray, X: Any) -> NDArray:
     if not keeps_sparse(model, X):
         return model.predict(draws, dense(X))
     return np.concatenate([each for _, each in under_some(model, draws, X, len(draws))])
+
+
+def log_average(model: Categorical, draws: NDArray, weights: NDArray, X: Any) -> NDArray:
+    """Logarithms of averaged class probabilities, (n, classes), finite where these underflow."""
+    X = X if keeps_sparse(model, X) else dense(X)
+    step = max(1, numbers_at_a_time() // draws.shape[1])
+    some = [slice(first, first + step) for first in range(0, len(draws), step)]
+    each = np.concatenate([model.log_predict(draws[part], X) for part in some])
+    return logsumexp(each, axis=0, b=weights[:, None, None]).T
 
 
 def entropy(p: NDArray, axis: int) -> NDArray:

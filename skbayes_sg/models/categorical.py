@@ -6,6 +6,7 @@ from abc import abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 
 from skbayes_sg.models.base import Model
 
@@ -49,6 +50,16 @@ class Categorical(Model):
             np.exp(z, out=z)
         z += 1
         return np.reciprocal(z, out=z)
+
+    def log_predict(self, theta: NDArray, X: NDArray) -> NDArray:
+        """Logarithms of the probabilities of all classes, (chains, classes, n), in float64.
+
+        They are finite: no probability is computed that could underflow.
+        """
+        z = self.logits(theta, X).astype(np.float64, copy=False)
+        if self.n_logits > 1:
+            return log_softmax(z, axis=1)
+        return np.concatenate([_log_sigmoid(-z), _log_sigmoid(z)], axis=1)
 
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
         """-log(1 + e^(-y z)) with y = -1 or 1, or z_y - logsumexp(z)."""

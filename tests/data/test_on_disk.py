@@ -237,12 +237,18 @@ def test_chains_elsewhere_get_no_rows():
 def test_predictions_of_rows_on_disk_are_those_of_the_array():
     model = logistic(n_predict_draws=20).fit(X[:1000], Y[:1000])
     table = Table(X[:9000], chunks=(1000, D))
-    for name in ("predict", "predict_proba", "predict_log_proba", "predict_proba_draws"):
+    for name in (
+        "predict",
+        "predict_proba",
+        "predict_log_proba",
+        "decision_function",
+        "predict_proba_draws",
+    ):
         expected = getattr(model, name)(X[:9000])
         found = getattr(model, name)(table)
         assert found.shape == expected.shape
         np.testing.assert_array_equal(found, expected, strict=True) if name == "predict" else (
-            np.testing.assert_allclose(found, expected, rtol=1e-12)
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
         )
     for name in ("total", "standard_error"):
         expected = model.predict_uncertainty(X[:9000])[name]

@@ -154,7 +154,13 @@ def test_weights_and_a_regression():
 def test_predictions_are_lazy_and_those_of_the_rows_in_memory(kind):
     memory, lazy = (X, array()) if kind == "array" else (FRAME[list("abc")], frame()[list("abc")])
     model = logistic().fit(memory[:500], np.array(["no", "yes"])[Y[:500]])
-    methods = ("predict", "predict_proba", "predict_log_proba", "predict_proba_draws")
+    methods = (
+        "predict",
+        "predict_proba",
+        "predict_log_proba",
+        "decision_function",
+        "predict_proba_draws",
+    )
     for name in (*methods, "predict_interval", "predict_uncertainty"):
         found, expected = getattr(model, name)(lazy), getattr(model, name)(memory)
         if isinstance(found, Bunch):
