@@ -117,7 +117,7 @@ class ClassPredictions(BayesianEstimator):
         -----
         It is not the average of the logits over draws: where draws disagree that is as a rule
         further from 0, and in another order. Scores are finite, and tell rows apart whose
-        probabilities round to 0 or 1.
+        probabilities are rounded to the same number near 0 or 1.
 
         Examples
         --------

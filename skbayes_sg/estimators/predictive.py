@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import logsumexp, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
 from skbayes_sg.data import stays_sparse
 from skbayes_sg.linalg.memory import numbers_at_a_time
@@ -46,7 +46,10 @@ def log_average(model: Categorical, draws: NDArray, weights: NDArray, X: Any) ->
     step = max(1, numbers_at_a_time() // draws.shape[1])
     some = [slice(first, first + step) for first in range(0, len(draws), step)]
     each = np.concatenate([model.log_predict(draws[part], X) for part in some])
-    return logsumexp(each, axis=0, b=weights[:, None, None]).T
+    largest = each.max(axis=0)
+    each -= largest
+    np.exp(each, out=each)
+    return (largest + np.log(np.tensordot(weights, each, axes=1))).T
 
 
 def entropy(p: NDArray, axis: int) -> NDArray:

@@ -52,11 +52,11 @@ class Categorical(Model):
         return np.reciprocal(z, out=z)
 
     def log_predict(self, theta: NDArray, X: NDArray) -> NDArray:
-        """Logarithms of the probabilities of all classes, (chains, classes, n), in float64.
+        """Logarithms of the probabilities of all classes, (chains, classes, n), in X's dtype.
 
         They are finite: no probability is computed that could underflow.
         """
-        z = self.logits(theta, X).astype(np.float64, copy=False)
+        z = self.logits(theta, X)
         if self.n_logits > 1:
             return log_softmax(z, axis=1)
         return np.concatenate([_log_sigmoid(-z), _log_sigmoid(z)], axis=1)

@@ -12,8 +12,11 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import FitFailedWarning
+from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -164,6 +167,39 @@ def test_inside_other_meta_estimators(table, pipeline):
         np.corrcoef(proba[:, 1], plain[:, 1])[0, 1] > 0.99
     )  # a monotone map of two fits to halves
     assert abs(proba[:, 0].mean() - np.mean(y == calibrated.classes_[0])) < 0.03
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("of_pairs", [OneVsRestClassifier, OneVsOneClassifier])
+@pytest.mark.parametrize("first", ["fit", "partial_fit"])
+def test_chunks_reach_the_classifiers_of_pairs_of_classes(of_pairs, first):
+    """Also chunks that lack classes, and after a fit."""
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    X = rng.standard_normal((300, 2)) + 4 * np.array([[0, 0], [0, 1], [1, 0]])[y]
+    model = of_pairs(BayesianLogisticRegressionSGFS(**SHORT))
+    if first == "fit":
+        model.fit(X[:150], y[:150])
+    else:
+        model.partial_fit(X[:150], y[:150], classes=[0, 1, 2])
+    for chunk in np.array_split(150 + np.argsort(y[150:], kind="stable"), 6):
+        model.partial_fit(X[chunk], y[chunk])
+    assert model.score(X, y) > 0.9
+    assert {one.n_samples_seen_ for one in model.estimators_} <= {200, 300}
+
+
+def test_chunks_reach_an_estimator_that_selects_columns_or_has_one_output_of_several():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 5))
+    Y = (2 * X[:, :2] + rng.logistic(size=(300, 2)) > 0).astype(int)
+    model = BayesianLogisticRegressionSGFS(**SHORT)
+    selected, several = SelectFromModel(model), MultiOutputClassifier(model)
+    for rows in np.array_split(np.arange(300), 3):
+        selected.partial_fit(X[rows], Y[rows, 0], classes=[0, 1])
+        several.partial_fit(X[rows], Y[rows], classes=[[0, 1], [0, 1]])
+    assert selected.get_support()[0]
+    assert several.score(X, Y) > 0.5
+    assert [one.n_samples_seen_ for one in several.estimators_] == [300, 300]
 
 
 def test_clone_and_nested_parameters():
