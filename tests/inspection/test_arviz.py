@@ -158,6 +158,8 @@ def test_the_log_posterior_is_that_of_the_fit(fits, name, weight):
         found = tree["posterior"]["prior_sd"].values.ravel()
         unit = model._fitted_prior.unit[scales.block]
         expected_sd = np.exp(-0.5 * eta[:, 0]) * np.sqrt(np.mean(1 / unit))
+        if name == "linear":  # precisions are in units of the noise
+            expected_sd *= np.exp(0.5 * theta[:, -1])
         np.testing.assert_allclose(found, expected_sd, rtol=1e-5)
     expected = np.reshape(expected, (4, 40))
     rtol = 1e-9 if model._run.sampled is None else 1e-6  # its draws are in single precision

@@ -33,6 +33,7 @@ from skbayes_sg import (
     DRBMClassifier,
     VariationalEM,
 )
+from skbayes_sg.priors import Horseshoe, StudentT
 from skbayes_sg.samplers import (
     HMC,
     IASG,
@@ -302,6 +303,10 @@ FORGETTING = st.sampled_from([1.0, 1.0, 0.5, 1e-300, 0.0])
 CLASS_WEIGHTS = st.sampled_from(
     [None, None, None, "balanced", {0: 2.0}, {"a": 3.0}, {0: 0.0}, {0: 1e300}, {1: -1.0}]
 )
+GROUPS = st.sampled_from([None, None, "feature", "prefix", {"a": [0]}, {"a": [0], "b": 99}, str, 3])
+SHRINKAGE = st.sampled_from(
+    [None, None, None, "horseshoe", "student_t", "laplace", Horseshoe(1.0), StudentT(0.0)]
+)
 INTERCEPTS = st.sampled_from([0.01, 1e-300, 1e300, 0.0])
 OWN = {
     BayesianLogisticRegressionSGFS: {
@@ -310,6 +315,8 @@ OWN = {
         "intercept_precision": INTERCEPTS,
         "n_predict_draws": st.sampled_from([None, 1, 5]),
         "prior_mean": MEANS,
+        "prior_groups": GROUPS,
+        "prior": SHRINKAGE,
         "forgetting_factor": FORGETTING,
     },
     BayesianLinearRegressionSGFS: {
@@ -318,6 +325,8 @@ OWN = {
         "noise_variance": st.sampled_from([None, None, 1.0, 1e-12, 1e12, 1e300, 0.0]),
         "noise_prior": st.sampled_from([(1e-6, 1e-6), (1.0, 1.0), (1e-300, 1e-300), (3, 1e10)]),
         "prior_mean": MEANS,
+        "prior_groups": GROUPS,
+        "prior": SHRINKAGE,
         "forgetting_factor": FORGETTING,
     },
     BayesianMLPClassifier: {
