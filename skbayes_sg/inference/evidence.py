@@ -101,7 +101,7 @@ class Located(NamedTuple):
     carry: Carry | None
     """Of one precision."""
     near: InitialPoint | None
-    """Near the mode; None where that is of a part of the rows."""
+    """Near the mode; None where that is of a part of the rows, or not needed."""
 
 
 def locate(scales: Scales, posterior: Posterior) -> Located:
@@ -138,12 +138,14 @@ def locate(scales: Scales, posterior: Posterior) -> Located:
         near = np.abs(eta - before) < _NEAR * found.width
         if (model.conjugate and found.carry is not None) or near.all() or time_is_up():
             break
-    all_rows = few.data is posterior.data
+    serves = (
+        few.data is posterior.data and not model.conjugate
+    )  # whose mode is a step from any point
     return Located(
         Sampled(scales, found.centre, found.width),
         as_learned(scales, few, np.exp(path), silent),
         found.carry,
-        here if all_rows else None,
+        here if serves else None,
     )
 
 

@@ -221,6 +221,16 @@ def test_streams_learn_a_precision_for_each_group():
     assert not hasattr(model, "prior_precision_draws_")
 
 
+def test_columns_far_from_zero_have_a_start_near_the_mode():
+    """The search for it began with a curvature in units of another noise, and ended at e^500."""
+    rng = np.random.RandomState(42)
+    X, y = rng.normal(loc=100, size=(100, 2)), rng.normal(size=100)
+    model = BayesianLinearRegressionSGFS(prior="horseshoe", n_chains=2, n_draws=20, random_state=0)
+    with warnings.catch_warnings(action="ignore"):  # few draws
+        model.fit(X, y)
+    assert model.noise_variance_ == pytest.approx(y.var(), rel=0.2)
+
+
 def test_nothing_is_said_of_precisions_that_chains_sample():
     X, y, _ = random_intercepts()
     with warnings.catch_warnings(action="error"):
