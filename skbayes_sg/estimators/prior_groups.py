@@ -13,7 +13,7 @@ _SHRINKAGE: dict[str, Horseshoe | StudentT] = {"horseshoe": Horseshoe(), "studen
 _REST = "other"
 _BETWEEN = "__"  # as ColumnTransformer and make_union join names
 
-Groups = dict[str, tuple[int, ...]]
+Columns = dict[str, tuple[int, ...]]
 
 
 def shrinkage_of(prior: Any) -> Horseshoe | StudentT | None:
@@ -65,7 +65,7 @@ def hyperprior_of(estimator: Any) -> Hyperprior | None:
     return Hyperprior(column_groups(asked, n_features, names), shrinkage)
 
 
-def column_groups(asked: Any, n_features: int, names: list[str] | None) -> Groups | None:
+def column_groups(asked: Any, n_features: int, names: list[str] | None) -> Columns | None:
     """Columns of each group by label, in the order of the columns; None for one group of all.
 
     Parameters
@@ -109,7 +109,7 @@ def _prefix(name: str) -> str:
     return before if between else _REST
 
 
-def _by_name(label_of: Callable[[str], Any], names: list[str] | None) -> Groups:
+def _by_name(label_of: Callable[[str], Any], names: list[str] | None) -> Columns:
     if names is None:
         raise ValueError(
             "prior_groups by name needs columns with names, and X has none; give a DataFrame (of a "
@@ -121,9 +121,7 @@ def _by_name(label_of: Callable[[str], Any], names: list[str] | None) -> Groups:
     return {label: tuple(columns) for label, columns in groups.items()}
 
 
-def _of_mapping(
-    asked: Mapping[Any, Any], n_features: int, names: list[str] | None
-) -> dict[str, tuple[int, ...]]:
+def _of_mapping(asked: Mapping[Any, Any], n_features: int, names: list[str] | None) -> Columns:
     label_of: dict[int, str] = {}
     for label, columns in asked.items():
         one = isinstance(columns, str | Integral)

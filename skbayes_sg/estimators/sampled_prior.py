@@ -10,7 +10,6 @@ from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.inference.evidence import as_learned
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.run import Run
-from skbayes_sg.linalg.products import sums_of_groups
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.hierarchical import JointPosterior
 from skbayes_sg.priors.scales import Scales
@@ -43,9 +42,7 @@ class SampledPrior(BayesianEstimator):
         scales, prior = self._scales, self._fitted_prior
         assert scales is not None
         assert prior is not None
-        squares = sums_of_groups(
-            1 / prior.unit[None, scales.block], scales.group, len(scales.sizes)
-        )
+        squares = scales.summed(1 / prior.unit[None, scales.block])
         variance = squares[0] / scales.sizes / self.prior_precision_draws_.astype(np.float64)
         if not prior.quadratic:  # it is in units of the noise variance
             variance = variance * np.exp(self.draws_[..., -1:])

@@ -75,8 +75,9 @@ class Hyperprior:
             for g, columns in enumerate(self.groups.values()):
                 group[:, list(columns)] = g
         kind: type[Precisions] = OnePrecision if self.is_one else Groups
-        found = kind(coef.ravel(), group.ravel(), labels, unit=1.0)
-        found = kind(coef.ravel(), group.ravel(), labels, float(found.of(posterior.prior)[0]))
+        prior, first = posterior.prior, coef[0, 0]
+        unit = float(prior.precision[first] / prior.unit[first])
+        found = kind(coef.ravel(), group.ravel(), labels, unit)
         if self.shrinkage is None:
             return found
         return self.shrinkage.scales(found, _mean_information(posterior, found))

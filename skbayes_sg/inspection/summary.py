@@ -93,9 +93,8 @@ def of_coefficients(
     weights = estimator.draw_weights_
     columns = _columns(draws, weights, level, hasattr(estimator, "classes_"))
     if beyond is not None:
-        columns["p_beyond"] = diagnostics.moments((np.abs(draws) > beyond).astype(float), weights)[
-            0
-        ]
+        is_beyond = (np.abs(draws) > beyond).astype(float)
+        columns["p_beyond"] = diagnostics.moments(is_beyond, weights)[0]
     of_prior = {
         f"prior precision of {block}": value
         for block, value in getattr(estimator, "prior_precision_blocks_", {}).items()

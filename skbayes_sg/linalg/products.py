@@ -66,8 +66,12 @@ def eigenvectors_within(A: NDArray, group: NDArray) -> NDArray:
     return turn / np.sqrt(np.einsum("ij,ij->j", turn, A @ turn))
 
 
-def sums_of_groups(each: NDArray, group: NDArray, n_groups: int) -> NDArray:
-    """Sums of numbers (n, P) over the members of each group, (n, n_groups); none is empty."""
+def by_group(group: NDArray) -> tuple[NDArray, NDArray]:
+    """Members (P,) in the order of their groups, and where each group starts; none is empty."""
     order = np.argsort(group, kind="stable")
-    starts = np.searchsorted(group[order], np.arange(n_groups))
+    return order, np.unique(group[order], return_index=True)[1]
+
+
+def sums_of_groups(each: NDArray, order: NDArray, starts: NDArray) -> NDArray:
+    """Sums of numbers (n, P) over the members of each group, (n, groups); see `by_group`."""
     return np.add.reduceat(each[:, order], starts, axis=1)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from skbayes_sg.linalg.products import sums_of_groups
 from skbayes_sg.posterior.gaussian import Law
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import Scales
@@ -73,8 +72,7 @@ class MarginalScales:
         return value, scales.slope(eta, self._grouped(each[None]))[0]
 
     def _grouped(self, each: NDArray) -> NDArray:
-        scales = self._scales
-        return sums_of_groups(each[:, scales.block], scales.group, len(scales.labels))
+        return self._scales.summed(each[:, self._scales.block])
 
     def mode(self, start: NDArray) -> NDArray:
         """The most probable eta (K,), from a start (1, K)."""

@@ -22,7 +22,7 @@ from scipy.linalg import block_diag, helmert
 
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Whitened
-from skbayes_sg.linalg.products import sums_of_groups
+from skbayes_sg.linalg.products import by_group, sums_of_groups
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
 
@@ -87,12 +87,12 @@ class PartiallyNonCentred:
         outputs = len(whitened.columns)
         # outputs of classes have a direction of which rows know nothing, their sum
         self._turn = helmert(outputs, full=True)
-        members = scales.members(prior)
         of_u = np.append(whitened.columns.ravel(), whitened.rest)
-        self.group = members[1][of_u]
+        self.group = scales.members(prior)[1][of_u]
+        self._by_group = by_group(self.group)
         self.at = scales.of(prior)[self.group]
         self._ell = scales.log_precisions(self.centre[None])[0, self.group]
-        weights = np.where(members[0] > 0, prior.unit, 0.0)
+        weights = scales.weights(prior)
         away = np.where(weights > 0, whitened.centre[0] - prior.mean, 0.0)
         of_prior = whitened.pullback_matrix(np.diag(weights)).diagonal()
         self.j = np.maximum(of_prior, 0.0)
@@ -129,8 +129,9 @@ class PartiallyNonCentred:
 
     def _summed(self, each: NDArray) -> NDArray:
         """Numbers (n, D) summed over the groups, (n, groups)."""
-        n = len(self.scales.labels)
-        return each.sum(axis=1, keepdims=True) if n == 1 else sums_of_groups(each, self.group, n)
+        if len(self.scales.labels) == 1:
+            return each.sum(axis=1, keepdims=True)
+        return sums_of_groups(each, *self._by_group)
 
     def _given(self, eta: NDArray) -> _Given:
         """The law of u given eta, about which v is standard."""
@@ -172,8 +173,7 @@ class PartiallyNonCentred:
         lam, _, scale, shift, stretch = at.given
         gradient = gradient - (lam - self.at) * self._root * at.y
         each = gradient * (shift + stretch * at.rest) + stretch - 0.5 * lam * at.y**2
-        slopes = self._summed(each)
-        of_eta = self.scales.slope(at.eta, slopes)
+        of_eta = self.scales.slope(at.eta, self._summed(each))
         return np.concatenate([gradient * scale, self.width * of_eta], axis=1)
 
     def log_density(self, at: _Point) -> NDArray:
@@ -217,10 +217,8 @@ class PartiallyNonCentred:
         """
         if self.n_hyper > 1 or len(points) < _POINTS * points.shape[1]:
             return self.sampled
-        u, away = (
-            self.turned(self.whitened.transform(points[:, :-1])),
-            points[:, -1:] - self._ell[0],
-        )
+        u = self.turned(self.whitened.transform(points[:, :-1]))
+        away = points[:, -1:] - self._ell[0]
         line = np.hstack([np.ones_like(away), away])
         of_mean = np.linalg.lstsq(line, u, rcond=None)[0]
         rest = u - line @ of_mean

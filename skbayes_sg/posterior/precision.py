@@ -192,7 +192,7 @@ class JointLaw:
         noise = 1.0 if self.noise is None else np.exp(-x[:, -2:-1])
         of_u = -noise * (u + (lam - self.at) * (self.j * u + self.pull))
         squares = (self.j * u**2 + 2 * self.pull * u).sum(axis=1, keepdims=True) + self.squares
-        parts = [of_u, self.scales.slope(x[:, -1:]) - 0.5 * lam * noise * squares]
+        parts = [of_u, self.scales.slope(x[:, -1:], -0.5 * lam * noise * squares)]
         if self.noise is not None:
             energy = self._energy(u, lam[:, 0])[:, None]
             parts.insert(1, (energy + self._rate) * noise - (self.noise[0] + 0.5 * self.dim))

@@ -78,23 +78,22 @@ class QuadraticTarget(ChainTarget):
         model, prior = posterior.model, posterior.prior
         assert isinstance(model, Predictor)
         law = known_at(prior, mode)
-        self._noise = None
+        self._shape: float | None = None
         centre = law.mean[None]
         if isinstance(law, NormalInverseGammaPrior):
-            self._noise = law.shape, law.shape  # shape, and rate over the noise at the centre
-            gamma = float(np.log(law.rate / law.shape))
+            self._shape = law.shape
+            gamma = float(np.log(law.rate / law.shape))  # so that the rate over it is the shape
             phi = np.exp(-0.5 * gamma) * (law.mean - prior.mean)
             centre = (prior.mean + phi)[None]
             centre[0, -1] = 0.0
         of = Whitened.of(model.columns(), centre, law.operator.dense())
         of = of.along(*scales.members(prior))
         n = law.operator.dim
-        self._curvature = of.pullback_matrix(np.pad(law.operator.dense(), (0, posterior.dim - n)))[
-            :n, :n
-        ]
+        with_noise = np.pad(law.operator.dense(), (0, posterior.dim - n))
+        self._curvature = of.pullback_matrix(with_noise)[:n, :n]
         self._mean = np.zeros(n)
-        if self._noise is not None:
-            self._mean = of.transform(prior.mean[None])[0, :n] * -1.0
+        if self._shape is not None:
+            self._mean = -of.transform(prior.mean[None])[0, :n]
             of = InNoiseUnits(of.centre, of.columns, of.rest, of.S, prior.mean, gamma)
         super().__init__(posterior, of)
         curvature = self._at_centre()
@@ -105,10 +104,10 @@ class QuadraticTarget(ChainTarget):
 
     def _at_centre(self) -> Operator:
         """Curvature at the centre, (D, D)."""
-        if self._noise is None:
+        if self._shape is None:
             return Dense(self._curvature)
         C, d = self._curvature, 0.5 * self._mean
-        corner = self._noise[0] + d @ C @ d
+        corner = self._shape + d @ C @ d
         return Dense(np.block([[C, (C @ d)[:, None]], [C @ d, np.array([[corner]])]]))
 
     def with_prior(self, prior: Prior) -> Self:
@@ -119,16 +118,15 @@ class QuadraticTarget(ChainTarget):
         return self.slope(theta)[1]
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
-        if self._noise is None:
+        if self._shape is None:
             bent = theta @ self._curvature
             return -0.5 * (bent * theta).sum(axis=1), -bent
-        shape, rate = self._noise
         gamma = theta[:, -1:]
         root = np.exp(-0.5 * gamma)
         rest = theta[:, :-1] - (root - 1) * self._mean
         bent = rest @ self._curvature
-        value = -shape * gamma[:, 0] - rate * root[:, 0] ** 2 - 0.5 * (bent * rest).sum(axis=1)
-        of_noise = rate * root**2 - shape - 0.5 * root * (bent @ self._mean)[:, None]
+        value = -self._shape * (gamma + root**2)[:, 0] - 0.5 * (bent * rest).sum(axis=1)
+        of_noise = self._shape * (root**2 - 1) - 0.5 * root * (bent @ self._mean)[:, None]
         return value, np.append(-bent, of_noise, axis=1)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from skbayes_sg.linalg.products import sums_of_groups
+from skbayes_sg.linalg.products import by_group, sums_of_groups
 from skbayes_sg.priors.base import Prior
 
 _SHAPE = 0.5  # of the Gamma prior
@@ -77,9 +77,8 @@ class Scales(ABC):
         """Of eta, with the factor of the precisions in the density of the coefficients, (n,)."""
         return self.log_hyperprior(eta) + 0.5 * self.log_precisions(eta) @ self.sizes
 
-    def slope(self, eta: NDArray, slopes: NDArray | float = 0.0) -> NDArray:
+    def slope(self, eta: NDArray, slopes: NDArray) -> NDArray:
         """Gradient of `log_density`, and of more whose slopes over ell are (n, groups), (n, K)."""
-        slopes = np.broadcast_to(slopes, (len(eta), len(self.sizes)))
         return self.hyperprior_slope(eta) + self.pullback(eta, slopes + 0.5 * self.sizes)
 
     def log_prior(self, prior: Prior, theta: NDArray, eta: NDArray) -> NDArray:
@@ -91,8 +90,11 @@ class Scales(ABC):
 
     def squares(self, prior: Prior, away: NDArray) -> NDArray:
         """Sum over each group of unit times squared distance, (n, groups)."""
-        each = prior.unit[self.block] * away[:, self.block] ** 2
-        return sums_of_groups(each, self.group, len(self.labels))
+        return self.summed(prior.unit[self.block] * away[:, self.block] ** 2)
+
+    def summed(self, each: NDArray) -> NDArray:
+        """Sums of numbers of the coefficients (n, P) over the groups, (n, groups)."""
+        return sums_of_groups(each, *by_group(self.group))
 
     def of(self, prior: Prior) -> NDArray:
         """The precisions that a prior has, (groups,)."""

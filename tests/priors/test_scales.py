@@ -234,4 +234,5 @@ def test_columns_far_from_zero_have_a_start_near_the_mode():
 def test_nothing_is_said_of_precisions_that_chains_sample():
     X, y, _ = random_intercepts()
     with warnings.catch_warnings(action="error"):
-        BayesianLogisticRegressionSGFS(prior_groups="feature", random_state=0).fit(X, y)
+        model = BayesianLogisticRegressionSGFS(prior_groups="feature", random_state=0).fit(X, y)
+    assert model.diagnostics_["r_hat_max"] < model.diagnostics_["r_hat_limit"]
