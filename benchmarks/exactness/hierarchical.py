@@ -16,8 +16,6 @@ References are kept in benchmarks/results, see reference.py; to make one needs t
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,19 +24,14 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common import classification
-from benchmarks.common.harness import Claim, Report, benchmark
+from benchmarks.common.beside_nuts import all_sets, differences, figures, heard
+from benchmarks.common.harness import Report, benchmark
 from benchmarks.common.reference import cached
-from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
-    diagnostics,
-)
+from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
 from skbayes_sg.priors import Horseshoe
 
-MEAN_ERROR, SD_ERROR = 0.1, 0.1
 ERRORS = 4.0
 """Monte Carlo errors that are allowed on top"""
-AGREED = 1.02
 CHAINS, WARM_UP, DRAWS = 8, 1500, 3000
 
 
@@ -191,89 +184,43 @@ def by_nuts(problem: Problem, model: Any) -> dict[str, NDArray]:
     return figures(np.asarray(draws))
 
 
-def figures(draws: NDArray) -> dict[str, NDArray]:
-    """Of draws (chains, draws, quantities)."""
-    square = (draws - draws.mean(axis=(0, 1))) ** 2
-    return {
-        "mean": draws.mean(axis=(0, 1)),
-        "sd": draws.std(axis=(0, 1)),
-        "ess": diagnostics.ess_mean(draws),
-        "ess_sd": diagnostics.ess_mean(square),
-        "r_hat": diagnostics.r_hat(draws),
-    }
-
-
-def ours(problem: Problem) -> tuple[Any, NDArray, float, bool]:
-    """A fit, its draws of what is compared, seconds, and whether it warns."""
-    kind = BayesianLinearRegressionSGFS if problem.linear else BayesianLogisticRegressionSGFS
-    model, begin = kind(random_state=0, **problem.prior), time.process_time()
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        model.fit(problem.X, problem.y)
-    seconds = time.process_time() - begin
+def compared_draws(model: Any, n_columns: int) -> NDArray:
+    """Of coefficients, intercept and log precisions, (chains, draws, quantities)."""
     ell = np.log(model.prior_precision_draws_.astype(np.float64))
-    k = problem.X.shape[1]
-    draws = np.concatenate([model.draws_[..., : k + 1].astype(np.float64), ell], axis=2)
-    return model, draws, seconds, bool(heard)
+    return np.concatenate([model.draws_[..., : n_columns + 1].astype(np.float64), ell], axis=2)
 
 
-def compare(name: str, problem: Problem) -> dict:
+def compare(name: str) -> dict:
     """A fit and its reference."""
-    model, draws, seconds, warns = ours(problem)
-    start = model._scales.start(model._fitted_prior)
-    about = np.append(model._scales.log_hyperprior(start + 0.5), [CHAINS, DRAWS])
+    problem = SETS[name]()
+    kind = BayesianLinearRegressionSGFS if problem.linear else BayesianLogisticRegressionSGFS
+    model = kind(random_state=0, **problem.prior)
+    about_fit = heard(model, problem.X, problem.y)
+    somewhere = np.ones((1, model._scales.dim))  # to know the hyperprior by its density there
+    about = np.append(model._scales.log_hyperprior(somewhere), [CHAINS, DRAWS])
     file = "hierarchical_" + name.replace(" ", "_").replace(",", "")
 
     def make() -> dict[str, NDArray]:
         return by_nuts(problem, model)
 
-    mean, sd, ess, ess_sd, r_hat = cached(file, make, problem.X, problem.y, about)
-    found = figures(draws)
-    error = np.abs(found["mean"] - mean) / sd
-    of_mean = ERRORS * np.sqrt(1 / found["ess"] + 1 / ess)
-    ratio = found["sd"] / sd
-    of_sd = ERRORS * np.sqrt(0.5 / found["ess_sd"] + 0.5 / ess_sd)
+    reference = cached(file, make, problem.X, problem.y, about)
     return {
         "set": name,
         "rows": len(problem.y),
         "columns": problem.X.shape[1],
         "hyperparameters": model._scales.dim,
-        "seconds": seconds,
-        "warns": "yes" if warns else "no",
-        "mean error": error.max(),
-        "mean beyond": np.maximum(error - of_mean, 0).max(),
-        "sd ratio": ratio[np.abs(np.log(ratio)).argmax()],
-        "sd beyond": np.maximum(np.abs(ratio - 1) - of_sd, 0).max(),
+        **about_fit,
+        **differences(compared_draws(model, problem.X.shape[1]), reference, ERRORS),
         "R-hat": model.diagnostics_["r_hat_max"],
         "ESS": model.diagnostics_["ess_min"],
-        "NUTS R-hat": r_hat.max(),
-        "NUTS ESS": ess.min(),
+        "NUTS R-hat": reference[4].max(),
+        "NUTS ESS": reference[2].min(),
     }
-
-
-def claims(row: dict) -> list[Claim]:
-    """Means, standard deviations, and the reference."""
-    name = row["set"]
-    found = [
-        Claim(f"{name}: error of a mean in sd, beyond", row["mean beyond"], high=MEAN_ERROR),
-        Claim(f"{name}: error of an sd, beyond", row["sd beyond"], high=SD_ERROR),
-        Claim(f"{name}: R-hat of the reference", row["NUTS R-hat"], high=AGREED),
-    ]
-    row["verdict"] = "ok" if all(claim.verdict == "ok" for claim in found[:2]) else "FAIL"
-    return found
 
 
 def main(report: Report, only: list[str] | None) -> None:
     """All sets."""
-    rows: list[dict] = []
-    found: list[Claim] = []
-    for name, load in SETS.items():
-        if only and name not in only:
-            continue
-        rows.append(compare(name, load()))
-        found += claims(rows[-1])
-        print(*rows[-1].values(), flush=True)
-    report.save(rows, found)
+    all_sets(report, SETS, only, compare)
 
 
 if __name__ == "__main__":

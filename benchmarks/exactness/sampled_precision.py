@@ -14,8 +14,6 @@ one needs the extra ``bench``. Linear regression needs none: the density of rho 
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -25,14 +23,13 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common import classification
-from benchmarks.common.harness import Claim, Report, benchmark
+from benchmarks.common.beside_nuts import all_sets, differences, figures, heard
+from benchmarks.common.harness import Report, benchmark
 from benchmarks.common.reference import cached
-from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg import BayesianLogisticRegressionSGFS
 
-MEAN_ERROR, SD_ERROR = 0.1, 0.1
 ERRORS = 2.0
 """Monte Carlo errors that are allowed on top"""
-AGREED = 1.02
 CHAINS, WARM_UP, DRAWS = 8, 1500, 4000
 CENTRED = "KDD 99", "covertype", "noise", "digits"
 """Sets whose rows know nearly all of the coefficients."""
@@ -110,87 +107,46 @@ def by_nuts(X: NDArray, y: NDArray, model, centred: bool) -> dict[str, NDArray]:
     start[:, -1] += np.log(model.prior_precision_blocks_["coef"])
     mcmc.run(jax.random.PRNGKey(2012), init_params=start)
     rho = np.asarray(mcmc.get_samples(group_by_chain=True))[..., -1:]
-    return of_draws(rho)
+    return figures(rho)
 
 
-def of_draws(rho: NDArray) -> dict[str, NDArray]:
-    """Figures of draws (chains, draws, 1)."""
-    square = (rho - rho.mean()) ** 2
-    return {
-        "mean": rho.mean(),
-        "sd": rho.std(),
-        "ess": diagnostics.ess_mean(rho)[0],
-        "ess_sd": diagnostics.ess_mean(square)[0],
-        "r_hat": diagnostics.r_hat(rho)[0],
-    }
-
-
-def compare(name: str, X: NDArray, y: NDArray) -> dict:
+def compare(name: str) -> dict:
     """A default fit and its reference."""
+    X, y = SETS[name]()
+    X = StandardScaler().fit_transform(np.asarray(X, np.float64)[:, np.std(X, axis=0) > 0])
+    y = np.unique(y, return_inverse=True)[1]
     model = BayesianLogisticRegressionSGFS(random_state=0)
-    begin = time.process_time()
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        model.fit(X, y)
-    seconds = time.process_time() - begin
+    about_fit = heard(model, X, y)
     file = f"precision_{name}".replace(" ", "_").lower()
     about = np.array([*_hyperprior(model), model.intercept_precision, CHAINS, DRAWS])
 
     def make() -> dict[str, NDArray]:
         return by_nuts(X, y, model, name in CENTRED)
 
-    mean, sd, ess, ess_sd, r_hat = (float(one) for one in cached(file, make, X, y, about))
-    ours = of_draws(np.log(model.prior_precision_draws_.astype(float)))
-    of_mean = np.sqrt(1 / ours["ess"] + 1 / ess)
-    of_sd = np.sqrt(0.5 / ours["ess_sd"] + 0.5 / ess_sd)
-    error, ratio = abs(float(ours["mean"]) - mean) / sd, float(ours["sd"]) / sd
+    reference = cached(file, make, X, y, about)
+    mean, sd, _, _, r_hat = (one.item() for one in reference)
+    rho = np.log(model.prior_precision_draws_.astype(np.float64))
+    ours = {key: one.item() for key, one in figures(rho).items()}
     return {
         "set": name,
         "rows": len(X),
         "parameters": model.draws_.shape[2],
         "sampler": type(model.sampler_).__name__,
-        "seconds": seconds,
-        "warns": "yes" if heard else "no",
-        "mean": float(ours["mean"]),
-        "sd": float(ours["sd"]),
+        **about_fit,
+        "mean": ours["mean"],
+        "sd": ours["sd"],
         "NUTS mean": mean,
         "NUTS sd": sd,
         "NUTS R-hat": r_hat,
-        "mean error": error,
-        "mean beyond": max(0.0, error - ERRORS * float(of_mean)),
-        "sd ratio": ratio,
-        "sd beyond": max(0.0, abs(ratio - 1) - ERRORS * float(of_sd)),
-        "R-hat": float(ours["r_hat"]),
-        "ESS": float(ours["ess"]),
+        **differences(rho, reference, ERRORS),
+        "R-hat": ours["r_hat"],
+        "ESS": ours["ess"],
     }
-
-
-def claims(row: dict) -> list[Claim]:
-    """Mean, standard deviation, and the reference."""
-    name = row["set"]
-    found = [
-        Claim(f"{name}: error of the mean in sd, beyond", row["mean beyond"], high=MEAN_ERROR),
-        Claim(f"{name}: error of the sd, beyond", row["sd beyond"], high=SD_ERROR),
-        Claim(f"{name}: R-hat of the reference", row["NUTS R-hat"], high=AGREED),
-    ]
-    row["verdict"] = "ok" if all(claim.verdict == "ok" for claim in found[:2]) else "FAIL"
-    return found
 
 
 def main(report: Report, only: list[str] | None) -> None:
     """All sets."""
-    rows: list[dict] = []
-    found: list[Claim] = []
-    for name, load in SETS.items():
-        if only and name not in only:
-            continue
-        X, y = load()
-        X = StandardScaler().fit_transform(np.asarray(X, np.float64)[:, np.std(X, axis=0) > 0])
-        y = np.unique(y, return_inverse=True)[1]
-        rows.append(compare(name, X, y))
-        found += claims(rows[-1])
-        print(*rows[-1].values(), flush=True)
-    report.save(rows, found)
+    all_sets(report, SETS, only, compare)
 
 
 if __name__ == "__main__":
