@@ -24,7 +24,7 @@ NO_PROSE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 LONGEST_MEDIAN = 13
-DECIMAL = re.compile(r"\d+\.\d+(?:e-?\d+)?")
+DECIMAL = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 
 
 def sentences(text):
@@ -57,14 +57,16 @@ def same(printed, shown):
         return False
     for one, other in zip(DECIMAL.findall(printed), DECIMAL.findall(shown), strict=True):
         digit = 0.0 if "e" in other else 10.0 ** -len(other.partition(".")[2])
-        if abs(float(one) - float(other)) > max(0.05 * float(other), 1.01 * digit):
+        if abs(float(one) - float(other)) > max(0.05 * abs(float(other)), 1.01 * digit):
             return False
     return True
 
 
 def test_outputs_are_compared():
     assert same("a 1.24  [ 0.00\n5", "a 1.25 [ 0.01 5")
+    assert same("a -0.0", "a 0.0")
     assert not same("a 1.20", "a 1.30")
+    assert not same("a -1.2", "a 1.2")
     assert not same("a 1.25 5", "a 1.25 6")
     assert not same("a 1.25", "b 1.25")
 
