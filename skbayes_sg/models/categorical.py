@@ -118,6 +118,18 @@ def _log_sigmoid(z: NDArray) -> NDArray:
     return np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z)))
 
 
+def exponentials(z: NDArray) -> tuple[NDArray, NDArray]:
+    """The logarithm of the sum of exp(z) over axis 1, (chains, n).
+
+    z becomes its exponentials over those of the largest. Also their sums, (chains, 1, n).
+    """
+    top = z.max(axis=1, keepdims=True)
+    z -= top
+    np.exp(z, out=z)
+    total = z.sum(axis=1, keepdims=True)
+    return top[:, 0] + np.log(total[:, 0]), total
+
+
 def softmax(z: NDArray) -> NDArray:
     """Softmax over axis 1, in place."""
     z -= z.max(axis=1, keepdims=True)

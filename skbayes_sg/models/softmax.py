@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp, ndtr, roots_genlaguerre
+from scipy.special import expit, ndtr, roots_genlaguerre
 
 from skbayes_sg.data.base import Batch
 from skbayes_sg.linalg import Operator
@@ -14,7 +14,7 @@ from skbayes_sg.linalg.layouts import FULL, Layout
 from skbayes_sg.linalg.products import outer_products, times_transposed
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models.base import NullDirections
-from skbayes_sg.models.categorical import Categorical, softmax
+from skbayes_sg.models.categorical import Categorical, exponentials, softmax
 from skbayes_sg.models.predictor import Predictor
 
 _WIDE_LOGIT = 3.0  # standard deviation above which ten nodes are too few
@@ -171,11 +171,8 @@ class Softmax(Categorical, Predictor):
         z, p = at_anchor
         value = np.einsum("kn,ckn->cn", p, change)
         change += z
-        top = change.max(axis=1, keepdims=True)
-        change -= top
-        np.exp(change, out=change)
-        total = change.sum(axis=1, keepdims=True)
-        value += logsumexp(z, axis=0) - top[:, 0] - np.log(total[:, 0])
+        log_total, total = exponentials(change)
+        value += exponentials(z[None].copy())[0] - log_total
         change /= total
         return value, np.subtract(p, change, out=change)
 
