@@ -95,7 +95,7 @@ class ExpandedTarget(ChainTarget):
         self.anchor = Anchor(at, curvature, rows.pool, self.n_total, measured)
         self._origin = self.coordinates.transform(at)
         complete = len(rows.pool.weight) == posterior.data.n_rows
-        self._cancels = complete and not isinstance(self._hessian, Diag)
+        self._cancels = complete
         self._bend = self._prior_bend() if self._cancels else self._hessian.matvec
 
     def _steepness(self, points: NDArray) -> float:
