@@ -21,6 +21,7 @@ from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.target import Target
 
 _WIDE = 64  # chains: beyond, a step costs as much per chain
+_SHORT_ARRAY = 1 << 17  # numbers
 _FEW_STEPS = 20  # that need no estimate of their time
 LONG = 60.0  # seconds: sampling that takes longer is announced, and not begun without being asked
 _CLOCK = process_time if get_clock_info("process_time").resolution < 1e-4 else perf_counter
@@ -78,22 +79,30 @@ class Execution(NamedTuple):
     four."""
 
 
-def group_sizes(n_chains: int, most: int = 4) -> list[int]:
-    """How many chains advance in lock step in each group: at most `most`, in at least two groups.
+def group_sizes(n_chains: int, most: int = 4, fewest: int = 2) -> list[int]:
+    """How many chains advance in lock step in each group: at most `most`, in `fewest` groups.
 
-    In lock step the overhead of a step is paid once for the group. There are at least two groups,
-    so that R-hat compares chains that have nothing in common. The sizes do not depend on `n_jobs`,
-    because the draws must not.
+    In lock step the overhead of a step is paid once for the group. The sizes do not depend on
+    `n_jobs`, because the draws must not.
     """
-    n_groups = min(n_chains, max(2, -(-n_chains // most)))
+    n_groups = min(n_chains, max(fewest, -(-n_chains // most)))
     return [len(group) for group in np.array_split(np.arange(n_chains), n_groups)]
+
+
+def _fewest_groups(sampler: Sampler, target: Target, n_chains: int) -> int:
+    """Two, so that R-hat compares chains that have no minibatch in common, and for two processes.
+
+    One if there are no minibatches, and the arrays of a step so short that most of it is overhead.
+    """
+    return 1 if sampler.rejects and n_chains * target.n_rows * target.posterior.widest <= _SHORT_ARRAY else 2
 
 
 def start_chains(
     sampler: Sampler, target: Target, theta: NDArray, seed: np.random.SeedSequence
 ) -> list[State]:
     """States of all groups, at the starting points theta (n_chains, D)."""
-    ends = np.cumsum(group_sizes(len(theta), most=_WIDE if sampler.shares_rows else 4))
+    most = _WIDE if sampler.shares_rows else 4
+    ends = np.cumsum(group_sizes(len(theta), most, _fewest_groups(sampler, target, len(theta))))
     streams = seed.spawn(len(ends))
     parts = np.split(theta, ends[:-1])
     # SFC64 is the fastest for row numbers

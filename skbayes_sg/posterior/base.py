@@ -114,6 +114,11 @@ class Posterior:
         return Posterior(self.model, data, self.prior)
 
     @property
+    def widest(self) -> int:
+        """Numbers of the largest array of a gradient, for each row and chain."""
+        return self.model.widest
+
+    @property
     def whole(self) -> Posterior:
         """The posterior of all parameters of the fit."""
         return self

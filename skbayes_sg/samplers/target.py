@@ -98,6 +98,10 @@ class ModelPosterior(Protocol):
     dim: int
     """Parameters, D."""
 
+    @property
+    def widest(self) -> int:
+        """Numbers of the largest array of a gradient, for each row and chain."""
+
     def layout(self, structure: str, block_size: int | None = None) -> Layout:
         """Storage of a matrix: "diag", "full" or "block"."""
 

@@ -13,13 +13,25 @@ from skbayes_sg.chains.run import (
 from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import SGFS, SGLD
+from skbayes_sg.samplers import HMC, SGFS, SGLD
 
 
 def test_groups_depend_on_the_number_of_chains_alone():
     assert [group_sizes(n) for n in (1, 2, 3, 4, 8, 9, 16)] == [
         [1], [1, 1], [2, 1], [2, 2], [4, 4], [3, 3, 3], [4, 4, 4, 4],
     ]  # fmt: skip
+
+
+def test_chains_without_minibatches_are_one_group_where_a_step_is_overhead(posterior):
+    sizes = {}
+    for n_rows in (200, 20_000):
+        rows = posterior.of_rows(np.arange(n_rows))
+        for sampler in (HMC(), SGLD(preconditioner="diag")):
+            states = start_chains(sampler, rows, np.zeros((16, 21)), np.random.SeedSequence(0))
+            sizes[n_rows, sampler.rejects] = [len(state.theta) for state in states]
+    assert sizes[200, True] == [16]
+    assert sizes[20_000, True] == [8, 8]
+    assert sizes[200, False] == sizes[20_000, False] == [4, 4, 4, 4]
 
 
 @pytest.fixture(scope="module")
