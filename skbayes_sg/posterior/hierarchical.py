@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from skbayes_sg.data import Data
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.data.random import fixed_rng
-from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -105,11 +105,17 @@ class HierarchicalTarget(ChainTarget):
         return target
 
     def fitted(self, points: NDArray) -> HierarchicalTarget:
-        """The same in coordinates fitted to points (n, D + K) of chains."""
+        """The same in coordinates fitted to points (n, D + K) of chains, whose spread they have."""
         c = self.coordinates
-        fitted = PartiallyNonCentred(c.whitened, self.prior, c.fitted(points))
+        sampled = c.fitted(points)
+        if sampled.curves is None:
+            return self
+        fitted = PartiallyNonCentred(c.whitened, self.prior, sampled)
         target = HierarchicalTarget(self.given, fitted)
-        target.anchor = replace(target.anchor, steepness=self.anchor.steepness)
+        spread = np.cov(fitted.transform(points), rowvar=False)
+        curvature = Dense(np.linalg.inv(spread))
+        steepness = self.anchor.steepness
+        target.anchor = replace(target.anchor, curvature=curvature, steepness=steepness)
         return target
 
     def _steepness(self) -> float:

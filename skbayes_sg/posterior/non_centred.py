@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag, helmert
+from scipy.special import expit
 
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Whitened
@@ -37,8 +38,8 @@ class Sampled(NamedTuple):
     """Mean of eta, (K,)."""
     width: NDArray
     """Its standard deviations, (K,)."""
-    lines: NDArray | None = None
-    """What `PartiallyNonCentred.fitted` found, (2, 2, D)."""
+    curves: tuple[NDArray, NDArray] | None = None
+    """What `PartiallyNonCentred.fitted` found: of the means, (3, D), and log scales, (2, D)."""
 
 
 class _Given(NamedTuple):
@@ -82,7 +83,7 @@ class PartiallyNonCentred:
 
     def __init__(self, whitened: Whitened, prior: Prior, sampled: Sampled) -> None:
         self.whitened, self.sampled = whitened, sampled
-        self.scales, self.centre, self.width, self._lines = sampled
+        self.scales, self.centre, self.width, self._curves = sampled
         scales, self.n_hyper = sampled.scales, sampled.scales.dim
         outputs = len(whitened.columns)
         # outputs of classes have a direction of which rows know nothing, their sum
@@ -137,15 +138,25 @@ class PartiallyNonCentred:
         """The law of u given eta, about which v is standard."""
         ell = self._spread(self.scales.log_precisions(eta))
         lam = np.exp(ell)
-        if self._lines is not None:
-            (mean, shift), (log_scale, stretch) = self._lines
-            away = ell - self._ell
-            scale = np.exp(log_scale + stretch * away)
-            return _Given(lam, mean + shift * away, scale, shift, stretch)
+        if self._curves is not None:
+            (start, slope, bend), (log_scale, stretch) = self._curves
+            away, bent = self._bent(ell)
+            mean = start + slope * away + bend * bent
+            shift = slope + bend * expit(away / self.width)
+            return _Given(lam, mean, np.exp(log_scale + stretch * away), shift, stretch)
         share = lam / (self._known + lam * self.j)
         mean = (self.at / lam - 1) * share * self.pull
         shift, stretch = -share * (self.pull + mean * self.j), -0.5 * share * self.j
         return _Given(lam, mean, np.sqrt(self._there * share / lam), shift, stretch)
+
+    def _bent(self, ell: NDArray) -> tuple[NDArray, NDArray]:
+        """Log precisions (n, 1) from the centre, and a line of them that begins to rise there.
+
+        Means of separable classes grow with the prior's standard deviation where it is wide, and
+        not where it is narrow.
+        """
+        away = ell - self._ell[0]
+        return away, self.width * np.logaddexp(0.0, away / self.width)
 
     def point(self, x: NDArray) -> _Point:
         """Of chains at x."""
@@ -211,21 +222,21 @@ class PartiallyNonCentred:
         return float(np.max(1 - (rest**2).sum(axis=0) / (r**2).sum(axis=0)))
 
     def fitted(self, points: NDArray) -> Sampled:
-        """With lines in place of the normal law: those that points have over one log precision.
+        """With curves in place of the normal law: those that points have over one log precision.
 
-        They are lines of the means of u and of its log standard deviations.
+        The means of u are lines with a bend, and its log standard deviations are lines.
         """
         if self.n_hyper > 1 or len(points) < _POINTS * points.shape[1]:
             return self.sampled
         u = self.turned(self.whitened.transform(points[:, :-1]))
-        away = points[:, -1:] - self._ell[0]
-        line = np.hstack([np.ones_like(away), away])
-        of_mean = np.linalg.lstsq(line, u, rcond=None)[0]
-        rest = u - line @ of_mean
+        away, bent = self._bent(points[:, -1:])
+        basis = np.hstack([np.ones_like(away), away, bent])
+        of_mean, line = np.linalg.lstsq(basis, u, rcond=None)[0], basis[:, :2]
+        rest = u - basis @ of_mean
         size = np.log(np.abs(rest) + np.finfo(np.float64).tiny)
         stretch = np.linalg.lstsq(line, size, rcond=None)[0][1]
         log_scale = 0.5 * np.log(np.mean((rest * np.exp(-stretch * away)) ** 2, axis=0))
-        return self.sampled._replace(lines=np.array([of_mean, [log_scale, stretch]]))
+        return self.sampled._replace(curves=(of_mean, np.array([log_scale, stretch])))
 
     def bordered(self, matrix: Operator, corner: NDArray) -> Operator:
         """A quadratic form of u as one of x at r = 0, with `corner` (K,) for r."""

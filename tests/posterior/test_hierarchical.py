@@ -140,12 +140,13 @@ def test_the_hyperprior_curves_as_it_says(hyperprior, n_classes):
     )
 
 
-def test_lines_of_short_runs_take_the_place_of_the_normal_law():
-    """Points that follow lines are independent of the precision in the coordinates fitted."""
+def test_curves_of_short_runs_take_the_place_of_the_normal_law():
+    """Points along a line with a bend are independent of the precision in fitted coordinates."""
     _, target = made()
     rng = np.random.default_rng(0)
     r = rng.standard_normal((4000, 1))
-    u = 0.5 + 2.0 * r + np.exp(0.3 * r) * rng.standard_normal((4000, target.dim - 1))
+    normal = rng.standard_normal((4000, target.dim - 1))
+    u = 0.5 + 2.0 * r - 1.5 * np.logaddexp(0.0, r) + np.exp(0.3 * r) * normal
     theta = target.coordinates.whitened.inverse_transform(u)
     both = np.hstack([theta, target.coordinates.centre + target.coordinates.width * r])
     assert target.coordinates.explained(both) > 0.5
@@ -154,6 +155,10 @@ def test_lines_of_short_runs_take_the_place_of_the_normal_law():
     assert fitted.coordinates.explained(both) < 0.01
     np.testing.assert_allclose(x[:, :-1].std(axis=0), 1.0, rtol=0.05)
     assert abs(np.corrcoef(np.abs(x[:, 0]), r[:, 0])[0, 1]) < 0.1
+    tail = x[np.abs(r[:, 0]) > 1.5, :-1]
+    assert np.abs(tail.mean(axis=0)).max() < 5 / np.sqrt(len(tail))
+    curvature = fitted.anchor.curvature.dense()
+    np.testing.assert_allclose(curvature, np.linalg.inv(np.cov(x.T)), rtol=1e-10)
     few = fitted.fitted(both[:10])
     np.testing.assert_array_equal(few.coordinates.transform(both), x)
 
