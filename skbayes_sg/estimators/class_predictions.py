@@ -25,6 +25,7 @@ from skbayes_sg.validation import require_integer, require_level
 _BLOCK_ROWS = 256  # rows of a prediction block
 _SPARSE_ROWS = 1 << 14  # of a prediction block of sparse rows
 _BLOCK_BYTES = 1 << 20  # of a prediction block, which decides how many draws: it stays in cache
+_LEAST = np.finfo(np.float64).tiny  # no probability is rounded to 0
 
 
 class ClassPredictions(BayesianEstimator):
@@ -65,7 +66,12 @@ class ClassPredictions(BayesianEstimator):
             Columns in the order of `classes_`. For a dask collection this and all other predictions
             are lazy dask arrays.
         """
-        return self._averaged(self._check_predict(X))
+        X = self._check_predict(X)
+        proba = self._averaged(X)
+        for rows, log_proba in self._below(_LEAST, proba, X):
+            exact = np.exp(np.maximum(log_proba, np.log(_LEAST)))
+            proba[rows] = np.where(proba[rows] < _LEAST, exact, proba[rows])
+        return proba
 
     def _averaged(self, X) -> NDArray:
         """Averaged probabilities of validated rows."""
@@ -89,14 +95,19 @@ class ClassPredictions(BayesianEstimator):
         X = self._check_predict(X)
         proba, least = self._averaged(X), np.sqrt(np.finfo(X.dtype).eps)
         log_proba = np.log(np.maximum(proba, least))
-        draws, weights = self._flat_draws(X.dtype)
         # below `least`, 1 - p has lost half of its digits; at most log(least) keeps the order
+        for rows, exact in self._below(least, proba, X):
+            exact = np.minimum(exact, np.log(least))
+            log_proba[rows] = np.where(proba[rows] < least, exact, log_proba[rows])
+        return log_proba
+
+    def _below(self, least: float, proba: NDArray, X) -> Iterator[tuple[NDArray, NDArray]]:
+        """Rows that have a probability below `least`, and logarithms that no rounding touched."""
+        draws, weights = self._flat_draws(X.dtype)
         tail = np.flatnonzero((proba < least).any(axis=1))
         for block in row_blocks(len(tail), 8 * len(draws) * proba.shape[1], 16 * _BLOCK_BYTES):
             rows = tail[block]
-            exact = np.minimum(log_average(self.model_, draws, weights, X[rows]), np.log(least))
-            log_proba[rows] = np.where(proba[rows] < least, exact, log_proba[rows])
-        return log_proba
+            yield rows, log_average(self.model_, draws, weights, X[rows])
 
     @in_blocks()
     def decision_function(self, X) -> NDArray:

@@ -82,6 +82,15 @@ def test_they_are_finite_far_out(fitted):
     assert np.isfinite(fitted.predict_log_proba(far)).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("distance", [1e2, 1e6])
+def test_no_probability_is_rounded_to_zero(fitted, dtype, distance):
+    far = (distance * X).astype(dtype)
+    proba, log_proba = fitted.predict_proba(far), fitted.predict_log_proba(far)
+    assert proba.min() > 0
+    np.testing.assert_allclose(proba, np.exp(log_proba), atol=1e-6)
+
+
 def test_a_row_without_evidence_scores_as_it_is_predicted():
     """All draws say 1/2, and the sum of their weights may round above or below 1."""
     model = clone(MODELS["logistic"]).set_params(fit_intercept=False).fit(X, LABELS[2])
