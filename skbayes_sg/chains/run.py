@@ -94,7 +94,8 @@ def _fewest_groups(sampler: Sampler, target: Target, n_chains: int) -> int:
 
     One if there are no minibatches, and the arrays of a step so short that most of it is overhead.
     """
-    return 1 if sampler.rejects and n_chains * target.n_rows * target.posterior.widest <= _SHORT_ARRAY else 2
+    numbers = n_chains * target.n_rows * target.posterior.widest
+    return 1 if sampler.rejects and numbers <= _SHORT_ARRAY else 2
 
 
 def start_chains(
