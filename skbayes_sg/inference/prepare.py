@@ -41,7 +41,6 @@ from skbayes_sg.samplers.target import ModelPosterior, Target
 
 _ROUNDS = 4  # of learning the prior, each from an anchor of its own
 _NEARLY_NORMAL = 2.0  # steepness up to which normal laws tell where the precision is
-_LINEAR = 0.3  # share of the precision's variance that lines explain, where coordinates are refined
 _DIVERGED = 2.0  # Stein ratio of chains that left the region in which the anchor serves
 _FAR_FROM_ANCHOR = 0.1  # in squared posterior standard deviations per parameter
 _UNSETTLED = (
@@ -131,11 +130,12 @@ def _recentred(
     posterior: Posterior,
     plan: Plan,
 ) -> tuple[Run, Target]:
-    """A run that samples the precision, anchored where short runs find the precision.
+    """A run that samples the precision, anchored and in coordinates where short runs find it.
 
     On a posterior far from normal no normal law tells where that is.
     """
     run, target = begun
+    fits = run.sampled is not None and run.sampled.scales.dim == 1  # curves over one precision
     for _ in range(_ROUNDS):
         gentle = target.anchor is None or target.anchor.steepness <= _NEARLY_NORMAL
         if run.sampled is None or gentle or run.length.burn_in < 2 or time_is_up():
@@ -148,8 +148,9 @@ def _recentred(
         eta = points[:, -scales.dim :]
         centre = eta.mean(axis=0)
         moved = bool((np.abs(centre - before.centre) > before.width).any())
-        if not moved and target.coordinates.explained(points) < _LINEAR:
+        if not moved and not fits:
             break
+        fits = False
         sampled = Sampled(scales, centre, np.maximum(before.width, eta.std(axis=0)))
         ell = scales.log_precisions(centre[None])
         here = posterior.with_prior(scales.given(posterior.prior, ell[0]))

@@ -29,6 +29,7 @@ from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
 
 _TRAJECTORY = 2.0  # the precision is slower than the parameters
+_POINTS = 10  # for each coordinate, that say more of the spread than a curvature
 _NODES = (0.0, 2 / 3), (-(3**0.5), 1 / 6), (3**0.5, 1 / 6)  # of Gauss-Hermite quadrature
 _CAUTION = 8.0  # with rare levels, chains that minibatches throw far out under a weak prior
 
@@ -112,10 +113,10 @@ class HierarchicalTarget(ChainTarget):
             return self
         fitted = PartiallyNonCentred(c.whitened, self.prior, sampled)
         target = HierarchicalTarget(self.given, fitted)
-        spread = np.cov(fitted.transform(points), rowvar=False)
-        curvature = Dense(np.linalg.inv(spread))
-        steepness = self.anchor.steepness
-        target.anchor = replace(target.anchor, curvature=curvature, steepness=steepness)
+        target.anchor = replace(target.anchor, steepness=self.anchor.steepness)
+        if len(points) >= _POINTS * self.dim:
+            spread = np.cov(fitted.transform(points), rowvar=False)
+            target.anchor = replace(target.anchor, curvature=Dense(np.linalg.inv(spread)))
         return target
 
     def _steepness(self) -> float:

@@ -27,7 +27,7 @@ from skbayes_sg.linalg.products import by_group, sums_of_groups
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
 
-_POINTS = 10  # for each coordinate, to say how they depend on each other
+_FEWEST = 50  # points of short runs that curves of three coefficients are fitted to
 
 
 class Sampled(NamedTuple):
@@ -208,25 +208,12 @@ class PartiallyNonCentred:
         volume = n * log_scale + np.log(at.given.scale / given.scale).sum(axis=1)
         return np.concatenate([v, (eta - self.centre) / self.width], axis=1), volume
 
-    def explained(self, points: NDArray) -> float:
-        """Share of the variance of r that v explains linearly at points (n, D + K) of the chains.
-
-        0 where points are too few to tell.
-        """
-        if len(points) < _POINTS * points.shape[1]:
-            return 0.0
-        x = self.transform(points)
-        x -= x.mean(axis=0)
-        v, r = x[:, : -self.n_hyper], x[:, -self.n_hyper :]
-        rest = r - v @ np.linalg.lstsq(v, r, rcond=None)[0]
-        return float(np.max(1 - (rest**2).sum(axis=0) / (r**2).sum(axis=0)))
-
     def fitted(self, points: NDArray) -> Sampled:
         """With curves in place of the normal law: those that points have over one log precision.
 
         The means of u are lines with a bend, and its log standard deviations are lines.
         """
-        if self.n_hyper > 1 or len(points) < _POINTS * points.shape[1]:
+        if self.n_hyper > 1 or len(points) < _FEWEST:
             return self.sampled
         u = self.turned(self.whitened.transform(points[:, :-1]))
         away, bent = self._bent(points[:, -1:])

@@ -149,10 +149,10 @@ def test_curves_of_short_runs_take_the_place_of_the_normal_law():
     u = 0.5 + 2.0 * r - 1.5 * np.logaddexp(0.0, r) + np.exp(0.3 * r) * normal
     theta = target.coordinates.whitened.inverse_transform(u)
     both = np.hstack([theta, target.coordinates.centre + target.coordinates.width * r])
-    assert target.coordinates.explained(both) > 0.5
+    assert abs(np.corrcoef(target.coordinates.transform(both)[:, 0], r[:, 0])[0, 1]) > 0.3
     fitted = target.fitted(both)
     x = fitted.coordinates.transform(both)
-    assert fitted.coordinates.explained(both) < 0.01
+    assert abs(np.corrcoef(x[:, 0], r[:, 0])[0, 1]) < 0.05
     np.testing.assert_allclose(x[:, :-1].std(axis=0), 1.0, rtol=0.05)
     assert abs(np.corrcoef(np.abs(x[:, 0]), r[:, 0])[0, 1]) < 0.1
     tail = x[np.abs(r[:, 0]) > 1.5, :-1]
