@@ -15,6 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg.inspection import average_effects
 
 try:
     import statsmodels.api as statsmodels
@@ -71,6 +72,15 @@ for name, (rows, labels) in samples.items():
     tables[name] = table
     shown = table.set_axis(["posterior", "from", "to", "Wald", "from", "to"], axis=1)
     print(f"\n{name}\n{shown.to_string(float_format='{:.2g}'.format)}")
+
+# %%
+# In probabilities
+# ----------------
+# An odds ratio is no change of probability. ``average_effects`` has the average change over the
+# patients, here per standard deviation of a column, with its interval.
+
+effects = average_effects(model, rows).loc[["bmi", "bp", "s5"], ["mean", "eti95_lb", "eti95_ub"]]
+print(f"\n{effects.round(2).to_string()}")
 
 # %%
 # The picture

@@ -1,4 +1,4 @@
-"""Pictures and summaries of fitted estimators, in the manner of scikit-learn's displays.
+"""Pictures, summaries and effects of fitted estimators, in the manner of scikit-learn's displays.
 
 Imports data, diagnostics, linalg, validation and version; estimators come as arguments.
 """
@@ -6,6 +6,7 @@ Imports data, diagnostics, linalg, validation and version; estimators come as ar
 from skbayes_sg.inspection.abstention import AbstentionDisplay
 from skbayes_sg.inspection.coefficients import CoefficientsDisplay
 from skbayes_sg.inspection.covariance import CovarianceDisplay
+from skbayes_sg.inspection.effects import average_effects, contrast
 from skbayes_sg.inspection.prior_precision import PriorPrecisionDisplay
 from skbayes_sg.inspection.reliability import ReliabilityDisplay
 from skbayes_sg.inspection.trace import TraceDisplay
@@ -19,4 +20,6 @@ __all__ = [
     "ReliabilityDisplay",
     "TraceDisplay",
     "UncertaintyDisplay",
+    "average_effects",
+    "contrast",
 ]

@@ -61,7 +61,7 @@ def of_groups(estimator: Any, level: float):
             'prior_precision="learned" are'
         )
     scales = estimator._scales
-    columns = _columns(estimator._prior_sd_draws, estimator.draw_weights_, level, odds=False)
+    columns = figures_of(estimator._prior_sd_draws, estimator.draw_weights_, level)
     del columns["p_positive"]  # a scale is never negative
     return table(scales.labels, ["group"], {"n_coefficients": scales.sizes.astype(int)} | columns)
 
@@ -91,7 +91,7 @@ def of_coefficients(
         draws = np.concatenate([draws, np.exp(blocks["log_noise"])], axis=2)
         terms.append(_own("noise_variance", features))
     weights = estimator.draw_weights_
-    columns = _columns(draws, weights, level, hasattr(estimator, "classes_"))
+    columns = figures_of(draws, weights, level, hasattr(estimator, "classes_"))
     if beyond is not None:
         is_beyond = (np.abs(draws) > beyond).astype(float)
         columns["p_beyond"] = diagnostics.moments(is_beyond, weights)[0]
@@ -121,12 +121,14 @@ def of_blocks(estimator: Any, level: float):
         "n_parameters": np.array(list(sizes.values())),
         "prior_scale": np.sqrt([variance.mean() for variance in variances.values()]),
     }
-    columns |= _columns(draws, estimator.draw_weights_, level, odds=False)
+    columns |= figures_of(draws, estimator.draw_weights_, level)
     del columns["p_positive"]  # a scale is never negative
     return table(list(blocks), ["block"], columns)
 
 
-def _columns(draws: NDArray, weights: NDArray, level: float, odds: bool) -> dict[str, NDArray]:
+def figures_of(
+    draws: NDArray, weights: NDArray, level: float, odds: bool = False
+) -> dict[str, NDArray]:
     """Figures of each quantity, from draws (chains, draws, quantities)."""
     require_level(level)
     mean, sd = diagnostics.moments(draws, weights)
