@@ -30,6 +30,7 @@ from skbayes_sg import (
 
 matplotlib.use("Agg")
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+DISPLAYS = [name for name in inspection.__all__ if name.endswith("Display")]
 SHORT = {"n_chains": 3, "n_draws": 20, "burn_in": 8, "thin": 1, "random_state": 0}
 X, Y = load_iris(return_X_y=True, as_frame=True)
 Y = load_iris().target_names[Y]
@@ -75,7 +76,7 @@ def random_display(cls, n_features, n_classes):
 
 
 EVERY = pytest.mark.parametrize(
-    "cls", [getattr(inspection, name) for name in inspection.__all__], ids=lambda cls: cls.__name__
+    "cls", [getattr(inspection, name) for name in DISPLAYS], ids=lambda cls: cls.__name__
 )
 CLASSIFIER = pytest.mark.parametrize("cls", [ReliabilityDisplay, AbstentionDisplay])
 OF_THE_PACKAGE = pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def seen(axis):
 
 @pytest.mark.parametrize(
     ("cls", "n_features", "n_classes"),
-    [(CoefficientsDisplay, 3, 2)] + [(getattr(inspection, n), 60, 10) for n in inspection.__all__],
+    [(CoefficientsDisplay, 3, 2)] + [(getattr(inspection, n), 60, 10) for n in DISPLAYS],
 )
 def test_nothing_is_clipped_and_no_labels_overlap(cls, n_features, n_classes):
     display = random_display(cls, n_features, n_classes)
