@@ -1,4 +1,4 @@
-"""Would fewer rows do in the leapfrog steps of HMC? An idea that was tried, and does not pay.
+"""Would fewer rows do in the leapfrog steps of HMC? On many rows they would, on few they would not.
 
     python -m benchmarks.exactness.screened_rows
 
