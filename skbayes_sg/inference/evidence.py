@@ -139,9 +139,8 @@ def locate(scales: Scales, posterior: Posterior) -> Located:
         near = np.abs(eta - before) < _NEAR * found.width
         if (model.conjugate and found.carry is not None) or near.all() or time_is_up():
             break
-    serves = (
-        few.data is posterior.data and not model.conjugate
-    )  # whose mode is a step from any point
+    # the mode of a conjugate model is a step from any point
+    serves = few.data is posterior.data and not model.conjugate
     return Located(
         Sampled(scales, found.centre, found.width),
         as_learned(scales, few, np.exp(path), silent),

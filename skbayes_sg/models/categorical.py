@@ -119,22 +119,19 @@ def _log_sigmoid(z: NDArray) -> NDArray:
 
 
 def exponentials(z: NDArray) -> tuple[NDArray, NDArray]:
-    """The logarithm of the sum of exp(z) over axis 1, (chains, n).
+    """The largest of axis 1, and the sum of the exponentials over that of it, (chains, 1, n) each.
 
-    z becomes its exponentials over those of the largest. Also their sums, (chains, 1, n).
+    z becomes these exponentials.
     """
     top = z.max(axis=1, keepdims=True)
     z -= top
     np.exp(z, out=z)
-    total = z.sum(axis=1, keepdims=True)
-    return top[:, 0] + np.log(total[:, 0]), total
+    return top, z.sum(axis=1, keepdims=True)
 
 
 def softmax(z: NDArray) -> NDArray:
     """Softmax over axis 1, in place."""
-    z -= z.max(axis=1, keepdims=True)
-    np.exp(z, out=z)
-    z /= z.sum(axis=1, keepdims=True)
+    z /= exponentials(z)[1]
     return z
 
 

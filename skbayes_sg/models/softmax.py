@@ -171,8 +171,9 @@ class Softmax(Categorical, Predictor):
         z, p = at_anchor
         value = np.einsum("kn,ckn->cn", p, change)
         change += z
-        log_total, total = exponentials(change)
-        value += exponentials(z[None].copy())[0] - log_total
+        there, of_anchor = exponentials(z[None].copy())
+        top, total = exponentials(change)
+        value += ((there + np.log(of_anchor)) - (top + np.log(total)))[:, 0]
         change /= total
         return value, np.subtract(p, change, out=change)
 
