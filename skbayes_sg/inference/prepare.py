@@ -36,11 +36,11 @@ from skbayes_sg.posterior.laplace import distance
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.whitening import affordable
+from skbayes_sg.samplers.anchors import nearly_normal
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.samplers.target import ModelPosterior, Target
 
 _ROUNDS = 4  # of learning the prior, each from an anchor of its own
-_NEARLY_NORMAL = 2.0  # steepness up to which normal laws tell where the precision is
 _DIVERGED = 2.0  # Stein ratio of chains that left the region in which the anchor serves
 _FAR_FROM_ANCHOR = 0.1  # in squared posterior standard deviations per parameter
 _UNSETTLED = (
@@ -137,7 +137,7 @@ def _recentred(
     run, target = begun
     fits = run.sampled is not None and run.sampled.scales.dim == 1  # curves over one precision
     for _ in range(_ROUNDS):
-        gentle = target.anchor is None or target.anchor.steepness <= _NEARLY_NORMAL
+        gentle = target.anchor is None or nearly_normal(target.anchor)
         if run.sampled is None or gentle or run.length.burn_in < 2 or time_is_up():
             break
         assert isinstance(target, HierarchicalTarget)

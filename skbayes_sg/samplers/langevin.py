@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Dense, Diag, Operator, stored
-from skbayes_sg.samplers.anchors import complaints, figures, require_near
+from skbayes_sg.samplers.anchors import (
+    GENTLY_STEEP,
+    complaints,
+    figures,
+    nearly_normal,
+    require_near,
+)
 from skbayes_sg.samplers.base import NoGainError, Report, RunLength, Sampler
 from skbayes_sg.samplers.law import UnderdampedLaw
 from skbayes_sg.samplers.schedules import Schedule, alpha_at, weight_at
@@ -17,7 +23,6 @@ from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.target import Anchored, Target
 
 _GENTLE = 3.0  # alpha^2 on a posterior near a Gaussian
-_GENTLY_STEEP = 2.0  # steepness up to which minibatches and this alpha are right
 _STEEPEST = 20.0  # above, single walls of the posterior bias the step; Metropolis steps do not
 STEEP_COLUMN = 50.0  # the same along the lines of single parameters, for their own sds
 _LONGEST_BURN_IN = 400
@@ -113,17 +118,22 @@ class UnderdampedLangevin(Sampler):
         anchor = target.anchor
         assert anchor is not None
         asked = None if isinstance(self.alpha, str) else alpha_at(self.alpha, 0)
-        moves_precision = target.dim > target.posterior.dim  # a funnel, for steps of one length
-        require_gentle(asked, anchor, _GENTLY_STEEP if moves_precision else _STEEPEST)
+        require_gentle(asked, anchor)
+        if target.dim > target.posterior.dim and not nearly_normal(anchor):
+            raise NoGainError(
+                "the posterior is too far from Gaussian for steps of one length in the funnel of a "
+                f"sampled precision: steepness {anchor.steepness:.1f}, noise number "
+                f"{anchor.noise_number:.1f}"
+            )
         if asked is None:
             beyond = anchor.steepness / anchor.stiffness  # of a spring the step is always exact
             steepest = max(_GENTLE, 3 * beyond - 1, 2 * anchor.steepness - 1)
             self.alpha = math.sqrt(steepest)
         if isinstance(self.batch_size, str):
-            gentle = anchor.steepness <= _GENTLY_STEEP
+            gentle = anchor.steepness <= GENTLY_STEEP
             self.batch_size = anchor.batch_size if gentle else anchor.pool_size
         self.batch_size = min(self.batch_size, anchor.pool_size)
-        short = "; short steps of all rows" if anchor.steepness > _GENTLY_STEEP else ""
+        short = "; short steps of all rows" if anchor.steepness > GENTLY_STEEP else ""
         return f" (noise number {anchor.noise_number:.2g}, steepness {anchor.steepness:.2g}{short})"
 
     # -- motion -------------------------------------------------------------------------------
@@ -250,8 +260,8 @@ def operators(Lam: Operator, M: Operator | None, delta: float) -> tuple[Operator
     return G, Dense(keep * (G.dense() - 0.5 * k * (lost + lost.T)))
 
 
-def require_gentle(alpha: float | None, anchor: Anchored, most: float = _STEEPEST) -> None:
-    """Refuse a posterior that is too steep for alpha, or steeper than `most` if it is None.
+def require_gentle(alpha: float | None, anchor: Anchored) -> None:
+    """Refuse a posterior that is too steep for alpha, or too steep for any if it is None.
 
     A step overshoots where the gradient is more than (1 + alpha^2) / 2 times as steep as at the
     anchor. Source: math.md#noise-number, math.md#steepness.
@@ -262,7 +272,7 @@ def require_gentle(alpha: float | None, anchor: Anchored, most: float = _STEEPES
         NoAnchorError, see `require_near`.
     """
     require_near(anchor)
-    steepest = most if alpha is None else (1 + alpha**2) / 2
+    steepest = _STEEPEST if alpha is None else (1 + alpha**2) / 2
     if not anchor.steepness <= steepest:
         raise NoGainError(
             "the posterior is too far from Gaussian for control variates: its gradient is up to "

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg.diagnostics import ess_bulk
 from skbayes_sg.estimators.prior_groups import column_groups
 from skbayes_sg.priors import Horseshoe, StudentT
 from skbayes_sg.samplers import HMC
@@ -237,3 +238,17 @@ def test_nothing_is_said_of_precisions_that_chains_sample():
     with warnings.catch_warnings(action="error"):
         model = BayesianLogisticRegressionSGFS(prior_groups="feature", random_state=0).fit(X, y)
     assert model.diagnostics_["r_hat_max"] < model.diagnostics_["r_hat_limit"]
+
+
+def test_many_weak_coefficients_do_not_keep_their_precision_from_mixing(seed):
+    """300 rows of 100 columns: no direction is steep, and the law is far from normal all the same.
+
+    BAOAB steps mixed the log precision to 70 to 600 effective draws there, and an R-hat to 1.4.
+    """
+    rng = np.random.default_rng([4, seed])
+    X = rng.standard_normal((300, 100))
+    y = X @ rng.standard_normal(100) / 3 + rng.logistic(size=300) > 0
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = BayesianLogisticRegressionSGFS(random_state=seed).fit(X, y)
+    assert ess_bulk(np.log(model.prior_precision_draws_))[0] > 250 or said
