@@ -6,15 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
-from sklearn.utils import column_or_1d
 
-from skbayes_sg.data import Data, InMemory, of_targets
-from skbayes_sg.estimators.fit_guard import all_or_nothing
+from skbayes_sg.data import Data, of_targets
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.estimators.out_of_core import FirstPass, elsewhere, source_of, weights_or_none
 from skbayes_sg.estimators.regression_predictions import LinearPredictions
-from skbayes_sg.estimators.updating import OfStream
 from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.models import Linear, Model
@@ -22,12 +17,12 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import checked_weights, in_dtype, real_array, require_positive
+from skbayes_sg.validation import require_positive
 
 _WEAK = 1e-6  # rows that the prior of the noise variance counts for, twice
 
 
-class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
+class BayesianLinearRegressionSGFS(LinearPredictions):
     """Linear regression with a posterior instead of a point, drawn exactly.
 
     It stands where `Ridge` or `BayesianRidge` would. `fit` draws some thousand values of
@@ -132,8 +127,6 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     ((2,), True)
     """
 
-    intercept_ = OfStream(lambda self: float(self._moments_of_law()[2]))
-
     def __init__(
         self,
         sampler: Sampler | str | None = None,
@@ -175,56 +168,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    # -- data ---------------------------------------------------------------------------------
-
-    def _validate_pair(self, X, y, reset: bool) -> tuple[Any, NDArray]:
-        """X, and y as a vector in float64."""
-        X, y = self._validate_data(X, y, reset=reset)
-        y = real_array("y", column_or_1d(y, warn=True))
-        if np.isnan(y).any():  # None of an object array
-            raise ValueError("y contains NaN; leave out the rows without a target")
-        with np.errstate(over="ignore"):
-            if not np.isfinite(y @ y):
-                raise ValueError("y holds values whose squares overflow; divide it by its scale")
-        return X, y
-
-    def _bind(
-        self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None
-    ) -> Posterior:
-        """Posterior of the model given validated data, without rows of weight 0."""
-        weight = checked_weights(sample_weight, len(y))
-        if not (weight > 0).any():
-            raise ValueError(
-                "sample_weight is zero for all rows; at least one row needs a positive weight"
-            )
-        if n_total is None and not weight.all():
-            kept = np.flatnonzero(weight)
-            X, y, weight = X[kept], y[kept], weight[kept]
-        if n_total is None and len(y) < 2:
-            raise ValueError(
-                f"X must have at least 2 rows of positive weight, got n_samples = {len(y)}"
-            )
-        weights = None if (weight == 1).all() else in_dtype("sample_weight", weight, X.dtype)
-        y = in_dtype("y", y, X.dtype)
-        data = InMemory.of(X, y, weights, n_total, Linear.takes_sparse)
-        model = self._make_model(data)
-        prior = self._prior(model, data, streaming=n_total is not None)
-        posterior = Posterior(model, data, prior)
-        return self._few_merged(posterior, n_total)
-
-    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
-        """Posterior of rows elsewhere, and the facts about them."""
-        source = source_of(X, y, sample_weight)
-        found = FirstPass(source, labels=False)
-        if found.n_weighted < 2:
-            raise ValueError("X must have at least 2 rows of positive weight")
-
-        def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
-            return in_dtype("y", y, source.dtype), weights_or_none(weight, source.dtype)
-
-        data = found.data(encode)
-        model = self._make_model(data)
-        return Posterior(model, data, self._prior(model, data)), {"n_samples_seen_": X.shape[0]}
+    # -- the model ---------------------------------------------------------------------------
 
     def _make_model(self, data: Data) -> Linear:
         given = self.noise_variance
@@ -257,79 +201,7 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
         precision = super()._precision(model, precision)
         return precision if self.noise_variance is not None else np.append(precision, 0.0)
 
-    def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
-        X, y = self._validate_pair(X, y, reset=False)
-        return X, y, checked_weights(sample_weight, len(y))
-
-    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
-        if elsewhere(X):
-            return self._bind_blocks(X, y, sample_weight)[0]
-        return self._bind(*self._validate_pair(X, y, reset=False), sample_weight)
-
     # -- fitting ------------------------------------------------------------------------------
-
-    @all_or_nothing
-    def fit(self, X, y, sample_weight=None):
-        """Sample the posterior.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            float32 stays float32. Sparse rows of more than 1,000 columns stay sparse with the
-            default sampler, others are made dense one minibatch at a time. Rows may be on disk or
-            on workers, as in `BayesianLogisticRegressionSGFS`.
-        y : array-like of shape (n_rows,)
-        sample_weight : array-like of shape (n_rows,), optional
-            Factor of each row's log likelihood; an integer weight is a repetition.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If data or parameters are impossible; raised before any sampling.
-        FloatingPointError
-            If a chain diverges.
-        """
-        self._validate_parameters()
-        if self._fitted_in_blocks(X, y, sample_weight):
-            return self
-        X, y = self._validate_pair(X, y, reset=True)
-        self._run_chains(self._bind(X, y, sample_weight), X, y, n_samples_seen_=X.shape[0])
-        return self
-
-    @all_or_nothing
-    def partial_fit(self, X, y, sample_weight=None):
-        """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
-
-        The update is exact up to 1,000 parameters: any chunks in any order lead to the posterior of
-        all rows (math.md#streams-as-bayesian-updating). `coef_std_` and `noise_variance_` are
-        infinite until the noise variance has a mean, at three rows or so. For the rest see
-        `BayesianLogisticRegressionSGFS.partial_fit`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-        sample_weight : array-like of shape (n_rows,), optional
-            Factor of each row's log likelihood; an integer weight is a repetition.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If data or parameters are impossible; raised before any update.
-        """
-        self._validate_parameters()
-        X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
-        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
-        self._update(self._bind(X, y, sample_weight, n_total=X.shape[0]), n_samples_seen_=seen)
-        return self
 
     def _keep_stream(
         self,
@@ -353,13 +225,6 @@ class BayesianLinearRegressionSGFS(RegressorMixin, LinearPredictions):
     def _precision_of(self, posterior: Posterior) -> NDArray:
         n_normal = posterior.dim - ("log_noise" in posterior.model.shapes)
         return posterior.prior.precision[:n_normal].copy()
-
-    def _coefs(self, draws: NDArray) -> NDArray:
-        return self.model_.unpack(draws)["coef"][..., 0, :]
-
-    def _intercepts(self, draws: NDArray) -> NDArray:
-        blocks = self.model_.unpack(draws)
-        return blocks["intercept"][..., 0] if self.fit_intercept else np.zeros(draws.shape[:2])
 
     def _read_off(self, posterior: Posterior) -> None:
         """Coefficients and noise variance from the draws."""

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs
 
 from skbayes_sg.data.passes import row_blocks
-from skbayes_sg.estimators.linear_model import LinearPredictor
 from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.estimators.predictive import keeps_sparse, scale_mixture_quantile
+from skbayes_sg.estimators.regressor import Regressor
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.validation import require_level
 
 _BLOCK_BYTES = 1 << 18  # stays in cache
 
 
-class LinearPredictions(LinearPredictor):
+class LinearPredictions(Regressor):
     """A linear regression that predicts; how it is fitted is the subclass's."""
 
     noise_variance_: float
