@@ -2,9 +2,14 @@
 
 from skbayes_sg import callbacks, diagnostics, theory
 from skbayes_sg.estimators import (
+    BayesianGammaRegressor,
+    BayesianLinearRegression,
     BayesianLinearRegressionSGFS,
+    BayesianLogisticRegression,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianNegativeBinomialRegressor,
+    BayesianPoissonRegressor,
     DRBMClassifier,
     hyperparameter_path,
 )
@@ -22,9 +27,14 @@ from skbayes_sg.version import __version__
 
 __all__ = [
     "AbstentionDisplay",
+    "BayesianGammaRegressor",
+    "BayesianLinearRegression",
     "BayesianLinearRegressionSGFS",
+    "BayesianLogisticRegression",
     "BayesianLogisticRegressionSGFS",
     "BayesianMLPClassifier",
+    "BayesianNegativeBinomialRegressor",
+    "BayesianPoissonRegressor",
     "CoefficientsDisplay",
     "CovarianceDisplay",
     "DRBMClassifier",

@@ -137,6 +137,8 @@ class LinearPredictor(CoefficientPrior):
 
     fit_intercept: bool
     intercept_precision: float
+    _ratio = ""
+    """Name of the exponential of a coefficient, where it is a ratio."""
 
     def _plan(self) -> Plan:
         return OneMode()
@@ -283,8 +285,9 @@ class LinearPredictor(CoefficientPrior):
         Returns
         -------
         pandas.DataFrame
-            Its index are the names of the columns of X, "intercept" and "noise_variance". Without
-            pandas it is a `sklearn.utils.Bunch` of arrays that prints as a table.
+            Its index are the names of the columns of X, "intercept", and "noise_variance" or
+            "dispersion". Without pandas it is a `sklearn.utils.Bunch` of arrays that prints as a
+            table.
 
             - ``mean``, ``sd``: of the posterior.
             - ``eti95_lb``, ``eti95_ub``: ends of the equal-tailed interval.
@@ -292,6 +295,7 @@ class LinearPredictor(CoefficientPrior):
             - ``odds_ratio``, ``odds_ratio_eti95_lb``, ``odds_ratio_eti95_ub``: of classifiers, the
               posterior median of exp(coefficient) and its interval: the factor of the odds per unit
               of the column. In the row of an intercept they are the odds where all columns are 0.
+              With a log link ``rate_ratio``: the factor of the mean.
             - ``ess_bulk``, ``ess_tail``: effective number of independent draws for the centre, and
               for the 5 % and 95 % quantiles.
             - ``r_hat``: 1 where the chains agree. The fit warns above its

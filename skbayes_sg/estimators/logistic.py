@@ -219,6 +219,8 @@ class BayesianLogisticRegressionSGFS(LinearPredictor, BayesianClassifier):
         self.class_weight = class_weight
         self.n_predict_draws = n_predict_draws
 
+    _ratio = "odds_ratio"
+
     def _make_model(self, n_features: int, n_classes: int) -> Softmax:
         return Softmax(n_features, n_classes, self.fit_intercept)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+from scipy.optimize.elementwise import find_root
 from scipy.special import ndtr, ndtri
 
 from skbayes_sg.data import stays_sparse
@@ -15,6 +16,9 @@ from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Categorical
+from skbayes_sg.models.generalized_linear import GeneralizedLinear
+
+_OF_AN_END = 1e-6  # relative error
 
 
 def keeps_sparse(model: Model, X: Any) -> bool:
@@ -96,3 +100,29 @@ def scale_mixture_quantile(q: float, weights: NDArray, scale: NDArray) -> float:
     if high - low <= 1e-9 * scale.min():
         return float(low)
     return brentq(lambda x: weights @ ndtr(x / scale) - q, low, high, xtol=1e-9 * scale.min())
+
+
+def mixture_quantiles(
+    model: GeneralizedLinear, outputs: NDArray, weights: NDArray, level: float
+) -> NDArray:
+    """Ends (n, 2) of the central interval of the mixture of laws of y, (draws, outputs, n).
+
+    Of counts an end is the first number at which the distribution function reaches its probability.
+    """
+    each = model.mean(outputs)
+    mean = weights @ each
+    sd = np.sqrt(weights @ (model.variance(outputs) + (each - mean) ** 2))
+
+    def short_of(y: NDArray, rows: NDArray, q: NDArray) -> NDArray:
+        return weights @ model.distribution(y, outputs[:, :, rows]) - q
+
+    ends, rows = np.empty((len(mean), 2)), np.arange(len(mean))
+    tolerance = {"xatol": 0.25, "xrtol": 0.0} if model.counts else {"xrtol": _OF_AN_END}
+    for end, side in zip(ends.T, (-0.5, 0.5), strict=True):
+        q = np.full(len(mean), 0.5 + side * level)
+        low, high = np.full(len(mean), model.lowest), mean + 2 * sd + 1.0 * model.counts
+        while (short := short_of(high, rows, q) < 0).any():
+            high = np.where(short, 2 * high, high)
+        found = find_root(short_of, (low, high), args=(rows, q), tolerances=tolerance)
+        end[:] = np.floor(found.bracket[1]) if model.counts else found.x
+    return ends

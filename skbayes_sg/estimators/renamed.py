@@ -32,7 +32,7 @@ def read_by_old_name(estimator: Any, old: str) -> Any:
 
 def name_in_use(estimator: Any, old: str) -> str:
     """The name by which the user gives a parameter: the old one, or the new one."""
-    value = getattr(estimator, old)
+    value = getattr(estimator, old, DEPRECATED)  # estimators since 0.4 never had it
     is_unset = isinstance(value, str) and value == DEPRECATED
     return _PARAMETERS[old] if is_unset else old
 

@@ -20,6 +20,7 @@ from skbayes_sg.data.kept_rows import KeptRows, n_bytes
 from skbayes_sg.diagnostics.limits import SHIFT_LIMIT
 from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
 from skbayes_sg.linalg import Dense
+from skbayes_sg.models.categorical import Categorical
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.nonlinearity import moments_along
@@ -141,7 +142,7 @@ class Stream:
             kept=before.kept.with_rows(rows),
             centre=law.mean if first else before.centre,
             fresh=0 if first else before.fresh + rows.n_rows,
-            counts=_counted(before.counts, rows.y),
+            counts=_counted(before.counts, rows.y if _has_labels(model) else np.zeros(rows.n_rows)),
         )
         if now.fresh > _GROWN * now.kept.n_rows:
             now = now._expanded()
@@ -160,7 +161,12 @@ class Stream:
 
     @property
     def rare(self) -> int:
-        """Rows of other labels than the most frequent one: what a learned prior rests on."""
+        """Rows of other labels than the most frequent one: what a learned prior rests on.
+
+        Of numbers, all rows.
+        """
+        if not _has_labels(self.model):
+            return self.n_rows
         return self.n_rows - max(self.counts.values(), default=0)
 
     @property
@@ -291,6 +297,10 @@ _NOTHING_YET: dict[str, Any] = {
     "misfit": RIGHT,
     "judged_at": 0,
 }
+
+
+def _has_labels(model: Predictor | None) -> bool:
+    return isinstance(model, Categorical)
 
 
 def _counted(before: dict[float, int], labels: NDArray) -> dict[float, int]:

@@ -130,8 +130,8 @@ def _posterior(
     for name, block in estimator.model_.unpack(draws).items():
         axes = estimator.model_.axes[name]
         sizes = [n for n, axis in zip(block.shape[2:], axes, strict=True) if axis is not None]
-        if name == "log_noise":
-            name, block = "noise_variance", np.exp(block)
+        if name in estimator.model_.logarithms:
+            name, block = estimator.model_.logarithms[name], np.exp(block)
         variables[name] = block.reshape(*block.shape[:2], *sizes)
         dims[name] = [axis for axis in axes if axis is not None]
     coords: dict[str, Any] = {"feature": feature_names(estimator)}
@@ -185,6 +185,10 @@ def _new_rows(estimator: Any, flat: NDArray, given: _Given) -> Iterator[NDArray]
     model, rng = estimator.model_, np.random.default_rng(0)
     for draws in _some(flat):
         blocks = given.blocks(8 * len(draws) * model.widest)
+        if hasattr(model, "draw"):
+            outputs = np.concatenate([model.outputs(draws, X) for X, _ in blocks], axis=2)
+            yield model.draw(outputs, rng)
+            continue
         mean = np.concatenate([model.predict(draws, X) for X, _ in blocks], axis=2)
         if not hasattr(estimator, "classes_"):
             given_variance = _noise_variance(model)

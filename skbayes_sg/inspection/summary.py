@@ -87,11 +87,12 @@ def of_coefficients(
     draws, terms = found.stacked(), [*features]
     if found.intercept is not None:
         terms.append(_own("intercept", features))
-    if "log_noise" in blocks:
-        draws = np.concatenate([draws, np.exp(blocks["log_noise"])], axis=2)
-        terms.append(_own("noise_variance", features))
+    for block, name in estimator.model_.logarithms.items():
+        if block in blocks:
+            draws = np.concatenate([draws, np.exp(blocks[block])], axis=2)
+            terms.append(_own(name, features))
     weights = estimator.draw_weights_
-    columns = figures_of(draws, weights, level, hasattr(estimator, "classes_"))
+    columns = figures_of(draws, weights, level, estimator._ratio)
     if beyond is not None:
         is_beyond = (np.abs(draws) > beyond).astype(float)
         columns["p_beyond"] = diagnostics.moments(is_beyond, weights)[0]
@@ -127,9 +128,12 @@ def of_blocks(estimator: Any, level: float):
 
 
 def figures_of(
-    draws: NDArray, weights: NDArray, level: float, odds: bool = False
+    draws: NDArray, weights: NDArray, level: float, ratio: str = ""
 ) -> dict[str, NDArray]:
-    """Figures of each quantity, from draws (chains, draws, quantities)."""
+    """Figures of each quantity, from draws (chains, draws, quantities).
+
+    `ratio` is the name of its exponential, if that has one.
+    """
     require_level(level)
     mean, sd = diagnostics.moments(draws, weights)
     r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws, weights)
@@ -139,8 +143,8 @@ def figures_of(
     )
     columns = {"mean": mean, "sd": sd, ends[0]: low, ends[1]: high}
     columns["p_positive"] = diagnostics.moments((draws > 0).astype(float), weights)[0]
-    if odds:  # exp is monotone: its quantiles are those of the coefficients
-        names = "odds_ratio", *(f"odds_ratio_{end}" for end in ends)
+    if ratio:  # exp is monotone: its quantiles are those of the coefficients
+        names = ratio, *(f"{ratio}_{end}" for end in ends)
         with np.errstate(over="ignore"):
             columns |= dict(zip(names, np.exp([middle, low, high]), strict=True))
     return columns | {

@@ -4,9 +4,21 @@ Imports data, linalg and priors.
 """
 
 from skbayes_sg.models.base import Model, NullDirections
+from skbayes_sg.models.dispersed import Gamma, NegativeBinomial
 from skbayes_sg.models.drbm import DRBM
 from skbayes_sg.models.linear import Linear
 from skbayes_sg.models.mlp import MLP
+from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.models.softmax import Softmax
 
-__all__ = ["DRBM", "MLP", "Linear", "Model", "NullDirections", "Softmax"]
+__all__ = [
+    "DRBM",
+    "MLP",
+    "Gamma",
+    "Linear",
+    "Model",
+    "NegativeBinomial",
+    "NullDirections",
+    "Poisson",
+    "Softmax",
+]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from math import prod
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +46,8 @@ class Model(ABC):
     shapes: dict[str, tuple[int, ...]]
     axes: dict[str, tuple[str | None, ...]]
 
+    logarithms: Mapping[str, str] = MappingProxyType({})
+    """Blocks that hold logarithms, and the names of what these are logarithms of."""
     takes_sparse = False
     """Whether X may be a block of CSR rows, shared by the chains."""
     fixed_inputs = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ class Linear(Predictor):
     """
 
     conjugate = True
+    logarithms = MappingProxyType({"log_noise": "noise_variance"})
 
     def __init__(
         self,

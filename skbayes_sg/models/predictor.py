@@ -28,6 +28,8 @@ class Predictor(Model):
     takes_sparse = True
     conjugate = False
     """Whether the posterior is of the prior's family, so that one expansion gives it exactly."""
+    canonical = True
+    """Whether `observed` needs no pass over the rows, each of which has `observed_at`."""
 
     @abstractmethod
     def on_columns(self, n_columns: int) -> Predictor:
@@ -79,6 +81,10 @@ class Predictor(Model):
         From the rows' model Fisher (D, D) and gradient (1, D) there. By default the two agree.
         """
         return information
+
+    def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """Minus the second derivatives of rows in their outputs, (chains, outputs, outputs, n)."""
+        raise NotImplementedError
 
     def row_terms(
         self, theta: NDArray, root: NDArray | None, X: NDArray, y: NDArray

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr, roots_genlaguerre
+from scipy.special import expit, ndtr
 
 from skbayes_sg.data.base import Batch
 from skbayes_sg.linalg import Operator
@@ -16,9 +14,9 @@ from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models.base import NullDirections
 from skbayes_sg.models.categorical import Categorical, exponentials, softmax
 from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.models.quadrature import normal_nodes, symmetric_root
 
 _WIDE_LOGIT = 3.0  # standard deviation above which ten nodes are too few
-_ONE_LOGIT, _MORE_LOGITS = (5, 1), (2, 4)  # radii and frames of the rule for means
 
 
 class Softmax(Categorical, Predictor):
@@ -116,8 +114,8 @@ class Softmax(Categorical, Predictor):
 
     def _at_nodes(self, z: NDArray, deviation: NDArray) -> tuple[NDArray, NDArray]:
         """Probabilities of each row at the nodes of its logits' law, (n, K, nodes), and weights."""
-        spread = _symmetric_root(outer_products(deviation))
-        nodes, weights = (each.astype(z.dtype) for each in _normal_nodes(self.n_logits))
+        spread = symmetric_root(outer_products(deviation))
+        nodes, weights = (each.astype(z.dtype) for each in normal_nodes(self.n_logits))
         return softmax(spread @ nodes.T + z.T[:, :, None]), weights
 
     def is_right(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
@@ -201,7 +199,7 @@ def _mean_probability(mean: NDArray, sd: NDArray) -> tuple[NDArray, NDArray]:
     A logistic variable less a wide normal one is nearly normal, of the sum of both variances. The
     error of p is below 0.002 where that takes over from quadrature.
     """
-    nodes, weights = _normal_nodes(1)
+    nodes, weights = normal_nodes(1)
     each = expit(mean + sd * nodes.astype(mean.dtype))
     p, slope = weights @ each, weights @ (each * (1 - each))
     wide = sd > _WIDE_LOGIT
@@ -212,31 +210,8 @@ def _mean_probability(mean: NDArray, sd: NDArray) -> tuple[NDArray, NDArray]:
     return p.astype(mean.dtype, copy=False), slope.astype(mean.dtype, copy=False)
 
 
-@cache
-def _normal_nodes(dim: int) -> tuple[NDArray, NDArray]:
-    """Nodes (nodes, dim) and weights (nodes,) of a rule for the mean over N(0, I).
-
-    Radii are those of a Gauss-Laguerre rule, directions random orthogonal frames in pairs +-. In
-    one dimension it is a Gauss-Hermite rule.
-    """
-    n_radii, n_frames = _ONE_LOGIT if dim == 1 else _MORE_LOGITS
-    half, share = roots_genlaguerre(n_radii, dim / 2 - 1)
-    rng = np.random.default_rng(0)
-    frames = [np.linalg.qr(rng.standard_normal((dim, dim)))[0] for _ in range(n_frames)]
-    directions = np.concatenate(frames + [-frame for frame in frames])
-    nodes = np.concatenate([radius * directions for radius in np.sqrt(2 * half)])
-    return nodes, np.repeat(share / share.sum(), len(directions)) / len(directions)
-
-
 def _between(p: NDArray) -> NDArray:
     """diag(p) - p p^T of each row, (K, K, n), of probabilities (K, n)."""
     between = p[:, None] * -p
     between[range(len(p)), range(len(p))] += p
     return between
-
-
-def _symmetric_root(matrices: NDArray) -> NDArray:
-    """R with R R = A of each positive semi-definite matrix, (n, k, k)."""
-    values, vectors = np.linalg.eigh(matrices)
-    scaled = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    return scaled @ vectors.transpose(0, 2, 1)

@@ -273,6 +273,24 @@ class Posterior:
         gradient, information = self.data.reduce(total, row_size, pairs=True)
         return gradient + self.prior.gradient(theta), information + self.prior.curvature(theta)
 
+    def observed(self, theta: NDArray, information: NDArray, gradient: NDArray) -> NDArray:
+        """Minus the Hessian of the log likelihood at one theta (1, D), (D, D).
+
+        From the model Fisher (D, D) and the gradient (1, D) there, in a pass where the model's link
+        is not canonical.
+        """
+        model = self.model
+        assert isinstance(model, Predictor)
+        if model.canonical:
+            return model.observed(information, gradient)
+
+        def total(batch: Batch) -> tuple[Operator]:
+            outputs = model.outputs(theta, batch.X).astype(np.float64, copy=False)
+            return (model.moment_of(model.observed_at(outputs, batch.y)[0], batch),)
+
+        (found,) = self.data.reduce(total, self.dim * model.widest, pairs=True)
+        return found.dense() * self._scale
+
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         """Log posterior (chains,) and gradient (chains, D), in one pass over all rows."""
         value, gradient = self.data.reduce(partial(_slope, self.model, theta), self._row_size)

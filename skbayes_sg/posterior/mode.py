@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL
 from skbayes_sg.linalg.sizes import has_matrix, has_quick_matrix
+from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Expansion, Posterior
 from skbayes_sg.posterior.whitening import (
     very_wide,
@@ -178,7 +179,8 @@ def _fisher_scoring(
         if iteration == _CHORD_STEPS and curvature is not None:
             curvature = None
             here = _look(posterior, theta, curvature)
-        step = here.curvature.inverse().matvec(here.gradient)
+        metric = _for_steps(posterior, theta, here) if curvature is None else here.curvature
+        step = metric.inverse().matvec(here.gradient)
         if np.sum(step * here.gradient) < enough:
             return _Found(theta, here, step, iteration)
         slack = 1e-6 * abs(here.log_prob)  # float32 rows sum the likelihood to about seven digits
@@ -189,6 +191,21 @@ def _fisher_scoring(
             step *= 0.5
         theta, here = theta + step, ahead
     return _Found(theta, here, np.zeros_like(theta), iteration)
+
+
+def _for_steps(posterior: Posterior, theta: NDArray, here: Expansion) -> Operator:
+    """The curvature, and no less for single parameters than the rows have it.
+
+    Of counts that vary less than a negative binomial variable can, it is many times the Fisher
+    information about the dispersion, with which steps would overshoot for ever.
+    """
+    model = posterior.model
+    if not isinstance(model, Predictor) or model.canonical:
+        return here.curvature
+    none = np.empty((0, 0))
+    observed = posterior.observed(theta, none, none) + posterior.prior.hessian(theta)
+    more = np.maximum(observed.diagonal() - here.curvature.diagonal(), 0.0)
+    return here.curvature + Dense(np.diag(more))
 
 
 def _look(posterior: Posterior, theta: NDArray, curvature: Operator | None) -> Expansion:

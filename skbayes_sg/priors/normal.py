@@ -33,11 +33,14 @@ class GaussianPrior:
         Precisions for a learned precision of 1; by default ones.
     centre : array of shape (features,), optional
         Means of the columns, at which the intercepts have their prior; by default zero.
+    n_others : int, default=0
+        Parameters behind the intercepts.
     """
 
     quadratic = True
     given_unit: NDArray | None = None
     centre: NDArray | None = None
+    n_others: int = 0
 
     def __init__(
         self,
@@ -45,10 +48,11 @@ class GaussianPrior:
         mean: NDArray | float = 0.0,
         unit: NDArray | None = None,
         centre: NDArray | None = None,
+        n_others: int = 0,
     ) -> None:
-        self.operator = as_operator(precision, centre)
+        self.operator = as_operator(precision, centre, n_others)
         self.precision = independent_precision(precision)
-        self.given_unit, self.centre = unit, centre
+        self.given_unit, self.centre, self.n_others = unit, centre, n_others
         mean = np.asarray(mean, dtype=self.precision.dtype)
         self.mean = np.broadcast_to(mean, self.precision.shape)
 
@@ -57,7 +61,7 @@ class GaussianPrior:
         return np.ones(len(self.mean)) if self.given_unit is None else self.given_unit
 
     def with_precision(self, precision: NDArray) -> GaussianPrior:
-        return GaussianPrior(precision, self.mean, self.given_unit, self.centre)
+        return GaussianPrior(precision, self.mean, self.given_unit, self.centre, self.n_others)
 
     def independent(self, theta: NDArray) -> NDArray:
         return self.precision

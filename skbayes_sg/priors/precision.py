@@ -19,11 +19,13 @@ class _Normal(Protocol):
     mean: NDArray
 
 
-def as_operator(precision: NDArray | Precision, centre: NDArray | None) -> Precision:
+def as_operator(
+    precision: NDArray | Precision, centre: NDArray | None, n_others: int = 0
+) -> Precision:
     """Of independent parameters, where an array is given: at the means of the columns, if given."""
     if not isinstance(precision, np.ndarray):
         return precision
-    return Diag(precision) if centre is None else Sheared(precision, centre)
+    return Diag(precision) if centre is None else Sheared(precision, centre, n_others)
 
 
 def independent_precision(precision: NDArray | Precision) -> NDArray:

@@ -16,37 +16,43 @@ class Sheared:
     Parameters
     ----------
     values : array of shape (D,)
-        Of the coefficients, output by output, and of one intercept for each output.
+        Of the coefficients, output by output, of one intercept for each output, and of others.
     centre : array of shape (features,)
         The means.
+    n_others : int, default=0
     """
 
-    def __init__(self, values: NDArray, centre: NDArray) -> None:
+    n_others = 0  # in files of version 0.4.0 and before
+
+    def __init__(self, values: NDArray, centre: NDArray, n_others: int = 0) -> None:
         self.values = values
         self.centre = centre
+        self.n_others = n_others
 
     @property
     def dim(self) -> int:
         return self.values.size
 
-    def _split(self, v: NDArray) -> tuple[NDArray, NDArray]:
-        """Coefficients (..., outputs, features) and intercepts (..., outputs)."""
-        outputs = self.dim // (len(self.centre) + 1)
-        coef = v[..., :-outputs]
-        return coef.reshape(*v.shape[:-1], outputs, -1), v[..., -outputs:]
+    def _split(self, v: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """Coefficients (..., outputs, features), intercepts (..., outputs), and others."""
+        outputs = (self.dim - self.n_others) // (len(self.centre) + 1)
+        n_coef = outputs * len(self.centre)
+        coef, intercept, others = np.split(v, [n_coef, n_coef + outputs], axis=-1)
+        return coef.reshape(*v.shape[:-1], outputs, -1), intercept, others
 
     def shear(self, v: NDArray) -> NDArray:
         """S v."""
-        coef, intercept = self._split(v)
-        return np.concatenate([v[..., : -intercept.shape[-1]], intercept + coef @ self.centre], -1)
+        coef, intercept, others = self._split(v)
+        flat = v[..., : coef.shape[-1] * coef.shape[-2]]
+        return np.concatenate([flat, intercept + coef @ self.centre, others], axis=-1)
 
     def matvec(self, v: NDArray) -> NDArray:
-        coef, intercept = self._split(self.values * self.shear(v))
+        coef, intercept, others = self._split(self.values * self.shear(v))
         coef = coef + intercept[..., None] * self.centre
-        return np.concatenate([coef.reshape(*v.shape[:-1], -1), intercept], axis=-1)
+        return np.concatenate([coef.reshape(*v.shape[:-1], -1), intercept, others], axis=-1)
 
     def __mul__(self, scale: float) -> Sheared:
-        return Sheared(scale * self.values, self.centre)
+        return Sheared(scale * self.values, self.centre, self.n_others)
 
     __rmul__ = __mul__
 
@@ -57,9 +63,9 @@ class Sheared:
         return Dense(self.dense()).cholesky()
 
     def diagonal(self) -> NDArray:
-        coef, intercept = self._split(self.values)
+        coef, intercept, others = self._split(self.values)
         coef = coef + intercept[..., None] * self.centre**2
-        return np.append(coef, intercept)
+        return np.concatenate([coef.ravel(), intercept, others])
 
     def dense(self) -> NDArray:
         return self.matvec(np.eye(self.dim))

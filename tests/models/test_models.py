@@ -8,7 +8,8 @@ from scipy.special import expit, softmax
 from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.data import Batch
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Partitioned
-from skbayes_sg.models import DRBM, MLP, Linear, Softmax
+from skbayes_sg.models import DRBM, MLP, Gamma, Linear, NegativeBinomial, Poisson, Softmax
+from skbayes_sg.models.generalized_linear import GeneralizedLinear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS
 
@@ -28,8 +29,17 @@ MODELS = CLASSIFIERS | {
     "linear": Linear(3, noise_variance=0.7),
     "linear, noise sampled": Linear(3),
     "linear, noise sampled, without intercept": Linear(3, fit_intercept=False),
+    "Poisson": Poisson(3),
+    "Poisson without intercept": Poisson(3, fit_intercept=False),
+    "Gamma": Gamma(3),
+    "Gamma without intercept": Gamma(3, fit_intercept=False),
+    "negative binomial": NegativeBinomial(3),
 }
 MODEL = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+WITH_LABELS = [name for name in MODELS if not isinstance(MODELS[name], GeneralizedLinear)]
+OWN_LABELS = pytest.mark.parametrize(  # of the others see test_generalized_linear.py
+    "model", [MODELS[name] for name in WITH_LABELS], ids=WITH_LABELS
+)
 CLASSIFIER = pytest.mark.parametrize("model", CLASSIFIERS.values(), ids=CLASSIFIERS)
 
 
@@ -38,6 +48,8 @@ def data(model, n=7, chains=None):
     X = RNG.standard_normal((*shape, 3))
     if isinstance(model, Linear):
         return X, RNG.standard_normal(shape)
+    if isinstance(model, GeneralizedLinear):
+        return X, RNG.poisson(2.0, shape) + 0.5 * isinstance(model, Gamma)
     return X, model.encode(RNG.integers(max(2, model.n_logits), size=shape), np.float64)
 
 
@@ -70,7 +82,7 @@ def test_scores_are_the_gradient_of_the_log_likelihood(model):
     np.testing.assert_allclose(model.scores(theta, X, y).rows(), difference.T, atol=1e-8)
 
 
-@MODEL
+@OWN_LABELS
 def test_fisher_is_the_second_moment_of_scores_under_the_models_own_labels(model):
     X, _ = data(model)
     theta = theta_of(model)
@@ -134,7 +146,8 @@ def test_float32_rows_give_float32_scores_close_to_those_of_float64(model):
         theta, X.astype(np.float32), y.astype(np.float32) if y.dtype == float else y
     )
     assert narrow.factors[0].left.dtype == np.float32
-    np.testing.assert_allclose(narrow.total(), model.scores(theta, X, y).total(), atol=1e-5)
+    expected = model.scores(theta, X, y).total()
+    np.testing.assert_allclose(narrow.total(), expected, rtol=1e-6, atol=1e-5)
 
 
 def test_probabilities():

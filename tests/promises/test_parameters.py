@@ -12,15 +12,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, minmax_scale
 
 from skbayes_sg import (
+    BayesianGammaRegressor,
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianNegativeBinomialRegressor,
+    BayesianPoissonRegressor,
     DRBMClassifier,
 )
 from skbayes_sg.chains.tuning import set_off
 from skbayes_sg.samplers import SAMPLERS, SGFS, ConstantSGD
 
-COEFFICIENTS = [BayesianLogisticRegressionSGFS, BayesianLinearRegressionSGFS]
+LOG_LINKS = [BayesianPoissonRegressor, BayesianNegativeBinomialRegressor, BayesianGammaRegressor]
+COEFFICIENTS = [BayesianLogisticRegressionSGFS, BayesianLinearRegressionSGFS, *LOG_LINKS]
 NETWORKS = [BayesianMLPClassifier, DRBMClassifier]
 EACH = pytest.mark.parametrize("cls", COEFFICIENTS + NETWORKS)
 SHORT = {"n_chains": 2, "n_draws": 10, "random_state": 0}

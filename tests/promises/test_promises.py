@@ -23,12 +23,15 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianNegativeBinomialRegressor,
+    BayesianPoissonRegressor,
     DRBMClassifier,
     VariationalEM,
 )
 from skbayes_sg.samplers import SGFS, SGHMC, SGLD
 
-LINEAR = (BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS)
+LOG_LINKS = (BayesianNegativeBinomialRegressor, BayesianPoissonRegressor)
+LINEAR = (BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, *LOG_LINKS)
 SHORT = {"n_chains": 3, "n_draws": 8, "burn_in": 8, "thin": 2, "random_state": 0}
 MINIBATCHES = SGFS(structure="diag", alpha=2.0, batch_size=30)
 CONTROLLED = SGFS(batch_size=32, variance_reduction="control_variate")
@@ -40,6 +43,9 @@ MODELS = {
     "linear": BayesianLinearRegressionSGFS(**SHORT),
     "linear, minibatches": BayesianLinearRegressionSGFS(MINIBATCHES, **SHORT),
     "linear, learned prior": BayesianLinearRegressionSGFS(prior_precision=EM, **SHORT),
+    "Poisson": BayesianPoissonRegressor(**SHORT),
+    "negative binomial": BayesianNegativeBinomialRegressor(**SHORT),
+    "negative binomial, minibatches": BayesianNegativeBinomialRegressor(MINIBATCHES, **SHORT),
 }
 NETWORKS = {"network": BayesianMLPClassifier(3, **SHORT), "machine": DRBMClassifier(3, **SHORT)}
 for name, network in NETWORKS.items():
@@ -74,7 +80,12 @@ LABELS = np.array(["hot", "mild", "cold"])[
 NUMBERS = X @ RNG.standard_normal(4) + RNG.standard_normal(300)
 
 
+COUNTS = RNG.poisson(np.exp(0.3 * NUMBERS))
+
+
 def y_of(model):
+    if isinstance(model, LOG_LINKS):
+        return COUNTS
     return LABELS if is_classifier(model) else NUMBERS
 
 
@@ -231,7 +242,7 @@ def test_rows_on_disk_are_not_copied(model, tmp_path):
     rng = np.random.default_rng(0)
     np.save(tmp_path / "X.npy", rng.standard_normal((30_000, 40), dtype=np.float32))
     mapped, peaks = np.load(tmp_path / "X.npy", mmap_mode="r"), []
-    y = np.sign(mapped[:, 0] + 0.5 + rng.logistic(size=30_000))
+    y = np.sign(mapped[:, 0] + 0.5 + rng.logistic(size=30_000)) + 1
     for n_rows in (15_000, 30_000):
         tracemalloc.start()
         clone(model).set_params(n_draws=4).fit(mapped[:n_rows], y[:n_rows])

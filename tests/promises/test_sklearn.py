@@ -23,9 +23,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
 from skbayes_sg import (
+    BayesianGammaRegressor,
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianNegativeBinomialRegressor,
+    BayesianPoissonRegressor,
     DRBMClassifier,
 )
 from skbayes_sg.samplers import SGFS, SGLD
@@ -63,6 +66,9 @@ def every_check_of(*estimators):
 @every_check_of(
     BayesianLogisticRegressionSGFS(**TINY),
     BayesianLinearRegressionSGFS(**TINY),
+    BayesianPoissonRegressor(**TINY),
+    BayesianNegativeBinomialRegressor(**TINY),
+    BayesianGammaRegressor(**TINY),
     BayesianMLPClassifier((5,), **TINY),
     DRBMClassifier(5, **TINY),
 )
@@ -75,6 +81,9 @@ def test_estimator_checks(estimator, check):
 @every_check_of(
     BayesianLogisticRegressionSGFS(),
     BayesianLinearRegressionSGFS(),
+    BayesianPoissonRegressor(),
+    BayesianNegativeBinomialRegressor(),
+    BayesianGammaRegressor(),
     BayesianMLPClassifier(),
     DRBMClassifier(),
 )

@@ -160,7 +160,7 @@ class ExpandedTarget(ChainTarget):
         at, prior = mode.theta, posterior.prior
         gradient = mode.gradient - prior.gradient(at)
         fisher = (mode.curvature + prior.curvature(at) * -1.0).dense()
-        information = posterior.model.observed(fisher, gradient)
+        information = posterior.observed(at, fisher, gradient)
         curvature = information + prior.hessian(at)
         try:
             np.linalg.cholesky(curvature)
@@ -240,8 +240,9 @@ class ExpandedTarget(ChainTarget):
         if not prior.quadratic:
             return np.zeros_like
         precision = prior.curvature(self.anchor.theta)
-        if isinstance(precision, Diag) and isinstance(coordinates, Whitened):
-            return BarePrior(precision.values[coordinates.columns], coordinates.S).force
+        whitened = coordinates if isinstance(coordinates, Whitened) else None
+        if isinstance(precision, Diag) and whitened is not None and not len(whitened.rest):
+            return BarePrior(precision.values[whitened.columns], whitened.S).force
         return _stored(coordinates.pullback_matrix(precision.dense())).matvec
 
     def score_covariance(self, theta: NDArray) -> NDArray:

@@ -1,0 +1,205 @@
+"""The base of regressions with a link function: prior, predictions, score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import d2_tweedie_score
+
+from skbayes_sg.data import Data
+from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.out_of_core import in_blocks
+from skbayes_sg.estimators.predictive import keeps_sparse, mixture_quantiles
+from skbayes_sg.estimators.regressor import Regressor
+from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.products import dense
+from skbayes_sg.models import Model
+from skbayes_sg.models.generalized_linear import GeneralizedLinear
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
+from skbayes_sg.samplers import Sampler
+from skbayes_sg.validation import require_level
+
+_OF_INTERVALS = 500  # draws: what is left of their spread is small beside that of y
+
+
+class GeneralizedLinearRegressor(Regressor):
+    """A regression whose mean is a function of coefficients times features plus intercept."""
+
+    _family: type[GeneralizedLinear]
+    _ratio = "rate_ratio"
+    _power: float
+    """Of the mean in the variance function of the deviance that `score` compares."""
+
+    def __init__(
+        self,
+        sampler: Sampler | str | None = None,
+        prior_precision: ArrayLike = "learned",
+        *,
+        fit_intercept: bool = True,
+        intercept_precision: float = 0.01,
+        prior_mean: ArrayLike = 0.0,
+        prior: FittedPosterior | Horseshoe | StudentT | str | None = None,
+        prior_groups: Any = None,
+        forgetting_factor: float = 1.0,
+        n_chains: int | str = "auto",
+        n_draws: int | str = "auto",
+        burn_in: int | str = "auto",
+        thin: int | str = "auto",
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.sampler = sampler
+        self.prior_precision = prior_precision
+        self.fit_intercept = fit_intercept
+        self.intercept_precision = intercept_precision
+        self.prior_mean = prior_mean
+        self.prior = prior
+        self.prior_groups = prior_groups
+        self.forgetting_factor = forgetting_factor
+        self.n_chains = n_chains
+        self.n_draws = n_draws
+        self.burn_in = burn_in
+        self.thin = thin
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    # -- the model ----------------------------------------------------------------------------
+
+    def _make_model(self, data: Data) -> GeneralizedLinear:
+        return self._family(data.n_features, self.fit_intercept)
+
+    def _mean(self, model: Model, data: Data) -> NDArray:
+        """Prior mean of every parameter; under a learned precision the intercept's is that of y."""
+        assert isinstance(model, GeneralizedLinear)
+        mean, sample = super()._mean(model, data), data.sample
+        mean[model.dim - len(model.own) :] = model.own_mean
+        if self.fit_intercept and self._em() is not None:
+            mean[data.n_features] = model.guess(sample.y, sample.weight)[0, data.n_features]
+        return mean
+
+    def _precision(self, model: Model, precision: NDArray) -> NDArray:
+        """Prior precision of every parameter, those that all rows share last."""
+        assert isinstance(model, GeneralizedLinear)
+        own = np.array(model.own_sd) ** -2.0
+        return np.append(super()._precision(model, precision), own)
+
+    def _units(self, model: Model, square: NDArray, mean: NDArray) -> dict[str, Any]:
+        assert isinstance(model, GeneralizedLinear)
+        units = super()._units(model, square, mean)
+        own = np.ones(len(model.own))
+        return units | {"unit": np.append(units["unit"], own), "n_others": len(own)}
+
+    def _read_off(self, posterior: Posterior) -> None:
+        self.prior_precision_ = self._precision_of(posterior)
+        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
+        self.intercept_ = float(self._moments(self.intercept_samples_)[0])
+
+    # -- predictions --------------------------------------------------------------------------
+
+    @in_blocks()
+    def predict(self, X, return_std: bool = False) -> NDArray | tuple[NDArray, NDArray]:
+        """Posterior mean of the mean of y, and the standard deviation of a new y.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        return_std : bool, default=False
+
+        Returns
+        -------
+        mean : array of shape (n_rows,)
+        std : array of shape (n_rows,), if `return_std`
+            Of a new observation, from the uncertainty of the mean and the law of y given it.
+        """
+        X = self._check_predict(X)
+        draws, weights = self._flat_draws(np.dtype(np.float64))
+        mean, variance = np.empty((2, X.shape[0]))
+        for rows, outputs in self._outputs(X, draws):
+            each = self.model_.mean(outputs)
+            mean[rows] = weights @ each
+            if return_std:
+                of_y = self.model_.variance(outputs)
+                variance[rows] = weights @ (of_y + (each - mean[rows]) ** 2)
+        return (mean, np.sqrt(variance)) if return_std else mean
+
+    @in_blocks()
+    def predict_interval(self, X, level: float = 0.9) -> NDArray:
+        """Central interval that holds a new observation with probability `level`.
+
+        The ends are quantiles of the mixture, over draws of the posterior, of the laws of y. Of
+        counts the probability is at least `level`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        level : float in (0, 1), default=0.9
+
+        Returns
+        -------
+        array of shape (n_rows, 2)
+            Lower and upper end.
+
+        Raises
+        ------
+        ValueError
+            If `level` is not between 0 and 1.
+        """
+        require_level(level)
+        X = self._check_predict(X)
+        draws, weights = self._flat_draws(np.dtype(np.float64))
+        (some,) = np.nonzero(weights)
+        some = some[np.linspace(0, len(some) - 1, min(len(some), _OF_INTERVALS)).astype(int)]
+        draws, weights = draws[some], weights[some] / weights[some].sum()
+        ends = np.empty((X.shape[0], 2))
+        for rows, outputs in self._outputs(X, draws):
+            ends[rows] = mixture_quantiles(self.model_, outputs, weights, level)
+        return ends
+
+    def _outputs(self, X, draws: NDArray):
+        """Blocks of rows, and their outputs under the draws, (draws, outputs, n)."""
+        model = self.model_
+        for rows in row_blocks(X.shape[0], 8 * len(draws) * model.widest, 8 * numbers_at_a_time()):
+            block = X[rows] if keeps_sparse(model, X) else dense(X[rows])
+            yield rows, model.outputs(draws, block.astype(np.float64, copy=False))
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """D^2, the share of the deviance that is explained; 1 at best, 0 for the mean of y.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        return float(
+            d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=self._power)
+        )
+
+
+class DispersedRegressor(GeneralizedLinearRegressor):
+    """One whose family has a dispersion, which is sampled."""
+
+    @property
+    def dispersion_samples_(self) -> NDArray:
+        """Draws of the dispersion, (n_chains, n_draws)."""
+        return np.exp(self.model_.unpack(self.draws_)["log_dispersion"][..., 0])
+
+    @property
+    def dispersion_(self) -> float:
+        """Posterior mean of the dispersion."""
+        return float(self._moments(self.dispersion_samples_)[0])

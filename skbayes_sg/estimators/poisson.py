@@ -1,0 +1,82 @@
+"""Bayesian Poisson regression."""
+
+from __future__ import annotations
+
+from numpy.typing import NDArray
+
+from skbayes_sg.estimators.generalized_linear import GeneralizedLinearRegressor
+from skbayes_sg.models.poisson import Poisson
+
+
+class BayesianPoissonRegressor(GeneralizedLinearRegressor):
+    """Regression of counts with a posterior: ``log E[y] = coef . x + intercept``.
+
+    It stands where `PoissonRegressor` would. Of rates, y is the count over the exposure, and
+    `sample_weight` the exposure. `summary` has the ratios of rates, ``exp(coefficient)``.
+
+    Parameters
+    ----------
+    sampler : Sampler, str or None, default=None
+        As in `BayesianLogisticRegressionSGFS`, as all parameters that are not described here.
+    prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
+        1 / variance of the prior of each coefficient. "learned": one for all, sampled with the
+        coefficients, in units of the columns.
+    fit_intercept : bool, default=True
+    intercept_precision : float, default=0.01
+        Prior precision of the intercept: a standard deviation of 10 logarithms. Under a learned
+        `prior_precision` its mean is the logarithm of that of y.
+    prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
+    prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
+    prior_groups : {"feature", "prefix"}, dict or callable, optional
+    forgetting_factor : float in (0, 1], default=1.0
+    n_chains : int or "auto", default="auto"
+    n_draws : int or "auto", default="auto"
+    burn_in : int or "auto", default="auto"
+    thin : int or "auto", default="auto"
+    warm_start : bool, default=False
+    n_jobs : int, optional
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,), where X had string column names
+    draws_ : array of shape (n_chains, n_draws, dim)
+        Posterior draws: coefficients, then the intercept.
+    coef_, coef_std_ : arrays of shape (n_features,)
+        Posterior means and standard deviations.
+    intercept_ : float
+    coef_samples_ : array of shape (n_chains, n_draws, n_features)
+    intercept_samples_ : array of shape (n_chains, n_draws)
+    draw_weights_, sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, burn_in_, thin_ :
+    diagnostics_, posterior_, n_samples_seen_, prior_precision_, prior_precision_path_ :
+    prior_precision_blocks_, prior_precision_draws_ :
+        As in `BayesianLogisticRegressionSGFS`.
+
+    Notes
+    -----
+    Source: McCullagh & Nelder 1989, chapter 6; math.md#log-links. The variance of a Poisson count
+    is its mean. Counts that vary more make intervals that are too narrow, silently:
+    `BayesianNegativeBinomialRegressor` has a dispersion of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg import BayesianPoissonRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((500, 2))
+    >>> y = rng.poisson(np.exp(1 + X @ [0.5, 0.0]))
+    >>> model = BayesianPoissonRegressor(random_state=0).fit(X, y)
+    >>> ratio = model.summary().loc["x0", "rate_ratio"]
+    >>> bool(1.5 < ratio < 1.8)
+    True
+    >>> model.predict_interval(X[:1]).shape
+    (1, 2)
+    """
+
+    _family = Poisson
+    _power = 1.0
+
+    def _require_targets(self, y: NDArray) -> None:
+        if (y < 0).any():
+            raise ValueError("y holds negative numbers, which are no counts")

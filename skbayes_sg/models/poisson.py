@@ -1,0 +1,80 @@
+"""Poisson regression."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, pdtr
+
+from skbayes_sg.models.generalized_linear import GeneralizedLinear
+
+
+class Poisson(GeneralizedLinear):
+    """Counts y with mean and variance ``mu = exp(eta)``."""
+
+    counts = True
+    lowest = -1.0
+
+    def mean(self, outputs: NDArray) -> NDArray:
+        return np.exp(outputs[:, 0])
+
+    def variance(self, outputs: NDArray) -> NDArray:
+        return self.mean(outputs)
+
+    def predictor_of(self, mean: NDArray | float) -> NDArray:
+        return np.log(mean)
+
+    def value(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """y eta - mu - log y!"""
+        return y * outputs[:, 0] - self.mean(outputs) - gammaln(y + 1)
+
+    def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """y - mu"""
+        return (y - self.mean(outputs))[:, None]
+
+    def expected(self, outputs: NDArray) -> NDArray:
+        """mu"""
+        return np.exp(outputs)[:, None]
+
+    def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
+        return self.expected(outputs)
+
+    def row_terms(
+        self, theta: NDArray, root: NDArray | None, X: NDArray, y: NDArray
+    ) -> tuple[NDArray, NDArray]:
+        """The mean of mu over a normal eta is known: that of a lognormal variable."""
+        eta = self.outputs(theta, X)[0]
+        if root is not None:
+            deviation = self.outputs(root.T, X)[:, 0]
+            eta = eta + 0.5 * np.einsum("dn,dn->n", deviation, deviation)
+        mu = np.exp(eta)
+        return y - mu, mu[None]
+
+    def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
+        return (y >= 0) * pdtr(np.maximum(np.floor(y), 0), self.mean(outputs))
+
+    def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
+        return rng.poisson(self.mean(outputs))
+
+    # -- expansion around an anchor: what remains of y is nothing ------------------------------
+
+    def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
+        """The mean."""
+        return (np.exp(outputs[0, 0]),)
+
+    def difference(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
+        """-mu (e^c - 1)"""
+        np.expm1(change, out=change)
+        change *= -at_anchor[0]
+        return change
+
+    def remainder(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
+        """-mu (e^c - 1 - c)"""
+        return at_anchor[0] * change + self.difference(change, at_anchor)
+
+    def bregman_remainder(
+        self, change: NDArray, at_anchor: tuple[NDArray, ...]
+    ) -> tuple[NDArray, NDArray]:
+        linear = at_anchor[0] * change[:, 0]
+        difference = self.difference(change, at_anchor)
+        return linear + difference[:, 0], difference

@@ -1,0 +1,181 @@
+"""Poisson, negative binomial and Gamma regression: their posteriors, and what comes out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import GammaRegressor, PoissonRegressor
+from sklearn.metrics import d2_tweedie_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from skbayes_sg import (
+    BayesianGammaRegressor,
+    BayesianNegativeBinomialRegressor,
+    BayesianPoissonRegressor,
+)
+from skbayes_sg.models import Gamma, NegativeBinomial, Poisson
+
+EACH = {
+    "Poisson": BayesianPoissonRegressor,
+    "negative binomial": BayesianNegativeBinomialRegressor,
+    "Gamma": BayesianGammaRegressor,
+}
+REGRESSOR = pytest.mark.parametrize("cls", EACH.values(), ids=EACH)
+COEF, INTERCEPT, DISPERSION = np.array([0.5, -0.3, 0.0]), 0.7, 0.4
+CERTAIN = 5.0  # Monte Carlo errors
+
+
+def simulated(cls, n_rows=600, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 3))
+    mu = np.exp(X @ COEF + INTERCEPT)
+    varied = rng.gamma(1 / DISPERSION, mu * DISPERSION)
+    if cls is BayesianGammaRegressor:
+        return X, varied
+    return X, rng.poisson(mu if cls is BayesianPoissonRegressor else varied)
+
+
+def by_importance(model, X, y):
+    """Moments of the posterior by importance sampling from Student's t around the draws.
+
+    The prior precision is given; a density that is written here anew, with SciPy's gammaln.
+    """
+    rng, draws = np.random.default_rng(1), model.draws_.reshape(-1, model.draws_.shape[2])
+    mean, root = draws.mean(axis=0), np.linalg.cholesky(np.cov(draws.T))
+    scale = np.sqrt(5 / rng.chisquare(5, size=(200_000, 1)))
+    z = rng.standard_normal((len(scale), len(mean))) * scale
+    theta = mean + z @ root.T
+    family = {
+        BayesianPoissonRegressor: Poisson,
+        BayesianGammaRegressor: Gamma,
+        BayesianNegativeBinomialRegressor: NegativeBinomial,
+    }[type(model)](X.shape[1])
+    target = np.concatenate(
+        [family.log_likelihood(part, X, y).sum(axis=1) for part in np.array_split(theta, 100)]
+    )
+    precision = np.array([1.0, 1.0, 1.0, 0.01, 1.5**-2])[: len(mean)]
+    centre = np.array([0.0, 0.0, 0.0, 0.0, -1.0])[: len(mean)]
+    target -= 0.5 * ((theta - centre) ** 2) @ precision
+    proposal = -0.5 * (5 + len(mean)) * np.log1p((z**2).sum(axis=1) / 5)
+    weight = np.exp(target - proposal - (target - proposal).max())
+    weight /= weight.sum()
+    assert 1 / (weight**2).sum() > 20_000  # effective draws
+    moment = weight @ theta
+    return moment, np.sqrt(weight @ (theta - moment) ** 2)
+
+
+@REGRESSOR
+def test_moments_are_those_of_the_posterior(cls, seed):
+    X, y = simulated(cls, 60, seed)
+    model = cls(prior_precision=1.0, random_state=seed).fit(X, y)
+    mean, sd = by_importance(model, X, y)
+    draws = model.draws_.reshape(-1, len(mean))
+    error = CERTAIN / np.sqrt(model.diagnostics_["ess_min"])
+    assert (np.abs(draws.mean(axis=0) - mean) < (error + 0.02) * sd).all()
+    np.testing.assert_allclose(draws.std(axis=0), sd, rtol=error + 0.02)
+
+
+@REGRESSOR
+def test_the_truth_is_in_the_posterior_of_many_rows(cls, seed):
+    X, y = simulated(cls, 2000, seed)
+    model = cls(random_state=seed).fit(X, y)
+    assert (np.abs(model.coef_ - COEF) < CERTAIN * model.coef_std_).all()
+    assert abs(model.intercept_ - INTERCEPT) < CERTAIN * model.intercept_samples_.std()
+    if cls is not BayesianPoissonRegressor:
+        assert abs(model.dispersion_ - DISPERSION) < CERTAIN * model.dispersion_samples_.std()
+    new = simulated(cls, 400, seed + 1)
+    ends = model.predict_interval(new[0], 0.8)
+    inside = ((ends[:, 0] <= new[1]) & (new[1] <= ends[:, 1])).mean()
+    assert inside > 0.8 - CERTAIN * np.sqrt(0.16 / 400)
+    if cls is BayesianGammaRegressor:
+        assert inside < 0.8 + CERTAIN * np.sqrt(0.16 / 400)
+
+
+@pytest.mark.parametrize(
+    ("cls", "twin", "power"),
+    [(BayesianPoissonRegressor, PoissonRegressor, 1), (BayesianGammaRegressor, GammaRegressor, 2)],
+)
+def test_under_a_weak_prior_of_many_rows_it_is_the_twin(cls, twin, power):
+    X, y = simulated(cls, 2000)
+    exposure = np.random.default_rng(1).integers(1, 4, len(y))
+    model = cls(random_state=0).fit(X, y, sample_weight=exposure)
+    other = twin(alpha=0).fit(X, y, sample_weight=exposure)
+    assert (np.abs(model.coef_ - other.coef_) < 0.2 * model.coef_std_).all()
+    expected = d2_tweedie_score(y, model.predict(X), sample_weight=exposure, power=power)
+    assert model.score(X, y, exposure) == pytest.approx(expected)
+
+
+@REGRESSOR
+def test_streams_end_where_all_rows_do(cls):
+    X, y = simulated(cls, 2000)
+    stream = cls(prior_precision=1.0, random_state=0)
+    for rows in np.array_split(np.arange(2000), 20):
+        stream.partial_fit(X[rows], y[rows])
+    whole = cls(prior_precision=1.0, random_state=0).fit(X, y)
+    assert (np.abs(stream.coef_ - whole.coef_) < 0.15 * whole.coef_std_).all()
+    np.testing.assert_allclose(stream.coef_std_, whole.coef_std_, rtol=0.08)
+
+
+@REGRESSOR
+def test_the_unit_of_columns_does_not_matter(cls):
+    X, y = simulated(cls, 200)
+    one = cls(random_state=0).fit(X, y)
+    moved = X * [1000.0, 0.01, 1.0] + [1e4, 5.0, -3.0]
+    other = cls(random_state=0).fit(moved, y)
+    np.testing.assert_allclose(other.coef_ * [1000.0, 0.01, 1.0], one.coef_, atol=2e-3)
+    np.testing.assert_allclose(
+        one.predict(X), other.predict(X * [1000.0, 0.01, 1.0] + [1e4, 5.0, -3.0]), rtol=5e-3
+    )
+
+
+def test_a_pipeline_of_factors_has_ratios_of_rates():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"city": rng.choice(list("abc"), 900), "age": rng.normal(40, 10, 900)})
+    rate = np.exp(0.02 * (frame["age"] - 40) + 0.7 * (frame["city"] == "b"))
+    y = rng.poisson(rate)
+    encoder = OneHotEncoder(sparse_output=False)
+    columns = make_column_transformer((encoder, ["city"]), remainder="passthrough")
+    columns.set_output(transform="pandas")
+    model = BayesianPoissonRegressor(prior_groups="prefix", random_state=0)
+    pipeline = make_pipeline(columns, model).fit(frame, y)
+    table = pipeline[-1].summary()
+    assert list(table.columns[5:8]) == ["rate_ratio", "rate_ratio_eti95_lb", "rate_ratio_eti95_ub"]
+    ratio = table["rate_ratio"]
+    assert 1.01 < ratio["remainder__age"] < 1.03
+    assert ratio["onehotencoder__city_b"] / ratio["onehotencoder__city_a"] > 1.5
+
+
+@REGRESSOR
+def test_predictions_are_averages_over_draws(cls):
+    X, y = simulated(cls, 100)
+    model = cls(random_state=0).fit(X, y)
+    outputs = model.model_.outputs(model.draws_.reshape(-1, model.draws_.shape[2]), X[:5])
+    mean, std = model.predict(X[:5], return_std=True)
+    each = model.model_.mean(outputs)
+    np.testing.assert_allclose(mean, each.mean(axis=0))
+    variance = model.model_.variance(outputs).mean(axis=0) + each.var(axis=0)
+    np.testing.assert_allclose(std, np.sqrt(variance))
+    draws = model.model_.draw(np.repeat(outputs, 5, axis=0), np.random.default_rng(0))
+    ends = model.predict_interval(X[:5], 0.9)
+    below = (draws < ends[:, :1].T).mean(axis=0)
+    above = (draws > ends[:, 1:].T).mean(axis=0)
+    assert (below < 0.05 + 0.01).all()
+    assert (above < 0.05 + 0.01).all()
+
+
+@pytest.mark.parametrize(
+    ("cls", "wrong", "said"),
+    [
+        (BayesianPoissonRegressor, -1.0, "negative numbers, which are no counts"),
+        (BayesianNegativeBinomialRegressor, -0.1, "negative numbers, which are no counts"),
+        (BayesianGammaRegressor, 0.0, "not positive, which no Gamma variable is"),
+    ],
+)
+def test_impossible_numbers_are_refused(cls, wrong, said):
+    X, y = simulated(cls, 50)
+    y = y.astype(float)
+    y[7] = wrong
+    for fit in (cls().fit, cls().partial_fit):
+        with pytest.raises(ValueError, match=said):
+            fit(X, y)
