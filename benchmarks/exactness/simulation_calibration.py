@@ -1,6 +1,6 @@
 """Calibration by simulation: is the posterior the posterior?
 
-    python -m benchmarks.exactness.simulation_calibration [--parts models learned samplers]
+    python -m benchmarks.exactness.simulation_calibration [--parts models learned log_links ...]
 
 Parameters from the prior, data from the model, a fit: the rank of the true parameter among draws is
 uniform if the draws are those of the posterior (Talts et al. 2018). Ranked are all parameters, and
@@ -13,6 +13,8 @@ their quantities (rank_tests.py).
 
 "learned" are default fits of data whose prior precision is drawn from the hyperprior. The fits
 sample it, and it is ranked too. "separable" are those data of which a plane separates the classes.
+
+"log_links" are regressions of 60 rows with a log link, whose dispersion has its prior.
 
 "samplers" are those of the package on linear regression with known noise, correlated columns, and
 minibatches of a tenth of the rows. "near" are those whose step has a small error, known in closed
@@ -34,10 +36,15 @@ from scipy.optimize import linprog
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.rank_tests import diagnose_run, pictures, ranks, spaced
 from skbayes_sg import (
+    BayesianGammaRegressor,
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianNegativeBinomialRegressor,
+    BayesianPoissonRegressor,
 )
+from skbayes_sg.models import Gamma, NegativeBinomial, Poisson
+from skbayes_sg.models.generalized_linear import GeneralizedLinear
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
 
 SMALLEST_P = {"exact": 0.001, "learned": 0.01}
@@ -120,6 +127,30 @@ def logistic(
         draws = spaced(model.draws_.reshape(-1, len(truth)))
         ranked = _with_likelihood(truth, draws, lambda theta: _of_labels(theta, X, y, n_logits))
         return _with_precision(*ranked, precision, model) if learned else ranked
+
+    return one
+
+
+def log_link(
+    estimator: Callable, family: GeneralizedLinear, n_rows: int
+) -> Callable[[int], Ranked]:
+    """Regression with a log link; coefficients and intercept have precision 1."""
+
+    def one(replicate: int) -> Ranked:
+        rng = np.random.default_rng([n_rows, family.widest, family.counts, replicate])
+        own = np.array(family.own_mean) + np.array(family.own_sd) * rng.standard_normal(
+            len(family.own)
+        )
+        truth = np.append(rng.standard_normal(family.dim - len(own)), own)
+        X = _columns(rng, n_rows, family.shapes["coef"][1])
+        y = family.draw(family.outputs(truth[None], X), rng)[0]
+        if not (y.any() and (family.counts or (y > 1e-300).all())):
+            return truth[:0], truth[:0]
+        model = estimator(None, 1.0, intercept_precision=1.0, random_state=replicate).fit(X, y)
+        draws = spaced(model.draws_.reshape(-1, len(truth)))
+        return _with_likelihood(
+            truth, draws, lambda theta: family.log_likelihood(theta[None], X, y).sum()
+        )
 
     return one
 
@@ -272,6 +303,16 @@ def cases(part: str) -> list[Case]:
             Case("linear, 60 columns", linear(50, 60, learned=True)),
         ]
         return [case._replace(claim="learned") for case in listed]
+    if part == "log_links":
+        return [
+            Case("Poisson", log_link(BayesianPoissonRegressor, Poisson(3), 60), replicates=400),
+            Case(
+                "negative binomial",
+                log_link(BayesianNegativeBinomialRegressor, NegativeBinomial(3), 60),
+                replicates=400,
+            ),
+            Case("Gamma", log_link(BayesianGammaRegressor, Gamma(3), 60), replicates=400),
+        ]
     few = {"batch_size": 20}
     return [
         *[Case(repr(sampler) if sampler else "default", known_noise(sampler)) for sampler in EXACT],
@@ -357,7 +398,7 @@ def main(report: Report, parts: list[str], divide: int) -> None:
 
 
 if __name__ == "__main__":
-    names = ["models", "learned", "samplers"]
+    names = ["models", "learned", "log_links", "samplers"]
     parts = {"nargs": "+", "choices": names, "default": names}
     fewer = {"type": int, "default": 1, "help": "divides the number of replicates"}
     benchmark(main, threads=1, parts=parts, divide=fewer)
