@@ -23,6 +23,7 @@ from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import require_level
 
+_ROUNDING = 1e-4  # of rates in single precision
 _OF_INTERVALS = 500  # draws: what is left of their spread is small beside that of y
 
 
@@ -99,6 +100,18 @@ class GeneralizedLinearRegressor(Regressor):
         units = super()._units(model, square, mean)
         own = np.ones(len(model.own))
         return units | {"unit": np.append(units["unit"], own), "n_others": len(own)}
+
+    def _notices(self, posterior: Posterior) -> list[str]:
+        """Also a warning of numbers that are no counts, which rates times exposures are."""
+        found, rows = super()._notices(posterior), posterior.data.sample
+        if self._family.counts:
+            total = rows.y if rows.weight is None else rows.y * rows.weight
+            if (np.abs(total - np.rint(total)) > _ROUNDING * np.maximum(1.0, total)).any():
+                found.append(
+                    "y holds numbers that are no counts, nor rates times exposures "
+                    "(sample_weight); their intervals are those of counts all the same"
+                )
+        return found
 
     def _read_off(self, posterior: Posterior) -> None:
         self.prior_precision_ = self._precision_of(posterior)

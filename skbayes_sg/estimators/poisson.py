@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.chains.run import Chain
 from skbayes_sg.estimators.generalized_linear import GeneralizedLinearRegressor
+from skbayes_sg.inference.run import Run
 from skbayes_sg.models.poisson import Poisson
+from skbayes_sg.posterior import Posterior
+
+_DISPERSED = 1.5  # intervals are then a fifth too narrow
+_CERTAIN = 5.0  # standard errors
 
 
 class BayesianPoissonRegressor(GeneralizedLinearRegressor):
@@ -56,8 +65,9 @@ class BayesianPoissonRegressor(GeneralizedLinearRegressor):
     Notes
     -----
     Source: McCullagh & Nelder 1989, chapter 6; math.md#log-links. The variance of a Poisson count
-    is its mean. Counts that vary more make intervals that are too narrow, silently:
-    `BayesianNegativeBinomialRegressor` has a dispersion of its own.
+    is its mean. Where counts vary more, intervals are too narrow: ``diagnostics_["dispersion"]`` is
+    their variance around the predicted means over that of Poisson counts (Pearson's), and a fit
+    warns where it is above 1.5. `BayesianNegativeBinomialRegressor` has a dispersion of its own.
 
     Examples
     --------
@@ -80,3 +90,24 @@ class BayesianPoissonRegressor(GeneralizedLinearRegressor):
     def _require_targets(self, y: NDArray) -> None:
         if (y < 0).any():
             raise ValueError("y holds negative numbers, which are no counts")
+
+    def _keep(
+        self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]
+    ) -> list[str]:
+        """Also Pearson's dispersion of the rows at hand."""
+        complaints = super()._keep(run, chains, posterior, attributes)
+        rows, draws = posterior.whole.data.sample, self._flat_draws(np.dtype(np.float64))
+        eta = self.model_.outputs((draws[1] @ draws[0])[None], rows.X)[0, 0]
+        mu = np.exp(eta.astype(np.float64))
+        weight = np.ones(len(mu)) if rows.weight is None else rows.weight.astype(np.float64)
+        repeated = (rows.y == np.rint(rows.y)).all()  # else they are rates, and weights exposures
+        freedom = max(1.0, (weight.sum() if repeated else len(mu)) - self.model_.dim)
+        found = float((weight * (rows.y - mu) ** 2 / mu).sum() / freedom)
+        error = np.sqrt(np.mean(2 + 1 / (weight * mu)) / freedom)
+        self.diagnostics_["dispersion"] = found
+        if found > max(_DISPERSED, 1 + _CERTAIN * error):
+            complaints.append(
+                f"dispersion is {found:.3g}: counts vary so many times as much as those of Poisson "
+                "do, and all intervals are too narrow; take BayesianNegativeBinomialRegressor"
+            )
+        return complaints

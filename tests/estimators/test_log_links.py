@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import GammaRegressor, PoissonRegressor
 from sklearn.metrics import d2_tweedie_score
 from sklearn.pipeline import make_pipeline
@@ -179,3 +180,21 @@ def test_impossible_numbers_are_refused(cls, wrong, said):
     for fit in (cls().fit, cls().partial_fit):
         with pytest.raises(ValueError, match=said):
             fit(X, y)
+
+
+def test_counts_that_vary_more_than_those_of_poisson_are_told(seed):
+    X, y = simulated(BayesianPoissonRegressor, 300, seed)
+    model = BayesianPoissonRegressor(random_state=0).fit(X, y)
+    assert model.diagnostics_["dispersion"] == pytest.approx(1, abs=CERTAIN * np.sqrt(3 / 300))
+    X, y = simulated(BayesianNegativeBinomialRegressor, 300, seed)
+    with pytest.warns(ConvergenceWarning, match="take BayesianNegativeBinomialRegressor"):
+        BayesianPoissonRegressor(random_state=0).fit(X, y)
+
+
+def test_numbers_that_are_no_counts_are_told_unless_they_are_rates():
+    X, y = simulated(BayesianPoissonRegressor, 50)
+    rng, exposure = np.random.default_rng(0), np.arange(50) % 3 + 0.5
+    rate = rng.poisson(exposure * np.exp(X @ COEF + INTERCEPT)) / exposure
+    BayesianPoissonRegressor(random_state=0).fit(X, rate, sample_weight=exposure)
+    with pytest.warns(ConvergenceWarning, match="no counts, nor rates times exposures"):
+        BayesianPoissonRegressor(random_state=0).fit(X, y + 0.5)
