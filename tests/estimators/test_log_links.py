@@ -79,18 +79,18 @@ def test_moments_are_those_of_the_posterior(cls, seed):
 
 @REGRESSOR
 def test_the_truth_is_in_the_posterior_of_many_rows(cls, seed):
-    X, y = simulated(cls, 2000, seed)
+    X, y = simulated(cls, 800, seed)
     model = cls(random_state=seed).fit(X, y)
     assert (np.abs(model.coef_ - COEF) < CERTAIN * model.coef_std_).all()
     assert abs(model.intercept_ - INTERCEPT) < CERTAIN * model.intercept_samples_.std()
     if cls is not BayesianPoissonRegressor:
         assert abs(model.dispersion_ - DISPERSION) < CERTAIN * model.dispersion_samples_.std()
-    new = simulated(cls, 400, seed + 1)
+    new = simulated(cls, 200, seed + 1)
     ends = model.predict_interval(new[0], 0.8)
     inside = ((ends[:, 0] <= new[1]) & (new[1] <= ends[:, 1])).mean()
-    assert inside > 0.8 - CERTAIN * np.sqrt(0.16 / 400)
+    assert inside > 0.8 - CERTAIN * np.sqrt(0.16 / 200)
     if cls is BayesianGammaRegressor:
-        assert inside < 0.8 + CERTAIN * np.sqrt(0.16 / 400)
+        assert inside < 0.8 + CERTAIN * np.sqrt(0.16 / 200)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_the_truth_is_in_the_posterior_of_many_rows(cls, seed):
     [(BayesianPoissonRegressor, PoissonRegressor, 1), (BayesianGammaRegressor, GammaRegressor, 2)],
 )
 def test_under_a_weak_prior_of_many_rows_it_is_the_twin(cls, twin, power):
-    X, y = simulated(cls, 2000)
+    X, y = simulated(cls, 1000)
     exposure = np.random.default_rng(1).integers(1, 4, len(y))
     model = cls(random_state=0).fit(X, y, sample_weight=exposure)
     other = twin(alpha=0).fit(X, y, sample_weight=exposure)
@@ -109,9 +109,9 @@ def test_under_a_weak_prior_of_many_rows_it_is_the_twin(cls, twin, power):
 
 @REGRESSOR
 def test_streams_end_where_all_rows_do(cls):
-    X, y = simulated(cls, 2000)
+    X, y = simulated(cls, 1000)
     stream = cls(prior_precision=1.0, random_state=0)
-    for rows in np.array_split(np.arange(2000), 20):
+    for rows in np.array_split(np.arange(1000), 20):
         stream.partial_fit(X[rows], y[rows])
     whole = cls(prior_precision=1.0, random_state=0).fit(X, y)
     assert (np.abs(stream.coef_ - whole.coef_) < 0.15 * whole.coef_std_).all()

@@ -45,7 +45,7 @@ MODELS = {
     "linear, learned prior": BayesianLinearRegressionSGFS(prior_precision=EM, **SHORT),
     "Poisson": BayesianPoissonRegressor(**SHORT),
     "negative binomial": BayesianNegativeBinomialRegressor(**SHORT),
-    "negative binomial, minibatches": BayesianNegativeBinomialRegressor(MINIBATCHES, **SHORT),
+    "Poisson, minibatches": BayesianPoissonRegressor(MINIBATCHES, **SHORT),
 }
 NETWORKS = {"network": BayesianMLPClassifier(3, **SHORT), "machine": DRBMClassifier(3, **SHORT)}
 for name, network in NETWORKS.items():
