@@ -40,7 +40,7 @@ def simulated(cls, n_rows=600, seed=0):
 def by_importance(model, X, y):
     """Moments of the posterior by importance sampling from Student's t around the draws.
 
-    The prior precision is given; a density that is written here anew, with SciPy's gammaln.
+    The prior precision is given. test_generalized_linear.py has the densities beside SciPy's.
     """
     rng, draws = np.random.default_rng(1), model.draws_.reshape(-1, model.draws_.shape[2])
     mean, root = draws.mean(axis=0), np.linalg.cholesky(np.cov(draws.T))
