@@ -113,11 +113,6 @@ class GeneralizedLinearRegressor(Regressor):
                 )
         return found
 
-    def _read_off(self, posterior: Posterior) -> None:
-        self.prior_precision_ = self._precision_of(posterior)
-        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
-        self.intercept_ = float(self._moments(self.intercept_samples_)[0])
-
     # -- predictions --------------------------------------------------------------------------
 
     @in_blocks()

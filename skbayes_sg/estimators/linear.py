@@ -227,9 +227,6 @@ class BayesianLinearRegressionSGFS(LinearPredictions):
         return posterior.prior.precision[:n_normal].copy()
 
     def _read_off(self, posterior: Posterior) -> None:
-        """Coefficients and noise variance from the draws."""
-        self.prior_precision_ = self._precision_of(posterior)
-        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
-        self.intercept_ = float(self._moments(self.intercept_samples_)[0])
+        super()._read_off(posterior)
         noise = self.noise_variance or self._moments(self.noise_variance_samples_)[0]
         self.noise_variance_ = float(noise)

@@ -96,9 +96,8 @@ class BayesianPoissonRegressor(GeneralizedLinearRegressor):
     ) -> list[str]:
         """Also Pearson's dispersion of the rows at hand."""
         complaints = super()._keep(run, chains, posterior, attributes)
-        rows, draws = posterior.whole.data.sample, self._flat_draws(np.dtype(np.float64))
-        eta = self.model_.outputs((draws[1] @ draws[0])[None], rows.X)[0, 0]
-        mu = np.exp(eta.astype(np.float64))
+        rows = posterior.whole.data.sample
+        mu = np.exp(np.asarray(rows.X @ self.coef_).ravel() + self.intercept_)
         weight = np.ones(len(mu)) if rows.weight is None else rows.weight.astype(np.float64)
         repeated = (rows.y == np.rint(rows.y)).all()  # else they are rates, and weights exposures
         freedom = max(1.0, (weight.sum() if repeated else len(mu)) - self.model_.dim)

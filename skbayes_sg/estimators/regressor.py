@@ -163,3 +163,9 @@ class Regressor(RegressorMixin, LinearPredictor):
     def _intercepts(self, draws: NDArray) -> NDArray:
         blocks = self.model_.unpack(draws)
         return blocks["intercept"][..., 0] if self.fit_intercept else np.zeros(draws.shape[:2])
+
+    def _read_off(self, posterior: Posterior) -> None:
+        """Coefficients and intercept from the draws."""
+        self.prior_precision_ = self._precision_of(posterior)
+        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
+        self.intercept_ = float(self._moments(self.intercept_samples_)[0])

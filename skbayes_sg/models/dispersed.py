@@ -8,27 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, gammainc, gammaln, polygamma, psi
 
-from skbayes_sg.models.generalized_linear import GeneralizedLinear
+from skbayes_sg.models.generalized_linear import LogLink
 
 _LARGE = 1e6  # shape, from which rounding is more than the limit leaves out
 
 
-class LogLinear(GeneralizedLinear):
-    """A response of mean ``mu = exp(eta)`` and dispersion ``phi = exp(a)``, both positive."""
+class Dispersed(LogLink):
+    """A response with a dispersion ``phi = exp(a)``."""
 
     own = ("log_dispersion",)
     logarithms = MappingProxyType({"log_dispersion": "dispersion"})
     own_mean, own_sd = (-1.0,), (1.5,)
     canonical = False
 
-    def mean(self, outputs: NDArray) -> NDArray:
-        return np.exp(outputs[:, 0])
 
-    def predictor_of(self, mean: NDArray | float) -> NDArray:
-        return np.log(mean)
-
-
-class Gamma(LogLinear):
+class Gamma(Dispersed):
     """Positive numbers y of mean mu and variance ``phi mu^2``; the shape is ``nu = 1 / phi``."""
 
     def variance(self, outputs: NDArray) -> NDArray:
@@ -36,13 +30,13 @@ class Gamma(LogLinear):
 
     def value(self, outputs: NDArray, y: NDArray) -> NDArray:
         """nu (log(nu y / mu) - y / mu) - log y - log Gamma(nu)"""
-        eta, a = outputs[:, 0], outputs[:, 1]
+        eta, a = outputs[:, 0], _once(outputs[:, 1])
         nu, log_ratio = np.exp(-a), np.log(y) - eta
         return nu * (log_ratio - a - np.exp(log_ratio)) - np.log(y) - gammaln(nu)
 
     def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
         """nu (y / mu - 1), and -nu (log(nu y / mu) + 1 - y / mu - psi(nu))"""
-        eta, a = outputs[:, 0], outputs[:, 1]
+        eta, a = outputs[:, 0], _once(outputs[:, 1])
         nu, log_ratio = np.exp(-a), np.log(y) - eta
         excess = np.expm1(log_ratio)
         of_a = -nu * (log_ratio - excess - a - psi(nu))
@@ -70,7 +64,7 @@ class Gamma(LogLinear):
         return rng.gamma(nu, self.mean(outputs) / nu)
 
 
-class NegativeBinomial(LogLinear):
+class NegativeBinomial(Dispersed):
     """Counts y of mean mu and variance ``mu + phi mu^2`` (NB2); the size is ``r = 1 / phi``.
 
     A Poisson count whose rate is mu times a Gamma variable of mean 1 and variance phi.
@@ -85,20 +79,20 @@ class NegativeBinomial(LogLinear):
 
     def value(self, outputs: NDArray, y: NDArray) -> NDArray:
         """log(Gamma(y + r) / (Gamma(r) y!)) + y (eta + a) - (y + r) log(1 + phi mu)"""
-        eta, a = outputs[:, 0], outputs[:, 1]
+        eta, a = outputs[:, 0], _once(outputs[:, 1])
         r, log_share = np.exp(-a), np.logaddexp(0.0, eta + a)
         rising = gammaln(y + r) - gammaln(r)
         return rising - gammaln(y + 1) + y * (eta + a) - (y + r) * log_share
 
     def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
         """(y - mu) / (1 + phi mu), and -r (psi(y + r) - psi(r) - log(1 + phi mu)) + that of eta"""
-        mu, phi = np.exp(outputs[:, 0]), np.exp(outputs[:, 1])
+        mu, phi = np.exp(outputs[:, 0]), np.exp(_once(outputs[:, 1]))
         of_eta = (y - mu) / (1 + phi * mu)
         rising = psi(y + 1 / phi) - psi(1 / phi) - np.log1p(phi * mu)
         return np.stack([of_eta, of_eta - rising / phi], axis=1)
 
     def expected(self, outputs: NDArray) -> NDArray:
-        """Of eta mu / (1 + phi mu). Of a within a tenth for r of 1 and more; it is only a metric.
+        """Of eta mu / (1 + phi mu). Of a about that for r of 1 and more; it is only a metric.
 
         Its exact limits are ``mu^2 / (2 r (r + 1))`` for small mu, and that of the Gamma
         distribution for large mu; between them their roots are added as resistances are.
@@ -128,6 +122,11 @@ class NegativeBinomial(LogLinear):
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
         r = np.exp(-outputs[:, 1])
         return rng.poisson(rng.gamma(r, self.mean(outputs) / r))
+
+
+def _once(a: NDArray) -> NDArray:
+    """(chains, 1) where it is the same for all rows of a chain: psi takes longer than to look."""
+    return a[:, :1] if (a == a[:, :1]).all() else a
 
 
 def _diagonal(first: NDArray, second: NDArray) -> NDArray:

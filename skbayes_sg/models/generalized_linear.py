@@ -216,3 +216,13 @@ class GeneralizedLinear(Predictor):
         after = outputs.astype(np.float64) + change
         value = self.value(after, y) - there - (residual * change).sum(axis=1)
         return value, (self.residual(after, y) - residual).astype(change.dtype, copy=False)
+
+
+class LogLink(GeneralizedLinear):
+    """A response of mean ``mu = exp(eta)``."""
+
+    def mean(self, outputs: NDArray) -> NDArray:
+        return np.exp(outputs[:, 0])
+
+    def predictor_of(self, mean: NDArray | float) -> NDArray:
+        return np.log(mean)

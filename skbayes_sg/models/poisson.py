@@ -6,23 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, pdtr
 
-from skbayes_sg.models.generalized_linear import GeneralizedLinear
+from skbayes_sg.models.generalized_linear import LogLink
 
 
-class Poisson(GeneralizedLinear):
+class Poisson(LogLink):
     """Counts y with mean and variance ``mu = exp(eta)``."""
 
     counts = True
     lowest = -1.0
 
-    def mean(self, outputs: NDArray) -> NDArray:
-        return np.exp(outputs[:, 0])
-
     def variance(self, outputs: NDArray) -> NDArray:
         return self.mean(outputs)
-
-    def predictor_of(self, mean: NDArray | float) -> NDArray:
-        return np.log(mean)
 
     def value(self, outputs: NDArray, y: NDArray) -> NDArray:
         """y eta - mu - log y!"""

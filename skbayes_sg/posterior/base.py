@@ -273,16 +273,10 @@ class Posterior:
         gradient, information = self.data.reduce(total, row_size, pairs=True)
         return gradient + self.prior.gradient(theta), information + self.prior.curvature(theta)
 
-    def observed(self, theta: NDArray, information: NDArray, gradient: NDArray) -> NDArray:
-        """Minus the Hessian of the log likelihood at one theta (1, D), (D, D).
-
-        From the model Fisher (D, D) and the gradient (1, D) there, in a pass where the model's link
-        is not canonical.
-        """
+    def observed(self, theta: NDArray) -> NDArray:
+        """Minus the Hessian of the log likelihood at one theta (1, D), in one pass, (D, D)."""
         model = self.model
         assert isinstance(model, Predictor)
-        if model.canonical:
-            return model.observed(information, gradient)
 
         def total(batch: Batch) -> tuple[Operator]:
             outputs = model.outputs(theta, batch.X).astype(np.float64, copy=False)

@@ -202,8 +202,7 @@ def _for_steps(posterior: Posterior, theta: NDArray, here: Expansion) -> Operato
     model = posterior.model
     if not isinstance(model, Predictor) or model.canonical:
         return here.curvature
-    none = np.empty((0, 0))
-    observed = posterior.observed(theta, none, none) + posterior.prior.hessian(theta)
+    observed = posterior.observed(theta) + posterior.prior.hessian(theta)
     more = np.maximum(observed.diagonal() - here.curvature.diagonal(), 0.0)
     return here.curvature + Dense(np.diag(more))
 

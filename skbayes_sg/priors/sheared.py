@@ -22,7 +22,7 @@ class Sheared:
     n_others : int, default=0
     """
 
-    n_others = 0  # in files of version 0.4.0 and before
+    n_others = 0  # in files of version 0.3
 
     def __init__(self, values: NDArray, centre: NDArray, n_others: int = 0) -> None:
         self.values = values

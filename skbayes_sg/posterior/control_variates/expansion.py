@@ -160,7 +160,9 @@ class ExpandedTarget(ChainTarget):
         at, prior = mode.theta, posterior.prior
         gradient = mode.gradient - prior.gradient(at)
         fisher = (mode.curvature + prior.curvature(at) * -1.0).dense()
-        information = posterior.observed(at, fisher, gradient)
+        information = posterior.model.observed(fisher, gradient)
+        if not posterior.model.canonical:
+            information = posterior.observed(at)
         curvature = information + prior.hessian(at)
         try:
             np.linalg.cholesky(curvature)
