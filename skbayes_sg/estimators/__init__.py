@@ -9,6 +9,7 @@ from skbayes_sg.estimators.linear import BayesianLinearRegressionSGFS
 from skbayes_sg.estimators.logistic import BayesianLogisticRegressionSGFS
 from skbayes_sg.estimators.mlp import BayesianMLPClassifier
 from skbayes_sg.estimators.negative_binomial import BayesianNegativeBinomialRegressor
+from skbayes_sg.estimators.ordinal import BayesianOrdinalClassifier
 from skbayes_sg.estimators.path import hyperparameter_path
 from skbayes_sg.estimators.poisson import BayesianPoissonRegressor
 
@@ -23,6 +24,7 @@ __all__ = [
     "BayesianLogisticRegressionSGFS",
     "BayesianMLPClassifier",
     "BayesianNegativeBinomialRegressor",
+    "BayesianOrdinalClassifier",
     "BayesianPoissonRegressor",
     "DRBMClassifier",
     "hyperparameter_path",

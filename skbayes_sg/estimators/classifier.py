@@ -14,7 +14,7 @@ from skbayes_sg.estimators.class_predictions import ClassPredictions
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.inputs import classes_of, known_classes, require_known
 from skbayes_sg.models import Model
-from skbayes_sg.models.categorical import Categorical
+from skbayes_sg.models.categorical import Classification
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.validation import checked_weights, in_dtype
@@ -76,7 +76,7 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
                 "y holds one class only (among rows of positive weight); at least two classes are "
                 "needed"
             )
-        model = self._make_model(X.shape[1], len(classes))
+        model = self._make_model(X.shape[1], classes)
         if weight is not None:
             weight = in_dtype("sample_weight or class_weight", weight, X.dtype)
         y = model.encode(codes, X.dtype)
@@ -141,7 +141,8 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         given = None if classes is None else np.asarray(classes)
         return X, y, known_classes(y, given, None if first else self.classes_)
 
-    def _make_model(self, n_features: int, n_classes: int) -> Categorical:
+    def _make_model(self, n_features: int, classes: NDArray) -> Classification:
+        """The model of so many columns and of these classes, which are sorted."""
         raise NotImplementedError
 
     def _prior(

@@ -16,7 +16,6 @@ from skbayes_sg.estimators.predictive import keeps_sparse, mixture_quantiles
 from skbayes_sg.estimators.regressor import Regressor
 from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.linalg.products import dense
-from skbayes_sg.models import Model
 from skbayes_sg.models.generalized_linear import GeneralizedLinear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
@@ -79,27 +78,6 @@ class GeneralizedLinearRegressor(Regressor):
 
     def _make_model(self, data: Data) -> GeneralizedLinear:
         return self._family(data.n_features, self.fit_intercept)
-
-    def _mean(self, model: Model, data: Data) -> NDArray:
-        """Prior mean of every parameter; under a learned precision the intercept's is that of y."""
-        assert isinstance(model, GeneralizedLinear)
-        mean, sample = super()._mean(model, data), data.sample
-        mean[model.dim - len(model.own) :] = model.own_mean
-        if self.fit_intercept and self._em() is not None:
-            mean[data.n_features] = model.guess(sample.y, sample.weight)[0, data.n_features]
-        return mean
-
-    def _precision(self, model: Model, precision: NDArray) -> NDArray:
-        """Prior precision of every parameter, those that all rows share last."""
-        assert isinstance(model, GeneralizedLinear)
-        own = np.array(model.own_sd) ** -2.0
-        return np.append(super()._precision(model, precision), own)
-
-    def _units(self, model: Model, square: NDArray, mean: NDArray) -> dict[str, Any]:
-        assert isinstance(model, GeneralizedLinear)
-        units = super()._units(model, square, mean)
-        own = np.ones(len(model.own))
-        return units | {"unit": np.append(units["unit"], own), "n_others": len(own)}
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """Also a warning of numbers that are no counts, which rates times exposures are."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.estimators.multimodal import MultimodalClassifier
 from skbayes_sg.models import MLP
@@ -177,13 +177,13 @@ class BayesianMLPClassifier(MultimodalClassifier):
         self.class_weight = class_weight
         self.n_predict_draws = n_predict_draws
 
-    def _make_model(self, n_features: int, n_classes: int) -> MLP:
+    def _make_model(self, n_features: int, classes: NDArray) -> MLP:
         widths = _widths("hidden_layer_sizes", self.hidden_layer_sizes)
         if self.activation not in ACTIVATIONS:
             raise ValueError(
                 f"activation must be one of {sorted(ACTIVATIONS)}, got {self.activation!r}"
             )
-        return MLP(n_features, n_classes, widths, self.activation)
+        return MLP(n_features, len(classes), widths, self.activation)
 
 
 def _widths(name: str, widths: Any) -> tuple[int, ...]:

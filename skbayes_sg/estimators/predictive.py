@@ -15,7 +15,7 @@ from skbayes_sg.data import stays_sparse
 from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.models import Model
-from skbayes_sg.models.categorical import Categorical
+from skbayes_sg.models.categorical import Classification
 from skbayes_sg.models.generalized_linear import GeneralizedLinear
 
 _OF_AN_END = 1e-6  # relative error
@@ -44,7 +44,7 @@ def under_each(model: Model, draws: NDArray, X: Any) -> NDArray:
     return np.concatenate([each for _, each in under_some(model, draws, X, len(draws))])
 
 
-def log_average(model: Categorical, draws: NDArray, weights: NDArray, X: Any) -> NDArray:
+def log_average(model: Classification, draws: NDArray, weights: NDArray, X: Any) -> NDArray:
     """Logarithms of averaged class probabilities, (n, classes), finite where these underflow."""
     X = X if keeps_sparse(model, X) else dense(X)
     step = max(1, numbers_at_a_time() // draws.shape[1])

@@ -84,13 +84,17 @@ def of_coefficients(
         position = _position(reference, estimator)
         found = found.against(position)
         logits = [name for k, name in enumerate(logits) if k != position]
-    draws, terms = found.stacked(), [*features]
-    if found.intercept is not None:
-        terms.append(_own("intercept", features))
-    for block, name in estimator.model_.logarithms.items():
-        if block in blocks:
-            draws = np.concatenate([draws, np.exp(blocks[block])], axis=2)
-            terms.append(_own(name, features))
+    others = {
+        name: np.exp(blocks[block])
+        for block, name in estimator.model_.logarithms.items()
+        if block in blocks
+    }
+    if hasattr(estimator, "_terms_beside"):
+        others, found = estimator._terms_beside(found.intercept), found._replace(intercept=None)
+    has_intercept = found.intercept is not None
+    names = ["intercept"] * has_intercept + list(others)
+    terms = features + [_own(name, features) for name in names]
+    draws = np.concatenate([found.stacked(), *others.values()], axis=2)
     weights = estimator.draw_weights_
     columns = figures_of(draws, weights, level, estimator._ratio)
     if beyond is not None:
@@ -201,12 +205,12 @@ def _position(reference: Any, estimator: Any) -> int | None:
     """Number of the class that is the reference."""
     if reference is None:
         return None
-    classes = getattr(estimator, "classes_", np.empty(0))
-    if len(classes) < 3:
+    if not logit_names(estimator):
         raise ValueError(
-            "reference is for more than two classes; with two, coefficients are those of "
-            "classes_[1] against classes_[0]"
+            "reference is for more than two classes without an order; with two, coefficients are "
+            "those of classes_[1] against classes_[0]"
         )
+    classes = estimator.classes_
     (found,) = np.nonzero(classes == reference)
     if len(found) != 1:
         raise ValueError(f"reference must be one of the classes {classes!r}, got {reference!r}")

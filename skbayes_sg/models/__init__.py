@@ -8,6 +8,7 @@ from skbayes_sg.models.dispersed import Gamma, NegativeBinomial
 from skbayes_sg.models.drbm import DRBM
 from skbayes_sg.models.linear import Linear
 from skbayes_sg.models.mlp import MLP
+from skbayes_sg.models.ordinal import Ordinal
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.models.softmax import Softmax
 
@@ -19,6 +20,7 @@ __all__ = [
     "Model",
     "NegativeBinomial",
     "NullDirections",
+    "Ordinal",
     "Poisson",
     "Softmax",
 ]

@@ -24,6 +24,7 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
     BayesianNegativeBinomialRegressor,
+    BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
     DRBMClassifier,
     VariationalEM,
@@ -31,7 +32,8 @@ from skbayes_sg import (
 from skbayes_sg.samplers import SGFS, SGHMC, SGLD
 
 LOG_LINKS = (BayesianNegativeBinomialRegressor, BayesianPoissonRegressor)
-LINEAR = (BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, *LOG_LINKS)
+CLASSIFIERS = (BayesianLogisticRegressionSGFS, BayesianOrdinalClassifier)
+LINEAR = (BayesianLinearRegressionSGFS, *CLASSIFIERS, *LOG_LINKS)
 SHORT = {"n_chains": 3, "n_draws": 8, "burn_in": 8, "thin": 2, "random_state": 0}
 MINIBATCHES = SGFS(structure="diag", alpha=2.0, batch_size=30)
 CONTROLLED = SGFS(batch_size=32, variance_reduction="control_variate")
@@ -43,6 +45,7 @@ MODELS = {
     "linear": BayesianLinearRegressionSGFS(**SHORT),
     "linear, minibatches": BayesianLinearRegressionSGFS(MINIBATCHES, **SHORT),
     "linear, learned prior": BayesianLinearRegressionSGFS(prior_precision=EM, **SHORT),
+    "ordinal": BayesianOrdinalClassifier(categories=["cold", "mild", "hot"], **SHORT),
     "Poisson": BayesianPoissonRegressor(**SHORT),
     "negative binomial": BayesianNegativeBinomialRegressor(**SHORT),
     "Poisson, minibatches": BayesianPoissonRegressor(MINIBATCHES, **SHORT),

@@ -28,6 +28,7 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
     BayesianNegativeBinomialRegressor,
+    BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
     DRBMClassifier,
 )
@@ -69,6 +70,7 @@ def every_check_of(*estimators):
     BayesianPoissonRegressor(**TINY),
     BayesianNegativeBinomialRegressor(**TINY),
     BayesianGammaRegressor(**TINY),
+    BayesianOrdinalClassifier(**TINY),
     BayesianMLPClassifier((5,), **TINY),
     DRBMClassifier(5, **TINY),
 )
@@ -84,6 +86,7 @@ def test_estimator_checks(estimator, check):
     BayesianPoissonRegressor(),
     BayesianNegativeBinomialRegressor(),
     BayesianGammaRegressor(),
+    BayesianOrdinalClassifier(),
     BayesianMLPClassifier(),
     DRBMClassifier(),
 )
