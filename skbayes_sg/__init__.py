@@ -11,6 +11,7 @@ from skbayes_sg.estimators import (
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
+    BayesianRobustRegressor,
     DRBMClassifier,
     hyperparameter_path,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "BayesianNegativeBinomialRegressor",
     "BayesianOrdinalClassifier",
     "BayesianPoissonRegressor",
+    "BayesianRobustRegressor",
     "CoefficientsDisplay",
     "CovarianceDisplay",
     "DRBMClassifier",

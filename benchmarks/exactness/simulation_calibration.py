@@ -15,7 +15,7 @@ their quantities (rank_tests.py).
 sample it, and it is ranked too. "separable" are those data of which a plane separates the classes.
 
 "families" are regressions of 60 rows with a log link, whose dispersion has its prior, and of
-ordered classes.
+ordered classes; and of Student's t.
 
 "samplers" are those of the package on linear regression with known noise, correlated columns, and
 minibatches of a tenth of the rows. "near" are those whose step has a small error, known in closed
@@ -44,9 +44,10 @@ from skbayes_sg import (
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
+    BayesianRobustRegressor,
 )
-from skbayes_sg.models import Gamma, NegativeBinomial, Ordinal, Poisson
-from skbayes_sg.models.generalized_linear import GeneralizedLinear
+from skbayes_sg.models import Gamma, NegativeBinomial, Ordinal, Poisson, Student
+from skbayes_sg.models.generalized_linear import GeneralizedLinear, LogLink
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
 
 SMALLEST_P = {"exact": 0.001, "learned": 0.01}
@@ -133,10 +134,10 @@ def logistic(
     return one
 
 
-def log_link(
+def family_of(
     estimator: Callable, family: GeneralizedLinear, n_rows: int
 ) -> Callable[[int], Ranked]:
-    """Regression with a log link; coefficients and intercept have precision 1."""
+    """Regression of a family; coefficients and intercept have precision 1."""
 
     def one(replicate: int) -> Ranked:
         rng = np.random.default_rng([n_rows, family.widest, family.counts, replicate])
@@ -146,7 +147,7 @@ def log_link(
         truth = np.append(rng.standard_normal(family.dim - len(own)), own)
         X = _columns(rng, n_rows, family.shapes["coef"][1])
         y = family.draw(family.outputs(truth[None], X), rng)[0]
-        if not (y.any() and (family.counts or (y > 1e-300).all())):
+        if isinstance(family, LogLink) and not (y.any() and (family.counts or (y > 1e-300).all())):
             return truth[:0], truth[:0]
         model = estimator(None, 1.0, intercept_precision=1.0, random_state=replicate).fit(X, y)
         draws = spaced(model.draws_.reshape(-1, len(truth)))
@@ -155,6 +156,13 @@ def log_link(
         )
 
     return one
+
+
+class Robust(BayesianRobustRegressor):
+    """With priors in the unit from which the data are drawn, not in that of the data."""
+
+    def _make_model(self, data) -> Student:
+        return Student(data.n_features)
 
 
 def ordinal(n_classes: int, n_rows: int) -> Callable[[int], Ranked]:
@@ -332,13 +340,14 @@ def cases(part: str) -> list[Case]:
         return [case._replace(claim="learned") for case in listed]
     if part == "families":
         return [
-            Case("Poisson", log_link(BayesianPoissonRegressor, Poisson(3), 60), replicates=400),
+            Case("Poisson", family_of(BayesianPoissonRegressor, Poisson(3), 60), replicates=400),
             Case(
                 "negative binomial",
-                log_link(BayesianNegativeBinomialRegressor, NegativeBinomial(3), 60),
+                family_of(BayesianNegativeBinomialRegressor, NegativeBinomial(3), 60),
                 replicates=400,
             ),
-            Case("Gamma", log_link(BayesianGammaRegressor, Gamma(3), 60), replicates=400),
+            Case("Gamma", family_of(BayesianGammaRegressor, Gamma(3), 60), replicates=400),
+            Case("robust", family_of(Robust, Student(3), 60), replicates=400),
             Case("ordinal, 3 classes", ordinal(3, 60), replicates=400),
         ]
     few = {"batch_size": 20}

@@ -12,6 +12,7 @@ from skbayes_sg.estimators.negative_binomial import BayesianNegativeBinomialRegr
 from skbayes_sg.estimators.ordinal import BayesianOrdinalClassifier
 from skbayes_sg.estimators.path import hyperparameter_path
 from skbayes_sg.estimators.poisson import BayesianPoissonRegressor
+from skbayes_sg.estimators.robust import BayesianRobustRegressor
 
 BayesianLinearRegression = BayesianLinearRegressionSGFS
 BayesianLogisticRegression = BayesianLogisticRegressionSGFS
@@ -26,6 +27,7 @@ __all__ = [
     "BayesianNegativeBinomialRegressor",
     "BayesianOrdinalClassifier",
     "BayesianPoissonRegressor",
+    "BayesianRobustRegressor",
     "DRBMClassifier",
     "hyperparameter_path",
 ]

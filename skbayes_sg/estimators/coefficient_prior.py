@@ -46,7 +46,8 @@ class CoefficientPrior(UpdatingEstimator):
             return model.prior(self._precision(model, self._given_precision(model)), mean)
         columns = of_columns(data)
         held = 1.0 if streaming else _HELD * _size(columns.mean)
-        square = np.where(columns.unit > 0, columns.unit, held) ** 2
+        assert isinstance(model, Predictor)
+        square = (np.where(columns.unit > 0, columns.unit, held) / model.unit) ** 2
         noise = getattr(model, "noise_variance", None) or 1.0
         first = self._first_precision(em, columns) / noise
         units = self._units(model, square, columns.mean)
@@ -125,7 +126,8 @@ class CoefficientPrior(UpdatingEstimator):
         At the means of the columns they are independent of the coefficients, whatever the columns'
         zeros are. Above 1,000 parameters, which have no matrix, the priors are at zero.
         """
-        n_outputs, n_own = model.shapes["coef"][0], len(_own_sd(model))
+        assert isinstance(model, Predictor)
+        n_outputs, n_own = model.shapes["coef"][0], len(model.own)
         intercepts = n_outputs * self.fit_intercept
         unit = np.append(np.tile(square, n_outputs), np.ones(intercepts + n_own))
         units: dict[str, Any] = {"unit": unit} | ({"n_others": n_own} if n_own else {})
@@ -135,20 +137,16 @@ class CoefficientPrior(UpdatingEstimator):
 
     def _precision(self, model: Model, precision: NDArray) -> NDArray:
         """Precisions of the coefficients, of the intercepts, and of what else all rows share."""
+        assert isinstance(model, Predictor)
         require_positive(
             "intercept_precision", self.intercept_precision, "use a small number for a weak prior"
         )
         require_bounded("intercept_precision", np.array(self.intercept_precision))
         blocks = [np.broadcast_to(precision.astype(float), model.shapes["coef"]).ravel()]
         if self.fit_intercept:
-            blocks.append(np.full(model.shapes["intercept"], float(self.intercept_precision)))
-        return np.concatenate([*blocks, _own_sd(model) ** -2.0])
-
-
-def _own_sd(model: Model) -> NDArray:
-    """Prior standard deviations of the parameters beside coefficients that all rows share."""
-    assert isinstance(model, Predictor)
-    return np.array(model.own_sd)
+            of_intercept = self.intercept_precision / model.unit**2
+            blocks.append(np.full(model.shapes["intercept"], float(of_intercept)))
+        return np.concatenate([*blocks, np.array(model.own_sd) ** -2.0])
 
 
 def _size(values: NDArray) -> NDArray:

@@ -30,9 +30,6 @@ class GeneralizedLinearRegressor(Regressor):
     """A regression whose mean is a function of coefficients times features plus intercept."""
 
     _family: type[GeneralizedLinear]
-    _ratio = "rate_ratio"
-    _power: float
-    """Of the mean in the variance function of the deviance that `score` compares."""
 
     def __init__(
         self,
@@ -68,11 +65,6 @@ class GeneralizedLinearRegressor(Regressor):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
 
     # -- the model ----------------------------------------------------------------------------
 
@@ -159,6 +151,19 @@ class GeneralizedLinearRegressor(Regressor):
             block = X[rows] if keeps_sparse(model, X) else dense(X[rows])
             yield rows, model.outputs(draws, block.astype(np.float64, copy=False))
 
+
+class LogLinkRegressor(GeneralizedLinearRegressor):
+    """One of numbers that are not negative, whose mean is an exponential."""
+
+    _ratio = "rate_ratio"
+    _power: float
+    """Of the mean in the variance function of the deviance that `score` compares."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
     def score(self, X, y, sample_weight=None) -> float:
         """D^2, the share of the deviance that is explained; 1 at best, 0 for the mean of y.
 
@@ -177,7 +182,7 @@ class GeneralizedLinearRegressor(Regressor):
         )
 
 
-class DispersedRegressor(GeneralizedLinearRegressor):
+class DispersedRegressor(LogLinkRegressor):
     """One whose family has a dispersion, which is sampled."""
 
     @property

@@ -111,7 +111,7 @@ def mixture_quantiles(
     """
     each = model.mean(outputs)
     mean = weights @ each
-    sd = np.sqrt(weights @ (model.variance(outputs) + (each - mean) ** 2))
+    width = np.sqrt(weights @ (model.width(outputs) ** 2 + (each - mean) ** 2))
 
     def short_of(y: NDArray, rows: NDArray, q: NDArray) -> NDArray:
         return weights @ model.distribution(y, outputs[:, :, rows]) - q
@@ -120,9 +120,11 @@ def mixture_quantiles(
     tolerance = {"xatol": 0.25, "xrtol": 0.0} if model.counts else {"xrtol": _OF_AN_END}
     for end, side in zip(ends.T, (-0.5, 0.5), strict=True):
         q = np.full(len(mean), 0.5 + side * level)
-        low, high = np.full(len(mean), model.lowest), mean + 2 * sd + 1.0 * model.counts
+        low, high = mean - 2 * width, mean + 2 * width + 1.0 * model.counts
+        while (reached := short_of(low, rows, q) >= 0).any():
+            low = np.where(reached, 2 * low - mean, low)
         while (short := short_of(high, rows, q) < 0).any():
-            high = np.where(short, 2 * high, high)
+            high = np.where(short, 2 * high - mean, high)
         found = find_root(short_of, (low, high), args=(rows, q), tolerances=tolerance)
         end[:] = np.floor(found.bracket[1]) if model.counts else found.x
     return ends

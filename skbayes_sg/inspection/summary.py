@@ -84,11 +84,8 @@ def of_coefficients(
         position = _position(reference, estimator)
         found = found.against(position)
         logits = [name for k, name in enumerate(logits) if k != position]
-    others = {
-        name: np.exp(blocks[block])
-        for block, name in estimator.model_.logarithms.items()
-        if block in blocks
-    }
+    beside = [each for each in blocks.items() if each[0] not in ("coef", "intercept")]
+    others = dict(estimator.model_.natural(*each) for each in beside)
     if hasattr(estimator, "_terms_beside"):
         others, found = estimator._terms_beside(found.intercept), found._replace(intercept=None)
     has_intercept = found.intercept is not None

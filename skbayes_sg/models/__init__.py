@@ -11,6 +11,7 @@ from skbayes_sg.models.mlp import MLP
 from skbayes_sg.models.ordinal import Ordinal
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.models.softmax import Softmax
+from skbayes_sg.models.student import Student
 
 __all__ = [
     "DRBM",
@@ -23,4 +24,5 @@ __all__ = [
     "Ordinal",
     "Poisson",
     "Softmax",
+    "Student",
 ]

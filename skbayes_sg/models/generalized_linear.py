@@ -15,8 +15,6 @@ class GeneralizedLinear(Family):
 
     counts = False
     """Whether y are whole numbers."""
-    lowest = 0.0
-    """A number that y is not below."""
 
     @abstractmethod
     def mean(self, outputs: NDArray) -> NDArray:
@@ -25,6 +23,10 @@ class GeneralizedLinear(Family):
     @abstractmethod
     def variance(self, outputs: NDArray) -> NDArray:
         """Of y, (chains, n)."""
+
+    def width(self, outputs: NDArray) -> NDArray:
+        """A length on which the law of y varies, (chains, n)."""
+        return np.sqrt(self.variance(outputs))
 
     @abstractmethod
     def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:

@@ -36,6 +36,8 @@ class Predictor(Model):
     own_mean: tuple[float, ...] = ()
     own_sd: tuple[float, ...] = ()
     """Of their normal priors."""
+    unit = 1.0
+    """Of the outputs, in which intercepts and learned precisions have their priors."""
 
     @abstractmethod
     def on_columns(self, n_columns: int) -> Predictor:

@@ -19,6 +19,7 @@ from skbayes_sg import (
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
+    BayesianRobustRegressor,
     DRBMClassifier,
 )
 from skbayes_sg.chains.tuning import set_off
@@ -26,7 +27,12 @@ from skbayes_sg.samplers import SAMPLERS, SGFS, ConstantSGD
 
 LOG_LINKS = [BayesianPoissonRegressor, BayesianNegativeBinomialRegressor, BayesianGammaRegressor]
 CLASSIFIERS = [BayesianLogisticRegressionSGFS, BayesianOrdinalClassifier]
-COEFFICIENTS = [*CLASSIFIERS, BayesianLinearRegressionSGFS, *LOG_LINKS]
+COEFFICIENTS = [
+    *CLASSIFIERS,
+    BayesianLinearRegressionSGFS,
+    BayesianRobustRegressor,
+    *LOG_LINKS,
+]
 NETWORKS = [BayesianMLPClassifier, DRBMClassifier]
 EACH = pytest.mark.parametrize("cls", COEFFICIENTS + NETWORKS)
 SHORT = {"n_chains": 2, "n_draws": 10, "random_state": 0}

@@ -26,6 +26,7 @@ from skbayes_sg import (
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
+    BayesianRobustRegressor,
     DRBMClassifier,
     VariationalEM,
 )
@@ -33,7 +34,8 @@ from skbayes_sg.samplers import SGFS, SGHMC, SGLD
 
 LOG_LINKS = (BayesianNegativeBinomialRegressor, BayesianPoissonRegressor)
 CLASSIFIERS = (BayesianLogisticRegressionSGFS, BayesianOrdinalClassifier)
-LINEAR = (BayesianLinearRegressionSGFS, *CLASSIFIERS, *LOG_LINKS)
+REGRESSORS = (BayesianLinearRegressionSGFS, BayesianRobustRegressor)
+LINEAR = (*REGRESSORS, *CLASSIFIERS, *LOG_LINKS)
 SHORT = {"n_chains": 3, "n_draws": 8, "burn_in": 8, "thin": 2, "random_state": 0}
 MINIBATCHES = SGFS(structure="diag", alpha=2.0, batch_size=30)
 CONTROLLED = SGFS(batch_size=32, variance_reduction="control_variate")
@@ -45,6 +47,7 @@ MODELS = {
     "linear": BayesianLinearRegressionSGFS(**SHORT),
     "linear, minibatches": BayesianLinearRegressionSGFS(MINIBATCHES, **SHORT),
     "linear, learned prior": BayesianLinearRegressionSGFS(prior_precision=EM, **SHORT),
+    "robust": BayesianRobustRegressor(**SHORT),
     "ordinal": BayesianOrdinalClassifier(categories=["cold", "mild", "hot"], **SHORT),
     "Poisson": BayesianPoissonRegressor(**SHORT),
     "negative binomial": BayesianNegativeBinomialRegressor(**SHORT),

@@ -30,6 +30,7 @@ from skbayes_sg import (
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
+    BayesianRobustRegressor,
     DRBMClassifier,
 )
 from skbayes_sg.samplers import SGFS, SGLD
@@ -71,6 +72,7 @@ def every_check_of(*estimators):
     BayesianNegativeBinomialRegressor(**TINY),
     BayesianGammaRegressor(**TINY),
     BayesianOrdinalClassifier(**TINY),
+    BayesianRobustRegressor(**TINY),
     BayesianMLPClassifier((5,), **TINY),
     DRBMClassifier(5, **TINY),
 )
@@ -87,6 +89,7 @@ def test_estimator_checks(estimator, check):
     BayesianNegativeBinomialRegressor(),
     BayesianGammaRegressor(),
     BayesianOrdinalClassifier(),
+    BayesianRobustRegressor(),
     BayesianMLPClassifier(),
     DRBMClassifier(),
 )
