@@ -112,7 +112,7 @@ class GeneralizedLinearRegressor(Regressor):
         return (mean, np.sqrt(variance)) if return_std else mean
 
     @in_blocks()
-    def predict_interval(self, X, level: float = 0.9) -> NDArray:
+    def predict_interval(self, X, level: float = 0.95) -> NDArray:
         """Central interval that holds a new observation with probability `level`.
 
         The ends are quantiles of the mixture, over draws of the posterior, of the laws of y. Of
@@ -121,7 +121,7 @@ class GeneralizedLinearRegressor(Regressor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-        level : float in (0, 1), default=0.9
+        level : float in (0, 1), default=0.95
 
         Returns
         -------
