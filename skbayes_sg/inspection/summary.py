@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg import diagnostics
 from skbayes_sg.inspection.names import feature_names, logit_names
+from skbayes_sg.inspection.scalers import units_before
 from skbayes_sg.inspection.table import table
 from skbayes_sg.validation import require_level, require_positive
 
 _FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
-_FAR_PROBE = 2.0**30  # so far that the origin takes no digits of the unit
 
 
 class _Coefficients(NamedTuple):
@@ -77,9 +77,9 @@ def of_coefficients(
     found = _Coefficients(blocks["coef"], blocks.get("intercept"))
     features, logits = feature_names(estimator), logit_names(estimator)
     if scaler is not None:
-        found = found.unscaled(*_units_before(scaler, len(features)))
+        found = found.unscaled(*units_before(scaler, len(features)))
         if not hasattr(estimator, "feature_names_in_"):
-            features = feature_names(scaler)
+            features = [str(name) for name in scaler.get_feature_names_out()]
     if logits or reference is not None:
         position = _position(reference, estimator)
         found = found.against(position)
@@ -165,37 +165,6 @@ def _require_draws(estimator: Any) -> None:
             f"summary needs at least {_FEWEST_DRAWS} draws of each chain, and there are "
             f"{counting}: the burn-in of partial_fit is not over, or n_draws is too small"
         )
-
-
-def _units_before(scaler: Any, n_features: int) -> tuple[NDArray, NDArray]:
-    """Origin and unit of each column before a scaler: x = origin + unit * scaled.
-
-    Raises
-    ------
-    ValueError
-        If the scaler does more than shift and stretch each column, or has other columns.
-    """
-    remedy = "scaler must be fitted and shift and stretch each column, as StandardScaler does"
-    if not hasattr(scaler, "inverse_transform"):
-        raise ValueError(f"{remedy}; got {scaler!r}")
-    check_is_fitted(scaler)
-    if scaler.n_features_in_ != n_features:
-        raise ValueError(
-            f"scaler was fitted on {scaler.n_features_in_} columns, the estimator on {n_features}; "
-            "give the step that comes right before the estimator"
-        )
-    ramp = np.arange(1.0, n_features + 1) / n_features
-    probes = np.stack([np.zeros(n_features), np.full(n_features, _FAR_PROBE), ramp])
-    try:
-        with np.errstate(all="ignore"):
-            origin, far, found = np.asarray(scaler.inverse_transform(probes), dtype=np.float64)
-            unit = (far - origin) / _FAR_PROBE
-            expected = origin + unit * ramp
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{remedy}; {scaler!r} cannot undo any numbers") from error
-    if not np.allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(unit).min()):
-        raise ValueError(f"{remedy}; {scaler!r} does something else")
-    return origin, unit
 
 
 def _position(reference: Any, estimator: Any) -> int | None:
