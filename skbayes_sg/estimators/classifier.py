@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
 
-from skbayes_sg.data import InMemory
+from skbayes_sg.data import InMemory, at_hand
 from skbayes_sg.estimators.class_predictions import ClassPredictions
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.inputs import classes_of, known_classes, require_known
@@ -128,6 +129,23 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         posterior = self._bind(X, y, classes, self._weights(y, classes, sample_weight))
         self._run_chains(posterior, X, y, classes_=classes, n_samples_seen_=X.shape[0])
         return self
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """Accuracy.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Or a dask collection, whose predictions are computed partition by partition.
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
+        return float(accuracy_score(y, predicted, sample_weight=weight))
 
     def _validate_chunk(self, X, y, classes: ArrayLike | None) -> tuple[Any, NDArray, NDArray]:
         """X, y and all labels that may occur in a stream."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import d2_tweedie_score
 
-from skbayes_sg.data import Data
+from skbayes_sg.data import Data, at_hand
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.out_of_core import in_blocks
@@ -177,9 +177,8 @@ class LogLinkRegressor(GeneralizedLinearRegressor):
         -------
         float
         """
-        return float(
-            d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=self._power)
-        )
+        y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
+        return float(d2_tweedie_score(y, predicted, sample_weight=weight, power=self._power))
 
 
 class DispersedRegressor(LogLinkRegressor):

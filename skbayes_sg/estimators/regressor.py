@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 
-from skbayes_sg.data import Data, InMemory
+from skbayes_sg.data import Data, InMemory, at_hand
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.linear_model import LinearPredictor
 from skbayes_sg.estimators.out_of_core import FirstPass, elsewhere, source_of, weights_or_none
@@ -156,6 +157,23 @@ class Regressor(RegressorMixin, LinearPredictor):
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         self._update(self._bind(X, y, sample_weight, n_total=X.shape[0]), n_samples_seen_=seen)
         return self
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """R^2, the share of the variance that is explained.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Or a dask collection, whose predictions are computed partition by partition.
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
+        return float(r2_score(y, predicted, sample_weight=weight))
 
     def _coefs(self, draws: NDArray) -> NDArray:
         return self.model_.unpack(draws)["coef"][..., 0, :]
