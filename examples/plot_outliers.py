@@ -43,7 +43,7 @@ print(f"without {robust_of_right.degrees_of_freedom_:.0f}")
 right = fits["linear, right rows"]
 for name, model in fits.items():
     away = np.abs(model.coef_ - right.coef_).mean()
-    print(f"{name:24} mean error {away:6.2f}, mean standard deviation {model.coef_std_.mean():6.2f}")
+    print(f"{name:24} mean error {away:5.2f}, standard deviation {model.coef_std_.mean():5.2f}")
 
 # %%
 # The picture
