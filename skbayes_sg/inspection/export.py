@@ -39,10 +39,9 @@ class _Given(NamedTuple):
         if y is None:
             return cls(estimator._check_predict(X), None, None, None)
         X, y, weight = estimator._checked_rows(X, y, sample_weight)
-        if not hasattr(estimator, "classes_"):
-            return cls(X, y, y, weight)
-        codes = np.searchsorted(estimator.classes_, y)
-        return cls(X, codes, estimator.model_.encode(codes, X.dtype), weight)
+        if hasattr(estimator, "classes_"):
+            y = np.searchsorted(estimator.classes_, y)
+        return cls(X, y, estimator.model_.encode(y, X.dtype), weight)
 
     def blocks(self, row_bytes: int) -> Iterator[tuple[NDArray, slice]]:
         """Blocks of dense rows, and their numbers."""

@@ -14,9 +14,10 @@ from skbayes_sg.linalg.products import dense, outer_products, times_transposed
 from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.models.quadrature import normal_nodes, symmetric_root
+from skbayes_sg.models.response import Response
 
 
-class GeneralizedLinear(Predictor):
+class GeneralizedLinear(Predictor, Response):
     """p(y | x) = f(y; eta, own) with ``eta = coef . x + intercept``.
 
     A family is its f: log density, gradient and curvature in the outputs of a row. These are eta,
@@ -35,10 +36,7 @@ class GeneralizedLinear(Predictor):
     own_mean: tuple[float, ...] = ()
     own_sd: tuple[float, ...] = ()
     """Of their normal priors."""
-    counts = False
-    """Whether y are whole numbers."""
     lowest = 0.0
-    """A number that y is not below."""
 
     def __init__(self, n_features: int, fit_intercept: bool = True) -> None:
         self.shapes = {"coef": (1, n_features)}
@@ -66,22 +64,6 @@ class GeneralizedLinear(Predictor):
     @abstractmethod
     def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
         """Minus the second derivatives of log f, as `expected`."""
-
-    @abstractmethod
-    def mean(self, outputs: NDArray) -> NDArray:
-        """Of y, (chains, n)."""
-
-    @abstractmethod
-    def variance(self, outputs: NDArray) -> NDArray:
-        """Of y, (chains, n)."""
-
-    @abstractmethod
-    def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
-        """Probability that y is no larger, (chains, n)."""
-
-    @abstractmethod
-    def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
-        """A y of each row, (chains, n)."""
 
     @abstractmethod
     def predictor_of(self, mean: NDArray | float) -> NDArray:
