@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skbayes_sg.estimators.multimodal import MultimodalClassifier
+from skbayes_sg.estimators.multimodal_classifier import MultimodalClassifier
 from skbayes_sg.models import MLP
 from skbayes_sg.models.feed_forward import ACTIVATIONS
 from skbayes_sg.samplers import Sampler

@@ -107,7 +107,7 @@ def of_coefficients(
 
 
 def of_blocks(estimator: Any, level: float):
-    """The table of `MultimodalClassifier.summary`."""
+    """The table of `Multimodal.summary`."""
     _require_draws(estimator)
     blocks = estimator.model_.unpack(estimator.draws_)
     sizes = {name: block[0, 0].size for name, block in blocks.items()}

@@ -157,7 +157,7 @@ class FeedForward(Network):
         return self._backward(self.residual_root(z), X, hidden, coefs)
 
     def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, list[NDArray], list[NDArray]]:
-        """Outputs (chains, outputs, n), activations (chains, units, n) and weights of the layers."""
+        """Outputs (chains, outputs, n), activations (chains, units, n), weights of the layers."""
         blocks = list(self.unpack(theta.astype(X.dtype, copy=False)).values())[: 2 * self.n_layers]
         coefs, intercepts = blocks[::2], blocks[1::2]
         activation, hidden = ACTIVATIONS[self._activation][0], list[NDArray]()

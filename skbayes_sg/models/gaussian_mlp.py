@@ -90,7 +90,7 @@ class GaussianMLP(FeedForward, Response):
         return Scores(*layers.factors, Factor(error[..., K:, :], None))
 
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
-        """Of y in its own units: sum_k -log(2 pi scale_k^2) / 2 - a_k / 2 - (y - z)_k^2 e^-a_k / 2."""
+        """Of y in its own units: -sum_k (log(2 pi scale_k^2) + a_k + (y - z)_k^2 e^-a_k) / 2."""
         return self.value_and_residual(self._forward(theta, X)[0], y)[0]
 
     def value_and_residual(self, z: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
@@ -109,7 +109,7 @@ class GaussianMLP(FeedForward, Response):
         return np.concatenate([weighted, 0.5 * (difference * weighted - 1)], axis=1)
 
     def residual_root(self, z: NDArray) -> NDArray:
-        """e^(-a / 2) and sqrt(1 / 2), each under a virtual label of its own: (chains, 2K, 2K, n)."""
+        """e^(-a / 2) and sqrt(1 / 2), under a virtual label each: (chains, 2K, 2K, n)."""
         K = self.n_responses
         root = np.full_like(z, math.sqrt(0.5))
         root[:, :K] = np.exp(-0.5 * z[:, K:])
