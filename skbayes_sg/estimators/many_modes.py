@@ -35,17 +35,20 @@ class ManyModes(Plan):
         B of SGFS.
     temperature : float
         Of the posterior.
+    in_modes : bool
+        Whether chains stay in modes of their own, each found by steps without noise.
     """
 
     injected: str
     temperature: float
+    in_modes: bool
 
     def first(self, posterior: Posterior) -> Choice:
-        if self.temperature != 1:
-            reason = (
-                f"at temperature {self.temperature:g} the posterior is no longer Bayes's, and "
-                "many modes that are sampled shortly predict best"
-            )
+        if self.in_modes:
+            reason = "many modes that are sampled shortly predict best"
+            if self.temperature != 1:
+                cold = f"at temperature {self.temperature:g} the posterior is no longer Bayes's"
+                reason = f"{cold}, and {reason}"
             return Choice(_of_modes(), reason, from_modes)
         products = f"{gradient_products(posterior):.1e} products"
         cost = f"a gradient of {posterior.n_rows} rows costs {products}"

@@ -27,7 +27,7 @@ _DRAW_BYTES = 1 << 28  # largest size of the draws of all chains by default
 _MANY_BYTES = 1 << 30  # above this size the user gets a warning
 _JUDGED_ROWS = 100
 _FAR_INPUT = 1e3
-_COLD = 0.05  # the temperature at which chains in many modes predict best
+_COLD = 0.05  # the temperature at which chains in many modes predict classes best
 _CHAINS, _CHAINS_IN_MODES = 4, 8
 _DRAWS_IN_MODES = 20  # per chain
 
@@ -47,9 +47,10 @@ class Multimodal(FollowsStream):
     _input_square: float
     _draw_dtype = np.float32
     _injected = "precision"  # B of the default SGFS
+    _default_temperature = _COLD
 
     def _plan(self) -> ManyModes:
-        return ManyModes(self._injected, self._temperature())
+        return ManyModes(self._injected, self._temperature(), self._in_modes())
 
     def _forms(self, dim: int) -> dict[str, Choice]:
         return self._plan().presets()
@@ -60,9 +61,10 @@ class Multimodal(FollowsStream):
     # -- parameters ---------------------------------------------------------------------------
 
     def _temperature(self) -> float:
-        """The temperature in numbers: by default cold, but Bayes's for a given sampler or "em"."""
+        """The temperature in numbers: by default Bayes's for a given sampler or "em"."""
         if self.temperature is None:
-            return 1.0 if self.sampler is not None or self._em() is not None else _COLD
+            given = self.sampler is not None or self._em() is not None
+            return 1.0 if given else self._default_temperature
         require_positive("temperature", self.temperature, "1 is Bayes; below it the fit is colder")
         if self._em() is not None and self.temperature != 1:
             raise ValueError(
@@ -151,15 +153,16 @@ class Multimodal(FollowsStream):
         square = self._input_square_of(posterior.data.sample, streaming=True)
         super()._follow_stream(posterior, _input_square=square, **attributes)
 
-    def _tempered(self, posterior: Posterior, streaming: bool) -> Posterior:
-        """Temper the posterior, and merge equal rows when the data are few.
+    def _merges(self, posterior: Posterior, streaming: bool) -> bool:
+        """Whether equal rows are to be merged, which they are when the data are few.
 
         HMC amplifies rounding differences. After merging, a weight of 2 and two copies of a row
         give bitwise the same draws.
         """
-        if not streaming and few_products(posterior) and self.sampler is None:
-            model, data = posterior.model, posterior.data.sample.merged()
-            posterior = Posterior(model, data, self._prior(model, data))
+        return not streaming and self.sampler is None and few_products(posterior)
+
+    def _tempered(self, posterior: Posterior, streaming: bool) -> Posterior:
+        """The posterior at the temperature; a stream is at 1 by default."""
         if streaming and self.temperature is None:
             return posterior
         return posterior.tempered(self._temperature())

@@ -20,7 +20,11 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
         self, X, y: NDArray, classes: NDArray, weight: NDArray | None, n_total: float | None = None
     ) -> Posterior:
         posterior = super()._bind(X, y, classes, weight, n_total)
-        return self._tempered(posterior, streaming=n_total is not None)
+        streaming = n_total is not None
+        if self._merges(posterior, streaming):
+            model, data = posterior.model, posterior.data.sample.merged()
+            posterior = Posterior(model, data, self._prior(model, data, classes))
+        return self._tempered(posterior, streaming)
 
     @all_or_nothing
     def partial_fit(self, X, y, classes=None, n_total: float | None = None):

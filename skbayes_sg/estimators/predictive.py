@@ -16,9 +16,9 @@ from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Categorical
-from skbayes_sg.models.generalized_linear import GeneralizedLinear
+from skbayes_sg.models.response import Response
 
-_OF_AN_END = 1e-6  # relative error
+_OF_AN_END = 1e-6  # relative error of the probability outside
 
 
 def keeps_sparse(model: Model, X: Any) -> bool:
@@ -102,27 +102,33 @@ def scale_mixture_quantile(q: float, weights: NDArray, scale: NDArray) -> float:
     return brentq(lambda x: weights @ ndtr(x / scale) - q, low, high, xtol=1e-9 * scale.min())
 
 
-def mixture_quantiles(
-    model: GeneralizedLinear, outputs: NDArray, weights: NDArray, level: float
-) -> NDArray:
+def mixture_moments(model: Response, outputs: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
+    """Mean and standard deviation of the mixture of laws of y, (n,) each."""
+    each = model.mean(outputs)
+    mean = weights @ each
+    return mean, np.sqrt(weights @ (model.variance(outputs) + (each - mean) ** 2))
+
+
+def mixture_quantiles(model: Response, outputs: NDArray, weights: NDArray, level: float) -> NDArray:
     """Ends (n, 2) of the central interval of the mixture of laws of y, (draws, outputs, n).
 
     Of counts an end is the first number at which the distribution function reaches its probability.
+    The bracket of an end is that of Cantelli's inequality.
     """
-    each = model.mean(outputs)
-    mean = weights @ each
-    sd = np.sqrt(weights @ (model.variance(outputs) + (each - mean) ** 2))
+    mean, sd = mixture_moments(model, outputs, weights)
 
     def short_of(y: NDArray, rows: NDArray, q: NDArray) -> NDArray:
         return weights @ model.distribution(y, outputs[:, :, rows]) - q
 
     ends, rows = np.empty((len(mean), 2)), np.arange(len(mean))
-    tolerance = {"xatol": 0.25, "xrtol": 0.0} if model.counts else {"xrtol": _OF_AN_END}
+    tolerance = (
+        {"xatol": 0.25, "xrtol": 0.0} if model.counts else {"fatol": _OF_AN_END * (1 - level)}
+    )
     for end, side in zip(ends.T, (-0.5, 0.5), strict=True):
         q = np.full(len(mean), 0.5 + side * level)
-        low, high = np.full(len(mean), model.lowest), mean + 2 * sd + 1.0 * model.counts
-        while (short := short_of(high, rows, q) < 0).any():
-            high = np.where(short, 2 * high, high)
+        odds = np.sqrt(q / (1 - q))
+        low = np.maximum(model.lowest, mean - 1.01 * sd / odds - model.counts)
+        high = mean + 1.01 * sd * odds + model.counts
         found = find_root(short_of, (low, high), args=(rows, q), tolerances=tolerance)
         end[:] = np.floor(found.bracket[1]) if model.counts else found.x
     return ends

@@ -23,6 +23,7 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
     BayesianPoissonRegressor,
     DRBMClassifier,
@@ -47,10 +48,15 @@ MODELS = {
     "negative binomial": BayesianNegativeBinomialRegressor(**SHORT),
     "Poisson, minibatches": BayesianPoissonRegressor(MINIBATCHES, **SHORT),
 }
-NETWORKS = {"network": BayesianMLPClassifier(3, **SHORT), "machine": DRBMClassifier(3, **SHORT)}
+NETWORKS = {
+    "network": BayesianMLPClassifier(3, **SHORT),
+    "machine": DRBMClassifier(3, **SHORT),
+    "regression network": BayesianMLPRegressor(3, **SHORT),
+}
 for name, network in NETWORKS.items():
     MODELS[name] = network
-    MODELS[f"{name}, Bayes"] = clone(network).set_params(temperature=1.0)
+    if is_classifier(network):
+        MODELS[f"{name}, Bayes"] = clone(network).set_params(temperature=1.0)
     MODELS[f"{name}, minibatches"] = clone(network).set_params(sampler=MINIBATCHES)
 
 
@@ -61,7 +67,7 @@ def such(*words):
 
 
 EVERY = such(*MODELS)
-ONE_EACH = such("logistic", "linear", "network", "machine")
+ONE_EACH = such("logistic", "linear", *NETWORKS)
 NETWORK = such(*NETWORKS)
 MINIBATCH = such("minibatches")
 CHAIN_STREAMS = such("network, minibatches", "machine, minibatches")
@@ -439,7 +445,7 @@ def test_a_chunk_that_a_chain_refuses_leaves_the_model_as_it_was(model, case):
     refuse_chunk(model, parameters, data, y, message, n_total)
 
 
-@such("logistic", "network", "machine")
+@such("logistic", "machine")
 def test_a_stream_needs_its_classes_first(model):
     with pytest.raises(ValueError, match="classes must be given"):
         clone(model).partial_fit(X, LABELS)
@@ -493,7 +499,7 @@ def test_an_interrupted_search_for_modes_leaves_the_network_as_it_was(model, sto
         with monkeypatch.context() as patch:
             patch.setattr(SGHMC, "step", counted)
             with pytest.raises(KeyboardInterrupt):
-                one.fit(X * 2.0, LABELS)  # other rows than those that a warm start goes on with
+                one.fit(X * 2.0, y_of(model))  # other rows than those that a warm start goes on with
         assert len(taken) == stop
         assert not differences(before, leaves(one))
 
@@ -620,7 +626,7 @@ def test_the_warning_of_draws_that_fill_the_memory_names_the_users_line(model, m
         warnings.simplefilter("always", UserWarning)
         monkeypatch.setattr(warnings, "showwarning", heard)
         with pytest.raises(HeardError, match="GB of memory") as caught:
-            fit(clone(model).set_params(n_draws=10**9), X, LABELS)
+            fit(clone(model).set_params(n_draws=10**9), X, y_of(model))
     assert {caught.value.args[1:]} == line_of(fit)
 
 

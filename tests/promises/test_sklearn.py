@@ -27,6 +27,7 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
     BayesianPoissonRegressor,
     DRBMClassifier,
@@ -70,6 +71,7 @@ def every_check_of(*estimators):
     BayesianNegativeBinomialRegressor(**TINY),
     BayesianGammaRegressor(**TINY),
     BayesianMLPClassifier((5,), **TINY),
+    BayesianMLPRegressor((5,), **TINY),
     DRBMClassifier(5, **TINY),
 )
 def test_estimator_checks(estimator, check):
@@ -85,6 +87,7 @@ def test_estimator_checks(estimator, check):
     BayesianNegativeBinomialRegressor(),
     BayesianGammaRegressor(),
     BayesianMLPClassifier(),
+    BayesianMLPRegressor(),
     DRBMClassifier(),
 )
 def test_estimator_checks_at_defaults(estimator, check):
