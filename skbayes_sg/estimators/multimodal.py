@@ -125,7 +125,8 @@ class Multimodal(FollowsStream):
             assert isinstance(model, Network)
             return model.reference_precision(self._input_square_of(data, streaming))
         precision = self._of_groups(model, "prior_precision", self.prior_precision)
-        if not (np.isfinite(precision).all() and precision.min() > 0):
+        given = np.asarray(self.prior_precision, np.float64)
+        if not (np.isfinite(given).all() and given.min() > 0):
             raise ValueError(
                 f"prior_precision must be positive and finite, got {self.prior_precision!r}"
             )

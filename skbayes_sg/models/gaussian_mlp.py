@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -36,8 +35,6 @@ class GaussianMLP(FeedForward, Response):
         Units of each hidden layer.
     activation : {"logistic", "tanh", "relu"}
     """
-
-    logarithms = MappingProxyType({"log_noise": "noise_variance"})
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
     BayesianPoissonRegressor,
     DRBMClassifier,
@@ -26,7 +27,7 @@ from skbayes_sg.samplers import SAMPLERS, SGFS, ConstantSGD
 LOG_LINKS = [BayesianPoissonRegressor, BayesianNegativeBinomialRegressor, BayesianGammaRegressor]
 COEFFICIENTS = [BayesianLogisticRegressionSGFS, BayesianLinearRegressionSGFS, *LOG_LINKS]
 NETWORKS = [BayesianMLPClassifier, DRBMClassifier]
-EACH = pytest.mark.parametrize("cls", COEFFICIENTS + NETWORKS)
+EACH = pytest.mark.parametrize("cls", [*COEFFICIENTS, *NETWORKS, BayesianMLPRegressor])
 SHORT = {"n_chains": 2, "n_draws": 10, "random_state": 0}
 pytestmark = pytest.mark.usefixtures("_short_runs_may_complain")
 

@@ -51,7 +51,7 @@ MODELS = {
 NETWORKS = {
     "network": BayesianMLPClassifier(3, **SHORT),
     "machine": DRBMClassifier(3, **SHORT),
-    "regression network": BayesianMLPRegressor(3, **SHORT),
+    "neural regression": BayesianMLPRegressor(3, **SHORT),
 }
 for name, network in NETWORKS.items():
     MODELS[name] = network
@@ -70,7 +70,7 @@ EVERY = such(*MODELS)
 ONE_EACH = such("logistic", "linear", *NETWORKS)
 NETWORK = such(*NETWORKS)
 MINIBATCH = such("minibatches")
-CHAIN_STREAMS = such("network, minibatches", "machine, minibatches")
+CHAIN_STREAMS = such(*(f"{name}, minibatches" for name in NETWORKS))
 pytestmark = [
     pytest.mark.usefixtures("_short_searches"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -181,7 +181,7 @@ def test_copies_predict_the_same_and_clones_are_unfitted(model):
 # -- weights ----------------------------------------------------------------------------------
 
 
-@such("logistic", "linear", "network", "machine", "Bayes")
+@such("logistic", "linear", *NETWORKS, "Bayes")
 def test_an_integer_weight_is_a_repetition(model):
     """To the last bit where chains forget nothing of a rounding error."""
     weight = np.random.default_rng(1).integers(0, 4, 300)
@@ -445,7 +445,7 @@ def test_a_chunk_that_a_chain_refuses_leaves_the_model_as_it_was(model, case):
     refuse_chunk(model, parameters, data, y, message, n_total)
 
 
-@such("logistic", "machine")
+@such("logistic", "network", "machine")
 def test_a_stream_needs_its_classes_first(model):
     with pytest.raises(ValueError, match="classes must be given"):
         clone(model).partial_fit(X, LABELS)
@@ -499,7 +499,9 @@ def test_an_interrupted_search_for_modes_leaves_the_network_as_it_was(model, sto
         with monkeypatch.context() as patch:
             patch.setattr(SGHMC, "step", counted)
             with pytest.raises(KeyboardInterrupt):
-                one.fit(X * 2.0, y_of(model))  # other rows than those that a warm start goes on with
+                one.fit(
+                    X * 2.0, y_of(model)
+                )  # other rows than those that a warm start goes on with
         assert len(taken) == stop
         assert not differences(before, leaves(one))
 
