@@ -11,8 +11,8 @@ logits of three new rows, and the log likelihood.
 "models" are default fits, and a small network at temperature 1. "exact" cases have a p value of all
 their quantities (rank_tests.py).
 
-"networks" are a small network of numbers, whose noise variance has its prior. Ranked are its means of
-three new rows, the log noise variance and the log likelihood.
+"networks" are a small network of numbers, whose noise variance has its prior. Ranked are its means
+of three new rows, the log noise variance and the log likelihood.
 
 "learned" are default fits of data whose prior precision is drawn from the hyperprior. The fits
 sample it, and it is ranked too. "separable" are those data of which a plane separates the classes.

@@ -85,7 +85,7 @@ def diagnose_run(
     if "between_chains" in figures:
         complaints += _of_averages(figures, sampler.bias_remedy)
         of_law = _of_leaps  # R-hat has no limit where chains are in modes of their own
-        if figures["temperature"] == 1 and not sampler.shares_rows:
+        if figures["temperature"] == 1 and not sampler.in_modes:
             figures["r_hat_limit"], of_law = R_HAT_LIMIT, _of_modes
         complaints += of_law(figures, sampler.bias_remedy)
     else:
@@ -274,8 +274,7 @@ def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
             "on the modes that the chains found; raise n_chains"
         )
     if drift > ERROR_LIMIT:
-        warmer = ", or temperature where classes overlap or y is noisy"
-        warmer = "" if figures["temperature"] >= 1 else warmer
+        warmer = "" if figures["temperature"] >= 1 else ", or temperature where classes overlap"
         complaints.append(
             f"prediction_drift is {drift:.3f}, above {ERROR_LIMIT}: averaged probabilities "
             "are that far from those over the second half of the draws: the chains still move; "
