@@ -79,7 +79,8 @@ def to_arviz(
             groups["observed_data"] = {"y": np.asarray(given.y)}
         if posterior_predictive:
             new = np.concatenate(list(_new_rows(estimator, flat, given)))
-            groups["posterior_predictive"] = {"y": new.reshape(*shape, -1)}
+            new = new.reshape(*shape, given.X.shape[0], -1)  # the last axis are responses
+            groups["posterior_predictive"] = {"y": new if new.shape[3] > 1 else new[..., 0]}
         groups["constant_data"] = {"X": dense(given.X)}
         dims |= {"X": ["row", "feature"], "y": ["row"]}
         coords["row"] = np.arange(given.X.shape[0])

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 
 from skbayes_sg import BayesianMLPRegressor, VariationalEM
+from skbayes_sg.inspection import average_effects
 from skbayes_sg.samplers import SGFS, SGHMC
 
 SHORT = {"n_chains": 2, "n_draws": 10, "burn_in": 20, "thin": 1, "random_state": 0}
@@ -66,7 +67,7 @@ def test_the_default_agrees_with_a_long_run_of_hmc(seed):
     y = X[:, 0] + 0.5 * rng.standard_normal(40)
     default = BayesianMLPRegressor(1, "tanh", prior_precision=1.0, random_state=seed)
     long = clone(default).set_params(
-        sampler="hmc", n_chains=8, n_draws=250, burn_in=500, thin=5, random_state=seed + 1
+        sampler="hmc", n_chains=8, n_draws=150, burn_in=300, thin=3, random_state=seed + 1
     )
     found = []
     for model in (default, long):
@@ -161,6 +162,17 @@ def test_figures_of_held_out_rows_and_a_table_of_the_network_alone(fitted, data)
     assert list(table.index) == ["coef_0", "intercept_0", "coef_1", "intercept_1"]
     twin = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(twin.predict(data[0]), fitted.predict(data[0]))
+
+
+def test_tables_and_exports_tell_responses_apart(fitted, data):
+    X, y = data[0][:20], data[1][:20]
+    effects = average_effects(fitted, X)
+    assert effects.index.tolist() == [("x0", "0"), ("x0", "1"), ("x1", "0"), ("x1", "1")]
+    pytest.importorskip("arviz_base")
+    tree = fitted.to_arviz(X, y, log_likelihood=True, posterior_predictive=True)
+    assert tree["posterior_predictive"]["y"].shape == (8, 20, 20, 2)
+    assert tree["log_likelihood"]["y"].shape == (8, 20, 20)
+    assert tree["posterior"]["log_noise"].dims == ("chain", "draw", "response")
 
 
 # -- streams ----------------------------------------------------------------------------------
