@@ -3,8 +3,9 @@
     python -m benchmarks.prediction.network_regressions [--seeds 1 2] [--only diabetes] [--add]
 
 All have MLPRegressor's network, 100 units with relu, and nothing else is set. Rows to learn from:
-three quarters of diabetes and of wine (grades of white wine), 10,000 of protein, 1,000 of Friedman
-1 (noise of standard deviation 1) and 2,000 of Friedman 3 (noise of .1); other ones for each seed.
+three quarters of diabetes and of wine (grades of white wine), 10,000 of protein, 1,000 of
+make_friedman1 (noise of standard deviation 1) and 2,000 of make_friedman3 (noise of .1); other ones
+for each seed.
 Columns are standardised by these rows. So is y for all but this package, which does so itself.
 
 MLPRegressor predicts a number. Its law of y is normal about that, with the mean squared residual of
@@ -13,12 +14,12 @@ installed, the Laplace approximation of the last layer of the first network is b
 where sklearn-contrib-bde is, eight of its networks in the form of its documentation: at its
 defaults, two networks of 20 epochs, it does not learn. Its noise depends on the row.
 
-Columns are the mean log density of rows held out in the unit of y, root mean squared error in
-standard deviations of y, the share of rows in central 90 % intervals, and CPU seconds of fit and
-prediction on one thread (of sklearn-contrib-bde on as many as jax takes). "T = 0.05" is the default
-temperature of BayesianMLPClassifier. "learned prior" has ``prior_precision="em"``, on up to 1,000
-rows. Seeds 0 to 2 chose length and temperature of the default, so seeds are 11 to 13. Some minutes
-of CPU a seed; --add keeps the rows of an earlier run.
+Columns are log loss, which is minus the mean log density of rows held out in the unit of y, root
+mean squared error in standard deviations of y, the share of rows in central 90 % intervals, and CPU
+seconds of fit and prediction on one thread (of sklearn-contrib-bde on as many as jax takes). "T =
+0.05" is the default temperature of BayesianMLPClassifier. "learned prior" has
+``prior_precision="em"``, on up to 1,000 rows. Seeds 0 to 2 chose length and temperature of the
+default, so seeds are 11 to 13. Some minutes of CPU a seed; --add keeps the rows of an earlier run.
 """
 
 from __future__ import annotations
@@ -50,13 +51,13 @@ OURS = "BayesianMLPRegressor"
 COLD, LEARNED = f"{OURS}, T = 0.05", f"{OURS}, learned prior"
 ONE, FIVE, LAPLACE = "MLPRegressor", "five MLPRegressors", "last-layer Laplace"
 BDE = "sklearn-contrib-bde"
-FIGURES = ("log density", "error", "coverage", "s")
+FIGURES = ("log loss", "error", "coverage", "s")
 SETS: dict[str, tuple[Callable[[int], tuple[NDArray, NDArray]], int]] = {
     "diabetes": (lambda seed: load_diabetes(return_X_y=True), 331),
     "wine": (lambda seed: regression("wine"), 3673),
     "protein": (lambda seed: regression("protein"), 10_000),
-    "Friedman 1": (lambda seed: make_friedman1(6000, noise=1.0, random_state=seed), 1000),
-    "Friedman 3": (lambda seed: make_friedman3(7000, noise=0.1, random_state=seed), 2000),
+    "friedman1": (lambda seed: make_friedman1(6000, noise=1.0, random_state=seed), 1000),
+    "friedman3": (lambda seed: make_friedman3(7000, noise=0.1, random_state=seed), 2000),
 }
 """Rows by seed, and how many to learn from."""
 HELD_OUT, FEW = 5000, 1000
@@ -100,7 +101,7 @@ class Mixture(NamedTuple):
         density = logsumexp(norm.logpdf(y, self.mean, self.sd), axis=0) - np.log(len(self.mean))
         below = ndtr((y - self.mean) / self.sd).mean(axis=0)
         return {
-            "log density": float(density.mean()),
+            "log loss": -float(density.mean()),
             "error": float(np.sqrt(np.mean((y - self.mean.mean(axis=0)) ** 2))),
             "coverage": float(np.mean(np.abs(below - 0.5) <= LEVEL / 2)),
         }
@@ -161,7 +162,7 @@ def compare(name: str, seed: int) -> list[dict]:
     split, rows = split_of(name, seed), []
     for model, law, seconds in fits(split, seed):
         figures = law.figures(split.y_test)
-        figures["log density"] -= float(np.log(split.scale))
+        figures["log loss"] += float(np.log(split.scale))
         rows.append({"data": name, "seed": seed, "model": model, **figures, "s": seconds})
         print(rows[-1], flush=True)
     return rows
@@ -185,12 +186,12 @@ def claims(rows: list[dict]) -> list[Claim]:
     for data in dict.fromkeys(data for data, _ in table):
         this, five = table[data, OURS], table[data, FIVE]
         found += [
-            Claim(f"{data}: log density, the ensemble's", this["log density"], five["log density"]),
+            Claim(f"{data}: log loss, the ensemble's", this["log loss"], high=five["log loss"]),
             Claim(f"{data}: error, the ensemble's", this["error"], high=five["error"]),
             Claim(f"{data}: coverage of 90 % intervals", this["coverage"], 0.87, 0.95),
         ]
     sets = list(dict.fromkeys(data for data, _ in table))
-    colder = [table[data, COLD]["log density"] > table[data, OURS]["log density"] for data in sets]
+    colder = [table[data, COLD]["log loss"] < table[data, OURS]["log loss"] for data in sets]
     worst = min(table[data, COLD]["coverage"] for data in sets)
     best = min(table[data, OURS]["coverage"] for data in sets)
     found.append(Claim("data sets that a cold posterior predicts better", sum(colder), high=2))
@@ -198,11 +199,9 @@ def claims(rows: list[dict]) -> list[Claim]:
     for data in sets:
         if (data, LEARNED) in table:
             this, five = table[data, LEARNED], table[data, FIVE]
-            words, density = f"{data}, learned prior", "log density"
-            found += [
-                Claim(f"{words}: {density}, the ensemble's", this[density], five[density]),
-                Claim(f"{words}: error, the ensemble's", this["error"], high=five["error"]),
-            ]
+            for name in ("log loss", "error"):
+                words = f"{data}, learned prior: {name}, the ensemble's"
+                found.append(Claim(words, this[name], high=five[name]))
     return found
 
 
