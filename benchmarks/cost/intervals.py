@@ -42,7 +42,7 @@ def errors(model: BayesianLinearRegressionSGFS, X: NDArray) -> NDArray:
     centre = X @ coef.T + model.intercept_samples_.ravel()
     scale = np.sqrt(model.noise_variance_samples_).ravel()
     found = []
-    for end, q in zip(model.predict_interval(X).T, (0.05, 0.95), strict=True):
+    for end, q in zip(model.predict_interval(X).T, (0.025, 0.975), strict=True):
         below = ndtr((end[:, None] - centre) / scale)
         error = below.std(axis=1) / np.sqrt(model.diagnostics_["ess_min"])
         found.append((below.mean(axis=1) - q) / error)

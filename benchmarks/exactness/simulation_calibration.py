@@ -1,6 +1,6 @@
 """Calibration by simulation: is the posterior the posterior?
 
-    python -m benchmarks.exactness.simulation_calibration [--parts models learned log_links ...]
+    python -m benchmarks.exactness.simulation_calibration [--parts models learned families ...]
 
 Parameters from the prior, data from the model, a fit: the rank of the true parameter among draws is
 uniform if the draws are those of the posterior (Talts et al. 2018). Ranked are all parameters, and
@@ -17,7 +17,8 @@ of three new rows, the log noise variance and the log likelihood.
 "learned" are default fits of data whose prior precision is drawn from the hyperprior. The fits
 sample it, and it is ranked too. "separable" are those data of which a plane separates the classes.
 
-"log_links" are regressions of 60 rows with a log link, whose dispersion has its prior.
+"families" are regressions of 60 rows with a log link, whose dispersion has its prior, and of
+ordered classes; and of Student's t.
 
 "samplers" are those of the package on linear regression with known noise, correlated columns, and
 minibatches of a tenth of the rows. "near" are those whose step has a small error, known in closed
@@ -45,10 +46,12 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
     BayesianNegativeBinomialRegressor,
+    BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
+    BayesianRobustRegressor,
 )
-from skbayes_sg.models import Gamma, GaussianMLP, NegativeBinomial, Poisson
-from skbayes_sg.models.generalized_linear import GeneralizedLinear
+from skbayes_sg.models import Gamma, GaussianMLP, NegativeBinomial, Ordinal, Poisson, Student
+from skbayes_sg.models.generalized_linear import GeneralizedLinear, LogLink
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
 
 SMALLEST_P = {"exact": 0.001, "learned": 0.01}
@@ -137,10 +140,10 @@ def logistic(
     return one
 
 
-def log_link(
+def family_of(
     estimator: Callable, family: GeneralizedLinear, n_rows: int
 ) -> Callable[[int], Ranked]:
-    """Regression with a log link; coefficients and intercept have precision 1."""
+    """Regression of a family; coefficients and intercept have precision 1."""
 
     def one(replicate: int) -> Ranked:
         rng = np.random.default_rng([n_rows, family.widest, family.counts, replicate])
@@ -150,10 +153,42 @@ def log_link(
         truth = np.append(rng.standard_normal(family.dim - len(own)), own)
         X = _columns(rng, n_rows, family.shapes["coef"][1])
         y = family.draw(family.outputs(truth[None], X), rng)[0]
-        if not (y.any() and (family.counts or (y > 1e-300).all())):
+        if isinstance(family, LogLink) and not (y.any() and (family.counts or (y > 1e-300).all())):
             return truth[:0], truth[:0]
         model = estimator(None, 1.0, intercept_precision=1.0, random_state=replicate).fit(X, y)
         draws = spaced(model.draws_.reshape(-1, len(truth)))
+        return _with_likelihood(
+            truth, draws, lambda theta: family.log_likelihood(theta[None], X, y).sum()
+        )
+
+    return one
+
+
+class Robust(BayesianRobustRegressor):
+    """With priors in the unit from which the data are drawn, not in that of the data."""
+
+    def _make_model(self, data) -> Student:
+        return Student(data.n_features)
+
+
+def ordinal(n_classes: int, n_rows: int) -> Callable[[int], Ranked]:
+    """Cumulative logits; data that lack a class are left out."""
+    family = Ordinal(3, np.arange(n_classes))
+
+    def one(replicate: int) -> Ranked:
+        rng = np.random.default_rng([n_rows, n_classes, replicate])
+        truth = np.append(
+            rng.standard_normal(4), family.own_sd * rng.standard_normal(n_classes - 2)
+        )
+        X = _columns(rng, n_rows, 3)
+        each = family.predict(truth[None], X)[0].cumsum(axis=0)
+        y = (rng.random(n_rows) > each[:-1]).sum(axis=0)
+        if len(np.unique(y)) < n_classes:
+            return truth[:0], truth[:0]
+        model = BayesianOrdinalClassifier(
+            None, 1.0, intercept_precision=1.0, random_state=replicate
+        )
+        draws = spaced(model.fit(X, y).draws_.reshape(-1, len(truth)))
         return _with_likelihood(
             truth, draws, lambda theta: family.log_likelihood(theta[None], X, y).sum()
         )
@@ -340,15 +375,17 @@ def cases(part: str) -> list[Case]:
             Case("linear, 60 columns", linear(50, 60, learned=True)),
         ]
         return [case._replace(claim="learned") for case in listed]
-    if part == "log_links":
+    if part == "families":
         return [
-            Case("Poisson", log_link(BayesianPoissonRegressor, Poisson(3), 60), replicates=400),
+            Case("Poisson", family_of(BayesianPoissonRegressor, Poisson(3), 60), replicates=400),
             Case(
                 "negative binomial",
-                log_link(BayesianNegativeBinomialRegressor, NegativeBinomial(3), 60),
+                family_of(BayesianNegativeBinomialRegressor, NegativeBinomial(3), 60),
                 replicates=400,
             ),
-            Case("Gamma", log_link(BayesianGammaRegressor, Gamma(3), 60), replicates=400),
+            Case("Gamma", family_of(BayesianGammaRegressor, Gamma(3), 60), replicates=400),
+            Case("robust", family_of(Robust, Student(3), 60), replicates=400),
+            Case("ordinal, 3 classes", ordinal(3, 60), replicates=400),
         ]
     few = {"batch_size": 20}
     return [
@@ -435,7 +472,7 @@ def main(report: Report, parts: list[str], divide: int) -> None:
 
 
 if __name__ == "__main__":
-    names = ["models", "networks", "learned", "log_links", "samplers"]
+    names = ["models", "networks", "learned", "families", "samplers"]
     parts = {"nargs": "+", "choices": names, "default": names}
     fewer = {"type": int, "default": 1, "help": "divides the number of replicates"}
     benchmark(main, threads=1, parts=parts, divide=fewer)

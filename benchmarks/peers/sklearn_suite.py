@@ -4,8 +4,10 @@
 
 The files are those of the scikit-learn that is installed. `sklearn_twins` says what is put in whose
 place: a subclass with scikit-learn's name and parameters, C being 1 / prior_precision, and 8 chains
-of 20 draws. Of these files one alone uses MLPClassifier. scikit-learn has no classifier like
-DRBMClassifier. A failure needs a reason, in `OF_ERROR` or `REASONS`. Half an hour on one core.
+of 20 draws. Of these files one alone uses MLPClassifier, and none uses the twins of our other
+regressors; so robust regression stands in the place of linear regression too. scikit-learn has no
+classifiers like DRBMClassifier and BayesianOrdinalClassifier. A failure needs a reason, in
+`OF_ERROR` or `REASONS`. Three quarters of an hour on one core.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from benchmarks.common.harness import Claim, Report, benchmark
 ROOT = Path(__file__).parents[2]
 TESTS = Path(sklearn.__file__).parent
 LOGISTIC, LINEAR, NETWORK = "LogisticRegression", "LinearRegression, Ridge", "MLPClassifier"
+ROBUST = f"{LINEAR}, robust"
 BOTH = [
     "compose/tests/test_target.py",
     "ensemble/tests/test_common.py",
@@ -50,6 +53,7 @@ FILES = {
         "tests/test_calibration.py",
     ],
     LINEAR: BOTH,
+    ROBUST: BOTH,
     NETWORK: ["ensemble/tests/test_stacking.py"],
 }
 HAS_PARTIAL_FIT = "the test wants an estimator without partial_fit, which ours has"
@@ -79,6 +83,7 @@ REASONS: dict[str, dict[str, str]] = {
     },
     NETWORK: {},
 }
+REASONS[ROBUST] = REASONS[LINEAR]
 """Why a test fails, by its name without parameters."""
 
 

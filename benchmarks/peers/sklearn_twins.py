@@ -17,6 +17,7 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianRobustRegressor,
 )
 
 SHORT = {"n_chains": 8, "n_draws": 20}
@@ -54,14 +55,19 @@ LogisticRegression = twin(
     BayesianLogisticRegressionSGFS,
     prior_precision=lambda self: 1 / min(self.C, LARGEST_C),
 )
-LinearRegression = twin(linear_model.LinearRegression, BayesianLinearRegressionSGFS)
-Ridge = twin(
-    linear_model.Ridge, BayesianLinearRegressionSGFS, prior_precision=lambda self: self.alpha
-)
+
+
+def lines(ours: type) -> list[type]:
+    """Twins of the regressions of a line."""
+    ridge = twin(linear_model.Ridge, ours, prior_precision=lambda self: self.alpha)
+    return [twin(linear_model.LinearRegression, ours), ridge]
+
+
 MLPClassifier = twin(neural_network.MLPClassifier, BayesianMLPClassifier)
 TWINS = {
     "LogisticRegression": {linear_model: [LogisticRegression]},
-    "LinearRegression, Ridge": {linear_model: [LinearRegression, Ridge]},
+    "LinearRegression, Ridge": {linear_model: lines(BayesianLinearRegressionSGFS)},
+    "LinearRegression, Ridge, robust": {linear_model: lines(BayesianRobustRegressor)},
     "MLPClassifier": {neural_network: [MLPClassifier]},
 }
 

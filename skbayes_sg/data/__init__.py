@@ -1,7 +1,7 @@
 """Rows in any storage, and the minibatches that are drawn of them. Imports linalg."""
 
 from skbayes_sg.data.base import Batch, Data
-from skbayes_sg.data.blockwise import Encode, OutOfCoreData, Source, in_partitions
+from skbayes_sg.data.blockwise import Encode, OutOfCoreData, Source, at_hand, in_partitions
 from skbayes_sg.data.columns import Columns, of_columns, of_targets
 from skbayes_sg.data.disk import OnDisk, Reader, is_stored, on_disk
 from skbayes_sg.data.memory import InMemory, stays_sparse
@@ -18,6 +18,7 @@ __all__ = [
     "Reader",
     "Source",
     "ahead",
+    "at_hand",
     "in_partitions",
     "in_threads",
     "is_stored",

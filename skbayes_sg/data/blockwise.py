@@ -25,6 +25,11 @@ def in_partitions(X: Any) -> bool:
     return hasattr(X, "__dask_graph__")
 
 
+def at_hand(*each: Any) -> tuple:
+    """Arrays that fit in memory; those that are dask collections are computed."""
+    return tuple(one.compute() if in_partitions(one) else one for one in each)
+
+
 class Source(ABC):
     """Rows with targets and weights as they were given.
 

@@ -10,8 +10,10 @@ from skbayes_sg.estimators.logistic import BayesianLogisticRegressionSGFS
 from skbayes_sg.estimators.mlp import BayesianMLPClassifier
 from skbayes_sg.estimators.mlp_regressor import BayesianMLPRegressor
 from skbayes_sg.estimators.negative_binomial import BayesianNegativeBinomialRegressor
+from skbayes_sg.estimators.ordinal import BayesianOrdinalClassifier
 from skbayes_sg.estimators.path import hyperparameter_path
 from skbayes_sg.estimators.poisson import BayesianPoissonRegressor
+from skbayes_sg.estimators.robust import BayesianRobustRegressor
 
 BayesianLinearRegression = BayesianLinearRegressionSGFS
 BayesianLogisticRegression = BayesianLogisticRegressionSGFS
@@ -25,7 +27,9 @@ __all__ = [
     "BayesianMLPClassifier",
     "BayesianMLPRegressor",
     "BayesianNegativeBinomialRegressor",
+    "BayesianOrdinalClassifier",
     "BayesianPoissonRegressor",
+    "BayesianRobustRegressor",
     "DRBMClassifier",
     "hyperparameter_path",
 ]

@@ -165,13 +165,13 @@ class ClassPredictions(BayesianEstimator):
         )
 
     @in_blocks()
-    def predict_interval(self, X, level: float = 0.9) -> NDArray:
+    def predict_interval(self, X, level: float = 0.95) -> NDArray:
         """Central posterior interval of each class probability.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-        level : float in (0, 1), default=0.9
+        level : float in (0, 1), default=0.95
             Posterior probability of the interval.
 
         Returns

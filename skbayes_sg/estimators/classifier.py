@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
 
-from skbayes_sg.data import InMemory
+from skbayes_sg.data import InMemory, at_hand
 from skbayes_sg.estimators.class_predictions import ClassPredictions
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.inputs import classes_of, known_classes, require_known
 from skbayes_sg.models import Model
-from skbayes_sg.models.categorical import Categorical
+from skbayes_sg.models.categorical import Classification
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.validation import checked_weights, in_dtype
@@ -76,7 +77,7 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
                 "y holds one class only (among rows of positive weight); at least two classes are "
                 "needed"
             )
-        model = self._make_model(X.shape[1], len(classes))
+        model = self._make_model(X.shape[1], classes)
         if weight is not None:
             weight = in_dtype("sample_weight or class_weight", weight, X.dtype)
         y = model.encode(codes, X.dtype)
@@ -129,6 +130,23 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         self._run_chains(posterior, X, y, classes_=classes, n_samples_seen_=X.shape[0])
         return self
 
+    def score(self, X, y, sample_weight=None) -> float:
+        """Accuracy.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Or a dask collection, whose predictions are computed partition by partition.
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
+        return float(accuracy_score(y, predicted, sample_weight=weight))
+
     def _validate_chunk(self, X, y, classes: ArrayLike | None) -> tuple[Any, NDArray, NDArray]:
         """X, y and all labels that may occur in a stream."""
         self._validate_parameters()
@@ -141,7 +159,8 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         given = None if classes is None else np.asarray(classes)
         return X, y, known_classes(y, given, None if first else self.classes_)
 
-    def _make_model(self, n_features: int, n_classes: int) -> Categorical:
+    def _make_model(self, n_features: int, classes: NDArray) -> Classification:
+        """The model of so many columns and of these classes, which are sorted."""
         raise NotImplementedError
 
     def _prior(

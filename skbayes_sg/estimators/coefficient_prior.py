@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,8 @@ from skbayes_sg.inference.learned_prior import BOUNDS
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Model
+from skbayes_sg.models.family import Family
+from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.validation import real_array, require_bounded, require_positive
@@ -42,7 +46,8 @@ class CoefficientPrior(UpdatingEstimator):
             return model.prior(self._precision(model, self._given_precision(model)), mean)
         columns = of_columns(data)
         held = 1.0 if streaming else _HELD * _size(columns.mean)
-        square = np.where(columns.unit > 0, columns.unit, held) ** 2
+        assert isinstance(model, Predictor)
+        square = (np.where(columns.unit > 0, columns.unit, held) / model.unit) ** 2
         noise = getattr(model, "noise_variance", None) or 1.0
         first = self._first_precision(em, columns) / noise
         units = self._units(model, square, columns.mean)
@@ -63,6 +68,15 @@ class CoefficientPrior(UpdatingEstimator):
             "coefficient, which is held at zero; leave such columns out, or give prior_precision "
             "a number"
         ]
+
+    def _mean(self, model: Model, data: Data) -> NDArray:
+        """Prior mean of every parameter; under a learned precision a family's intercept has y's."""
+        mean, sample = super()._mean(model, data), data.sample
+        if isinstance(model, Family):
+            mean[model.dim - len(model.own) :] = model.own_mean
+            if self.fit_intercept and self._em() is not None:
+                mean[data.n_features] = model.guess(sample.y, sample.weight)[0, data.n_features]
+        return mean
 
     def _given_precision(self, model: Model) -> NDArray:
         """`prior_precision`, one number or one per feature."""
@@ -106,29 +120,33 @@ class CoefficientPrior(UpdatingEstimator):
             return np.full(len(square), strongest)
         return np.clip(np.where(square > 0, square, 1.0), *BOUNDS)
 
-    def _units(self, model: Model, square: NDArray, mean: NDArray) -> dict[str, NDArray]:
+    def _units(self, model: Model, square: NDArray, mean: NDArray) -> dict[str, Any]:
         """Units of the coefficients, and where the intercepts have their prior.
 
         At the means of the columns they are independent of the coefficients, whatever the columns'
         zeros are. Above 1,000 parameters, which have no matrix, the priors are at zero.
         """
-        n_outputs = model.shapes["coef"][0]
+        assert isinstance(model, Predictor)
+        n_outputs, n_own = model.shapes["coef"][0], len(model.own)
         intercepts = n_outputs * self.fit_intercept
-        units = {"unit": np.append(np.tile(square, n_outputs), np.ones(intercepts))}
+        unit = np.append(np.tile(square, n_outputs), np.ones(intercepts + n_own))
+        units: dict[str, Any] = {"unit": unit} | ({"n_others": n_own} if n_own else {})
         if intercepts and has_matrix(model.dim):
             units["centre"] = mean
         return units
 
     def _precision(self, model: Model, precision: NDArray) -> NDArray:
-        """Precisions of the coefficients, then of the intercepts."""
+        """Precisions of the coefficients, of the intercepts, and of what else all rows share."""
+        assert isinstance(model, Predictor)
         require_positive(
             "intercept_precision", self.intercept_precision, "use a small number for a weak prior"
         )
         require_bounded("intercept_precision", np.array(self.intercept_precision))
         blocks = [np.broadcast_to(precision.astype(float), model.shapes["coef"]).ravel()]
         if self.fit_intercept:
-            blocks.append(np.full(model.shapes["intercept"], float(self.intercept_precision)))
-        return np.concatenate(blocks)
+            of_intercept = self.intercept_precision / model.unit**2
+            blocks.append(np.full(model.shapes["intercept"], float(of_intercept)))
+        return np.concatenate([*blocks, np.array(model.own_sd) ** -2.0])
 
 
 def _size(values: NDArray) -> NDArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.estimators.multimodal_classifier import MultimodalClassifier
 from skbayes_sg.models import DRBM
@@ -172,6 +172,6 @@ class DRBMClassifier(MultimodalClassifier):
         self.class_weight = class_weight
         self.n_predict_draws = n_predict_draws
 
-    def _make_model(self, n_features: int, n_classes: int) -> DRBM:
+    def _make_model(self, n_features: int, classes: NDArray) -> DRBM:
         require_integer("n_hidden", self.n_hidden, 1)
-        return DRBM(n_features, n_classes, int(self.n_hidden))
+        return DRBM(n_features, len(classes), int(self.n_hidden))

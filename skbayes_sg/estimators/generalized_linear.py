@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import d2_tweedie_score
 
-from skbayes_sg.data import Data
+from skbayes_sg.data import Data, at_hand
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.mixture_predictions import MixturePredictions
 from skbayes_sg.estimators.regressor import Regressor
-from skbayes_sg.models import Model
 from skbayes_sg.models.generalized_linear import GeneralizedLinear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
@@ -25,9 +24,6 @@ class GeneralizedLinearRegressor(MixturePredictions, Regressor):
     """A regression whose mean is a function of coefficients times features plus intercept."""
 
     _family: type[GeneralizedLinear]
-    _ratio = "rate_ratio"
-    _power: float
-    """Of the mean in the variance function of the deviance that `score` compares."""
 
     def __init__(
         self,
@@ -64,36 +60,10 @@ class GeneralizedLinearRegressor(MixturePredictions, Regressor):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
-
     # -- the model ----------------------------------------------------------------------------
 
     def _make_model(self, data: Data) -> GeneralizedLinear:
         return self._family(data.n_features, self.fit_intercept)
-
-    def _mean(self, model: Model, data: Data) -> NDArray:
-        """Prior mean of every parameter; under a learned precision the intercept's is that of y."""
-        assert isinstance(model, GeneralizedLinear)
-        mean, sample = super()._mean(model, data), data.sample
-        mean[model.dim - len(model.own) :] = model.own_mean
-        if self.fit_intercept and self._em() is not None:
-            mean[data.n_features] = model.guess(sample.y, sample.weight)[0, data.n_features]
-        return mean
-
-    def _precision(self, model: Model, precision: NDArray) -> NDArray:
-        """Prior precision of every parameter, those that all rows share last."""
-        assert isinstance(model, GeneralizedLinear)
-        own = np.array(model.own_sd) ** -2.0
-        return np.append(super()._precision(model, precision), own)
-
-    def _units(self, model: Model, square: NDArray, mean: NDArray) -> dict[str, Any]:
-        assert isinstance(model, GeneralizedLinear)
-        units = super()._units(model, square, mean)
-        own = np.ones(len(model.own))
-        return units | {"unit": np.append(units["unit"], own), "n_others": len(own)}
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """Also a warning of numbers that are no counts, which rates times exposures are."""
@@ -106,6 +76,19 @@ class GeneralizedLinearRegressor(MixturePredictions, Regressor):
                     "(sample_weight); their intervals are those of counts all the same"
                 )
         return found
+
+
+class LogLinkRegressor(GeneralizedLinearRegressor):
+    """One of numbers that are not negative, whose mean is an exponential."""
+
+    _ratio = "rate_ratio"
+    _power: float
+    """Of the mean in the variance function of the deviance that `score` compares."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
 
     def score(self, X, y, sample_weight=None) -> float:
         """D^2, the share of the deviance that is explained; 1 at best, 0 for the mean of y.
@@ -120,12 +103,11 @@ class GeneralizedLinearRegressor(MixturePredictions, Regressor):
         -------
         float
         """
-        return float(
-            d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=self._power)
-        )
+        y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
+        return float(d2_tweedie_score(y, predicted, sample_weight=weight, power=self._power))
 
 
-class DispersedRegressor(GeneralizedLinearRegressor):
+class DispersedRegressor(LogLinkRegressor):
     """One whose family has a dispersion, which is sampled."""
 
     @property

@@ -271,9 +271,10 @@ class LinearPredictor(CoefficientPrior):
         level : float in (0, 1), default=0.95
             Posterior probability of the equal-tailed intervals.
         scaler : fitted transformer, optional
-            The step before this estimator, such as a StandardScaler: ``pipeline[-2]``. The table is
-            then in the units before it, intercept included. Only steps that shift and stretch each
-            column can be undone. Column names come from it where the estimator has none.
+            The steps before this estimator: a StandardScaler, a ColumnTransformer or a Pipeline of
+            them, ``pipeline[:-1]``. The table is then in the units before them, intercept included.
+            Only steps that shift and stretch each column can be undone; columns of encoders keep
+            their units. Column names come from them where the estimator has none.
         reference : label, optional
             For more than two classes: the class that the others are compared with.
         beyond : float, optional

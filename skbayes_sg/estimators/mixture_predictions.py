@@ -46,7 +46,7 @@ class MixturePredictions(BayesianEstimator):
         return mean, sd
 
     @in_blocks()
-    def predict_interval(self, X, level: float = 0.9) -> NDArray:
+    def predict_interval(self, X, level: float = 0.95) -> NDArray:
         """Central interval that holds a new observation with probability `level`.
 
         The ends are quantiles of the mixture, over draws of the posterior, of the laws of y. Of
@@ -56,7 +56,7 @@ class MixturePredictions(BayesianEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-        level : float in (0, 1), default=0.9
+        level : float in (0, 1), default=0.95
 
         Returns
         -------

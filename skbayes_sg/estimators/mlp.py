@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.estimators.multimodal_classifier import MultimodalClassifier
 from skbayes_sg.models import MLP
@@ -177,8 +177,9 @@ class BayesianMLPClassifier(MultimodalClassifier):
         self.class_weight = class_weight
         self.n_predict_draws = n_predict_draws
 
-    def _make_model(self, n_features: int, n_classes: int) -> MLP:
-        return MLP(n_features, n_classes, *hidden_layers(self, "BayesianLogisticRegressionSGFS"))
+    def _make_model(self, n_features: int, classes: NDArray) -> MLP:
+        layers = hidden_layers(self, "BayesianLogisticRegressionSGFS")
+        return MLP(n_features, len(classes), *layers)
 
 
 def hidden_layers(estimator: Any, without: str) -> tuple[tuple[int, ...], str]:

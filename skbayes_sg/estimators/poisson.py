@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.chains.run import Chain
-from skbayes_sg.estimators.generalized_linear import GeneralizedLinearRegressor
+from skbayes_sg.estimators.generalized_linear import LogLinkRegressor
 from skbayes_sg.inference.run import Run
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.posterior import Posterior
@@ -17,7 +17,7 @@ _DISPERSED = 1.5  # intervals are then a fifth too narrow
 _CERTAIN = 5.0  # standard errors
 
 
-class BayesianPoissonRegressor(GeneralizedLinearRegressor):
+class BayesianPoissonRegressor(LogLinkRegressor):
     """Regression of counts with a posterior: ``log E[y] = coef . x + intercept``.
 
     It stands where `PoissonRegressor` would. Of rates, y is the count over the exposure, and

@@ -15,7 +15,7 @@ from skbayes_sg.data import stays_sparse
 from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.models import Model
-from skbayes_sg.models.categorical import Categorical
+from skbayes_sg.models.categorical import Classification
 from skbayes_sg.models.response import Response
 
 _OF_AN_END = 1e-6  # relative error of the probability outside
@@ -44,7 +44,7 @@ def under_each(model: Model, draws: NDArray, X: Any) -> NDArray:
     return np.concatenate([each for _, each in under_some(model, draws, X, len(draws))])
 
 
-def log_average(model: Categorical, draws: NDArray, weights: NDArray, X: Any) -> NDArray:
+def log_average(model: Classification, draws: NDArray, weights: NDArray, X: Any) -> NDArray:
     """Logarithms of averaged class probabilities, (n, classes), finite where these underflow."""
     X = X if keeps_sparse(model, X) else dense(X)
     step = max(1, numbers_at_a_time() // draws.shape[1])
@@ -113,9 +113,10 @@ def mixture_quantiles(model: Response, outputs: NDArray, weights: NDArray, level
     """Ends (n, 2) of the central interval of the mixture of laws of y, (draws, outputs, n).
 
     Of counts an end is the first number at which the distribution function reaches its probability.
-    The bracket of an end is that of Cantelli's inequality.
     """
-    mean, sd = mixture_moments(model, outputs, weights)
+    each = model.mean(outputs)
+    mean = weights @ each
+    width = np.sqrt(weights @ (model.width(outputs) ** 2 + (each - mean) ** 2))
 
     def short_of(y: NDArray, rows: NDArray, q: NDArray) -> NDArray:
         return weights @ model.distribution(y, outputs[:, :, rows]) - q
@@ -126,9 +127,11 @@ def mixture_quantiles(model: Response, outputs: NDArray, weights: NDArray, level
     )
     for end, side in zip(ends.T, (-0.5, 0.5), strict=True):
         q = np.full(len(mean), 0.5 + side * level)
-        odds = np.sqrt(q / (1 - q))
-        low = np.maximum(model.lowest, mean - 1.01 * sd / odds - model.counts)
-        high = mean + 1.01 * sd * odds + model.counts
+        low, high = mean - 2 * width, mean + 2 * width + 1.0 * model.counts
+        while (reached := short_of(low, rows, q) >= 0).any():
+            low = np.where(reached, 2 * low - mean, low)
+        while (short := short_of(high, rows, q) < 0).any():
+            high = np.where(short, 2 * high - mean, high)
         found = find_root(short_of, (low, high), args=(rows, q), tolerances=tolerance)
         end[:] = np.floor(found.bracket[1]) if model.counts else found.x
     return ends

@@ -52,7 +52,7 @@ class LinearPredictions(Regressor):
         return mean, np.sqrt(square + self.noise_variance_)
 
     @in_blocks()
-    def predict_interval(self, X, level: float = 0.9) -> NDArray:
+    def predict_interval(self, X, level: float = 0.95) -> NDArray:
         """Central interval that holds a new observation with probability `level`.
 
         Given the noise variance the posterior of the coefficients is normal, and so is y. The ends
@@ -63,7 +63,7 @@ class LinearPredictions(Regressor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-        level : float in (0, 1), default=0.9
+        level : float in (0, 1), default=0.95
 
         Returns
         -------

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 
+from skbayes_sg.data import at_hand
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.out_of_core import elsewhere
@@ -107,3 +109,20 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         X, y = self._validate_pair(X, y, reset=True)
         self._run_chains(self._bind(X, y, sample_weight), X, y, n_samples_seen_=X.shape[0])
         return self
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """R^2, the share of the variance that is explained, in the mean over responses.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Or a dask collection, whose predictions are computed partition by partition.
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
+        return float(r2_score(y, predicted, sample_weight=weight))

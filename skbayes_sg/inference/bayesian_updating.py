@@ -20,7 +20,7 @@ from skbayes_sg.data.kept_rows import KeptRows, n_bytes
 from skbayes_sg.diagnostics.limits import SHIFT_LIMIT
 from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
 from skbayes_sg.linalg import Dense
-from skbayes_sg.models.categorical import Categorical
+from skbayes_sg.models.categorical import Classification
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.nonlinearity import moments_along
@@ -300,7 +300,7 @@ _NOTHING_YET: dict[str, Any] = {
 
 
 def _has_labels(model: Predictor | None) -> bool:
-    return isinstance(model, Categorical)
+    return isinstance(model, Classification)
 
 
 def _counted(before: dict[float, int], labels: NDArray) -> dict[float, int]:

@@ -7,6 +7,7 @@ from skbayes_sg.inspection.abstention import AbstentionDisplay
 from skbayes_sg.inspection.coefficients import CoefficientsDisplay
 from skbayes_sg.inspection.covariance import CovarianceDisplay
 from skbayes_sg.inspection.effects import average_effects, contrast
+from skbayes_sg.inspection.prediction_summary import prediction_summary
 from skbayes_sg.inspection.prior_precision import PriorPrecisionDisplay
 from skbayes_sg.inspection.reliability import ReliabilityDisplay
 from skbayes_sg.inspection.trace import TraceDisplay
@@ -22,4 +23,5 @@ __all__ = [
     "UncertaintyDisplay",
     "average_effects",
     "contrast",
+    "prediction_summary",
 ]

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_array
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
+from skbayes_sg.inspection.responses import rows_of, under_draws
 from skbayes_sg.inspection.summary import figures_of
 from skbayes_sg.inspection.table import table
-from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.validation import require_choice
 
 _STEP = 1e-3  # of a derivative, in standard deviations of the column
@@ -99,7 +98,7 @@ def average_effects(
     True
     """
     require_choice("kind", kind, ("derivative", "difference"))
-    X = _rows(X)
+    X = rows_of(X)
     weight = _weight(sample_weight, X)
     changes = [
         change for column in _columns(X, features, kind) for change in _changes(X, column, kind)
@@ -153,15 +152,8 @@ def contrast(
     True
     """
     require_choice("kind", kind, ("difference", "ratio"))
-    a, b = (_average(model, X, _weight(sample_weight, X)) for X in (_rows(X_a), _rows(X_b)))
+    a, b = (_average(model, X, _weight(sample_weight, X)) for X in (rows_of(X_a), rows_of(X_b)))
     return _table(model, [kind], [a - b if kind == "difference" else a / b], level)
-
-
-def _rows(X: ArrayLike) -> Any:
-    """A data frame as it is, and anything else as an array of numbers."""
-    if hasattr(X, "columns") and hasattr(X, "assign"):
-        return X
-    return check_array(X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X")
 
 
 def _weight(sample_weight: ArrayLike | None, X: Any) -> NDArray:
@@ -219,18 +211,10 @@ def _with(X: Any, column: Any, values: Any) -> Any:
 
 def _average(model: Any, X: Any, weight: NDArray) -> NDArray:
     """Expected responses averaged over rows, (chains, draws, outputs)."""
-    steps, estimator = (model[:-1], model[-1]) if isinstance(model, Pipeline) else (None, model)
-    check_is_fitted(estimator, "draws_")
-    draws = estimator.draws_
-    flat = draws.reshape(-1, draws.shape[-1]).astype(np.float64, copy=False)
     total: Any = 0.0
-    n_blocks = 1 + len(X) * len(flat) * estimator.model_.widest // numbers_at_a_time()
-    for rows in np.array_split(np.arange(len(X)), min(len(X), n_blocks)):
-        some = _safe_indexing(X, rows)
-        some = steps.transform(some) if steps else some
-        some = validate_data(estimator, some, reset=False, dtype=np.float64)
-        total = total + estimator.model_.predict(flat, some) @ weight[rows]
-    return np.reshape(total, (*draws.shape[:2], -1))
+    for rows, each in under_draws(model, X):
+        total = total + each @ weight[rows]
+    return total
 
 
 def _table(model: Any, labels: list[str], draws: list[NDArray], level: float):

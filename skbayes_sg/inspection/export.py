@@ -130,10 +130,10 @@ def _posterior(
     for name, block in estimator.model_.unpack(draws).items():
         axes = estimator.model_.axes[name]
         sizes = [n for n, axis in zip(block.shape[2:], axes, strict=True) if axis is not None]
-        if name in estimator.model_.logarithms:
-            name, block = estimator.model_.logarithms[name], np.exp(block)
+        dims_of = [axis for axis in axes if axis is not None]
+        name, block = estimator.model_.natural(name, block)
         variables[name] = block.reshape(*block.shape[:2], *sizes)
-        dims[name] = [axis for axis in axes if axis is not None]
+        dims[name] = dims_of
     coords: dict[str, Any] = {"feature": feature_names(estimator)}
     if hasattr(estimator, "prior_precision_draws_"):
         variables["prior_sd"] = estimator._prior_sd_draws[:, kept]

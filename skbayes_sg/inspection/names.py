@@ -25,13 +25,14 @@ def feature_names(estimator) -> list[str]:
 
 
 def logit_names(estimator) -> list[str]:
-    """Class of each row of `coef_`; none for two classes, and for regressions.
+    """Class of each row of `coef_`; none where there is one row.
 
-    Two classes have one logit, that of ``classes_[1]`` against ``classes_[0]``.
+    Two classes have one logit, that of ``classes_[1]`` against ``classes_[0]``, and classes in an
+    order have one, that of higher classes against lower ones.
     """
     check_is_fitted(estimator)
-    classes = getattr(estimator, "classes_", ())
-    return [str(label) for label in classes] if len(classes) > 2 else []
+    one = estimator.model_.shapes.get("coef", (0,))[0] == 1
+    return [] if one else [str(label) for label in getattr(estimator, "classes_", ())]
 
 
 def coefficient_names(estimator) -> list[str]:

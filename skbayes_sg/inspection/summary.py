@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg import diagnostics
 from skbayes_sg.inspection.names import feature_names, logit_names
+from skbayes_sg.inspection.scalers import units_before
 from skbayes_sg.inspection.table import table
 from skbayes_sg.validation import require_level, require_positive
 
 _FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
-_FAR_PROBE = 2.0**30  # so far that the origin takes no digits of the unit
 
 
 class _Coefficients(NamedTuple):
@@ -77,20 +77,21 @@ def of_coefficients(
     found = _Coefficients(blocks["coef"], blocks.get("intercept"))
     features, logits = feature_names(estimator), logit_names(estimator)
     if scaler is not None:
-        found = found.unscaled(*_units_before(scaler, len(features)))
+        found = found.unscaled(*units_before(scaler, len(features)))
         if not hasattr(estimator, "feature_names_in_"):
-            features = feature_names(scaler)
+            features = [str(name) for name in scaler.get_feature_names_out()]
     if logits or reference is not None:
         position = _position(reference, estimator)
         found = found.against(position)
         logits = [name for k, name in enumerate(logits) if k != position]
-    draws, terms = found.stacked(), [*features]
-    if found.intercept is not None:
-        terms.append(_own("intercept", features))
-    for block, name in estimator.model_.logarithms.items():
-        if block in blocks:
-            draws = np.concatenate([draws, np.exp(blocks[block])], axis=2)
-            terms.append(_own(name, features))
+    beside = [each for each in blocks.items() if each[0] not in ("coef", "intercept")]
+    others = dict(estimator.model_.natural(*each) for each in beside)
+    if hasattr(estimator, "_terms_beside"):
+        others, found = estimator._terms_beside(found.intercept), found._replace(intercept=None)
+    has_intercept = found.intercept is not None
+    names = ["intercept"] * has_intercept + list(others)
+    terms = features + [_own(name, features) for name in names]
+    draws = np.concatenate([found.stacked(), *others.values()], axis=2)
     weights = estimator.draw_weights_
     columns = figures_of(draws, weights, level, estimator._ratio)
     if beyond is not None:
@@ -167,47 +168,16 @@ def _require_draws(estimator: Any) -> None:
         )
 
 
-def _units_before(scaler: Any, n_features: int) -> tuple[NDArray, NDArray]:
-    """Origin and unit of each column before a scaler: x = origin + unit * scaled.
-
-    Raises
-    ------
-    ValueError
-        If the scaler does more than shift and stretch each column, or has other columns.
-    """
-    remedy = "scaler must be fitted and shift and stretch each column, as StandardScaler does"
-    if not hasattr(scaler, "inverse_transform"):
-        raise ValueError(f"{remedy}; got {scaler!r}")
-    check_is_fitted(scaler)
-    if scaler.n_features_in_ != n_features:
-        raise ValueError(
-            f"scaler was fitted on {scaler.n_features_in_} columns, the estimator on {n_features}; "
-            "give the step that comes right before the estimator"
-        )
-    ramp = np.arange(1.0, n_features + 1) / n_features
-    probes = np.stack([np.zeros(n_features), np.full(n_features, _FAR_PROBE), ramp])
-    try:
-        with np.errstate(all="ignore"):
-            origin, far, found = np.asarray(scaler.inverse_transform(probes), dtype=np.float64)
-            unit = (far - origin) / _FAR_PROBE
-            expected = origin + unit * ramp
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{remedy}; {scaler!r} cannot undo any numbers") from error
-    if not np.allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(unit).min()):
-        raise ValueError(f"{remedy}; {scaler!r} does something else")
-    return origin, unit
-
-
 def _position(reference: Any, estimator: Any) -> int | None:
     """Number of the class that is the reference."""
     if reference is None:
         return None
-    classes = getattr(estimator, "classes_", np.empty(0))
-    if len(classes) < 3:
+    if not logit_names(estimator):
         raise ValueError(
-            "reference is for more than two classes; with two, coefficients are those of "
-            "classes_[1] against classes_[0]"
+            "reference is for more than two classes without an order; with two, coefficients are "
+            "those of classes_[1] against classes_[0]"
         )
+    classes = estimator.classes_
     (found,) = np.nonzero(classes == reference)
     if len(found) != 1:
         raise ValueError(f"reference must be one of the classes {classes!r}, got {reference!r}")

@@ -9,8 +9,10 @@ from skbayes_sg.models.drbm import DRBM
 from skbayes_sg.models.gaussian_mlp import GaussianMLP
 from skbayes_sg.models.linear import Linear
 from skbayes_sg.models.mlp import MLP
+from skbayes_sg.models.ordinal import Ordinal
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.models.softmax import Softmax
+from skbayes_sg.models.student import Student
 
 __all__ = [
     "DRBM",
@@ -21,6 +23,8 @@ __all__ = [
     "Model",
     "NegativeBinomial",
     "NullDirections",
+    "Ordinal",
     "Poisson",
     "Softmax",
+    "Student",
 ]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from math import prod
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,8 +45,6 @@ class Model(ABC):
     shapes: dict[str, tuple[int, ...]]
     axes: dict[str, tuple[str | None, ...]]
 
-    logarithms: Mapping[str, str] = MappingProxyType({})
-    """Blocks that hold logarithms, and the names of what these are logarithms of."""
     takes_sparse = False
     """Whether X may be a block of CSR rows, shared by the chains."""
     fixed_inputs = False
@@ -77,6 +73,10 @@ class Model(ABC):
             blocks[name] = theta[..., start:stop].reshape(*theta.shape[:-1], *shape)
             start = stop
         return blocks
+
+    def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
+        """Name and draws of a block as users know it: a variance, say, of which it has the log."""
+        return name, block
 
     @property
     def groups(self) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""The base of the classifiers' models: class probabilities from logits."""
+"""The bases of the classifiers' models: class probabilities, and those from logits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,22 @@ from scipy.special import log_softmax
 from skbayes_sg.models.base import Model
 
 
-class Categorical(Model):
+class Classification(Model):
+    """p(y = k | x) of some classes."""
+
+    @abstractmethod
+    def encode(self, codes: NDArray, dtype: np.dtype) -> NDArray:
+        """Class numbers 0, 1, ... as the targets of this model, to go with X of the given dtype."""
+
+    @abstractmethod
+    def log_predict(self, theta: NDArray, X: NDArray) -> NDArray:
+        """Logarithms of the probabilities of all classes, (chains, classes, n), in X's dtype.
+
+        They are finite: no probability is computed that could underflow.
+        """
+
+
+class Categorical(Classification):
     """p(y = k | x) = softmax(z)_k of logits z that a subclass computes, (chains, logits, n).
 
     Arrays are class-major: one product serves all chains and classes. Two classes may have one
@@ -33,7 +48,6 @@ class Categorical(Model):
         """Logits, (chains, logits, n) in X's dtype; the caller may overwrite them."""
 
     def encode(self, codes: NDArray, dtype: np.dtype) -> NDArray:
-        """Class numbers 0, 1, ... as the targets of this model, to go with X of the given dtype."""
         return (2 * codes - 1).astype(dtype) if self.n_logits == 1 else codes
 
     def predict(self, theta: NDArray, X: NDArray) -> NDArray:
@@ -48,10 +62,6 @@ class Categorical(Model):
         return np.reciprocal(z, out=z)
 
     def log_predict(self, theta: NDArray, X: NDArray) -> NDArray:
-        """Logarithms of the probabilities of all classes, (chains, classes, n), in X's dtype.
-
-        They are finite: no probability is computed that could underflow.
-        """
         z = self.logits(theta, X)
         if self.n_logits > 1:
             return log_softmax(z, axis=1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, gammainc, gammaln, polygamma, psi
@@ -17,9 +15,11 @@ class Dispersed(LogLink):
     """A response with a dispersion ``phi = exp(a)``."""
 
     own = ("log_dispersion",)
-    logarithms = MappingProxyType({"log_dispersion": "dispersion"})
     own_mean, own_sd = (-1.0,), (1.5,)
     canonical = False
+
+    def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
+        return ("dispersion", np.exp(block)) if name == "log_dispersion" else (name, block)
 
 
 class Gamma(Dispersed):
@@ -71,7 +71,6 @@ class NegativeBinomial(Dispersed):
     """
 
     counts = True
-    lowest = -1.0
 
     def variance(self, outputs: NDArray) -> NDArray:
         mu = self.mean(outputs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,6 @@ class Linear(Predictor):
     """
 
     conjugate = True
-    logarithms = MappingProxyType({"log_noise": "noise_variance"})
 
     def __init__(
         self,
@@ -51,6 +49,9 @@ class Linear(Predictor):
         self.noise_variance = noise_variance
         self.noise_prior = noise_prior
         self._n_features = n_features
+
+    def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
+        return ("noise_variance", np.exp(block)) if name == "log_noise" else (name, block)
 
     def prior(self, precision: NDArray, mean: NDArray | float = 0.0, **units: Any) -> Prior:
         """Gaussian prior, scaled by the noise variance where that is sampled.

@@ -13,7 +13,6 @@ class Poisson(LogLink):
     """Counts y with mean and variance ``mu = exp(eta)``."""
 
     counts = True
-    lowest = -1.0
 
     def variance(self, outputs: NDArray) -> NDArray:
         return self.mean(outputs)

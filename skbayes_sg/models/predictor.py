@@ -31,6 +31,14 @@ class Predictor(Model):
     canonical = True
     """Whether `observed` needs no pass over the rows, each of which has `observed_at`."""
 
+    own: tuple[str, ...] = ()
+    """Names of the parameters that all rows share beside coefficients, which come last."""
+    own_mean: tuple[float, ...] = ()
+    own_sd: tuple[float, ...] = ()
+    """Of their normal priors."""
+    unit = 1.0
+    """Of the outputs, in which intercepts and learned precisions have their priors."""
+
     @abstractmethod
     def on_columns(self, n_columns: int) -> Predictor:
         """The same model on other columns, one of which may be an intercept's."""

@@ -13,8 +13,6 @@ class Response(ABC):
 
     counts = False
     """Whether y are whole numbers."""
-    lowest = -np.inf
-    """A number that y is not below."""
 
     @abstractmethod
     def mean(self, outputs: NDArray) -> NDArray:
@@ -23,6 +21,10 @@ class Response(ABC):
     @abstractmethod
     def variance(self, outputs: NDArray) -> NDArray:
         """Of y, (chains, n)."""
+
+    def width(self, outputs: NDArray) -> NDArray:
+        """A length on which the law of y varies, (chains, n)."""
+        return np.sqrt(self.variance(outputs))
 
     @abstractmethod
     def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:

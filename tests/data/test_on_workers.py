@@ -19,6 +19,7 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianPoissonRegressor,
     DRBMClassifier,
 )
 from skbayes_sg.samplers import HMC, SGLD
@@ -174,6 +175,35 @@ def test_predictions_are_lazy_and_those_of_the_rows_in_memory(kind):
             np.testing.assert_allclose(found.compute(), expected, rtol=1e-7)
     if kind == "array":
         assert model.predict_interval(lazy).shape == (N, 2, 2)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of dask, by pandas
+def test_parquet_is_read_scored_and_written(tmp_path):
+    frame().to_parquet(tmp_path / "rows")
+    rows = dd.read_parquet(tmp_path / "rows")
+    X = rows[list("abc")]
+    model = BayesianLogisticRegressionSGFS(**SHORT, prior_precision=1.0).fit(X, rows["y"])
+    expected = model.predict_proba(FRAME[list("abc")])[:, 1]
+    assert model.score(X, rows["y"]) == np.mean((expected > 0.5) == FRAME["y"])
+    rows.assign(p=model.predict_proba(X)[:, 1]).to_parquet(tmp_path / "scored")
+    scored = pd.read_parquet(tmp_path / "scored")["p"].to_numpy()
+    np.testing.assert_allclose(np.sort(scored), np.sort(expected), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_scores_are_those_of_rows_in_memory(kind):
+    X, y = FRAME[list("abc")], NUMBERS
+    lazy = da.from_array(X.to_numpy(), (5000, 3)) if kind == "array" else frame()[list("abc")]
+    for model, target in (
+        (BayesianLogisticRegressionSGFS(**SHORT, prior_precision=1.0), (y > 0).astype(int)),
+        (BayesianLinearRegressionSGFS(**SHORT, prior_precision=1.0), y),
+        (BayesianPoissonRegressor(**SHORT, prior_precision=1.0), np.floor(np.exp(y / 4))),
+    ):
+        model.fit(X[:500] if kind == "frame" else X.to_numpy()[:500], target[:500])
+        weight = np.arange(len(y)) % 3
+        expected = model.score(X if kind == "frame" else X.to_numpy(), target, weight)
+        lazy_target = da.from_array(target, 5000)
+        assert model.score(lazy, lazy_target, weight) == pytest.approx(expected)
 
 
 def test_predictions_of_a_regression_are_lazy_and_skip_empty_partitions():

@@ -237,7 +237,7 @@ def test_intervals_are_those_of_students_distribution(many, shape, seed):
         intercept_precision=1.0,
         random_state=seed,
     )
-    low, high = model.fit(X, y).predict_interval(many[0][:50]).T
+    low, high = model.fit(X, y).predict_interval(many[0][:50], level=0.9).T
     A = np.column_stack([X, np.ones(6)])
     precision = A.T @ A + np.eye(5)
     mean = np.linalg.solve(precision, A.T @ y)

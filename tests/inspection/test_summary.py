@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from arviz_stats.base import array_stats
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
@@ -149,7 +151,7 @@ def test_of_three_classes_too(triple):
 
 @pytest.mark.parametrize(
     "scaler",
-    [PowerTransformer(), QuantileTransformer(n_quantiles=9), PCA(3), OneHotEncoder(), "standard"],
+    [PowerTransformer(), QuantileTransformer(n_quantiles=9), PCA(3), "standard"],
     ids=str,
 )
 def test_what_is_no_scaler_is_refused(pair, scaler):
@@ -158,9 +160,41 @@ def test_what_is_no_scaler_is_refused(pair, scaler):
         pair.summary(scaler=scaler)
 
 
+def test_before_a_column_transformer_numbers_have_their_units_and_levels_their_names(seed):
+    """With factors, imputed numbers and a scaler behind all: the line is that of raw columns."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"city": rng.choice(list("abc"), 200), "age": rng.normal(40, 10, 200)})
+    frame["weight"] = rng.normal(70, 9, 200)
+    y = frame["age"] / 5 + (frame["city"] == "b") + rng.standard_normal(200)
+    columns = ColumnTransformer(
+        [
+            ("words", OneHotEncoder(sparse_output=False), ["city"]),
+            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), ["weight"]),
+        ],
+        remainder="passthrough",
+    )
+    for steps in ([columns], [columns, MinMaxScaler()]):
+        model = BayesianLinearRegressionSGFS(prior_precision=1.0, random_state=0)
+        pipeline = make_pipeline(*steps, model).fit(frame, y)
+        table = model.summary(scaler=pipeline[:-1])["mean"]
+        names = [*(f"words__city_{c}" for c in "abc"), "numbers__weight", "remainder__age"]
+        assert table.index.tolist() == [*names, "intercept", "noise_variance"]
+        of_words = table[[f"words__city_{c}" for c in frame["city"]]].to_numpy()
+        line = of_words + table["numbers__weight"] * frame["weight"]
+        line += table["remainder__age"] * frame["age"] + table["intercept"]
+        np.testing.assert_allclose(line, pipeline.predict(frame), rtol=1e-6)
+
+
+def test_a_part_that_does_more_than_scale_is_refused(pair):
+    with pytest.raises(ValueError, match="PowerTransformer"):
+        pair.summary(scaler=make_column_transformer((PowerTransformer(), [0, 1, 2])).fit(X))
+
+
 def test_a_scaler_of_other_columns_or_without_a_fit_is_refused(pair):
     with pytest.raises(ValueError, match="fitted on 2 columns, the estimator on 3"):
         pair.summary(scaler=StandardScaler().fit(X[:, :2]))
+    with pytest.raises(ValueError, match="fitted on 900 columns, the estimator on 3"):
+        pair.summary(scaler=OneHotEncoder().fit(X))
     with pytest.raises(NotFittedError):
         pair.summary(scaler=StandardScaler())
 

@@ -18,14 +18,22 @@ from skbayes_sg import (
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
+    BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
+    BayesianRobustRegressor,
     DRBMClassifier,
 )
 from skbayes_sg.chains.tuning import set_off
 from skbayes_sg.samplers import SAMPLERS, SGFS, ConstantSGD
 
 LOG_LINKS = [BayesianPoissonRegressor, BayesianNegativeBinomialRegressor, BayesianGammaRegressor]
-COEFFICIENTS = [BayesianLogisticRegressionSGFS, BayesianLinearRegressionSGFS, *LOG_LINKS]
+CLASSIFIERS = [BayesianLogisticRegressionSGFS, BayesianOrdinalClassifier]
+COEFFICIENTS = [
+    *CLASSIFIERS,
+    BayesianLinearRegressionSGFS,
+    BayesianRobustRegressor,
+    *LOG_LINKS,
+]
 NETWORKS = [BayesianMLPClassifier, DRBMClassifier]
 EACH = pytest.mark.parametrize("cls", [*COEFFICIENTS, *NETWORKS, BayesianMLPRegressor])
 SHORT = {"n_chains": 2, "n_draws": 10, "random_state": 0}
@@ -43,7 +51,8 @@ def iris():
 ORDER = (
     *("hidden_layer_sizes", "activation", "n_hidden"),  # of the model, as in MLPClassifier
     *("sampler", "prior_precision"),
-    *("noise_variance", "noise_prior", "fit_intercept", "intercept_precision"),  # of the model
+    *("categories", "noise_variance", "noise_prior"),  # of the model, as the next two
+    *("fit_intercept", "intercept_precision"),
     *("prior_mean", "prior", "prior_groups", "forgetting_factor", "forgetting"),
     "temperature",
     *("n_chains", "n_draws", "burn_in", "thin", "warm_start", "n_jobs", "random_state"),

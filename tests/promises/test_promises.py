@@ -25,14 +25,18 @@ from skbayes_sg import (
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
+    BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
+    BayesianRobustRegressor,
     DRBMClassifier,
     VariationalEM,
 )
 from skbayes_sg.samplers import SGFS, SGHMC, SGLD
 
 LOG_LINKS = (BayesianNegativeBinomialRegressor, BayesianPoissonRegressor)
-LINEAR = (BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, *LOG_LINKS)
+CLASSIFIERS = (BayesianLogisticRegressionSGFS, BayesianOrdinalClassifier)
+REGRESSORS = (BayesianLinearRegressionSGFS, BayesianRobustRegressor)
+LINEAR = (*REGRESSORS, *CLASSIFIERS, *LOG_LINKS)
 SHORT = {"n_chains": 3, "n_draws": 8, "burn_in": 8, "thin": 2, "random_state": 0}
 MINIBATCHES = SGFS(structure="diag", alpha=2.0, batch_size=30)
 CONTROLLED = SGFS(batch_size=32, variance_reduction="control_variate")
@@ -44,6 +48,8 @@ MODELS = {
     "linear": BayesianLinearRegressionSGFS(**SHORT),
     "linear, minibatches": BayesianLinearRegressionSGFS(MINIBATCHES, **SHORT),
     "linear, learned prior": BayesianLinearRegressionSGFS(prior_precision=EM, **SHORT),
+    "robust": BayesianRobustRegressor(**SHORT),
+    "ordinal": BayesianOrdinalClassifier(categories=["cold", "mild", "hot"], **SHORT),
     "Poisson": BayesianPoissonRegressor(**SHORT),
     "negative binomial": BayesianNegativeBinomialRegressor(**SHORT),
     "Poisson, minibatches": BayesianPoissonRegressor(MINIBATCHES, **SHORT),

@@ -29,7 +29,9 @@ from skbayes_sg import (
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
+    BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
+    BayesianRobustRegressor,
     DRBMClassifier,
 )
 from skbayes_sg.samplers import SGFS, SGLD
@@ -70,6 +72,8 @@ def every_check_of(*estimators):
     BayesianPoissonRegressor(**TINY),
     BayesianNegativeBinomialRegressor(**TINY),
     BayesianGammaRegressor(**TINY),
+    BayesianOrdinalClassifier(**TINY),
+    BayesianRobustRegressor(**TINY),
     BayesianMLPClassifier((5,), **TINY),
     BayesianMLPRegressor((5,), **TINY),
     DRBMClassifier(5, **TINY),
@@ -86,6 +90,8 @@ def test_estimator_checks(estimator, check):
     BayesianPoissonRegressor(),
     BayesianNegativeBinomialRegressor(),
     BayesianGammaRegressor(),
+    BayesianOrdinalClassifier(),
+    BayesianRobustRegressor(),
     BayesianMLPClassifier(),
     BayesianMLPRegressor(),
     DRBMClassifier(),

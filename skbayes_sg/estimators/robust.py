@@ -1,0 +1,119 @@
+"""Bayesian linear regression that outliers do not move."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data import Data
+from skbayes_sg.estimators.generalized_linear import GeneralizedLinearRegressor
+from skbayes_sg.models import Student
+from skbayes_sg.models.student import quantiles
+
+_OF_NORMAL = 1.349  # interquartile range over standard deviation
+
+
+class BayesianRobustRegressor(GeneralizedLinearRegressor):
+    """Linear regression with the noise of Student's t, with a posterior.
+
+    ``y = coef . x + intercept + scale t``. The degrees of freedom of t are sampled: where they are
+    few, rows far from the line weigh little, and where the noise is normal, they are many and the
+    line is that of linear regression. It stands where `HuberRegressor` would.
+
+    Parameters
+    ----------
+    sampler : Sampler, str or None, default=None
+        As in `BayesianLogisticRegressionSGFS`, as all parameters that are not described here.
+    prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
+        1 / variance of the prior of each coefficient. "learned": one for all, sampled with the
+        coefficients, in units of the columns and of y.
+    fit_intercept : bool, default=True
+    intercept_precision : float, default=0.01
+        Prior precision of the intercept, in units of 1 / unit of y squared. The unit of y is its
+        interquartile range over 1.35. Under a learned `prior_precision` its mean is the median of
+        y.
+    prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
+    prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
+    prior_groups : {"feature", "prefix"}, dict or callable, optional
+    forgetting_factor : float in (0, 1], default=1.0
+    n_chains : int or "auto", default="auto"
+    n_draws : int or "auto", default="auto"
+    burn_in : int or "auto", default="auto"
+    thin : int or "auto", default="auto"
+    warm_start : bool, default=False
+    n_jobs : int, optional
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,), where X had string column names
+    draws_ : array of shape (n_chains, n_draws, dim)
+        Posterior draws: coefficients, the intercept, log(scale) and log(degrees of freedom).
+    coef_, coef_std_ : arrays of shape (n_features,)
+        Posterior means and standard deviations.
+    intercept_ : float
+    coef_samples_ : array of shape (n_chains, n_draws, n_features)
+    intercept_samples_ : array of shape (n_chains, n_draws)
+    scale_, degrees_of_freedom_ : float
+        Posterior means.
+    scale_samples_, degrees_of_freedom_samples_ : array of shape (n_chains, n_draws)
+    draw_weights_, sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, burn_in_, thin_ :
+    diagnostics_, posterior_, n_samples_seen_, prior_precision_, prior_precision_path_ :
+    prior_precision_blocks_, prior_precision_draws_ :
+        As in `BayesianLogisticRegressionSGFS`.
+
+    Notes
+    -----
+    Source: Lange, Little & Taylor 1989; math.md#robust-regression. Priors beside the coefficients'
+    are weak: the logarithm of the scale is normal around that of the unit of y with standard
+    deviation 2, that of the degrees of freedom around 2 with standard deviation 1. With two of them
+    or fewer noise has no variance: `predict` with ``return_std=True`` says infinity where a draw
+    has so few. `predict_interval` is finite. The scale is at least a hundred-thousandth of the unit
+    of y. Where noise is normal `BayesianLinearRegression` is faster, many times so from 50,000 rows
+    on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg import BayesianRobustRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 2))
+    >>> y = X @ [1.0, 0.0] + 0.1 * rng.standard_normal(300)
+    >>> y[:30] += 50  # outliers
+    >>> model = BayesianRobustRegressor(random_state=0).fit(X, y)
+    >>> bool(abs(model.coef_ - [1, 0]).max() < 0.05)
+    True
+    """
+
+    _family = Student
+
+    def _make_model(self, data: Data) -> Student:
+        rows = data.sample
+        low, high = quantiles(rows.y, rows.weight, [0.25, 0.75])
+        unit = (high - low) / _OF_NORMAL or np.std(rows.y) or 1.0
+        return Student(data.n_features, self.fit_intercept, float(unit))
+
+    @property
+    def scale_samples_(self) -> NDArray:
+        """Draws of the scale, (n_chains, n_draws)."""
+        return self._natural("log_scale")
+
+    @property
+    def degrees_of_freedom_samples_(self) -> NDArray:
+        """Draws of the degrees of freedom, (n_chains, n_draws)."""
+        return self._natural("log_freedom")
+
+    @property
+    def scale_(self) -> float:
+        """Posterior mean of the scale."""
+        return float(self._moments(self.scale_samples_)[0])
+
+    @property
+    def degrees_of_freedom_(self) -> float:
+        """Posterior mean of the degrees of freedom."""
+        return float(self._moments(self.degrees_of_freedom_samples_)[0])
+
+    def _natural(self, name: str) -> NDArray:
+        block = self.model_.unpack(self.draws_)[name][..., 0]
+        return self.model_.natural(name, block)[1]

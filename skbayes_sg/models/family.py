@@ -1,0 +1,179 @@
+"""Models whose rows depend on one linear predictor, and on parameters that all rows share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data.base import Batch
+from skbayes_sg.linalg import Dense, Operator
+from skbayes_sg.linalg.products import dense, outer_products, times_transposed
+from skbayes_sg.linalg.scores import Factor, Scores
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.models.quadrature import normal_nodes, symmetric_root
+
+
+class Family(Predictor):
+    """p(y | x) = f(y; eta, own) with ``eta = coef . x + intercept``.
+
+    A family is its f: log density, gradient and curvature in the outputs of a row. These are eta,
+    and the parameters that all rows share, `own`, such as the logarithm of a dispersion. Arrays of
+    outputs are (chains, outputs, n), and in double precision: differences of special functions lose
+    half of their digits.
+
+    Parameters
+    ----------
+    n_features : int
+    fit_intercept : bool, default=True
+    """
+
+    def __init__(self, n_features: int, fit_intercept: bool = True) -> None:
+        self.shapes = {"coef": (1, n_features)}
+        if fit_intercept:
+            self.shapes["intercept"] = (1,)
+        self.shapes |= dict.fromkeys(self.own, (1,))
+        self.axes = {"coef": (None, "feature")}
+        self.axes |= dict.fromkeys(["intercept", *self.own], (None,))
+        self._n_features, self.fit_intercept = n_features, fit_intercept
+
+    # -- the family ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def value(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """log f, (chains, n)."""
+
+    @abstractmethod
+    def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """Gradient of log f over the outputs, (chains, outputs, n)."""
+
+    @abstractmethod
+    def expected(self, outputs: NDArray) -> NDArray:
+        """Fisher information of the outputs, (chains, outputs, outputs, n)."""
+
+    @abstractmethod
+    def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """Minus the second derivatives of log f, as `expected`."""
+
+    # -- the model ----------------------------------------------------------------------------
+
+    @property
+    def widest(self) -> int:
+        return 1 + len(self.own)
+
+    def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
+        raise ValueError('VariationalEM: per="class" needs classes; use "block" or "feature"')
+
+    def init(self, rng: np.random.Generator) -> NDArray:
+        """Zero: the mode is found in a few scoring steps."""
+        return np.zeros((1, self.dim))
+
+    def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
+        """eta and own parameters; rows are shared, or (chains, n, features)."""
+        theta = theta.astype(X.dtype, copy=False)
+        coef, n_inputs = theta[:, : self._n_features], self._n_features + self.fit_intercept
+        each = X.ndim == 3
+        eta = (coef[:, None, :] @ X.swapaxes(1, 2))[:, 0] if each else times_transposed(coef, X)
+        if self.fit_intercept:
+            eta += theta[:, n_inputs - 1 : n_inputs]
+        if not self.own:
+            return eta[:, None]
+        own = np.broadcast_to(theta[:, n_inputs:, None], (*theta[:, n_inputs:].shape, X.shape[-2]))
+        return np.concatenate([eta[:, None], own], axis=1)
+
+    def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
+        return self.value(self._in_double(theta, X), y).astype(X.dtype, copy=False)
+
+    def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
+        """Residuals in the outputs times inputs."""
+        residual = self.residual(self._in_double(theta, X), y)
+        return self.times_inputs(residual.astype(X.dtype, copy=False), X)
+
+    def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
+        outputs = self._in_double(theta, X)
+        residual = self.residual(outputs, y).astype(X.dtype, copy=False)
+        return self.value(outputs, y), self.times_inputs(residual, X)
+
+    def _in_double(self, theta: NDArray, X: NDArray) -> NDArray:
+        return self.outputs(theta, X).astype(np.float64, copy=False)
+
+    def fisher(self, theta: NDArray, X: NDArray) -> Scores:
+        """The columns of a root of the information of a row's outputs, as virtual labels."""
+        information = self.expected(self._in_double(theta, X))
+        if self.widest == 1:
+            return self.times_inputs(np.sqrt(information[:, 0]).astype(X.dtype, copy=False), X)
+        roots = symmetric_root(information.transpose(0, 3, 1, 2))
+        lefts = np.ascontiguousarray(roots.transpose(0, 3, 2, 1), X.dtype)
+        factors = [Factor(lefts[:, :, :1], X)]
+        if self.fit_intercept:
+            factors.append(Factor(factors[0].left, None))
+        return Scores(*factors, Factor(lefts[:, :, 1:], None))
+
+    def moment_of(self, between: NDArray, batch: Batch) -> Operator:
+        """Of outputs that have inputs of their own: those of the shared parameters are ones."""
+        if len(between) == 1:
+            return super().moment_of(between, batch)
+        n = len(batch.y)
+        X = dense(batch.X).astype(np.float64, copy=False)
+        ones = np.ones((n, 1))
+        inputs = [np.hstack([X, ones]) if self.fit_intercept else X, *[ones] * len(self.own)]
+        weight = 1.0 if batch.weight is None else batch.weight
+        blocks = [
+            [
+                left.T @ (right * (weight * row)[:, None])
+                for right, row in zip(inputs, rows, strict=True)
+            ]
+            for left, rows in zip(inputs, between, strict=True)
+        ]
+        moment = np.block(blocks)
+        return Dense(0.5 * (moment + moment.T))
+
+    def row_terms(
+        self, theta: NDArray, root: NDArray | None, X: NDArray, y: NDArray
+    ) -> tuple[NDArray, NDArray]:
+        outputs = self._in_double(theta, X)
+        if root is None:
+            return self.residual(outputs, y)[0], self.expected(outputs)[0]
+        deviation = self.outputs(root.T, X)  # along each column, (D, outputs, n)
+        spread = symmetric_root(outer_products(deviation))
+        nodes, weights = normal_nodes(self.widest)
+        at_nodes = (spread @ nodes.T).transpose(2, 1, 0) + outputs
+        residual, between = self.residual(at_nodes, y), self.expected(at_nodes)
+        return np.tensordot(weights, residual, 1), np.tensordot(weights, between, 1)
+
+    # -- expansion around an anchor -----------------------------------------------------------
+
+    def _of(self, n_features: int, fit_intercept: bool) -> Self:
+        """The same family of other columns."""
+        return type(self)(n_features, fit_intercept)
+
+    def on_columns(self, n_columns: int) -> Self:
+        return self._of(n_columns, False)
+
+    def with_columns(self, n_features: int) -> Self:
+        return self._of(n_features, self.fit_intercept)
+
+    def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
+        """Outputs, y, and value, residual and curvature of the row."""
+        outputs = outputs.astype(np.float64, copy=False)
+        value, residual = self.value(outputs, y)[0], self.residual(outputs, y)[0]
+        return outputs[0], y, value, residual, self.observed_at(outputs, y)[0]
+
+    def difference(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
+        outputs, y, _, residual, _ = at_anchor
+        after = self.residual(outputs.astype(np.float64) + change, y)
+        return (after - residual).astype(change.dtype, copy=False)
+
+    def remainder(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
+        linear = np.einsum("kln,cln->ckn", at_anchor[-1], change)
+        return linear + self.difference(change, at_anchor)
+
+    def bregman_remainder(
+        self, change: NDArray, at_anchor: tuple[NDArray, ...]
+    ) -> tuple[NDArray, NDArray]:
+        outputs, y, there, residual, _ = at_anchor
+        after = outputs.astype(np.float64) + change
+        value = self.value(after, y) - there - (residual * change).sum(axis=1)
+        return value, (self.residual(after, y) - residual).astype(change.dtype, copy=False)

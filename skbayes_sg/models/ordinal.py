@@ -1,0 +1,180 @@
+"""Ordinal regression: cumulative logits."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit, logit
+
+from skbayes_sg.models.categorical import Classification
+from skbayes_sg.models.family import Family
+
+_GAP_SD = 2.0  # of the log of a gap: from a fiftieth to fifty logits
+
+
+class Ordinal(Family, Classification):
+    """``log(P(y <= k) / P(y > k)) = cut_k - coef . x`` for ordered classes k = 0, ..., K - 1.
+
+    The intercept is minus the first cut point, and the others follow at gaps ``g = exp(a)``, so
+    they are always in order (McCullagh 1980). The likelihood of a row between two of them factors,
+
+        P(y = k) = sigmoid(upper - eta) sigmoid(eta - lower) (1 - exp(lower - upper)),
+
+    and no difference of nearly equal numbers is taken.
+
+    Parameters
+    ----------
+    n_features : int
+    ranks : array of shape (K,)
+        Place in the order, from 0, of each class of the estimator, which sorts them by their names.
+    fit_intercept : bool, default=True
+    """
+
+    canonical = False
+
+    def __init__(self, n_features: int, ranks: NDArray, fit_intercept: bool = True) -> None:
+        self.ranks, self.n_classes = ranks, len(ranks)
+        self.own = tuple(f"log_gap_{k}" for k in range(1, self.n_classes - 1))
+        self.own_mean, self.own_sd = (0.0,) * len(self.own), (_GAP_SD,) * len(self.own)
+        super().__init__(n_features, fit_intercept)
+
+    def _of(self, n_features: int, fit_intercept: bool) -> Ordinal:
+        return Ordinal(n_features, self.ranks, fit_intercept)
+
+    def guess(self, y: NDArray, weight: NDArray | None) -> NDArray:
+        """The cut points under which classes have their shares, as if each had half a row more."""
+        shares = np.bincount(y, weight, self.n_classes) + 0.5
+        cuts = logit(np.cumsum(shares)[:-1] / shares.sum())
+        theta = np.zeros((1, self.dim))
+        theta[0, self.dim - len(self.own) :] = np.log(np.diff(cuts))
+        if self.fit_intercept:
+            theta[0, self._n_features] = -cuts[0]
+        return theta
+
+    def thresholds(self, draws: NDArray, intercepts: NDArray) -> NDArray:
+        """Cut points (., ., K - 1) of draws (., ., D) that have these intercepts."""
+        gaps = np.exp(draws[..., self.dim - len(self.own) : self.dim])
+        return np.cumsum(np.concatenate([-intercepts[..., None], gaps], axis=-1), axis=-1)
+
+    # -- the family ---------------------------------------------------------------------------
+
+    def value(self, outputs: NDArray, y: NDArray) -> NDArray:
+        eta, gaps = outputs[:, 0], self._gaps(outputs)
+        upper, lower = (_of_class(cuts, y) for cuts in _cuts(gaps))
+        within = np.log(-np.expm1(-_bounded(gaps)))
+        return log_expit(upper - eta) + log_expit(eta - lower) + _of_class(within, y)
+
+    def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """sigmoid(lower - eta) - sigmoid(eta - upper); and of log gap j of a row of class k
+
+        g_j (sigmoid(eta - upper) [j <= k] - sigmoid(lower - eta) [j < k] + [j = k] / (e^g_j - 1))
+        """
+        gaps = self._gaps(outputs)
+        above, below = self._tails(outputs, gaps, y)
+        up_to, under, at = self._places(y)
+        with np.errstate(over="ignore"):
+            of_gaps = up_to * above[:, None] - under * below[:, None] + at / np.expm1(gaps)
+        return np.concatenate([(below - above)[:, None], gaps * of_gaps], axis=1)
+
+    def expected(self, outputs: NDArray) -> NDArray:
+        """Outer products of residuals, in the mean over the classes."""
+        total, n = 0.0, outputs.shape[-1]
+        for k in range(self.n_classes):
+            y = np.full(n, k)
+            root = np.exp(0.5 * self.value(outputs, y))[:, None] * self.residual(outputs, y)
+            total = total + root[:, :, None] * root[:, None]
+        return np.asarray(total)
+
+    def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """As of two logistic regressions, of y above either cut point, and of the gap between."""
+        gaps = self._gaps(outputs)
+        above, below = self._tails(outputs, gaps, y)
+        up_to, under, at = self._places(y)
+        along, found = -np.ones_like(outputs), np.zeros((*outputs.shape[:2], *outputs.shape[1:]))
+        for tail, side in ((above, up_to), (below, under)):
+            along[:, 1:] = gaps * side
+            found += (tail * (1 - tail))[:, None, None] * along[:, :, None] * along[:, None]
+        with np.errstate(over="ignore"):
+            bend = at * (0.5 * gaps / np.sinh(0.5 * gaps)) ** 2
+        own = np.arange(1, outputs.shape[1])
+        found[:, own, own] += bend - self.residual(outputs, y)[:, 1:]
+        return found
+
+    @staticmethod
+    def _gaps(outputs: NDArray) -> NDArray:
+        """(chains, K - 2, n), or (chains, K - 2, 1) where they are the same for all rows."""
+        own = outputs[:, 1:]
+        return np.exp(own[..., :1] if (own == own[..., :1]).all() else own)
+
+    def _tails(self, outputs: NDArray, gaps: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+        """Probabilities of a class above the upper cut point, and below the lower one."""
+        upper, lower = (_of_class(cuts, y) for cuts in _cuts(gaps))
+        return _sigmoid(outputs[:, 0] - upper), _sigmoid(lower - outputs[:, 0])
+
+    def _places(self, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """Whether gaps end at the upper cut point or before, at the lower or before; lie between.
+
+        (K - 2, n)
+        """
+        gap = np.arange(1, self.n_classes - 1)[:, None]
+        y = y[..., None, :]
+        return gap <= y, gap < y, gap == y
+
+    # -- classes ------------------------------------------------------------------------------
+
+    def encode(self, codes: NDArray, dtype: np.dtype) -> NDArray:
+        """The places of the classes."""
+        return self.ranks[codes]
+
+    def predict(self, theta: NDArray, X: NDArray) -> NDArray:
+        """Class probabilities (chains, classes, n); for two classes that of the second class."""
+        p = np.exp(self.log_predict(theta, X))
+        return p[:, 1:] if self.n_classes == 2 else p
+
+    def log_predict(self, theta: NDArray, X: NDArray) -> NDArray:
+        return self._log_of_places(theta, X)[:, self.ranks]
+
+    def _log_of_places(self, theta: NDArray, X: NDArray) -> NDArray:
+        """Logarithms of the probabilities of the classes in their order, (chains, K, n)."""
+        outputs = self.outputs(theta, X)
+        gaps = self._gaps(outputs)
+        upper, lower = _cuts(gaps)
+        eta, within = outputs[:, :1], np.log(-np.expm1(-_bounded(gaps)))
+        return log_expit(upper - eta) + log_expit(eta - lower) + within
+
+    def is_right(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
+        """Whether the class of each row is the likeliest one, at one theta (1, D), (n,)."""
+        return self._log_of_places(theta, X)[0].argmax(axis=0) == y
+
+
+def _sigmoid(z: NDArray) -> NDArray:
+    """By the hyperbolic tangent, which NumPy has in vector instructions. It overwrites z."""
+    z *= 0.5
+    np.tanh(z, out=z)
+    z *= 0.5
+    z += 0.5
+    return z
+
+
+def _cuts(gaps: NDArray) -> tuple[NDArray, NDArray]:
+    """Upper and lower ends of the classes on the scale of eta, (chains, K, .) each."""
+    first = np.zeros_like(gaps, shape=(len(gaps), 1, gaps.shape[-1]))
+    inner = np.cumsum(np.concatenate([first, gaps], axis=1), axis=1)
+    end = first + np.inf
+    return np.concatenate([inner, end], axis=1), np.concatenate([-end, inner], axis=1)
+
+
+def _bounded(gaps: NDArray) -> NDArray:
+    """Gaps of all classes; those at the ends are infinite."""
+    end = np.full_like(gaps, np.inf, shape=(len(gaps), 1, gaps.shape[-1]))
+    return np.concatenate([end, gaps, end], axis=1)
+
+
+def _of_class(table: NDArray, y: NDArray) -> NDArray:
+    """Entries (chains, n) of the classes y from a table (chains, K, n) or (chains, K, 1)."""
+    y = y.astype(np.intp, copy=False)  # a pool has them in the precision of X
+    if table.shape[-1] == 1 and y.ndim == 1:
+        return table[..., 0].take(y, axis=1)
+    table = np.broadcast_to(table, (*table.shape[:2], y.shape[-1]))
+    at = np.broadcast_to(y, (len(table), y.shape[-1]))[:, None]
+    return np.take_along_axis(table, at, axis=1)[:, 0]

@@ -1,0 +1,143 @@
+"""Linear regression with the noise of Student's t."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, polygamma, psi, stdtr
+
+from skbayes_sg.models.generalized_linear import GeneralizedLinear
+
+_LEAST = 1e-5  # scale of the noise, over the unit of y
+
+
+class Student(GeneralizedLinear):
+    """y = eta + s t, with t of nu degrees of freedom: ``s = s_0 + exp(a)``, ``nu = exp(b)``.
+
+    With ``r = (y - eta) / s`` a row has the weight ``w = (nu + 1) / (nu + r^2)``, which is small
+    for an outlier (Lange, Little & Taylor 1989). The least scale s_0 is a hundred-thousandth of the
+    unit of y: where columns can fit every row, the likelihood has no largest value without it.
+
+    Parameters
+    ----------
+    n_features : int
+    fit_intercept : bool, default=True
+    unit : float, default=1.0
+        Of y, in which the scale has its prior.
+    """
+
+    own = ("log_scale", "log_freedom")
+    own_sd = (2.0, 1.0)
+    canonical = False
+
+    def __init__(self, n_features: int, fit_intercept: bool = True, unit: float = 1.0) -> None:
+        super().__init__(n_features, fit_intercept)
+        self.unit, self.own_mean = unit, (float(np.log(unit)), 2.0)
+
+    def _of(self, n_features: int, fit_intercept: bool) -> Student:
+        return Student(n_features, fit_intercept, self.unit)
+
+    def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
+        if name == "log_freedom":
+            return "degrees_of_freedom", np.exp(block)
+        return ("scale", self._least + np.exp(block)) if name == "log_scale" else (name, block)
+
+    @property
+    def _least(self) -> float:
+        return _LEAST * self.unit
+
+    def _shared(self, outputs: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """s, nu, and the derivative of log s over a.
+
+        They are (chains, n), or (chains, 1) where they are the same for all rows of a chain.
+        """
+        own = outputs[:, 1:]
+        own = own[..., :1] if (own == own[..., :1]).all() else own
+        more, nu = np.exp(own).swapaxes(0, 1)
+        s = self._least + more
+        return s, nu, more / s
+
+    def mean(self, outputs: NDArray) -> NDArray:
+        return outputs[:, 0]
+
+    def variance(self, outputs: NDArray) -> NDArray:
+        """s^2 nu / (nu - 2), which is infinite up to two degrees of freedom"""
+        s, nu, _ = self._shared(outputs)
+        with np.errstate(divide="ignore"):
+            each = np.where(nu > 2, s**2 * nu / (nu - 2), np.inf)
+        return np.broadcast_to(each, outputs[:, 0].shape)
+
+    def width(self, outputs: NDArray) -> NDArray:
+        return np.broadcast_to(self._shared(outputs)[0], outputs[:, 0].shape)
+
+    def predictor_of(self, mean: NDArray | float) -> NDArray:
+        return np.asarray(mean)
+
+    def guess(self, y: NDArray, weight: NDArray | None) -> NDArray:
+        """The median of y as intercept; scale and degrees of freedom as in the prior."""
+        theta = np.zeros((1, self.dim))
+        theta[0, -2:] = self.own_mean
+        if self.fit_intercept:
+            theta[0, self._n_features] = quantiles(y, weight, [0.5])[0]
+        return theta
+
+    def value(self, outputs: NDArray, y: NDArray) -> NDArray:
+        s, nu, _ = self._shared(outputs)
+        r = (y - outputs[:, 0]) / s
+        tails = 0.5 * (nu + 1) * np.log1p(r * r / nu)
+        return gammaln(0.5 * (nu + 1)) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi * nu * s**2) - tails
+
+    def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """w r / s;  w r^2 - 1, times the derivative of log s; and nu times that over nu"""
+        s, nu, of_a = self._shared(outputs)
+        r = (y - outputs[:, 0]) / s
+        q = r * r
+        w = (nu + 1) / (nu + q)
+        of_nu = _of_freedom(nu) - 0.5 * np.log1p(q / nu) + 0.5 * w * q / nu
+        return np.stack([w * r / s, of_a * (w * q - 1), nu * of_nu], axis=1)
+
+    def expected(self, outputs: NDArray) -> NDArray:
+        s, nu, of_a = self._shared(outputs)
+        found = np.zeros((len(outputs), 3, *outputs.shape[1:]))
+        found[:, 0, 0] = (nu + 1) / (nu + 3) / s**2
+        found[:, 1, 1] = of_a**2 * 2 * nu / (nu + 3)
+        found[:, 1, 2] = found[:, 2, 1] = -of_a * 2 * nu / (nu + 1) / (nu + 3)
+        bend = polygamma(1, 0.5 * nu) - polygamma(1, 0.5 * (nu + 1))
+        found[:, 2, 2] = nu**2 * (0.25 * bend - 0.5 * (nu + 5) / (nu * (nu + 1) * (nu + 3)))
+        return found
+
+    def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
+        s, nu, of_a = self._shared(outputs)
+        r = (y - outputs[:, 0]) / s
+        q = r * r
+        w, far = (nu + 1) / (nu + q), 1 / (nu + q)
+        found = np.empty((len(outputs), 3, *outputs.shape[1:]))
+        found[:, 0, 0] = w * (nu - q) * far / s**2
+        found[:, 0, 1] = found[:, 1, 0] = of_a * 2 * nu * far * w * r / s
+        found[:, 1, 1] = of_a * (of_a * 2 * nu * far * w * q - (1 - of_a) * (w * q - 1))
+        of_w = (q - 1) * far**2 * nu
+        found[:, 0, 2] = found[:, 2, 0] = -of_w * r / s
+        found[:, 1, 2] = found[:, 2, 1] = -of_a * of_w * q
+        bend = 0.25 * (polygamma(1, 0.5 * (nu + 1)) - polygamma(1, 0.5 * nu)) + 0.5 / nu**2
+        bend = bend + 0.5 * q * (far / nu + (q - 1) * far**2 / nu - w / nu**2)
+        found[:, 2, 2] = -(nu**2) * bend - self.residual(outputs, y)[:, 2]
+        return found
+
+    def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
+        s, nu, _ = self._shared(outputs)
+        return stdtr(nu, (y - outputs[:, 0]) / s)
+
+    def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
+        s, nu, _ = self._shared(outputs)
+        return outputs[:, 0] + s * rng.standard_t(np.broadcast_to(nu, outputs[:, 0].shape))
+
+
+def quantiles(y: NDArray, weight: NDArray | None, levels: list[float]) -> NDArray:
+    """Of weighted numbers; a weight of two is a repetition."""
+    weight = np.ones(len(y)) if weight is None else weight
+    return np.quantile(y.astype(np.float64), levels, weights=weight, method="inverted_cdf")
+
+
+def _of_freedom(nu: NDArray) -> NDArray:
+    """Derivative of the logarithm of the constant of the density."""
+    return 0.5 * (psi(0.5 * (nu + 1)) - psi(0.5 * nu) - 1 / nu)

@@ -1,0 +1,110 @@
+"""Linear regression with outliers: its posterior, units, intervals."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import HuberRegressor
+
+from skbayes_sg import BayesianLinearRegression, BayesianRobustRegressor
+from skbayes_sg.models import Student
+
+COEF, CERTAIN = np.array([1.0, -0.5, 0.0]), 5.0
+
+
+def simulated(n_rows=300, freedom=4.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 3))
+    return X, X @ COEF + 2.0 + 0.5 * rng.standard_t(freedom, n_rows)
+
+
+def test_moments_are_those_of_the_posterior(seed):
+    """By importance sampling from Student's t around the draws; the prior precision is given."""
+    X, y = simulated(60, seed=seed)
+    model = BayesianRobustRegressor(prior_precision=1.0, random_state=seed).fit(X, y)
+    draws = model.draws_.reshape(-1, 6)
+    rng, root = np.random.default_rng(1), np.linalg.cholesky(np.cov(draws.T))
+    scale = np.sqrt(5 / rng.chisquare(5, size=(200_000, 1)))
+    z = rng.standard_normal((len(scale), 6)) * scale
+    theta, family = draws.mean(axis=0) + z @ root.T, Student(3)
+    target = np.concatenate(
+        [family.log_likelihood(part, X, y).sum(axis=1) for part in np.array_split(theta, 100)]
+    )
+    unit = model.model_.unit
+    centre = np.array([0.0, 0.0, 0.0, 0.0, np.log(unit), 2.0])
+    target -= 0.5 * (theta - centre) ** 2 @ [1.0, 1.0, 1.0, 0.01 / unit**2, 0.25, 1.0]
+    log_weight = target + 5.5 * np.log1p((z**2).sum(axis=1) / 5)
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    assert 1 / (weight**2).sum() > 20_000  # effective draws
+    mean = weight @ theta
+    sd = np.sqrt(weight @ (theta - mean) ** 2)
+    error = CERTAIN / np.sqrt(model.diagnostics_["ess_min"])
+    assert (np.abs(draws.mean(axis=0) - mean) < (error + 0.02) * sd).all()
+    np.testing.assert_allclose(draws.std(axis=0), sd, rtol=error + 0.02)
+
+
+def test_the_truth_is_in_the_posterior_of_many_rows(seed):
+    X, y = simulated(1500, seed=seed)
+    model = BayesianRobustRegressor(random_state=seed).fit(X, y)
+    assert (np.abs(model.coef_ - COEF) < CERTAIN * model.coef_std_).all()
+    for name, truth in (("scale", 0.5), ("degrees_of_freedom", 4.0)):
+        draws = getattr(model, f"{name}_samples_")
+        assert getattr(model, f"{name}_") == pytest.approx(draws.mean())
+        assert abs(np.log(draws).mean() - np.log(truth)) < CERTAIN * np.log(draws).std()
+    new = simulated(500, seed=seed + 1)
+    ends = model.predict_interval(new[0], 0.8)
+    inside = ((ends[:, 0] <= new[1]) & (new[1] <= ends[:, 1])).mean()
+    assert abs(inside - 0.8) < CERTAIN * np.sqrt(0.16 / 500)
+
+
+def test_outliers_do_not_move_the_line():
+    X, y = simulated(400)
+    clean = BayesianRobustRegressor(random_state=0).fit(X, y)
+    y[:60] += 100.0
+    robust = BayesianRobustRegressor(random_state=0).fit(X, y)
+    linear = BayesianLinearRegression(random_state=0).fit(X, y)
+    assert (np.abs(robust.coef_ - clean.coef_) < 4 * clean.coef_std_).all()
+    assert (robust.coef_std_ < 0.1 * linear.coef_std_).all()
+    assert (np.abs(robust.coef_ - HuberRegressor().fit(X, y).coef_) < 4 * robust.coef_std_).all()
+    assert np.isinf(robust.predict(X, return_std=True)[1]).all()  # fewer than two in some draw
+    assert np.isfinite(robust.predict_interval(X)).all()
+
+
+def test_normal_noise_has_many_degrees_of_freedom_and_the_line_of_linear_regression(seed):
+    X, y = simulated(300, 1e9, seed)
+    robust = BayesianRobustRegressor(random_state=seed).fit(X, y)
+    linear = BayesianLinearRegression(random_state=seed).fit(X, y)
+    assert robust.degrees_of_freedom_ > 10
+    assert (np.abs(robust.coef_ - linear.coef_) < 0.5 * linear.coef_std_).all()
+    np.testing.assert_allclose(robust.coef_std_, linear.coef_std_, rtol=0.2)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_units_do_not_matter(unit):
+    """Of y, and of the columns; draws of the two differ by rounding and their Monte Carlo error."""
+    X, y = simulated()
+    one = BayesianRobustRegressor(random_state=0).fit(X, y)
+    moved = X * [1000.0, 0.01, 1.0] + [1e4, 5.0, -3.0]
+    other = BayesianRobustRegressor(random_state=0).fit(moved, unit * (y + 7.0))
+    error = CERTAIN * np.sqrt(2 / one.diagnostics_["ess_min"]) * one.coef_std_
+    coef = other.coef_ * [1000.0, 0.01, 1.0] / unit
+    assert (np.abs(coef - one.coef_) < error).all()
+    np.testing.assert_allclose(other.scale_ / unit, one.scale_, rtol=0.02)
+    np.testing.assert_allclose(other.predict(moved) / unit, one.predict(X) + 7.0, atol=0.02)
+
+
+def test_streams_end_where_all_rows_do():
+    X, y = simulated(1000)
+    stream = BayesianRobustRegressor(prior_precision=1.0, random_state=0)
+    for rows in np.array_split(np.arange(1000), 20):
+        stream.partial_fit(X[rows], y[rows])
+    whole = BayesianRobustRegressor(prior_precision=1.0, random_state=0).fit(X, y)
+    assert (np.abs(stream.coef_ - whole.coef_) < 0.15 * whole.coef_std_).all()
+    np.testing.assert_allclose(stream.coef_std_, whole.coef_std_, rtol=0.08)
+    np.testing.assert_allclose(stream.scale_, whole.scale_, rtol=0.03)
+
+
+def test_summary_has_scale_and_degrees_of_freedom():
+    X, y = simulated(100)
+    table = BayesianRobustRegressor(random_state=0).fit(X, y).summary()
+    assert table.index.tolist() == ["x0", "x1", "x2", "intercept", "scale", "degrees_of_freedom"]
+    assert (table["mean"].iloc[-2:] > 0).all()
