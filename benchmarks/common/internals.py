@@ -13,6 +13,7 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     diagnostics,
 )
+from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.chains.walk import restarts, walk
 from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.run import Run
@@ -24,7 +25,7 @@ from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
 from skbayes_sg.posterior.laplace import posterior_mean
 from skbayes_sg.posterior.mode import Mode, find_mode
-from skbayes_sg.samplers import Sampler, State
+from skbayes_sg.samplers import HMC, Sampler, State
 
 
 def posterior_of(model, X: NDArray, y: NDArray, prior_precision) -> Posterior:
@@ -35,6 +36,13 @@ def posterior_of(model, X: NDArray, y: NDArray, prior_precision) -> Posterior:
 def logistic_posterior(X: NDArray, y: NDArray, prior_precision: float = 1.0) -> Posterior:
     """Binary logistic regression with the same prior on all coefficients and the intercept."""
     return posterior_of(Softmax(X.shape[1], 2), X, y, prior_precision)
+
+
+def hmc_draws(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> NDArray:
+    """Sixty draws of each chain from theta (chains, D), after burn-in: (chains, draws, D)."""
+    sampler = HMC()
+    state = sampler.init(posterior, theta, rng)
+    return run_chain(sampler, posterior, state, Length(n_draws=60, burn_in=500, thin=5)).draws
 
 
 def mode_of(posterior: Posterior, rng: np.random.Generator | None = None) -> Mode:

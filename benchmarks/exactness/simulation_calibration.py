@@ -11,6 +11,9 @@ logits of three new rows, and the log likelihood.
 "models" are default fits, and a small network at temperature 1. "exact" cases have a p value of all
 their quantities (rank_tests.py).
 
+"networks" are a small network of numbers, whose noise variance has its prior. Ranked are its means
+of three new rows, the log noise variance and the log likelihood.
+
 "learned" are default fits of data whose prior precision is drawn from the hyperprior. The fits
 sample it, and it is ranked too. "separable" are those data of which a plane separates the classes.
 
@@ -35,6 +38,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from benchmarks.common.harness import Claim, Report, benchmark
+from benchmarks.common.internals import hmc_draws, posterior_of
 from benchmarks.common.rank_tests import diagnose_run, pictures, ranks, spaced
 from skbayes_sg import (
     BayesianGammaRegressor,
@@ -46,7 +50,7 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
     BayesianRobustRegressor,
 )
-from skbayes_sg.models import Gamma, NegativeBinomial, Ordinal, Poisson, Student
+from skbayes_sg.models import Gamma, GaussianMLP, NegativeBinomial, Ordinal, Poisson, Student
 from skbayes_sg.models.generalized_linear import GeneralizedLinear, LogLink
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
 
@@ -55,6 +59,8 @@ COVERAGE = {"near": (0.87, 0.93), "learned": (0.885, 0.915)}
 """limits of the coverage of 90 % intervals"""
 SHAPE, RATE = 3.0, 2.0
 """inverse-gamma prior of a sampled noise variance"""
+LEAST_NOISE = 0.1
+"""mean squared residual of a plane, below which data are left out"""
 CORRELATION = 0.5
 """of the columns, where samplers are compared"""
 EXACT = [None, HMC(), HMC(variance_reduction="control_variate")]
@@ -292,6 +298,35 @@ def network(n_rows: int = 50, n_units: int = 3) -> Callable[[int], Ranked]:
     return one
 
 
+def network_with_noise(n_rows: int = 50, n_units: int = 3) -> Callable[[int], Ranked]:
+    """A small network of numbers, by HMC in the unit of its prior: `fit` takes that from y.
+
+    Of data near a plane, whose noise is next to nothing, chains do not find all modes. They are
+    left out.
+    """
+    model = GaussianMLP(2, np.zeros(1), np.ones(1), (n_units,))
+
+    def one(replicate: int) -> Ranked:
+        rng = np.random.default_rng([n_rows, n_units, replicate])
+        X = _columns(rng, n_rows + 3, 2)
+        truth = rng.standard_normal((1, model.dim)) * np.append(np.ones(model.dim - 1), 3.0)
+        y = model.draw(model.outputs(truth, X), rng)[0, :n_rows, None]
+        plane = np.column_stack([X[:n_rows], np.ones(n_rows)])
+        if np.linalg.lstsq(plane, y)[1][0] < LEAST_NOISE * n_rows:
+            return truth[0, :0], truth[0, :0]
+        posterior = posterior_of(model, X[:n_rows], y, 1.0)
+        draws = hmc_draws(posterior, rng.standard_normal((16, model.dim)), rng)
+
+        def quantities(theta: NDArray) -> NDArray:
+            z = model.predict(theta, X[n_rows:])[:, 0]
+            likelihood = model.log_likelihood(theta, X[:n_rows], y).sum(axis=1)
+            return np.column_stack([z, theta[:, -1], likelihood])
+
+        return quantities(truth)[0], quantities(spaced(draws.reshape(-1, model.dim)))
+
+    return one
+
+
 # -- samplers -------------------------------------------------------------------------------------
 
 
@@ -328,6 +363,8 @@ def cases(part: str) -> list[Case]:
             Case("multinomial, 3 classes, 200 rows", logistic(200, 4, 3)),
             Case("network, 50 rows", network(), replicates=500),
         ]
+    if part == "networks":
+        return [Case("network with noise, 50 rows", network_with_noise(), replicates=500)]
     if part == "learned":
         listed = [
             Case("logistic, 4 columns", logistic(200, 4, learned=True)),
@@ -435,7 +472,7 @@ def main(report: Report, parts: list[str], divide: int) -> None:
 
 
 if __name__ == "__main__":
-    names = ["models", "learned", "families", "samplers"]
+    names = ["models", "networks", "learned", "families", "samplers"]
     parts = {"nargs": "+", "choices": names, "default": names}
     fewer = {"type": int, "default": 1, "help": "divides the number of replicates"}
     benchmark(main, threads=1, parts=parts, divide=fewer)

@@ -19,9 +19,9 @@ class Batch(NamedTuple):
     X: NDArray
     """(n, features), an array or CSR rows; (chains, n, features) where each chain has its own"""
     y: NDArray
-    """(n,) or (chains, n)"""
+    """(n,) or (chains, n), and an axis of responses more if there may be several"""
     weight: NDArray | None
-    """as y; None where all weights are 1"""
+    """(n,) or (chains, n); None where all weights are 1"""
     start: int = 0
     """number of the first row in the data, in a pass over all"""
 

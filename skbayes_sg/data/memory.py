@@ -29,7 +29,7 @@ class InMemory(Data):
     Attributes
     ----------
     X : array or CSR matrix of shape (n_rows, n_features)
-    y : array of shape (n_rows,)
+    y : array of shape (n_rows,) or (n_rows, n_responses)
         In the model's own coding.
     weight : array of shape (n_rows,), or None
         Factor of each row's log likelihood: an integer weight is a repetition.
@@ -98,7 +98,7 @@ class InMemory(Data):
             weight = None if self.weight is None else self.weight[rows]
             return Batch(X, self.y[rows], weight)
         weight = None if self.weight is None else self.weight.take(rows)
-        return Batch(X, self.y.take(rows), weight)
+        return Batch(X, self.y.take(rows, axis=0), weight)
 
     def take(self, rows: Rows) -> NDArray:
         """A dense block of rows of X, (*rows.shape, features)."""
@@ -152,9 +152,10 @@ class InMemory(Data):
         rows, member = np.unique(table, axis=0, return_inverse=True)
         member = member.ravel()  # NumPy 2.0.0 gives a column
         weight = np.bincount(member, self.weight, len(rows)).astype(X.dtype)
+        n = X.shape[1]
         return InMemory(
-            np.ascontiguousarray(rows[:, :-1].astype(X.dtype)),
-            rows[:, -1].astype(self.y.dtype),
+            np.ascontiguousarray(rows[:, :n].astype(X.dtype)),
+            rows[:, n:].astype(self.y.dtype).reshape(-1, *self.y.shape[1:]),
             None if (weight == 1).all() else weight,
             self.n_total * len(rows) / self.n_rows,
         )

@@ -8,6 +8,7 @@ from skbayes_sg.estimators.gamma import BayesianGammaRegressor
 from skbayes_sg.estimators.linear import BayesianLinearRegressionSGFS
 from skbayes_sg.estimators.logistic import BayesianLogisticRegressionSGFS
 from skbayes_sg.estimators.mlp import BayesianMLPClassifier
+from skbayes_sg.estimators.mlp_regressor import BayesianMLPRegressor
 from skbayes_sg.estimators.negative_binomial import BayesianNegativeBinomialRegressor
 from skbayes_sg.estimators.ordinal import BayesianOrdinalClassifier
 from skbayes_sg.estimators.path import hyperparameter_path
@@ -24,6 +25,7 @@ __all__ = [
     "BayesianLogisticRegression",
     "BayesianLogisticRegressionSGFS",
     "BayesianMLPClassifier",
+    "BayesianMLPRegressor",
     "BayesianNegativeBinomialRegressor",
     "BayesianOrdinalClassifier",
     "BayesianPoissonRegressor",

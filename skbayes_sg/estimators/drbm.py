@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg.estimators.multimodal import MultimodalClassifier
+from skbayes_sg.estimators.multimodal_classifier import MultimodalClassifier
 from skbayes_sg.models import DRBM
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import require_integer

@@ -9,24 +9,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import d2_tweedie_score
 
 from skbayes_sg.data import Data, at_hand
-from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.estimators.out_of_core import in_blocks
-from skbayes_sg.estimators.predictive import keeps_sparse, mixture_quantiles
+from skbayes_sg.estimators.mixture_predictions import MixturePredictions
 from skbayes_sg.estimators.regressor import Regressor
-from skbayes_sg.linalg.memory import numbers_at_a_time
-from skbayes_sg.linalg.products import dense
 from skbayes_sg.models.generalized_linear import GeneralizedLinear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import require_level
 
 _ROUNDING = 1e-4  # of rates in single precision
-_OF_INTERVALS = 500  # draws: what is left of their spread is small beside that of y
 
 
-class GeneralizedLinearRegressor(Regressor):
+class GeneralizedLinearRegressor(MixturePredictions, Regressor):
     """A regression whose mean is a function of coefficients times features plus intercept."""
 
     _family: type[GeneralizedLinear]
@@ -82,74 +76,6 @@ class GeneralizedLinearRegressor(Regressor):
                     "(sample_weight); their intervals are those of counts all the same"
                 )
         return found
-
-    # -- predictions --------------------------------------------------------------------------
-
-    @in_blocks()
-    def predict(self, X, return_std: bool = False) -> NDArray | tuple[NDArray, NDArray]:
-        """Posterior mean of the mean of y, and the standard deviation of a new y.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-        return_std : bool, default=False
-
-        Returns
-        -------
-        mean : array of shape (n_rows,)
-        std : array of shape (n_rows,), if `return_std`
-            Of a new observation, from the uncertainty of the mean and the law of y given it.
-        """
-        X = self._check_predict(X)
-        draws, weights = self._flat_draws(np.dtype(np.float64))
-        mean, variance = np.empty((2, X.shape[0]))
-        for rows, outputs in self._outputs(X, draws):
-            each = self.model_.mean(outputs)
-            mean[rows] = weights @ each
-            if return_std:
-                of_y = self.model_.variance(outputs)
-                variance[rows] = weights @ (of_y + (each - mean[rows]) ** 2)
-        return (mean, np.sqrt(variance)) if return_std else mean
-
-    @in_blocks()
-    def predict_interval(self, X, level: float = 0.95) -> NDArray:
-        """Central interval that holds a new observation with probability `level`.
-
-        The ends are quantiles of the mixture, over draws of the posterior, of the laws of y. Of
-        counts the probability is at least `level`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-        level : float in (0, 1), default=0.95
-
-        Returns
-        -------
-        array of shape (n_rows, 2)
-            Lower and upper end.
-
-        Raises
-        ------
-        ValueError
-            If `level` is not between 0 and 1.
-        """
-        require_level(level)
-        X = self._check_predict(X)
-        draws, weights = self._flat_draws(np.dtype(np.float64))
-        (some,) = np.nonzero(weights)
-        some = some[np.linspace(0, len(some) - 1, min(len(some), _OF_INTERVALS)).astype(int)]
-        draws, weights = draws[some], weights[some] / weights[some].sum()
-        ends = np.empty((X.shape[0], 2))
-        for rows, outputs in self._outputs(X, draws):
-            ends[rows] = mixture_quantiles(self.model_, outputs, weights, level)
-        return ends
-
-    def _outputs(self, X, draws: NDArray):
-        """Blocks of rows, and their outputs under the draws, (draws, outputs, n)."""
-        model = self.model_
-        for rows in row_blocks(X.shape[0], 8 * len(draws) * model.widest, 8 * numbers_at_a_time()):
-            block = X[rows] if keeps_sparse(model, X) else dense(X[rows])
-            yield rows, model.outputs(draws, block.astype(np.float64, copy=False))
 
 
 class LogLinkRegressor(GeneralizedLinearRegressor):

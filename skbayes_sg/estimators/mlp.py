@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg.estimators.multimodal import MultimodalClassifier
+from skbayes_sg.estimators.multimodal_classifier import MultimodalClassifier
 from skbayes_sg.models import MLP
-from skbayes_sg.models.mlp import ACTIVATIONS
+from skbayes_sg.models.feed_forward import ACTIVATIONS
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import require_integer
 
@@ -178,28 +178,26 @@ class BayesianMLPClassifier(MultimodalClassifier):
         self.n_predict_draws = n_predict_draws
 
     def _make_model(self, n_features: int, classes: NDArray) -> MLP:
-        widths = _widths("hidden_layer_sizes", self.hidden_layer_sizes)
-        if self.activation not in ACTIVATIONS:
-            raise ValueError(
-                f"activation must be one of {sorted(ACTIVATIONS)}, got {self.activation!r}"
-            )
-        return MLP(n_features, len(classes), widths, self.activation)
+        layers = hidden_layers(self, "BayesianLogisticRegressionSGFS")
+        return MLP(n_features, len(classes), *layers)
 
 
-def _widths(name: str, widths: Any) -> tuple[int, ...]:
-    """Units of each hidden layer as a tuple, from one integer or several.
+def hidden_layers(estimator: Any, without: str) -> tuple[tuple[int, ...], str]:
+    """Units of each hidden layer of an estimator, and their activation.
 
     Raises
     ------
     ValueError, TypeError
-        The message names the parameter.
+        The message names the parameter, and `without`, the estimator that has no hidden layer.
     """
+    widths, activation = estimator.hidden_layer_sizes, estimator.activation
     widths = tuple(widths) if np.iterable(widths) and not isinstance(widths, str) else (widths,)
     if not widths:
         raise ValueError(
-            f"{name} is empty: give at least one hidden layer, or use "
-            "BayesianLogisticRegressionSGFS"
+            f"hidden_layer_sizes is empty: give at least one hidden layer, or use {without}"
         )
     for width in widths:
-        require_integer(name, width, 1)
-    return widths
+        require_integer("hidden_layer_sizes", width, 1)
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation must be one of {sorted(ACTIVATIONS)}, got {activation!r}")
+    return widths, activation

@@ -1,30 +1,25 @@
-"""Classifiers whose posterior has many modes: the start of their chains and their diagnostics."""
+"""Estimators whose posterior has many modes: their prior, temperature and diagnostics."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg.chains.optimised_starts import from_modes
-from skbayes_sg.chains.tuning import choose_alpha
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.fit_guard import warn
-from skbayes_sg.estimators.online_networks import ChainStreamClassifier
+from skbayes_sg.estimators.many_modes import ManyModes, few_products
+from skbayes_sg.estimators.online_networks import FollowsStream
 from skbayes_sg.inference import averages
-from skbayes_sg.inference.plan import Plan, Start
 from skbayes_sg.inference.request import Choice, Request
 from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.models import Model
 from skbayes_sg.models.network import Network
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.mode import InitialPoint
 from skbayes_sg.priors import Prior
-from skbayes_sg.samplers import HMC, IASG, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD, Sampler
-from skbayes_sg.samplers.base import NoGainError
+from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import real_array, require_bounded, require_positive
 
 _MOST_DRAWS = 50  # per chain
@@ -32,114 +27,12 @@ _DRAW_BYTES = 1 << 28  # largest size of the draws of all chains by default
 _MANY_BYTES = 1 << 30  # above this size the user gets a warning
 _JUDGED_ROWS = 100
 _FAR_INPUT = 1e3
-_FEW_PRODUCTS = 1e7
-_EXPONENTIAL = 20  # cost of an exponential, in products
-_COLD = 0.05  # the temperature at which chains in many modes predict best
+_COLD = 0.05  # the temperature at which chains in many modes predict classes best
 _CHAINS, _CHAINS_IN_MODES = 4, 8
 _DRAWS_IN_MODES = 20  # per chain
-_NAMED_STEP = 3e-3  # of "sghmc"
-_SHORT_STEP = 0.1  # over curvature plus noise; the DRBM on iris draws ten times its variance at 0.5
-_AVERAGED_STEP = 0.005  # over curvature; of 0.1, 0.02 and 0.001 none has a lower loss on digits
-_SMALL_BATCH = 20  # rows: constant SGD has no other noise than that of its minibatches
 
 
-@dataclass(frozen=True)
-class ManyModes(Plan):
-    """Chains start from independent random points.
-
-    Attributes
-    ----------
-    injected : str
-        B of SGFS.
-    temperature : float
-        Of the posterior.
-    """
-
-    injected: str
-    temperature: float
-
-    def first(self, posterior: Posterior) -> Choice:
-        if self.temperature != 1:
-            reason = (
-                f"at temperature {self.temperature:g} the posterior is no longer Bayes's, and "
-                "many modes that are sampled shortly predict best"
-            )
-            return Choice(_of_modes(), reason, from_modes)
-        products = f"{gradient_products(posterior):.1e} products"
-        cost = f"a gradient of {posterior.n_rows} rows costs {products}"
-        if few_products(posterior):
-            reason = f"{cost}: so few that all rows at every step, and exactness, cost little"
-            return Choice(_of_all_rows(), reason)
-        return Choice(self.of_minibatches(), f"{cost}: too many for all rows", choose_alpha)
-
-    def of_minibatches(self) -> SGFS:
-        """SGFS with injected noise in proportion to the curvature.
-
-        Noise in proportion to the score covariance would vanish in a network that fits its labels.
-        """
-        return SGFS(structure="diag", B=self.injected)
-
-    def presets(self) -> dict[str, Choice]:
-        """Samplers by name, in a form whose steps are short along every direction of a network.
-
-        Steps as long as those of a Gaussian posterior leave the region in which a curvature holds.
-        """
-        short: dict[str, Any] = {
-            "structure": "diag",
-            "step_size": _SHORT_STEP,
-            "batch_size": _SMALL_BATCH,
-        }
-        why = "longer steps diverge in a network, and these draw variances that are too small"
-        averaged = IASG(structure="diag", step_size=_AVERAGED_STEP, batch_size=_SMALL_BATCH)
-        return {
-            "sgfs": Choice(self.of_minibatches(), "injected noise keeps its steps short"),
-            "constant_sgd": Choice(ConstantSGD(**short), why),
-            "momentum_sgd": Choice(MomentumSGD(**short), why),
-            "iasg": Choice(averaged, why),
-            "sgld": Choice(SGLD(preconditioner="diag"), "each parameter has a step of its own"),
-            "sghmc": Choice(SGHMC(step_size=_NAMED_STEP, single=True), "roundings are small"),
-            "hmc": Choice(_of_all_rows(), "the form that sampler=None runs for few rows"),
-        }
-
-    def fallback(self, posterior: Posterior, refused: NoGainError) -> Choice:
-        raise refused
-
-    def start(
-        self,
-        posterior: Posterior,
-        rng: np.random.Generator,
-        n_chains: int,
-        last: NDArray | None,
-        near: InitialPoint | None = None,
-    ) -> Start:
-        """Random points, or where the last fit stopped."""
-        if last is None:
-            last = np.concatenate([posterior.model.init(rng) for _ in range(n_chains)])
-        return Start(last, None)
-
-
-def _of_all_rows() -> HMC:
-    """HMC for hundreds of parameters whose gradients need no more than single precision."""
-    return HMC(structure="diag", single_gradients=True)
-
-
-def _of_modes() -> SGHMC:
-    """SGHMC for chains that are in modes of their own."""
-    return SGHMC(share_rows=True, single=True)
-
-
-def gradient_products(posterior: Posterior) -> float:
-    """Cost of a gradient from all rows: weights and exponentials, in products."""
-    widest = _EXPONENTIAL * posterior.model.widest
-    return float(posterior.n_rows * max(posterior.dim, widest))
-
-
-def few_products(posterior: Posterior) -> bool:
-    """Whether a gradient from all rows costs some milliseconds at most."""
-    return gradient_products(posterior) <= _FEW_PRODUCTS
-
-
-class MultimodalClassifier(ChainStreamClassifier):
+class Multimodal(FollowsStream):
     """Chains start from independent random points, and are compared by their predictions.
 
     Weights of hidden units have no meaning of their own: units can change places, and modes differ
@@ -154,9 +47,10 @@ class MultimodalClassifier(ChainStreamClassifier):
     _input_square: float
     _draw_dtype = np.float32
     _injected = "precision"  # B of the default SGFS
+    _default_temperature = _COLD
 
     def _plan(self) -> ManyModes:
-        return ManyModes(self._injected, self._temperature())
+        return ManyModes(self._injected, self._temperature(), self._in_modes())
 
     def _forms(self, dim: int) -> dict[str, Choice]:
         return self._plan().presets()
@@ -167,9 +61,10 @@ class MultimodalClassifier(ChainStreamClassifier):
     # -- parameters ---------------------------------------------------------------------------
 
     def _temperature(self) -> float:
-        """The temperature in numbers: by default cold, but Bayes's for a given sampler or "em"."""
+        """The temperature in numbers: by default Bayes's for a given sampler or "em"."""
         if self.temperature is None:
-            return 1.0 if self.sampler is not None or self._em() is not None else _COLD
+            given = self.sampler is not None or self._em() is not None
+            return 1.0 if given else self._default_temperature
         require_positive("temperature", self.temperature, "1 is Bayes; below it the fit is colder")
         if self._em() is not None and self.temperature != 1:
             raise ValueError(
@@ -230,7 +125,8 @@ class MultimodalClassifier(ChainStreamClassifier):
             assert isinstance(model, Network)
             return model.reference_precision(self._input_square_of(data, streaming))
         precision = self._of_groups(model, "prior_precision", self.prior_precision)
-        if not (np.isfinite(precision).all() and precision.min() > 0):
+        given = np.asarray(self.prior_precision, np.float64)
+        if not (np.isfinite(given).all() and given.min() > 0):
             raise ValueError(
                 f"prior_precision must be positive and finite, got {self.prior_precision!r}"
             )
@@ -258,20 +154,19 @@ class MultimodalClassifier(ChainStreamClassifier):
         square = self._input_square_of(posterior.data.sample, streaming=True)
         super()._follow_stream(posterior, _input_square=square, **attributes)
 
-    def _bind(
-        self, X, y: NDArray, classes: NDArray, weight: NDArray | None, n_total: float | None = None
-    ) -> Posterior:
-        """Temper the posterior, and merge equal rows when the data are few.
+    def _merges(self, posterior: Posterior, streaming: bool) -> bool:
+        """Whether equal rows are to be merged, which they are when the data are few.
 
         HMC amplifies rounding differences. After merging, a weight of 2 and two copies of a row
         give bitwise the same draws.
         """
-        posterior = super()._bind(X, y, classes, weight, n_total)
-        if n_total is None and few_products(posterior) and self.sampler is None:
-            model, data = posterior.model, posterior.data.sample.merged()
-            posterior = Posterior(model, data, self._prior(model, data, classes))
-        streaming = n_total is not None and self.temperature is None
-        return posterior if streaming else posterior.tempered(self._temperature())
+        return not streaming and self.sampler is None and few_products(posterior)
+
+    def _tempered(self, posterior: Posterior, streaming: bool) -> Posterior:
+        """The posterior at the temperature; a stream is at 1 by default."""
+        if streaming and self.temperature is None:
+            return posterior
+        return posterior.tempered(self._temperature())
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """A warning about a column whose values saturate the hidden units."""
@@ -291,7 +186,7 @@ class MultimodalClassifier(ChainStreamClassifier):
     # -- diagnostics --------------------------------------------------------------------------
 
     def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
-        """Agreement on the probabilities of a hundred rows, and on their log posterior."""
+        """Agreement on what is predicted for a hundred rows, and on their log posterior."""
         rows = np.unique(np.linspace(0, posterior.n_rows - 1, _JUDGED_ROWS).astype(int))
         few = Posterior(posterior.model, posterior.data.sample.some(rows), posterior.prior)
         draws = self._counting_draws()
@@ -299,12 +194,9 @@ class MultimodalClassifier(ChainStreamClassifier):
         blocks = row_blocks(len(flat), 4 * few.model.row_size * len(rows))
         each = [few.log_prob(flat[block].astype(np.float64)) for block in blocks]
         p = self._under_draws(few.data.sample.X)
-        weights = self.draw_weights_[self.draw_weights_ > 0]
-        mean = np.average(p, axis=1, weights=weights).mean(axis=0).T
-        gain = averages.gain_over_shares(mean, few.data.sample, posterior.data.sample)
         streams = self._stream is not None and self.temperature is None
         return averages.of_predictions(averages.that_matter(p), np.concatenate(each)) | {
-            "prediction_gain": gain,
+            "prediction_gain": self._gain(p, few, posterior),
             "temperature": 1.0 if streams else self._temperature(),
         }
 
@@ -313,7 +205,10 @@ class MultimodalClassifier(ChainStreamClassifier):
         return self.draws_ if self.draw_weights_.all() else self.draws_[:, self.draw_weights_ > 0]
 
     def diagnose(self, X) -> dict[str, float]:
-        """How far the chains agree on the class probabilities of X, for example of held-out rows.
+        """How far the chains agree on predictions for X, for example for held-out rows.
+
+        Predictions are probabilities: of the classes, or in a regression of y below its predictive
+        mean less one predictive standard deviation, and plus one.
 
         Parameters
         ----------
@@ -361,8 +256,12 @@ class MultimodalClassifier(ChainStreamClassifier):
         return of_blocks(self, level)
 
     def _under_draws(self, X) -> NDArray:
-        """Probabilities (chains, draws, classes, rows)."""
-        counting = self._counting_draws()
-        draws = counting.reshape(-1, counting.shape[-1]).astype(X.dtype, copy=False)
-        p = np.concatenate([each for _, each in self._probabilities(X, draws)], axis=2)
-        return p.reshape(*counting.shape[:2], *p.shape[1:])
+        """Probabilities that the draws predict for rows of X, (chains, draws, ..., rows)."""
+        raise NotImplementedError
+
+    def _gain(self, p: NDArray, few: Posterior, posterior: Posterior) -> float:
+        """Mean log probability of few rows of the fit, above what it is without X.
+
+        p are the probabilities `_under_draws` of these rows.
+        """
+        raise NotImplementedError

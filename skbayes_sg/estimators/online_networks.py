@@ -1,4 +1,4 @@
-"""Classifiers whose posterior has many modes follow a stream of data with one chain."""
+"""Estimators whose posterior has many modes follow a stream of data with one chain."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from skbayes_sg.chains.run import rows_touched
-from skbayes_sg.estimators.classifier import BayesianClassifier
-from skbayes_sg.estimators.fit_guard import all_or_nothing, warn
-from skbayes_sg.inference.online_chain import ChainStream, population
+from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.fit_guard import warn
+from skbayes_sg.inference.online_chain import ChainStream
 from skbayes_sg.inference.request import run_length
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler
@@ -17,55 +17,14 @@ from skbayes_sg.samplers import Sampler
 _CHAINS_OF_STREAM = 8  # one chain keeps as many draws as each of eight of a fit
 
 
-class ChainStreamClassifier(BayesianClassifier):
-    """A classifier whose `partial_fit` moves a chain: no normal distribution has many modes."""
+class FollowsStream(BayesianEstimator):
+    """An estimator whose `partial_fit` moves a chain: no normal distribution has many modes."""
 
     _stream: ChainStream | None = None
 
     def _stream_sampler(self) -> Sampler:
         """The sampler of a stream if the default one needs rows that it can draw again."""
         raise NotImplementedError
-
-    @all_or_nothing
-    def partial_fit(self, X, y, classes=None, n_total: float | None = None):
-        """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
-
-        The chunks of all calls must be independent random samples of one population. A file read in
-        order, or epoch after epoch, makes the variances too small. There is one chain, because
-        chains fed the same rows would coalesce. The last `n_draws` points after burn-in are kept,
-        `thin` steps apart. Until burn-in is over (ten passes over `n_total` rows by default) the
-        present point alone predicts. One pass gives about one effective draw, so prefer `fit` on a
-        memory-mapped X.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            At least two rows.
-        y : array-like of shape (n_rows,)
-        classes : array-like, required in the first call
-            All labels that may occur.
-        n_total : float, optional
-            Rows of the population: the scale of the likelihood, the same in every call. By default
-            the rows seen so far, this chunk included. Then the posterior narrows with the stream,
-            the automatic burn-in never ends, and one point that follows the mode predicts.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If data or parameters are impossible; raised before any step.
-        FloatingPointError
-            If the chain diverges.
-        """
-        X, y, known = self._validate_chunk(X, y, classes)
-        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
-        total = population(n_total, X.shape[0], seen)
-        posterior = self._bind(X, y, known, self._weights(y, known, None), total)
-        self._follow_stream(posterior, classes_=known, n_samples_seen_=seen)
-        return self
 
     def _follow_stream(self, posterior: Posterior, **attributes: Any) -> None:
         """Take the steps of a chunk; `attributes` are fitted attributes of the subclass."""

@@ -16,9 +16,9 @@ from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Classification
-from skbayes_sg.models.generalized_linear import GeneralizedLinear
+from skbayes_sg.models.response import Response
 
-_OF_AN_END = 1e-6  # relative error
+_OF_AN_END = 1e-6  # relative error of the probability outside
 
 
 def keeps_sparse(model: Model, X: Any) -> bool:
@@ -102,9 +102,14 @@ def scale_mixture_quantile(q: float, weights: NDArray, scale: NDArray) -> float:
     return brentq(lambda x: weights @ ndtr(x / scale) - q, low, high, xtol=1e-9 * scale.min())
 
 
-def mixture_quantiles(
-    model: GeneralizedLinear, outputs: NDArray, weights: NDArray, level: float
-) -> NDArray:
+def mixture_moments(model: Response, outputs: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
+    """Mean and standard deviation of the mixture of laws of y, (n,) each."""
+    each = model.mean(outputs)
+    mean = weights @ each
+    return mean, np.sqrt(weights @ (model.variance(outputs) + (each - mean) ** 2))
+
+
+def mixture_quantiles(model: Response, outputs: NDArray, weights: NDArray, level: float) -> NDArray:
     """Ends (n, 2) of the central interval of the mixture of laws of y, (draws, outputs, n).
 
     Of counts an end is the first number at which the distribution function reaches its probability.
@@ -117,7 +122,9 @@ def mixture_quantiles(
         return weights @ model.distribution(y, outputs[:, :, rows]) - q
 
     ends, rows = np.empty((len(mean), 2)), np.arange(len(mean))
-    tolerance = {"xatol": 0.25, "xrtol": 0.0} if model.counts else {"xrtol": _OF_AN_END}
+    tolerance = (
+        {"xatol": 0.25, "xrtol": 0.0} if model.counts else {"fatol": _OF_AN_END * (1 - level)}
+    )
     for end, side in zip(ends.T, (-0.5, 0.5), strict=True):
         q = np.full(len(mean), 0.5 + side * level)
         low, high = mean - 2 * width, mean + 2 * width + 1.0 * model.counts

@@ -1,4 +1,4 @@
-"""The base of regressions: numbers y, and a posterior of coefficients and an intercept."""
+"""The base of regressions with coefficients and an intercept."""
 
 from __future__ import annotations
 
@@ -6,64 +6,31 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
-from sklearn.utils import column_or_1d
 
-from skbayes_sg.data import Data, InMemory, at_hand
+from skbayes_sg.data import Data, InMemory
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.linear_model import LinearPredictor
-from skbayes_sg.estimators.out_of_core import FirstPass, elsewhere, source_of, weights_or_none
+from skbayes_sg.estimators.out_of_core import FirstPass, source_of, weights_or_none
+from skbayes_sg.estimators.targets import BayesianRegressor
 from skbayes_sg.estimators.updating import OfStream
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.validation import checked_weights, in_dtype, real_array
+from skbayes_sg.validation import in_dtype
 
 
-class Regressor(RegressorMixin, LinearPredictor):
-    """A regression: its data, `fit` and `partial_fit`. The model is the subclass's."""
+class Regressor(BayesianRegressor, LinearPredictor):
+    """A regression with coefficients: its posterior, and `partial_fit`."""
 
     intercept_ = OfStream(lambda self: float(self._moments_of_law()[2]))
 
     def _make_model(self, data: Data) -> Predictor:
         raise NotImplementedError
 
-    def _require_targets(self, y: NDArray) -> None:
-        """Raise ValueError for numbers that the model does not have."""
-
-    # -- data ---------------------------------------------------------------------------------
-
-    def _validate_pair(self, X, y, reset: bool) -> tuple[Any, NDArray]:
-        """X, and y as a vector in float64."""
-        X, y = self._validate_data(X, y, reset=reset)
-        y = real_array("y", column_or_1d(y, warn=True))
-        if np.isnan(y).any():  # None of an object array
-            raise ValueError("y contains NaN; leave out the rows without a target")
-        with np.errstate(over="ignore"):
-            if not np.isfinite(y @ y):
-                raise ValueError("y holds values whose squares overflow; divide it by its scale")
-        self._require_targets(y)
-        return X, y
-
     def _bind(
         self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None
     ) -> Posterior:
-        """Posterior of the model given validated data, without rows of weight 0."""
-        weight = checked_weights(sample_weight, len(y))
-        if not (weight > 0).any():
-            raise ValueError(
-                "sample_weight is zero for all rows; at least one row needs a positive weight"
-            )
-        if n_total is None and not weight.all():
-            kept = np.flatnonzero(weight)
-            X, y, weight = X[kept], y[kept], weight[kept]
-        if n_total is None and len(y) < 2:
-            raise ValueError(
-                f"X must have at least 2 rows of positive weight, got n_samples = {len(y)}"
-            )
-        weights = None if (weight == 1).all() else in_dtype("sample_weight", weight, X.dtype)
-        y = in_dtype("y", y, X.dtype)
-        data = InMemory.of(X, y, weights, n_total, Predictor.takes_sparse)
+        X, y, weights = self._of_weight(X, y, sample_weight, n_total)
+        data = InMemory.of(X, in_dtype("y", y, X.dtype), weights, n_total, Predictor.takes_sparse)
         model = self._make_model(data)
         prior = self._prior(model, data, streaming=n_total is not None)
         posterior = Posterior(model, data, prior)
@@ -83,49 +50,6 @@ class Regressor(RegressorMixin, LinearPredictor):
         data = found.data(encode)
         model = self._make_model(data)
         return Posterior(model, data, self._prior(model, data)), {"n_samples_seen_": X.shape[0]}
-
-    def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
-        X, y = self._validate_pair(X, y, reset=False)
-        return X, y, checked_weights(sample_weight, len(y))
-
-    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
-        if elsewhere(X):
-            return self._bind_blocks(X, y, sample_weight)[0]
-        return self._bind(*self._validate_pair(X, y, reset=False), sample_weight)
-
-    # -- fitting ------------------------------------------------------------------------------
-
-    @all_or_nothing
-    def fit(self, X, y, sample_weight=None):
-        """Sample the posterior.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            float32 stays float32. Sparse rows of more than 1,000 columns stay sparse with the
-            default sampler, others are made dense one minibatch at a time. Rows may be on disk or
-            on workers, as in `BayesianLogisticRegressionSGFS`.
-        y : array-like of shape (n_rows,)
-        sample_weight : array-like of shape (n_rows,), optional
-            Factor of each row's log likelihood; an integer weight is a repetition.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If data or parameters are impossible; raised before any sampling.
-        FloatingPointError
-            If a chain diverges.
-        """
-        self._validate_parameters()
-        if self._fitted_in_blocks(X, y, sample_weight):
-            return self
-        X, y = self._validate_pair(X, y, reset=True)
-        self._run_chains(self._bind(X, y, sample_weight), X, y, n_samples_seen_=X.shape[0])
-        return self
 
     @all_or_nothing
     def partial_fit(self, X, y, sample_weight=None):
@@ -157,23 +81,6 @@ class Regressor(RegressorMixin, LinearPredictor):
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         self._update(self._bind(X, y, sample_weight, n_total=X.shape[0]), n_samples_seen_=seen)
         return self
-
-    def score(self, X, y, sample_weight=None) -> float:
-        """R^2, the share of the variance that is explained.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            Or a dask collection, whose predictions are computed partition by partition.
-        y : array-like of shape (n_rows,)
-        sample_weight : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        float
-        """
-        y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
-        return float(r2_score(y, predicted, sample_weight=weight))
 
     def _coefs(self, draws: NDArray) -> NDArray:
         return self.model_.unpack(draws)["coef"][..., 0, :]

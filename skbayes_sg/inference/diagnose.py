@@ -85,7 +85,7 @@ def diagnose_run(
     if "between_chains" in figures:
         complaints += _of_averages(figures, sampler.bias_remedy)
         of_law = _of_leaps  # R-hat has no limit where chains are in modes of their own
-        if figures["temperature"] == 1:
+        if figures["temperature"] == 1 and not sampler.in_modes:
             figures["r_hat_limit"], of_law = R_HAT_LIMIT, _of_modes
         complaints += of_law(figures, sampler.bias_remedy)
     else:
@@ -283,7 +283,7 @@ def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
     if not figures["prediction_gain"] >= -ERROR_LIMIT:
         complaints.append(
             f"prediction_gain is {figures['prediction_gain']:.3g} nats, below 0: on rows of the "
-            "fit, averaged probabilities are worse than the shares of the classes; "
+            "fit, averaged probabilities are worse than without X; "
             f"{bias_remedy}, raise burn_in, or lower prior_precision"
         )
     return complaints

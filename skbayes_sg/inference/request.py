@@ -59,6 +59,8 @@ class Request(NamedTuple):
     last: NDArray | None
     """Last points of the chains of an earlier fit, (chains, .), to start from"""
     n_jobs: int | None
+    least: RunLength = RunLength(0, 1)
+    """The shortest automatic burn-in and thinning"""
 
     def chains(self, sampler: Sampler | None = None, dim: int = 0) -> int:
         """Number of chains of a sampler; by default the largest that may be needed.
@@ -74,7 +76,8 @@ class Request(NamedTuple):
 
     def length(self, sampler: Sampler, states: list[State]) -> RunLength:
         """Burn-in and thinning in numbers."""
-        return run_length(self.burn_in, self.thin, sampler.run_length(states[0]))
+        auto = RunLength(*map(max, sampler.run_length(states[0]), self.least))
+        return run_length(self.burn_in, self.thin, auto)
 
 
 def run_length(burn_in: int | str, thin: int | str, auto: RunLength) -> RunLength:

@@ -218,11 +218,14 @@ def _average(model: Any, X: Any, weight: NDArray) -> NDArray:
 
 
 def _table(model: Any, labels: list[str], draws: list[NDArray], level: float):
-    """Figures of each quantity, and of each class where there are more than two."""
+    """Figures of each quantity, and of each class or response where there are several outputs."""
     estimator = model[-1] if isinstance(model, Pipeline) else model
     columns = figures_of(np.concatenate(draws, axis=2), estimator.draw_weights_, level)
-    classes = getattr(estimator, "classes_", ())
-    if len(classes) < 3:
+    n_outputs = draws[0].shape[2]
+    if n_outputs == 1:
         return table(labels, ["term"], columns)
-    pairs = [(label, str(one)) for label in labels for one in classes]
-    return table(pairs, ["term", "class"], columns)
+    outputs, axis = getattr(estimator, "classes_", None), "class"
+    if outputs is None:
+        outputs, axis = range(n_outputs), "response"
+    pairs = [(label, str(one)) for label in labels for one in outputs]
+    return table(pairs, ["term", axis], columns)

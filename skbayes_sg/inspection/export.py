@@ -39,10 +39,9 @@ class _Given(NamedTuple):
         if y is None:
             return cls(estimator._check_predict(X), None, None, None)
         X, y, weight = estimator._checked_rows(X, y, sample_weight)
-        if not hasattr(estimator, "classes_"):
-            return cls(X, y, y, weight)
-        codes = np.searchsorted(estimator.classes_, y)
-        return cls(X, codes, estimator.model_.encode(codes, X.dtype), weight)
+        if hasattr(estimator, "classes_"):
+            y = np.searchsorted(estimator.classes_, y)
+        return cls(X, y, estimator.model_.encode(y, X.dtype), weight)
 
     def blocks(self, row_bytes: int) -> Iterator[tuple[NDArray, slice]]:
         """Blocks of dense rows, and their numbers."""
@@ -80,7 +79,8 @@ def to_arviz(
             groups["observed_data"] = {"y": np.asarray(given.y)}
         if posterior_predictive:
             new = np.concatenate(list(_new_rows(estimator, flat, given)))
-            groups["posterior_predictive"] = {"y": new.reshape(*shape, -1)}
+            new = new.reshape(*shape, given.X.shape[0], -1)  # the last axis are responses
+            groups["posterior_predictive"] = {"y": new if new.shape[3] > 1 else new[..., 0]}
         groups["constant_data"] = {"X": dense(given.X)}
         dims |= {"X": ["row", "feature"], "y": ["row"]}
         coords["row"] = np.arange(given.X.shape[0])

@@ -108,9 +108,10 @@ def of_coefficients(
 
 
 def of_blocks(estimator: Any, level: float):
-    """The table of `MultimodalClassifier.summary`."""
+    """The table of `Multimodal.summary`."""
     _require_draws(estimator)
-    blocks = estimator.model_.unpack(estimator.draws_)
+    named = estimator.model_.unpack(estimator.draws_)
+    blocks = {name: named[name] for group in estimator.model_.groups for name in group}
     sizes = {name: block[0, 0].size for name, block in blocks.items()}
     variances = estimator.model_.unpack(1 / estimator.prior_precision_)
     scales = [
@@ -121,7 +122,7 @@ def of_blocks(estimator: Any, level: float):
     draws = np.sqrt(np.moveaxis(np.array(scales), 0, 2))
     columns = {
         "n_parameters": np.array(list(sizes.values())),
-        "prior_scale": np.sqrt([variance.mean() for variance in variances.values()]),
+        "prior_scale": np.sqrt([variances[name].mean() for name in blocks]),
     }
     columns |= figures_of(draws, estimator.draw_weights_, level)
     del columns["p_positive"]  # a scale is never negative

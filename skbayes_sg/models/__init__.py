@@ -6,6 +6,7 @@ Imports data, linalg and priors.
 from skbayes_sg.models.base import Model, NullDirections
 from skbayes_sg.models.dispersed import Gamma, NegativeBinomial
 from skbayes_sg.models.drbm import DRBM
+from skbayes_sg.models.gaussian_mlp import GaussianMLP
 from skbayes_sg.models.linear import Linear
 from skbayes_sg.models.mlp import MLP
 from skbayes_sg.models.ordinal import Ordinal
@@ -17,6 +18,7 @@ __all__ = [
     "DRBM",
     "MLP",
     "Gamma",
+    "GaussianMLP",
     "Linear",
     "Model",
     "NegativeBinomial",

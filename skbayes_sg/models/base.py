@@ -30,7 +30,8 @@ class Model(ABC):
 
     ``theta`` is always (chains, dim): the parameter blocks of `shapes`, one after another, each in
     C order. X is a dense block of rows, (n, features) shared by the chains or (chains, n,
-    features). y has shape (n,) or (chains, n). Results have X's precision.
+    features). y has shape (n,) or (chains, n), and an axis of responses more if there may be
+    several. Results have X's precision.
 
     Attributes
     ----------
@@ -105,9 +106,12 @@ class Model(ABC):
         return {f"{name}[{k}]": row for k, row in enumerate(block)}
 
     def spread(self, of_block: dict[str, float]) -> NDArray:
-        """The number of each block, repeated for each of its parameters, (dim,)."""
+        """The number of each block, repeated for each of its parameters, (dim,).
+
+        It is 0 for blocks without one, which have a prior of their own.
+        """
         return np.concatenate(
-            [np.full(prod(shape), of_block[name]) for name, shape in self.shapes.items()]
+            [np.full(prod(shape), of_block.get(name, 0.0)) for name, shape in self.shapes.items()]
         )
 
     def units(self) -> list[NDArray]:
@@ -142,6 +146,10 @@ class Model(ABC):
     def guess(self, y: NDArray, weight: NDArray | None) -> NDArray:
         """Start of the search for the mode, (1, dim); by default zero."""
         return np.zeros((1, self.dim))
+
+    def encode(self, y: NDArray, dtype: np.dtype) -> NDArray:
+        """Targets as this model takes them, to go with X of the given dtype; by default as is."""
+        return y
 
     @abstractmethod
     def predict(self, theta: NDArray, X: NDArray) -> NDArray:

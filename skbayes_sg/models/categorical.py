@@ -43,10 +43,6 @@ class Categorical(Classification):
         self.binary = n_classes == 2
         self.n_logits = n_logits
 
-    @property
-    def widest(self) -> int:
-        return self.n_logits
-
     @abstractmethod
     def logits(self, theta: NDArray, X: NDArray) -> NDArray:
         """Logits, (chains, logits, n) in X's dtype; the caller may overwrite them."""

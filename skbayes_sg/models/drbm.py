@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models.base import NullDirections
-from skbayes_sg.models.categorical import softmax
+from skbayes_sg.models.categorical import Categorical, softmax
 from skbayes_sg.models.network import FREE, HIDDEN_VARIANCE, Network
 
 _FACTORS = 100  # 2^100 is within float32
 _LOG_2 = math.log(2.0)
 
 
-class DRBM(Network):
+class DRBM(Categorical, Network):
     """p(y = k | x) with binary hidden units summed out (Larochelle & Bengio 2008).
 
     ``log p(y | x) = d_y + sum_j softplus(o_jy) - logsumexp_k(d_k + sum_j softplus(o_jk))``,

@@ -8,33 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.models.family import Family
+from skbayes_sg.models.response import Response
 
 
-class GeneralizedLinear(Family):
+class GeneralizedLinear(Family, Response):
     """A family of numbers y, whose mean is a function of ``eta = coef . x + intercept``."""
-
-    counts = False
-    """Whether y are whole numbers."""
-
-    @abstractmethod
-    def mean(self, outputs: NDArray) -> NDArray:
-        """Of y, (chains, n)."""
-
-    @abstractmethod
-    def variance(self, outputs: NDArray) -> NDArray:
-        """Of y, (chains, n)."""
-
-    def width(self, outputs: NDArray) -> NDArray:
-        """A length on which the law of y varies, (chains, n)."""
-        return np.sqrt(self.variance(outputs))
-
-    @abstractmethod
-    def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
-        """Probability that y is no larger, (chains, n)."""
-
-    @abstractmethod
-    def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
-        """A y of each row, (chains, n)."""
 
     @abstractmethod
     def predictor_of(self, mean: NDArray | float) -> NDArray:

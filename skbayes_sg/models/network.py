@@ -1,4 +1,4 @@
-"""Classifiers with hidden units."""
+"""Models with hidden units."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 from numpy.typing import NDArray
 
-from skbayes_sg.models.categorical import Categorical
+from skbayes_sg.models.base import Model
 
 HIDDEN_VARIANCE = 10.0
 """Prior variance of the weighted sum into a hidden unit: a standard deviation of 3."""
@@ -14,8 +14,8 @@ FREE = 0.01
 """Prior precision of weights and biases whose prior is nearly flat."""
 
 
-class Network(Categorical):
-    """A categorical model with hidden units: its posterior has many modes."""
+class Network(Model):
+    """A model with hidden units: its posterior has many modes."""
 
     @abstractmethod
     def reference_precision(self, input_square: float) -> NDArray:

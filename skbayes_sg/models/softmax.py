@@ -48,6 +48,10 @@ class Softmax(Categorical, Predictor):
         """Number of parameters."""
         return self._dim
 
+    @property
+    def widest(self) -> int:
+        return self.n_logits
+
     def init(self, rng: np.random.Generator) -> NDArray:
         """Zero: the log posterior is concave, so any start leads to the mode."""
         return np.zeros((1, self.dim))

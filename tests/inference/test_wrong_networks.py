@@ -51,7 +51,7 @@ def test_at_another_temperature_draws_may_be_too_narrow_but_not_far_too_wide(rat
 @pytest.mark.parametrize("gain", [-0.1, -50.0, np.nan])
 def test_averages_that_are_worse_than_the_shares_are_reported(gain):
     (warning,) = diagnose._of_averages(GOOD | {"prediction_gain": gain}, "lower step_size")
-    assert "worse than the shares of the classes; lower step_size" in warning
+    assert "worse than without X; lower step_size" in warning
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

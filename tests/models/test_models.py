@@ -1,5 +1,7 @@
 """Contract of every exported model, and what is special about each."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -8,7 +10,16 @@ from scipy.special import expit, softmax
 from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.data import Batch
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Partitioned
-from skbayes_sg.models import DRBM, MLP, Gamma, Linear, NegativeBinomial, Poisson, Softmax
+from skbayes_sg.models import (
+    DRBM,
+    MLP,
+    Gamma,
+    GaussianMLP,
+    Linear,
+    NegativeBinomial,
+    Poisson,
+    Softmax,
+)
 from skbayes_sg.models.generalized_linear import GeneralizedLinear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS
@@ -29,6 +40,8 @@ MODELS = CLASSIFIERS | {
     "linear": Linear(3, noise_variance=0.7),
     "linear, noise sampled": Linear(3),
     "linear, noise sampled, without intercept": Linear(3, fit_intercept=False),
+    "network with noise": GaussianMLP(3, np.zeros(1), np.ones(1), (4,)),
+    "network of two responses": GaussianMLP(3, np.array([1.0, -2]), np.array([0.5, 3]), (4, 2)),
     "Poisson": Poisson(3),
     "Poisson without intercept": Poisson(3, fit_intercept=False),
     "Gamma": Gamma(3),
@@ -48,6 +61,8 @@ def data(model, n=7, chains=None):
     X = RNG.standard_normal((*shape, 3))
     if isinstance(model, Linear):
         return X, RNG.standard_normal(shape)
+    if isinstance(model, GaussianMLP):
+        return X, RNG.standard_normal((*shape, model.n_responses))
     if isinstance(model, GeneralizedLinear):
         return X, RNG.poisson(2.0, shape) + 0.5 * isinstance(model, Gamma)
     return X, model.encode(RNG.integers(max(2, model.n_logits), size=shape), np.float64)
@@ -56,8 +71,16 @@ def data(model, n=7, chains=None):
 def labels(model, theta, X):
     """Labels of the model and their probabilities: all classes, or three nodes of the noise."""
     mean = model.predict(theta, X)[0]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(3)  # exact for r^4
+    if isinstance(model, GaussianMLP):
+        law = model.outputs(theta, X)[0].reshape(2, len(X), -1)
+        every = product(zip(nodes, weights / weights.sum(), strict=True), repeat=model.n_responses)
+        each = [tuple(zip(*chosen, strict=True)) for chosen in every]
+        return [
+            (model.encode(law[0] + np.exp(law[1] / 2) * r, X.dtype), np.full(len(X), np.prod(w)))
+            for r, w in each
+        ]
     if isinstance(model, Linear):
-        nodes, weights = np.polynomial.hermite_e.hermegauss(3)  # exact for r^4
         scale = np.sqrt(0.7) if model.noise_variance else np.exp(0.5 * theta[0, -1])
         return [
             (mean[0] + scale * r, np.full(len(X), w / weights.sum()))
@@ -186,6 +209,22 @@ def test_linear_likelihood_is_that_of_the_normal_distribution():
             scale = np.sqrt(variance or np.exp(theta[c, -1]))
             expected = stats.norm.logpdf(y, X @ theta[c, :3] + theta[c, 3], scale)
             np.testing.assert_allclose(model.log_likelihood(theta, X, y)[c], expected)
+
+
+def test_noise_of_a_network_is_normal_in_the_units_of_y():
+    model = GaussianMLP(3, np.array([1.0, -2]), np.array([0.5, 3]), (4, 2))
+    theta, X = theta_of(model, 2), RNG.standard_normal((7, 3))
+    y = RNG.standard_normal((7, 2))
+    outputs = model.outputs(theta, X)
+    mean, sd = model.mean(outputs), np.sqrt(model.variance(outputs))
+    np.testing.assert_allclose(mean.reshape(2, 7, 2).swapaxes(1, 2), model.predict(theta, X))
+    np.testing.assert_allclose(
+        sd.reshape(2, 7, 2), np.exp(theta[:, None, -2:] / 2) * model.scale * np.ones((2, 7, 2))
+    )
+    expected = stats.norm.logpdf(y.ravel(), mean, sd).reshape(2, 7, 2).sum(axis=2)
+    np.testing.assert_allclose(model.log_likelihood(theta, X, model.encode(y, X.dtype)), expected)
+    below = model.distribution(y.ravel(), outputs)
+    np.testing.assert_allclose(below, stats.norm.cdf(y.ravel(), mean, sd))
 
 
 # -- directions that the data do not see ------------------------------------------------------

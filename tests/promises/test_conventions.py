@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import sklearn
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV
@@ -18,6 +18,7 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianMLPRegressor,
     DRBMClassifier,
 )
 
@@ -32,9 +33,9 @@ CLASSIFIERS = [
     BayesianMLPClassifier((2,), **SHORT),
     DRBMClassifier(2, **SHORT),
 ]
-REGRESSION = BayesianLinearRegressionSGFS(**SHORT)
+REGRESSION, NETWORK = BayesianLinearRegressionSGFS(**SHORT), BayesianMLPRegressor(2, **SHORT)
 EVERY = pytest.mark.parametrize(
-    "model", [*CLASSIFIERS, REGRESSION], ids=lambda model: type(model).__name__
+    "model", [*CLASSIFIERS, REGRESSION, NETWORK], ids=lambda model: type(model).__name__
 )
 
 pytestmark = [
@@ -44,7 +45,7 @@ pytestmark = [
 
 
 def targets(model):
-    return Z if model is REGRESSION else Y
+    return Y if is_classifier(model) else Z
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def _routing():
 def test_a_pipeline_in_a_search_hands_on_the_weights_that_are_asked_for(model):
     asking = clone(model).set_fit_request(sample_weight=True)
     pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), asking)
-    scorer = get_scorer("r2" if model is REGRESSION else "accuracy")
+    scorer = get_scorer("accuracy" if is_classifier(model) else "r2")
     scorer.set_score_request(sample_weight=True)
     grid = {f"{type(model).__name__.lower()}__n_draws": [5]}
     search = GridSearchCV(pipeline, grid, cv=2, scoring=scorer)
@@ -96,7 +97,7 @@ def test_tags_say_what_is_accepted(model):
     tags = get_tags(model)
     assert tags.input_tags.sparse
     assert tags.target_tags.required
-    assert not tags.target_tags.multi_output
+    assert tags.target_tags.multi_output == (model is NETWORK)
     assert not tags.input_tags.allow_nan
     assert not tags.input_tags.string
     assert not tags.non_deterministic
@@ -104,8 +105,12 @@ def test_tags_say_what_is_accepted(model):
     np.testing.assert_allclose(dense.draws_, thin.draws_, rtol=1e-6)
     with pytest.raises(ValueError, match="NaN"):
         clone(model).fit(np.where(X > 2, np.nan, X), targets(model))
+    pair = np.column_stack([targets(model)] * 2)
+    if model is NETWORK:
+        assert clone(model).fit(X, pair).predict(X).shape == (300, 2)
+        return
     with pytest.raises(ValueError, match=r"y should be a 1d array|multioutput|Multi"):
-        clone(model).fit(X, np.column_stack([targets(model)] * 2))
+        clone(model).fit(X, pair)
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)

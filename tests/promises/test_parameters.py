@@ -16,6 +16,7 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
@@ -34,7 +35,7 @@ COEFFICIENTS = [
     *LOG_LINKS,
 ]
 NETWORKS = [BayesianMLPClassifier, DRBMClassifier]
-EACH = pytest.mark.parametrize("cls", COEFFICIENTS + NETWORKS)
+EACH = pytest.mark.parametrize("cls", [*COEFFICIENTS, *NETWORKS, BayesianMLPRegressor])
 SHORT = {"n_chains": 2, "n_draws": 10, "random_state": 0}
 pytestmark = pytest.mark.usefixtures("_short_runs_may_complain")
 
@@ -103,10 +104,10 @@ def test_every_name_learns_iris_in_a_network(cls, name, iris, monkeypatch):
 @pytest.mark.parametrize("cls", NETWORKS)
 def test_sgfs_by_name_is_that_of_many_rows_and_hmc_that_of_few(cls, iris, monkeypatch):
     """The sampler of sampler=None; "hmc" does not merge equal rows before it, as None does."""
-    for module in ("inference.prepare", "estimators.multimodal"):  # alpha = 0 will do
+    for module in ("inference.prepare", "estimators.many_modes"):  # alpha = 0 will do
         monkeypatch.setattr(f"skbayes_sg.{module}.choose_alpha", set_off)
     for name, most in (("hmc", np.inf), ("sgfs", 0)):
-        monkeypatch.setattr("skbayes_sg.estimators.multimodal._FEW_PRODUCTS", most)
+        monkeypatch.setattr("skbayes_sg.estimators.many_modes._FEW_PRODUCTS", most)
         model = cls(2, temperature=1.0, burn_in=5, thin=1, **SHORT)
         default, named = (clone(model).set_params(sampler=s).fit(*iris) for s in (None, name))
         assert repr(named.sampler_) == repr(default.sampler_)

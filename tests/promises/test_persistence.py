@@ -15,6 +15,7 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianMLPRegressor,
     DRBMClassifier,
 )
 from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
@@ -36,6 +37,7 @@ MODELS = [
     BayesianLinearRegressionSGFS(**SHORT),
     BayesianLinearRegressionSGFS(noise_variance=1.0, **SHORT),
     BayesianMLPClassifier((3,), **SHORT),
+    BayesianMLPRegressor((3,), **SHORT),
     DRBMClassifier(3, **SHORT),
 ]
 EVERY = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)

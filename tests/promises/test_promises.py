@@ -23,6 +23,7 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
@@ -53,10 +54,15 @@ MODELS = {
     "negative binomial": BayesianNegativeBinomialRegressor(**SHORT),
     "Poisson, minibatches": BayesianPoissonRegressor(MINIBATCHES, **SHORT),
 }
-NETWORKS = {"network": BayesianMLPClassifier(3, **SHORT), "machine": DRBMClassifier(3, **SHORT)}
+NETWORKS = {
+    "network": BayesianMLPClassifier(3, **SHORT),
+    "machine": DRBMClassifier(3, **SHORT),
+    "neural regression": BayesianMLPRegressor(3, **SHORT),
+}
 for name, network in NETWORKS.items():
     MODELS[name] = network
-    MODELS[f"{name}, Bayes"] = clone(network).set_params(temperature=1.0)
+    if is_classifier(network):
+        MODELS[f"{name}, Bayes"] = clone(network).set_params(temperature=1.0)
     MODELS[f"{name}, minibatches"] = clone(network).set_params(sampler=MINIBATCHES)
 
 
@@ -67,10 +73,10 @@ def such(*words):
 
 
 EVERY = such(*MODELS)
-ONE_EACH = such("logistic", "linear", "network", "machine")
+ONE_EACH = such("logistic", "linear", *NETWORKS)
 NETWORK = such(*NETWORKS)
 MINIBATCH = such("minibatches")
-CHAIN_STREAMS = such("network, minibatches", "machine, minibatches")
+CHAIN_STREAMS = such(*(f"{name}, minibatches" for name in NETWORKS))
 pytestmark = [
     pytest.mark.usefixtures("_short_searches"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -181,7 +187,7 @@ def test_copies_predict_the_same_and_clones_are_unfitted(model):
 # -- weights ----------------------------------------------------------------------------------
 
 
-@such("logistic", "linear", "network", "machine", "Bayes")
+@such("logistic", "linear", *NETWORKS, "Bayes")
 def test_an_integer_weight_is_a_repetition(model):
     """To the last bit where chains forget nothing of a rounding error."""
     weight = np.random.default_rng(1).integers(0, 4, 300)
@@ -499,7 +505,9 @@ def test_an_interrupted_search_for_modes_leaves_the_network_as_it_was(model, sto
         with monkeypatch.context() as patch:
             patch.setattr(SGHMC, "step", counted)
             with pytest.raises(KeyboardInterrupt):
-                one.fit(X * 2.0, LABELS)  # other rows than those that a warm start goes on with
+                one.fit(
+                    X * 2.0, y_of(model)
+                )  # other rows than those that a warm start goes on with
         assert len(taken) == stop
         assert not differences(before, leaves(one))
 
@@ -626,7 +634,7 @@ def test_the_warning_of_draws_that_fill_the_memory_names_the_users_line(model, m
         warnings.simplefilter("always", UserWarning)
         monkeypatch.setattr(warnings, "showwarning", heard)
         with pytest.raises(HeardError, match="GB of memory") as caught:
-            fit(clone(model).set_params(n_draws=10**9), X, LABELS)
+            fit(clone(model).set_params(n_draws=10**9), X, y_of(model))
     assert {caught.value.args[1:]} == line_of(fit)
 
 

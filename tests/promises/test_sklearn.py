@@ -27,6 +27,7 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
@@ -74,6 +75,7 @@ def every_check_of(*estimators):
     BayesianOrdinalClassifier(**TINY),
     BayesianRobustRegressor(**TINY),
     BayesianMLPClassifier((5,), **TINY),
+    BayesianMLPRegressor((5,), **TINY),
     DRBMClassifier(5, **TINY),
 )
 def test_estimator_checks(estimator, check):
@@ -91,6 +93,7 @@ def test_estimator_checks(estimator, check):
     BayesianOrdinalClassifier(),
     BayesianRobustRegressor(),
     BayesianMLPClassifier(),
+    BayesianMLPRegressor(),
     DRBMClassifier(),
 )
 def test_estimator_checks_at_defaults(estimator, check):

@@ -1,0 +1,124 @@
+"""How chains of a posterior with many modes start, and by which samplers they move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.chains.optimised_starts import from_modes
+from skbayes_sg.chains.tuning import choose_alpha
+from skbayes_sg.inference.plan import Plan, Start
+from skbayes_sg.inference.request import Choice
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.mode import InitialPoint
+from skbayes_sg.samplers import HMC, IASG, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
+from skbayes_sg.samplers.base import NoGainError
+
+_FEW_PRODUCTS = 1e7
+_EXPONENTIAL = 20  # cost of an exponential, in products
+_NAMED_STEP = 3e-3  # of "sghmc"
+_SHORT_STEP = 0.1  # over curvature plus noise; the DRBM on iris draws ten times its variance at 0.5
+_AVERAGED_STEP = 0.005  # over curvature; of 0.1, 0.02 and 0.001 none has a lower loss on digits
+_SMALL_BATCH = 20  # rows: constant SGD has no other noise than that of its minibatches
+
+
+@dataclass(frozen=True)
+class ManyModes(Plan):
+    """Chains start from independent random points.
+
+    Attributes
+    ----------
+    injected : str
+        B of SGFS.
+    temperature : float
+        Of the posterior.
+    in_modes : bool
+        Whether chains stay in modes of their own, each found by steps without noise.
+    """
+
+    injected: str
+    temperature: float
+    in_modes: bool
+
+    def first(self, posterior: Posterior) -> Choice:
+        if self.in_modes:
+            reason = "many modes that are sampled shortly predict best"
+            if self.temperature != 1:
+                cold = f"at temperature {self.temperature:g} the posterior is no longer Bayes's"
+                reason = f"{cold}, and {reason}"
+            return Choice(_of_modes(), reason, from_modes)
+        products = f"{gradient_products(posterior):.1e} products"
+        cost = f"a gradient of {posterior.n_rows} rows costs {products}"
+        if few_products(posterior):
+            reason = f"{cost}: so few that all rows at every step, and exactness, cost little"
+            return Choice(_of_all_rows(), reason)
+        return Choice(self.of_minibatches(), f"{cost}: too many for all rows", choose_alpha)
+
+    def of_minibatches(self) -> SGFS:
+        """SGFS with injected noise in proportion to the curvature.
+
+        Noise in proportion to the score covariance would vanish in a network that fits its labels.
+        """
+        return SGFS(structure="diag", B=self.injected)
+
+    def presets(self) -> dict[str, Choice]:
+        """Samplers by name, in a form whose steps are short along every direction of a network.
+
+        Steps as long as those of a Gaussian posterior leave the region in which a curvature holds.
+        """
+        short: dict[str, Any] = {
+            "structure": "diag",
+            "step_size": _SHORT_STEP,
+            "batch_size": _SMALL_BATCH,
+        }
+        why = "longer steps diverge in a network, and these draw variances that are too small"
+        averaged = IASG(structure="diag", step_size=_AVERAGED_STEP, batch_size=_SMALL_BATCH)
+        return {
+            "sgfs": Choice(self.of_minibatches(), "injected noise keeps its steps short"),
+            "constant_sgd": Choice(ConstantSGD(**short), why),
+            "momentum_sgd": Choice(MomentumSGD(**short), why),
+            "iasg": Choice(averaged, why),
+            "sgld": Choice(SGLD(preconditioner="diag"), "each parameter has a step of its own"),
+            "sghmc": Choice(SGHMC(step_size=_NAMED_STEP, single=True), "roundings are small"),
+            "hmc": Choice(_of_all_rows(), "the form that sampler=None runs for few rows"),
+        }
+
+    def fallback(self, posterior: Posterior, refused: NoGainError) -> Choice:
+        raise refused
+
+    def start(
+        self,
+        posterior: Posterior,
+        rng: np.random.Generator,
+        n_chains: int,
+        last: NDArray | None,
+        near: InitialPoint | None = None,
+    ) -> Start:
+        """Random points, or where the last fit stopped."""
+        if last is None:
+            last = np.concatenate([posterior.model.init(rng) for _ in range(n_chains)])
+        return Start(last, None)
+
+
+def _of_all_rows() -> HMC:
+    """HMC for hundreds of parameters whose gradients need no more than single precision."""
+    return HMC(structure="diag", single_gradients=True)
+
+
+def _of_modes() -> SGHMC:
+    """SGHMC for chains that are in modes of their own."""
+    return SGHMC(share_rows=True, single=True)
+
+
+def gradient_products(posterior: Posterior) -> float:
+    """Cost of a gradient from all rows: weights and exponentials, in products."""
+    widest = _EXPONENTIAL * posterior.model.widest
+    return float(posterior.n_rows * max(posterior.dim, widest))
+
+
+def few_products(posterior: Posterior) -> bool:
+    """Whether a gradient from all rows costs some milliseconds at most."""
+    return gradient_products(posterior) <= _FEW_PRODUCTS

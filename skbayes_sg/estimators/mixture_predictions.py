@@ -1,0 +1,91 @@
+"""Predictions of regressions: mixtures, over draws of the posterior, of laws of y."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.out_of_core import in_blocks
+from skbayes_sg.estimators.predictive import keeps_sparse, mixture_moments, mixture_quantiles
+from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.products import dense
+from skbayes_sg.validation import require_level
+
+_OF_INTERVALS = 500  # draws: what is left of their spread is small beside that of y
+
+
+class MixturePredictions(BayesianEstimator):
+    """A regression that predicts; its model is a `Response`."""
+
+    @in_blocks()
+    def predict(self, X, return_std: bool = False) -> NDArray | tuple[NDArray, NDArray]:
+        """Posterior mean of the mean of y, and the standard deviation of a new y.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        return_std : bool, default=False
+
+        Returns
+        -------
+        mean : array of shape (n_rows,), or (n_rows, n_responses) if y had several columns
+        std : array like `mean`, if `return_std`
+            Of a new observation, from the uncertainty of the mean and the law of y given it.
+        """
+        X = self._check_predict(X)
+        draws, weights = self._flat_draws(np.dtype(np.float64))
+        each = self._outputs(X, draws)
+        if not return_std:
+            return self._of_rows([weights @ self.model_.mean(outputs) for outputs in each])
+        moments = [mixture_moments(self.model_, outputs, weights) for outputs in each]
+        mean, sd = (self._of_rows(list(parts)) for parts in zip(*moments, strict=True))
+        return mean, sd
+
+    @in_blocks()
+    def predict_interval(self, X, level: float = 0.95) -> NDArray:
+        """Central interval that holds a new observation with probability `level`.
+
+        The ends are quantiles of the mixture, over draws of the posterior, of the laws of y. Of
+        counts the probability is at least `level`. Of a Pipeline it is
+        ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        level : float in (0, 1), default=0.95
+
+        Returns
+        -------
+        array of shape (n_rows, 2), or (n_rows, n_responses, 2) if y had several columns
+            Lower and upper end.
+
+        Raises
+        ------
+        ValueError
+            If `level` is not between 0 and 1.
+        """
+        require_level(level)
+        X = self._check_predict(X)
+        draws, weights = self._flat_draws(np.dtype(np.float64))
+        (some,) = np.nonzero(weights)
+        some = some[np.linspace(0, len(some) - 1, min(len(some), _OF_INTERVALS)).astype(int)]
+        weights = weights[some] / weights[some].sum()
+        each = self._outputs(X, draws[some])
+        return self._of_rows(
+            [mixture_quantiles(self.model_, outputs, weights, level) for outputs in each]
+        )
+
+    def _of_rows(self, parts: list[NDArray]) -> NDArray:
+        """Predictions of all blocks of rows, one for each row."""
+        return np.concatenate(parts)
+
+    def _outputs(self, X, draws: NDArray) -> Iterator[NDArray]:
+        """Outputs of blocks of rows under the draws, (draws, outputs, n)."""
+        model = self.model_
+        for rows in row_blocks(X.shape[0], 8 * len(draws) * model.widest, 8 * numbers_at_a_time()):
+            block = X[rows] if keeps_sparse(model, X) else dense(X[rows])
+            yield model.outputs(draws, block.astype(np.float64, copy=False))

@@ -1,0 +1,80 @@
+"""Classifiers whose posterior has many modes: labels, and what chains say of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.estimators.classifier import BayesianClassifier
+from skbayes_sg.estimators.fit_guard import all_or_nothing
+from skbayes_sg.estimators.multimodal import Multimodal
+from skbayes_sg.inference import averages
+from skbayes_sg.inference.online_chain import population
+from skbayes_sg.posterior import Posterior
+
+
+class MultimodalClassifier(Multimodal, BayesianClassifier):
+    """A classifier whose chains are compared by class probabilities."""
+
+    def _bind(
+        self, X, y: NDArray, classes: NDArray, weight: NDArray | None, n_total: float | None = None
+    ) -> Posterior:
+        posterior = super()._bind(X, y, classes, weight, n_total)
+        streaming = n_total is not None
+        if self._merges(posterior, streaming):
+            model, data = posterior.model, posterior.data.sample.merged()
+            posterior = Posterior(model, data, self._prior(model, data, classes))
+        return self._tempered(posterior, streaming)
+
+    @all_or_nothing
+    def partial_fit(self, X, y, classes=None, n_total: float | None = None):
+        """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
+
+        The chunks of all calls must be independent random samples of one population. A file read in
+        order, or epoch after epoch, makes the variances too small. There is one chain, because
+        chains fed the same rows would coalesce. The last `n_draws` points after burn-in are kept,
+        `thin` steps apart. Until burn-in is over (ten passes over `n_total` rows by default) the
+        present point alone predicts. One pass gives about one effective draw, so prefer `fit` on a
+        memory-mapped X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            At least two rows.
+        y : array-like of shape (n_rows,)
+        classes : array-like, required in the first call
+            All labels that may occur.
+        n_total : float, optional
+            Rows of the population: the scale of the likelihood, the same in every call. By default
+            the rows seen so far, this chunk included. Then the posterior narrows with the stream,
+            the automatic burn-in never ends, and one point that follows the mode predicts.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If data or parameters are impossible; raised before any step.
+        FloatingPointError
+            If the chain diverges.
+        """
+        X, y, known = self._validate_chunk(X, y, classes)
+        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
+        total = population(n_total, X.shape[0], seen)
+        posterior = self._bind(X, y, known, self._weights(y, known, None), total)
+        self._follow_stream(posterior, classes_=known, n_samples_seen_=seen)
+        return self
+
+    def _under_draws(self, X) -> NDArray:
+        """Probabilities (chains, draws, classes, rows)."""
+        counting = self._counting_draws()
+        draws = counting.reshape(-1, counting.shape[-1]).astype(X.dtype, copy=False)
+        p = np.concatenate([each for _, each in self._probabilities(X, draws)], axis=2)
+        return p.reshape(*counting.shape[:2], *p.shape[1:])
+
+    def _gain(self, p: NDArray, few: Posterior, posterior: Posterior) -> float:
+        weights = self.draw_weights_[self.draw_weights_ > 0]
+        mean = np.average(p, axis=1, weights=weights).mean(axis=0).T
+        return averages.gain_over_shares(mean, few.data.sample, posterior.data.sample)
