@@ -9,6 +9,7 @@ from skbayes_sg.inspection.covariance import CovarianceDisplay
 from skbayes_sg.inspection.effects import average_effects, contrast
 from skbayes_sg.inspection.prior_precision import PriorPrecisionDisplay
 from skbayes_sg.inspection.reliability import ReliabilityDisplay
+from skbayes_sg.inspection.sensitivity import prior_sensitivity
 from skbayes_sg.inspection.trace import TraceDisplay
 from skbayes_sg.inspection.uncertainty import UncertaintyDisplay
 
@@ -22,4 +23,5 @@ __all__ = [
     "UncertaintyDisplay",
     "average_effects",
     "contrast",
+    "prior_sensitivity",
 ]
