@@ -7,6 +7,7 @@ from skbayes_sg.inspection.abstention import AbstentionDisplay
 from skbayes_sg.inspection.coefficients import CoefficientsDisplay
 from skbayes_sg.inspection.covariance import CovarianceDisplay
 from skbayes_sg.inspection.effects import average_effects, contrast
+from skbayes_sg.inspection.predictive_check import PredictiveCheckDisplay
 from skbayes_sg.inspection.prior_precision import PriorPrecisionDisplay
 from skbayes_sg.inspection.reliability import ReliabilityDisplay
 from skbayes_sg.inspection.sensitivity import prior_sensitivity
@@ -17,6 +18,7 @@ __all__ = [
     "AbstentionDisplay",
     "CoefficientsDisplay",
     "CovarianceDisplay",
+    "PredictiveCheckDisplay",
     "PriorPrecisionDisplay",
     "ReliabilityDisplay",
     "TraceDisplay",
