@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLogisticRegressionSGFS
-from skbayes_sg.inspection import average_effects
+from skbayes_sg.inspection import average_effects, prior_sensitivity
 
 try:
     import statsmodels.api as statsmodels
@@ -81,6 +81,18 @@ for name, (rows, labels) in samples.items():
 
 effects = average_effects(model, rows).loc[["bmi", "bp", "s5"], ["mean", "eti95_lb", "eti95_ub"]]
 print(f"\n{effects.round(2).to_string()}")
+
+# %%
+# Prior or rows?
+# --------------
+# ``prior_sensitivity`` says how fast each posterior moves with the power of the prior and of the
+# likelihood. The precision of the coefficients is learned, and the prior in question is that of the
+# precision. It matters where few rows leave the precision open.
+
+for name, (rows, labels) in samples.items():
+    model = BayesianLogisticRegressionSGFS(random_state=0).fit(rows, labels)
+    values = prior_sensitivity(model, rows, labels).loc[["age", "bmi", "s1", "s2", "s5"]]
+    print(f"\n{name}\n{values[['prior', 'likelihood']].round(2).to_string()}")
 
 # %%
 # The picture

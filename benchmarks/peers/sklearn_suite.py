@@ -1,6 +1,6 @@
 """scikit-learn's own tests of what takes any estimator, with this package's in the place of its.
 
-    python -m benchmarks.peers.sklearn_suite [--files tests/test_multioutput.py]
+    python -m benchmarks.peers.sklearn_suite [--files tests/test_multioutput.py] [--places ...]
 
 The files are those of the scikit-learn that is installed. `sklearn_twins` says what is put in whose
 place: a subclass with scikit-learn's name and parameters, C being 1 / prior_precision, and 8 chains
@@ -147,12 +147,13 @@ def row(place: str, file: str) -> dict:
     }
 
 
-def main(report: Report, files: list[str] | None) -> None:
-    """All files, or some, then with the other rows of the last run."""
+def main(report: Report, files: list[str] | None, places: list[str] | None) -> None:
+    """All files and places, or some, then with the other rows of the last run."""
     pairs = [(place, file) for place in FILES for file in FILES[place]]
-    known = {(r["in place of"], r["file"]): r for r in report.earlier()} if files else {}
+    some = files or places
+    known = {(r["in place of"], r["file"]): r for r in report.earlier()} if some else {}
     for pair in pairs:
-        if files is None or pair[1] in files:
+        if pair[0] in (places or FILES) and pair[1] in (files or [pair[1]]):
             known[pair] = row(*pair)
             report.show([known[pair]])
     rows = [known[pair] for pair in pairs if pair in known]
@@ -164,4 +165,4 @@ def main(report: Report, files: list[str] | None) -> None:
 
 
 if __name__ == "__main__":
-    benchmark(main, threads=1, files={"nargs": "+"})
+    benchmark(main, threads=1, files={"nargs": "+"}, places={"nargs": "+"})

@@ -47,6 +47,10 @@ class Exported:
               these rows, up to a constant. Steps and acceptance are not recorded draw by draw.
               Their figures, with `diagnostics_`, the sampler and the reason for it, are attributes
               of the tree.
+            - ``log_prior``, where ``sample_stats`` is: the log density of the prior of all
+              ``parameters``, up to a constant. Where a precision is sampled, that of the precision
+              stands in place of the coefficients'. With `log_likelihood` it is what
+              ``psense_summary`` asks for; see `inspection.prior_sensitivity`.
             - ``log_likelihood``, ``posterior_predictive``: ``y``, dimensions (chain, draw, row).
             - ``observed_data``, ``constant_data``: y and X, where given. Labels are their number in
               `classes_`, here and in ``posterior_predictive``.

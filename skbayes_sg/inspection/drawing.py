@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,8 @@ def last_step(estimator: Any) -> tuple[Any, Pipeline | None]:
     return estimator[-1], estimator[:-1] if len(estimator) > 1 else None
 
 
-def require_method(display: type, estimator: Any, method: str, remedy: str) -> None:
-    """Raise ValueError unless the estimator has the method that the picture is drawn from."""
+def require_method(display: Callable, estimator: Any, method: str, remedy: str) -> None:
+    """Raise ValueError unless the estimator has the method that a picture or table is made from."""
     if not hasattr(estimator, method):
         raise ValueError(
             f"{display.__name__} needs an estimator with {method}, which "

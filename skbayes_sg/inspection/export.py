@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.passes import row_blocks
-from skbayes_sg.diagnostics import systematic
 from skbayes_sg.inspection.names import feature_names
-from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.inspection.under_draws import (
+    Given,
+    kept_draws,
+    log_likelihoods,
+    log_priors,
+    new_rows,
+)
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.version import __version__
 
-_DRAWS_AT_ONCE = 64  # beyond, a product costs as much per draw
-
 Group = dict[str, NDArray]
-
-
-class _Given(NamedTuple):
-    """The data that were given, as the model takes them."""
-
-    X: Any
-    """(rows, features), dense or sparse"""
-    y: NDArray | None
-    """(rows,): numbers, or numbers of classes"""
-    targets: NDArray | None
-    """(rows,): in the model's own coding"""
-    weight: NDArray | None
-
-    @classmethod
-    def to(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> _Given:
-        """Validate X and y for an estimator."""
-        if y is None:
-            return cls(estimator._check_predict(X), None, None, None)
-        X, y, weight = estimator._checked_rows(X, y, sample_weight)
-        if hasattr(estimator, "classes_"):
-            y = np.searchsorted(estimator.classes_, y)
-        return cls(X, y, estimator.model_.encode(y, X.dtype), weight)
-
-    def blocks(self, row_bytes: int) -> Iterator[tuple[NDArray, slice]]:
-        """Blocks of dense rows, and their numbers."""
-        for rows in row_blocks(self.X.shape[0], row_bytes, 8 * numbers_at_a_time()):
-            yield dense(self.X[rows]), rows
 
 
 def to_arviz(
@@ -60,12 +34,10 @@ def to_arviz(
     """What `BayesianEstimator.to_arviz` returns."""
     _require("X", X, {"y": y is not None, "posterior_predictive": posterior_predictive})
     _require("y", y, {"sample_weight": sample_weight is not None, "log_likelihood": log_likelihood})
-    weights = estimator.draw_weights_
-    kept = systematic(weights, int(np.count_nonzero(weights)))
-    draws = estimator.draws_[:, kept].astype(np.float64, copy=False)
+    kept, draws = kept_draws(estimator)
     groups, dims, coords = _posterior(estimator, draws, kept)
     if X is not None:
-        given = _Given.to(estimator, X, y, sample_weight)
+        given = Given.to(estimator, X, y, sample_weight)
         shape, flat = draws.shape[:2], draws.reshape(-1, draws.shape[2])
         _require_memory(len(flat), given.X.shape[0], log_likelihood + posterior_predictive)
         if y is not None:
@@ -73,12 +45,14 @@ def to_arviz(
             if estimator._stream is None:
                 lp = groups["sample_stats"]["lp"]
                 lp /= estimator.diagnostics_.get("temperature", 1.0)
-                lp += _log_prior(estimator, flat, kept).reshape(shape)
+                above, of_coefficients = log_priors(estimator, flat, kept)
+                lp += (above + of_coefficients).reshape(shape)
+                groups["log_prior"] = {"parameters": above.reshape(shape)}
             else:  # it has been through more rows than these
                 del groups["sample_stats"]
             groups["observed_data"] = {"y": np.asarray(given.y)}
         if posterior_predictive:
-            new = np.concatenate(list(_new_rows(estimator, flat, given)))
+            new = np.concatenate(list(new_rows(estimator, flat, given)))
             new = new.reshape(*shape, given.X.shape[0], -1)  # the last axis are responses
             groups["posterior_predictive"] = {"y": new if new.shape[3] > 1 else new[..., 0]}
         groups["constant_data"] = {"X": dense(given.X)}
@@ -144,21 +118,12 @@ def _posterior(
     return {"posterior": variables}, dims, coords
 
 
-def _log_prior(estimator: Any, flat: NDArray, kept: NDArray) -> NDArray:
-    """Of draws, and of the prior precision where that is sampled, (draws,)."""
-    prior, eta = estimator._fitted_prior, getattr(estimator, "_hyper_draws", None)
-    if eta is None:
-        return prior.log_density(flat)
-    eta = eta[:, kept].reshape(len(flat), -1).astype(np.float64)
-    return estimator._scales.log_prior(prior, flat, eta)
-
-
 def _of_likelihood(
-    estimator: Any, flat: NDArray, shape: tuple[int, ...], given: _Given, each: bool
+    estimator: Any, flat: NDArray, shape: tuple[int, ...], given: Given, each: bool
 ) -> dict[str, Group]:
     """Log likelihood of all rows as ``lp``, and of each row if asked."""
     totals, parts = [], []
-    for part in _log_likelihoods(estimator.model_, flat, given):
+    for part in log_likelihoods(estimator.model_, flat, given):
         totals.append(part.sum(axis=1))
         if each:
             parts.append(part)
@@ -166,58 +131,6 @@ def _of_likelihood(
     if each:
         groups["log_likelihood"] = {"y": np.concatenate(parts).reshape(*shape, -1)}
     return groups
-
-
-def _log_likelihoods(model: Any, flat: NDArray, given: _Given) -> Iterator[NDArray]:
-    """Log likelihood of each row, times its weight: (draws, rows), some draws at a time."""
-    assert given.targets is not None
-    for draws in _some(flat):
-        parts = [
-            model.log_likelihood(draws, X, given.targets[rows])
-            for X, rows in given.blocks(8 * len(draws) * model.widest)
-        ]
-        each = np.concatenate(parts, axis=1).astype(np.float64, copy=False)
-        yield each if given.weight is None else each * given.weight
-
-
-def _new_rows(estimator: Any, flat: NDArray, given: _Given) -> Iterator[NDArray]:
-    """A draw of y for each row and draw, (draws, rows), the same in every call."""
-    model, rng = estimator.model_, np.random.default_rng(0)
-    for draws in _some(flat):
-        blocks = given.blocks(8 * len(draws) * model.widest)
-        if hasattr(model, "draw"):
-            outputs = np.concatenate([model.outputs(draws, X) for X, _ in blocks], axis=2)
-            yield model.draw(outputs, rng)
-            continue
-        mean = np.concatenate([model.predict(draws, X) for X, _ in blocks], axis=2)
-        if not hasattr(estimator, "classes_"):
-            given_variance = _noise_variance(model)
-            variance = np.exp(draws[:, -1:]) if given_variance is None else given_variance
-            noise = rng.standard_normal((len(draws), mean.shape[2]))
-            yield mean[:, 0] + np.sqrt(variance) * noise
-            continue
-        u = rng.random((len(draws), 1, mean.shape[2]))
-        # one output is the probability of the second class; of more, the last takes what is left
-        if mean.shape[1] == 1:
-            yield (u < mean).sum(axis=1)
-        else:
-            yield (u > np.cumsum(mean[:, :-1], axis=1)).sum(axis=1)
-
-
-def _noise_variance(model: Any) -> float | None:
-    """Of normal numbers; None if it is a parameter."""
-    if not hasattr(model, "noise_variance"):
-        raise ValueError(
-            "to_arviz: posterior_predictive draws normal numbers or labels, and "
-            f"{type(model).__name__} has neither a noise_variance nor classes; draw from "
-            "model_.predict yourself"
-        )
-    return model.noise_variance
-
-
-def _some(flat: NDArray) -> Iterator[NDArray]:
-    for start in range(0, len(flat), _DRAWS_AT_ONCE):
-        yield flat[start : start + _DRAWS_AT_ONCE]
 
 
 # -- ArviZ ------------------------------------------------------------------------------------

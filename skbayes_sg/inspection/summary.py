@@ -17,7 +17,18 @@ from skbayes_sg.validation import require_level, require_positive
 _FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
 
 
-class _Coefficients(NamedTuple):
+class Quantities(NamedTuple):
+    """What a table of an estimator has a row for, and the draws of it."""
+
+    labels: list[str] | list[tuple[str, ...]]
+    """Of the rows"""
+    names: list[str]
+    """Of the levels of the labels"""
+    draws: NDArray
+    """(chains, draws, rows)"""
+
+
+class Coefficients(NamedTuple):
     """Draws of coefficients and intercepts, for one logit or one per class."""
 
     coef: NDArray
@@ -25,15 +36,21 @@ class _Coefficients(NamedTuple):
     intercept: NDArray | None
     """(chains, draws, logits)"""
 
-    def unscaled(self, origin: NDArray, unit: NDArray) -> _Coefficients:
+    @classmethod
+    def of(cls, estimator: Any) -> Coefficients:
+        """In the units that the estimator is given."""
+        blocks = estimator.model_.unpack(estimator.draws_)
+        return cls(blocks["coef"], blocks.get("intercept"))
+
+    def unscaled(self, origin: NDArray, unit: NDArray) -> Coefficients:
         """Of columns x in place of (x - origin) / unit; a shift makes an intercept."""
         coef = self.coef / unit
         shift = coef @ origin
         if self.intercept is None and not origin.any():
-            return _Coefficients(coef, None)
-        return _Coefficients(coef, (0.0 if self.intercept is None else self.intercept) - shift)
+            return Coefficients(coef, None)
+        return Coefficients(coef, (0.0 if self.intercept is None else self.intercept) - shift)
 
-    def against(self, reference: int | None) -> _Coefficients:
+    def against(self, reference: int | None) -> Coefficients:
         """Minus those of one logit, which is left out, or minus the mean over all logits."""
 
         def contrast(draws: NDArray) -> NDArray:
@@ -41,7 +58,7 @@ class _Coefficients(NamedTuple):
                 return draws - draws.mean(axis=2, keepdims=True)
             return np.delete(draws - draws[:, :, [reference]], reference, axis=2)
 
-        return _Coefficients(
+        return Coefficients(
             contrast(self.coef), None if self.intercept is None else contrast(self.intercept)
         )
 
@@ -54,7 +71,7 @@ class _Coefficients(NamedTuple):
 
 def of_groups(estimator: Any, level: float):
     """The table of `LinearPredictor.summary` with ``groups=True``."""
-    _require_draws(estimator)
+    require_draws(estimator)
     if not hasattr(estimator, "prior_precision_draws_"):
         raise ValueError(
             "summary: groups=True needs a prior whose precisions are sampled, as those of "
@@ -70,11 +87,10 @@ def of_coefficients(
     estimator: Any, level: float, scaler: Any, reference: Any, beyond: float | None
 ):
     """The table of `LinearPredictor.summary`."""
-    _require_draws(estimator)
+    require_draws(estimator)
     if beyond is not None:
         require_positive("beyond", beyond, "it is the size of a coefficient that matters")
-    blocks = estimator.model_.unpack(estimator.draws_)
-    found = _Coefficients(blocks["coef"], blocks.get("intercept"))
+    found = Coefficients.of(estimator)
     features, logits = feature_names(estimator), logit_names(estimator)
     if scaler is not None:
         found = found.unscaled(*units_before(scaler, len(features)))
@@ -84,14 +100,7 @@ def of_coefficients(
         position = _position(reference, estimator)
         found = found.against(position)
         logits = [name for k, name in enumerate(logits) if k != position]
-    beside = [each for each in blocks.items() if each[0] not in ("coef", "intercept")]
-    others = dict(estimator.model_.natural(*each) for each in beside)
-    if hasattr(estimator, "_terms_beside"):
-        others, found = estimator._terms_beside(found.intercept), found._replace(intercept=None)
-    has_intercept = found.intercept is not None
-    names = ["intercept"] * has_intercept + list(others)
-    terms = features + [_own(name, features) for name in names]
-    draws = np.concatenate([found.stacked(), *others.values()], axis=2)
+    labels, names, draws = quantities(estimator, found, features, logits)
     weights = estimator.draw_weights_
     columns = figures_of(draws, weights, level, estimator._ratio)
     if beyond is not None:
@@ -101,15 +110,31 @@ def of_coefficients(
         f"prior precision of {block}": value
         for block, value in getattr(estimator, "prior_precision_blocks_", {}).items()
     }
+    return table(labels, names, columns, of_prior)
+
+
+def quantities(
+    estimator: Any, found: Coefficients, features: list[str], logits: list[str]
+) -> Quantities:
+    """The coefficients of features and logits, and all other parameters as users know them."""
+    blocks = estimator.model_.unpack(estimator.draws_)
+    beside = [each for each in blocks.items() if each[0] not in ("coef", "intercept")]
+    others = dict(estimator.model_.natural(*each) for each in beside)
+    if hasattr(estimator, "_terms_beside"):
+        others, found = estimator._terms_beside(found.intercept), found._replace(intercept=None)
+    has_intercept = found.intercept is not None
+    names = ["intercept"] * has_intercept + list(others)
+    terms = features + [_own(name, features) for name in names]
+    draws = np.concatenate([found.stacked(), *others.values()], axis=2)
     if not logits:
-        return table(terms, ["term"], columns, of_prior)
-    pairs = [(label, term) for label in logits for term in terms]
-    return table(pairs, ["class", "term"], columns, of_prior)
+        return Quantities(terms, ["term"], draws)
+    pairs: list[tuple[str, ...]] = [(label, term) for label in logits for term in terms]
+    return Quantities(pairs, ["class", "term"], draws)
 
 
 def of_blocks(estimator: Any, level: float):
     """The table of `Multimodal.summary`."""
-    _require_draws(estimator)
+    require_draws(estimator)
     named = estimator.model_.unpack(estimator.draws_)
     blocks = {name: named[name] for group in estimator.model_.groups for name in group}
     sizes = {name: block[0, 0].size for name, block in blocks.items()}
@@ -157,13 +182,13 @@ def figures_of(
     }
 
 
-def _require_draws(estimator: Any) -> None:
-    """Raise unless there are draws enough."""
+def require_draws(estimator: Any, asking: str = "summary") -> None:
+    """Raise unless there are draws enough for what asks."""
     check_is_fitted(estimator, "draws_")
     counting = int(np.count_nonzero(estimator.draw_weights_))
     if counting < _FEWEST_DRAWS:
         raise ValueError(
-            f"summary needs at least {_FEWEST_DRAWS} draws of each chain, and there are "
+            f"{asking} needs at least {_FEWEST_DRAWS} draws of each chain, and there are "
             f"{counting}: the burn-in of partial_fit is not over, or n_draws is too small"
         )
 

@@ -25,7 +25,7 @@ class Table(Bunch):
         columns = [name for name in self if name not in ("index", "attrs")]
         labels = [_joined(label) for label in self["index"]]
         cells = [["", *labels]]
-        cells += [[name, *(f"{value:.4g}" for value in self[name])] for name in columns]
+        cells += [[name, *map(_written, self[name])] for name in columns]
         widths = [max(map(len, column)) for column in cells]
         rows = []
         for row in zip(*cells, strict=True):
@@ -59,3 +59,7 @@ def table(
 
 def _joined(label: str | tuple[str, ...]) -> str:
     return label if isinstance(label, str) else " ".join(label)
+
+
+def _written(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.4g}"

@@ -165,6 +165,16 @@ def test_the_log_posterior_is_that_of_the_fit(fits, name, weight):
     rtol = 1e-9 if model._run.sampled is None else 1e-6  # its draws are in single precision
     np.testing.assert_allclose(tree["sample_stats"]["lp"], expected, rtol=rtol)
     summed = tree["log_likelihood"]["y"].values.sum(axis=2)
+    rest = expected - summed / model.diagnostics_.get("temperature", 1.0)
+    if model._run.sampled is not None:
+        sd = np.exp(-0.5 * eta.astype(float)) / np.sqrt(unit)  # of coefficients, given it
+        if name == "linear":
+            sd = sd * np.exp(0.5 * theta[:, -1:])
+        centre = model._fitted_prior.mean[scales.block]
+        of_coef = stats.norm(centre, sd).logpdf(theta[:, scales.block])
+        rest -= of_coef.sum(axis=1).reshape(4, 40)
+    atol = 1e-9 * np.abs(summed).max() if model._run.sampled is None else 1e-3
+    np.testing.assert_allclose(np.ptp(tree["log_prior"]["parameters"].values - rest), 0, atol=atol)
     assert np.ptp(summed - expected) > 0  # the prior is in lp alone
     if weight is not None:
         assert (tree["log_likelihood"]["y"].isel(row=0) == 0).all()
@@ -241,7 +251,7 @@ def test_draws_of_weight_zero_are_left_out():
 def test_a_stream_has_no_log_posterior_of_these_rows():
     model = BayesianLinearRegressionSGFS(**SHORT)
     tree = model.partial_fit(X, NUMBERS).to_arviz(X, NUMBERS, log_likelihood=True)
-    assert "sample_stats" not in tree.children
+    assert not {"sample_stats", "log_prior"} & set(tree.children)
     assert tree["log_likelihood"]["y"].shape == (*model.draws_.shape[:2], 80)
 
 
@@ -278,7 +288,8 @@ def test_an_arviz_below_one_is_given_what_it_can_read(fits, monkeypatch):
     monkeypatch.setattr(metadata, "version", lambda n: "0.23.4" if n == "arviz" else version(n))
     monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(from_dict=dict))
     given = fits["binary"].to_arviz(FRAME, PAIR, log_likelihood=True)
-    groups = {"posterior", "sample_stats", "log_likelihood", "observed_data", "constant_data"}
+    groups = {"posterior", "sample_stats", "log_prior", "log_likelihood", "observed_data"}
+    groups |= {"constant_data"}
     assert set(given) == groups | {"dims", "coords", "attrs"}
     monkeypatch.setattr(metadata, "version", lambda n: "1.0.0" if n == "arviz" else version(n))
     assert "posterior" in fits["binary"].to_arviz().children

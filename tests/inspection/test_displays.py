@@ -21,6 +21,7 @@ from skbayes_sg import (
     BayesianMLPClassifier,
     CoefficientsDisplay,
     CovarianceDisplay,
+    PredictiveCheckDisplay,
     PriorPrecisionDisplay,
     ReliabilityDisplay,
     TraceDisplay,
@@ -70,6 +71,9 @@ def random_display(cls, n_features, n_classes):
         values = dict.fromkeys(("total", "epistemic", "aleatoric"), rng.random((5, 5)))
         points, labels = rng.random((40, 2)), np.arange(40) % n_classes
         return cls(*grid, values, names[:2], points=points, labels=labels).plot()
+    if cls is PredictiveCheckDisplay:
+        codes, classes = rng.integers(0, n_classes, (8, 60)), [f"class {n}" for n in names]
+        return cls(codes[0], codes[1:], kind="classes", class_names=classes[:n_classes]).plot()
     proba, y = rng.dirichlet(np.ones(n_classes), 200), rng.integers(0, n_classes, 200)
     display = cls.from_predictions(y, proba, name="the first of two models")
     return cls.from_predictions(y, proba[::-1], name="the other model", ax=display.ax_)
@@ -86,6 +90,7 @@ OF_THE_PACKAGE = pytest.mark.parametrize(
         (TraceDisplay, ()),
         (UncertaintyDisplay, (X,)),
         (CovarianceDisplay, (X, Y)),
+        (PredictiveCheckDisplay, (X, Y)),
     ],
 )
 
@@ -139,7 +144,8 @@ def test_pictures_of_given_axes(cls, arguments, model):
     number = np.size(getattr(own, "axes_", own.ax_ if hasattr(own, "ax_") else None))
     axes = plt.figure().subplots(1, number + 1)
     given = cls.from_estimator(model, *arguments, ax=axes[:-1])
-    assert np.ravel(given.axes_).tolist() == axes[:-1].tolist()
+    drawn = given.axes_ if hasattr(given, "axes_") else given.ax_
+    assert np.ravel(drawn).tolist() == axes[:-1].tolist()
     with pytest.raises(ValueError, match=rf"ax: .* needs {number} Axes, got {number + 1}"):
         cls.from_estimator(model, *arguments, ax=axes)
 
@@ -193,6 +199,7 @@ def test_networks_have_traces_uncertainty_reliability_and_abstention():
     assert UncertaintyDisplay.from_estimator(network, X, grid_resolution=3).values["total"].any()
     assert ReliabilityDisplay.from_estimator(network, X, Y).counts.sum() == len(X)
     assert AbstentionDisplay.from_estimator(network, X, Y, by="total").area < 1
+    assert PredictiveCheckDisplay.from_estimator(network, X, Y).seen.sum() == pytest.approx(1)
     for cls, arguments in ((CoefficientsDisplay, ()), (CovarianceDisplay, (X, Y))):
         with pytest.raises(ValueError, match="which BayesianMLPClassifier has not"):
             cls.from_estimator(network, *arguments)

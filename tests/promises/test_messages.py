@@ -13,7 +13,7 @@ from skbayes_sg import (
 )
 from skbayes_sg.estimators.inputs import small_weights
 from skbayes_sg.estimators.linear_model import _require_outputs
-from skbayes_sg.inspection import export
+from skbayes_sg.inspection import export, under_draws
 from skbayes_sg.models import Model, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGD
@@ -114,4 +114,4 @@ def test_models_without_outputs_are_refused_by_name():
     with pytest.raises(TypeError, match=r"Poisson does not; derive it from .*Predictor"):
         _require_outputs(Poisson())
     with pytest.raises(ValueError, match="Poisson has neither a noise_variance nor classes"):
-        export._noise_variance(Poisson())
+        under_draws._noise_variance(Poisson())

@@ -1,0 +1,151 @@
+"""How much a posterior depends on its prior and on its likelihood, by power scaling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax, xlogy
+from sklearn.utils.validation import check_is_fitted
+
+from skbayes_sg.inspection.drawing import last_step, require_method
+from skbayes_sg.inspection.names import logit_names
+from skbayes_sg.inspection.parameters import names_of_inputs
+from skbayes_sg.inspection.summary import Coefficients, quantities, require_draws
+from skbayes_sg.inspection.table import table
+from skbayes_sg.inspection.under_draws import Given, kept_draws, log_likelihoods, log_priors
+
+_ALPHAS = 0.99, 1.01
+_THRESHOLD = 0.05
+
+
+def prior_sensitivity(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: Any = None):
+    """How fast each marginal posterior changes with the power of the prior and of the likelihood.
+
+    The posterior is compared with those in proportion to ``prior^alpha likelihood`` and to
+    ``prior likelihood^alpha``, for alpha a little below and above 1. A posterior that the rows
+    decide changes with the likelihood alone.
+
+    Parameters
+    ----------
+    model : fitted regression or classifier with coefficients, or a Pipeline that ends in one
+        The steps of a Pipeline before the estimator transform the rows.
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+        The rows of the fit.
+    y : array-like of shape (n_rows,)
+    sample_weight : array-like of shape (n_rows,), optional
+        Those of the fit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each row of `summary`. Without pandas, a Bunch of arrays. Its columns:
+
+        - ``prior``, ``likelihood``: distance of the posteriors per doubling of the prior's or the
+          likelihood's power.
+        - ``diagnosis``: "potential prior-data conflict" where both are above 0.05, "potential
+          strong prior or weak likelihood" where only that of the prior is, and "-" elsewhere.
+
+    Raises
+    ------
+    ValueError
+        If the model is a network, whose hidden units have no marginals of their own; if it was
+        updated by ``partial_fit``, as the likelihood of the rows of a stream is not kept; if there
+        are fewer than four draws of each chain; or if X has not as many rows as the fit.
+
+    Notes
+    -----
+    A draw has the weight ``prior^(alpha - 1)``, or that of the likelihood, with alpha = 0.99 and
+    1.01: no model is fitted again. With distribution functions P of all draws and Q of the weighted
+    ones, the distance is that of Jensen and Shannon for cumulative distributions,
+
+        ``d^2 = int [P log2(2 P / (P + Q)) + Q log2(2 Q / (P + Q))] dx / int (P + Q) dx``
+
+    from the smallest draw to the largest, or the same of 1 - P and 1 - Q if that is larger. A value
+    is ``d / |log2 alpha|``, the mean of both alphas. Source: Kallioinen, Paananen, Bürkner &
+    Vehtari 2023, Statistics and Computing 34.
+
+    Weights so near to 1 need no Pareto smoothing.
+
+    The prior is that of all parameters. Where a precision is sampled, the coefficients' prior given
+    it is a part of the model, and what has a power is the prior of the precision: to scale both
+    would change the law of the coefficients twice. So values of a learned prior are small where the
+    rows know its precision.
+
+    Chance moves a value by about a third of the standard deviation of the log prior, or of the log
+    likelihood, over the root of the number of independent draws.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sg import BayesianLinearRegressionSGFS
+    >>> from skbayes_sg.inspection import prior_sensitivity
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = BayesianLinearRegressionSGFS(prior_precision=1.0, random_state=0).fit(X, y)
+    >>> prior_sensitivity(model, X, y).loc["bmi", "diagnosis"]
+    'potential prior-data conflict'
+    """
+    estimator, before = last_step(model)
+    _require_regression(estimator)
+    rows = X if before is None else before.transform(X)
+    given = Given.to(estimator, rows, y, sample_weight)
+    if given.targets is None or given.X.shape[0] != estimator.n_samples_seen_:
+        raise ValueError(
+            "prior_sensitivity needs X and y of the fit, as all of its rows make up the "
+            f"likelihood; it had {estimator.n_samples_seen_} rows, and X has {given.X.shape[0]}"
+        )
+    kept, draws = kept_draws(estimator)
+    flat = draws.reshape(-1, draws.shape[2])
+    parts = log_likelihoods(estimator.model_, flat, given)
+    likelihood = np.concatenate([part.sum(axis=1) for part in parts])
+    prior = log_priors(estimator, flat, kept)[0]
+    features, logits = names_of_inputs(estimator, before), logit_names(estimator)
+    found = quantities(estimator, Coefficients.of(estimator), features, logits)
+    values = found.draws[:, kept].reshape(len(flat), -1).T.astype(np.float64)
+    rates = np.array([[_rate(each, scaled) for each in values] for scaled in (prior, likelihood)])
+    columns = dict(zip(("prior", "likelihood"), rates, strict=True))
+    return table(found.labels, found.names, columns | {"diagnosis": _diagnosis(*rates)})
+
+
+def _require_regression(estimator: Any) -> None:
+    """Raise unless it has coefficients, draws, and a likelihood that the rows at hand make up."""
+    check_is_fitted(estimator)
+    for attribute in ("coef_", "draws_"):
+        require_method(
+            prior_sensitivity, estimator, attribute, "give one of the regressions of this package"
+        )
+    if estimator._stream is not None:
+        raise ValueError(
+            "prior_sensitivity needs the likelihood of all rows, and those that partial_fit has "
+            "seen are not kept; fit the model to rows at hand"
+        )
+    require_draws(estimator, "prior_sensitivity")
+
+
+def _rate(values: NDArray, log_density: NDArray) -> float:
+    """Distance per doubling of a power of the density, from draws (n,) of a quantity."""
+    order, n = np.argsort(values), len(values)
+    widths, steps = np.diff(values[order]), np.arange(1, n) / n
+    rates = []
+    for alpha in _ALPHAS:
+        weights = softmax((alpha - 1) * log_density)[order]
+        below = _distance(widths, steps, np.cumsum(weights)[:-1])
+        above = _distance(widths[::-1], steps, np.cumsum(weights[::-1])[:-1])
+        rates.append(max(below, above) / abs(np.log2(alpha)))
+    return float(np.mean(rates))
+
+
+def _distance(widths: NDArray, p: NDArray, q: NDArray) -> float:
+    """Of distribution functions between draws, whose gaps are ``widths``, (n - 1,) each."""
+    middle = 0.5 * (p + q)
+    divergence = widths @ (xlogy(p, p / middle) + xlogy(q, q / middle)) / np.log(2)
+    total = widths @ (p + q)
+    # a column of one value has no coefficient but zero
+    return float(np.sqrt(max(divergence, 0.0) / total)) if total > 0 else 0.0
+
+
+def _diagnosis(prior: NDArray, likelihood: NDArray) -> NDArray:
+    words = ["potential prior-data conflict", "potential strong prior or weak likelihood"]
+    strong, informed = prior > _THRESHOLD, likelihood > _THRESHOLD
+    return np.select([strong & informed, strong], words, "-")

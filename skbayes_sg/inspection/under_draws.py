@@ -1,0 +1,112 @@
+"""Under each draw: log density of the prior, log likelihood of given rows, and new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.diagnostics import systematic
+from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.products import dense
+
+_DRAWS_AT_ONCE = 64  # beyond, a product costs as much per draw
+
+
+class Given(NamedTuple):
+    """The data that were given, as the model takes them."""
+
+    X: Any
+    """(rows, features), dense or sparse"""
+    y: NDArray | None
+    """(rows,): numbers, or numbers of classes"""
+    targets: NDArray | None
+    """(rows,): in the model's own coding"""
+    weight: NDArray | None
+
+    @classmethod
+    def to(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Given:
+        """Validate X and y for an estimator."""
+        if y is None:
+            return cls(estimator._check_predict(X), None, None, None)
+        X, y, weight = estimator._checked_rows(X, y, sample_weight)
+        if hasattr(estimator, "classes_"):
+            y = np.searchsorted(estimator.classes_, y)
+        return cls(X, y, estimator.model_.encode(y, X.dtype), weight)
+
+    def blocks(self, row_bytes: int) -> Iterator[tuple[NDArray, slice]]:
+        """Blocks of dense rows, and their numbers."""
+        for rows in row_blocks(self.X.shape[0], row_bytes, 8 * numbers_at_a_time()):
+            yield dense(self.X[rows]), rows
+
+
+def kept_draws(estimator: Any) -> tuple[NDArray, NDArray]:
+    """Numbers of the draws that stand for all without weights, and these, (chains, draws, D)."""
+    weights = estimator.draw_weights_
+    kept = systematic(weights, int(np.count_nonzero(weights)))
+    return kept, estimator.draws_[:, kept].astype(np.float64, copy=False)
+
+
+def log_priors(estimator: Any, flat: NDArray, kept: NDArray) -> tuple[NDArray, NDArray | float]:
+    """Of all that has no prior above it, and of coefficients given a precision that is sampled."""
+    prior, eta = estimator._fitted_prior, getattr(estimator, "_hyper_draws", None)
+    if eta is None:
+        return prior.log_density(flat), 0.0
+    eta = eta[:, kept].reshape(len(flat), -1).astype(np.float64)
+    of_coefficients = estimator._scales.log_given(prior, flat, eta)
+    return estimator._scales.log_prior(prior, flat, eta) - of_coefficients, of_coefficients
+
+
+def log_likelihoods(model: Any, flat: NDArray, given: Given) -> Iterator[NDArray]:
+    """Log likelihood of each row, times its weight: (draws, rows), some draws at a time."""
+    assert given.targets is not None
+    for draws in _some(flat):
+        parts = [
+            model.log_likelihood(draws, X, given.targets[rows])
+            for X, rows in given.blocks(8 * len(draws) * model.widest)
+        ]
+        each = np.concatenate(parts, axis=1).astype(np.float64, copy=False)
+        yield each if given.weight is None else each * given.weight
+
+
+def new_rows(estimator: Any, flat: NDArray, given: Given) -> Iterator[NDArray]:
+    """A draw of y for each row and draw, (draws, rows), the same in every call."""
+    model, rng = estimator.model_, np.random.default_rng(0)
+    for draws in _some(flat):
+        blocks = given.blocks(8 * len(draws) * model.widest)
+        if hasattr(model, "draw"):
+            outputs = np.concatenate([model.outputs(draws, X) for X, _ in blocks], axis=2)
+            yield model.draw(outputs, rng)
+            continue
+        mean = np.concatenate([model.predict(draws, X) for X, _ in blocks], axis=2)
+        if not hasattr(estimator, "classes_"):
+            given_variance = _noise_variance(model)
+            variance = np.exp(draws[:, -1:]) if given_variance is None else given_variance
+            noise = rng.standard_normal((len(draws), mean.shape[2]))
+            yield mean[:, 0] + np.sqrt(variance) * noise
+            continue
+        u = rng.random((len(draws), 1, mean.shape[2]))
+        # one output is the probability of the second class; of more, the last takes what is left
+        if mean.shape[1] == 1:
+            yield (u < mean).sum(axis=1)
+        else:
+            yield (u > np.cumsum(mean[:, :-1], axis=1)).sum(axis=1)
+
+
+def _noise_variance(model: Any) -> float | None:
+    """Of normal numbers; None if it is a parameter."""
+    if not hasattr(model, "noise_variance"):
+        raise ValueError(
+            "new rows are normal numbers or labels, and "
+            f"{type(model).__name__} has neither a noise_variance nor classes; draw from "
+            "model_.predict yourself"
+        )
+    return model.noise_variance
+
+
+def _some(flat: NDArray) -> Iterator[NDArray]:
+    for start in range(0, len(flat), _DRAWS_AT_ONCE):
+        yield flat[start : start + _DRAWS_AT_ONCE]
