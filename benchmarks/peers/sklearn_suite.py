@@ -62,6 +62,7 @@ NOISE = "160 draws are too few for a difference of .008; it holds with the defau
 LIKELIHOOD = "the test wants the temperature and the order of a maximum of the likelihood"
 WARNING = "the test makes our warning of 160 draws, which are few, an error"
 ONE_CLASS = "a bootstrap sample of the two rows holds one class, whose fit we refuse"
+OUTLIER = "the test wants an outlier to move the line"
 OF_ERROR = {
     "no attribute 'sparsify'": "means of draws are not 0, and predictions do not use coef_",
     "y should be a 1d array": "y of several columns is for MultiOutputRegressor or -Classifier",
@@ -83,7 +84,7 @@ REASONS: dict[str, dict[str, str]] = {
     },
     NETWORK: {},
 }
-REASONS[ROBUST] = REASONS[LINEAR]
+REASONS[ROBUST] = REASONS[LINEAR] | {"test_adaboostregressor_sample_weight": OUTLIER}
 """Why a test fails, by its name without parameters."""
 
 

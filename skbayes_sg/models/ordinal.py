@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit, logit
+from scipy.special import exprel, log_expit, logit
 
 from skbayes_sg.models.categorical import Classification
 from skbayes_sg.models.family import Family
@@ -61,8 +61,8 @@ class Ordinal(Family, Classification):
     def value(self, outputs: NDArray, y: NDArray) -> NDArray:
         eta, gaps = outputs[:, 0], self._gaps(outputs)
         upper, lower = (_of_class(cuts, y) for cuts in _cuts(gaps))
-        within = np.log(-np.expm1(-_bounded(gaps)))
-        return log_expit(upper - eta) + log_expit(eta - lower) + _of_class(within, y)
+        within = _of_class(self._log_within(outputs, gaps), y)
+        return log_expit(upper - eta) + log_expit(eta - lower) + within
 
     def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
         """sigmoid(lower - eta) - sigmoid(eta - upper); and of log gap j of a row of class k
@@ -72,9 +72,8 @@ class Ordinal(Family, Classification):
         gaps = self._gaps(outputs)
         above, below = self._tails(outputs, gaps, y)
         up_to, under, at = self._places(y)
-        with np.errstate(over="ignore"):
-            of_gaps = up_to * above[:, None] - under * below[:, None] + at / np.expm1(gaps)
-        return np.concatenate([(below - above)[:, None], gaps * of_gaps], axis=1)
+        of_gaps = gaps * (up_to * above[:, None] - under * below[:, None]) + at / exprel(gaps)
+        return np.concatenate([(below - above)[:, None], of_gaps], axis=1)
 
     def expected(self, outputs: NDArray) -> NDArray:
         """Outer products of residuals, in the mean over the classes."""
@@ -94,8 +93,7 @@ class Ordinal(Family, Classification):
         for tail, side in ((above, up_to), (below, under)):
             along[:, 1:] = gaps * side
             found += (tail * (1 - tail))[:, None, None] * along[:, :, None] * along[:, None]
-        with np.errstate(over="ignore"):
-            bend = at * (0.5 * gaps / np.sinh(0.5 * gaps)) ** 2
+        bend = at * (np.exp(-0.5 * gaps) / exprel(-gaps)) ** 2  # (g / (2 sinh(g / 2)))^2
         own = np.arange(1, outputs.shape[1])
         found[:, own, own] += bend - self.residual(outputs, y)[:, 1:]
         return found
@@ -105,6 +103,12 @@ class Ordinal(Family, Classification):
         """(chains, K - 2, n), or (chains, K - 2, 1) where they are the same for all rows."""
         own = outputs[:, 1:]
         return np.exp(own[..., :1] if (own == own[..., :1]).all() else own)
+
+    @staticmethod
+    def _log_within(outputs: NDArray, gaps: NDArray) -> NDArray:
+        """log(1 - exp(-g)) of each class, 0 at the ends; also where g itself is rounded to 0."""
+        inner = outputs[:, 1:, : gaps.shape[-1]] + np.log(exprel(-gaps))
+        return np.pad(inner, ((0, 0), (1, 1), (0, 0)))
 
     def _tails(self, outputs: NDArray, gaps: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
         """Probabilities of a class above the upper cut point, and below the lower one."""
@@ -139,7 +143,7 @@ class Ordinal(Family, Classification):
         outputs = self.outputs(theta, X)
         gaps = self._gaps(outputs)
         upper, lower = _cuts(gaps)
-        eta, within = outputs[:, :1], np.log(-np.expm1(-_bounded(gaps)))
+        eta, within = outputs[:, :1], self._log_within(outputs, gaps)
         return log_expit(upper - eta) + log_expit(eta - lower) + within
 
     def is_right(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
@@ -162,12 +166,6 @@ def _cuts(gaps: NDArray) -> tuple[NDArray, NDArray]:
     inner = np.cumsum(np.concatenate([first, gaps], axis=1), axis=1)
     end = first + np.inf
     return np.concatenate([inner, end], axis=1), np.concatenate([-end, inner], axis=1)
-
-
-def _bounded(gaps: NDArray) -> NDArray:
-    """Gaps of all classes; those at the ends are infinite."""
-    end = np.full_like(gaps, np.inf, shape=(len(gaps), 1, gaps.shape[-1]))
-    return np.concatenate([end, gaps, end], axis=1)
 
 
 def _of_class(table: NDArray, y: NDArray) -> NDArray:

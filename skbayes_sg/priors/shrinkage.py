@@ -70,7 +70,8 @@ class Horseshoe:
         """The scales, of columns with a precision each that rows inform by so much in the mean."""
         n = len(columns.labels)
         expected = self.expected_nonzero or min(max(1.0, _SHARE * n), 0.5 * n)
-        return _Regularised(columns, self, expected / (n - expected) / np.sqrt(information))
+        known = information or 1.0  # no column varies: their coefficients are held at zero anyhow
+        return _Regularised(columns, self, expected / (n - expected) / np.sqrt(known))
 
 
 @dataclass(frozen=True)

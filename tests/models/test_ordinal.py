@@ -89,11 +89,11 @@ def test_the_guess_has_the_shares_of_the_classes():
 def test_classes_that_hardly_differ_have_finite_logarithms():
     """No probability is a difference of nearly equal numbers."""
     model = Ordinal(1, np.arange(3))
-    outputs = np.array([[[-30.0, 0.0, 30.0, 300.0], [-40.0] * 4]])
+    outputs = np.array([[[-30.0, 0.0, 30.0, 300.0, 0.0], [-40.0] * 4 + [-900.0]]])
     for k in range(3):
-        y = np.full(4, k)
+        y = np.full(5, k)
         assert np.isfinite(model.value(outputs, y)).all()
         assert np.isfinite(model.residual(outputs, y)).all()
         assert np.isfinite(model.observed_at(outputs, y)).all()
-    middle = model.value(outputs, np.full(4, 1))[0, 1]
-    assert middle == pytest.approx(-40 + np.log(0.25))
+    middle = model.value(outputs, np.full(5, 1))[0, [1, 4]]
+    np.testing.assert_allclose(middle, np.array([-40, -900]) + np.log(0.25))

@@ -164,3 +164,17 @@ def test_a_column_of_one_value_is_held_at_zero_and_named():
     assert np.abs(model.predict_proba(X) - p).mean() < 0.01
     model.set_params(prior_precision=1.0).fit(X, TARGETS["two classes"])
     assert model.coef_std_[0, 10] > 1e-4
+
+
+@pytest.mark.verdict
+@pytest.mark.parametrize("prior", ["horseshoe", "student_t"])
+def test_columns_of_one_value_alone_leave_the_intercept(prior):
+    """Rows inform no coefficient, and the scale of the horseshoe is over their information."""
+    y = PROGRESSION[:40] - PROGRESSION[:40].mean()
+    model = BayesianLinearRegressionSGFS(prior=prior, random_state=0)
+    with (
+        pytest.warns(ConvergenceWarning, match="its precision was not learned"),
+        pytest.warns(ConvergenceWarning, match="one value in all rows"),
+    ):
+        model.fit(np.zeros((40, 3)), y)
+    assert np.abs(model.predict(np.zeros((1, 3)))[0]) < y.std()
