@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_sample_weight
 
-from skbayes_sg.inspection.responses import rows_of, under_draws
+from skbayes_sg.inspection.responses import rows_of, table_of_outputs, under_draws
 from skbayes_sg.inspection.summary import figures_of
-from skbayes_sg.inspection.table import table
 from skbayes_sg.validation import require_choice
 
 _STEP = 1e-3  # of a derivative, in standard deviations of the column
@@ -221,11 +220,4 @@ def _table(model: Any, labels: list[str], draws: list[NDArray], level: float):
     """Figures of each quantity, and of each class or response where there are several outputs."""
     estimator = model[-1] if isinstance(model, Pipeline) else model
     columns = figures_of(np.concatenate(draws, axis=2), estimator.draw_weights_, level)
-    n_outputs = draws[0].shape[2]
-    if n_outputs == 1:
-        return table(labels, ["term"], columns)
-    outputs, axis = getattr(estimator, "classes_", None), "class"
-    if outputs is None:
-        outputs, axis = range(n_outputs), "response"
-    pairs = [(label, str(one)) for label in labels for one in outputs]
-    return table(pairs, ["term", axis], columns)
+    return table_of_outputs(estimator, "term", labels, columns)

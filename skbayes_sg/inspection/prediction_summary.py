@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
-from skbayes_sg.inspection.responses import rows_of, under_draws
+from skbayes_sg.inspection.responses import rows_of, table_of_outputs, under_draws
 from skbayes_sg.inspection.summary import figures_of
-from skbayes_sg.inspection.table import table
 
 
 def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
@@ -29,7 +28,7 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
     -------
     pandas.DataFrame
         A row for each row of X, by its label where X is a data frame, and for each of more than two
-        classes. Without pandas, a Bunch of arrays.
+        classes or one response. Without pandas, a Bunch of arrays.
 
         - ``mean``, ``sd``, ``eti95_lb``, ``eti95_ub``: of the probability of ``classes_[1]``, or of
           each of more than two classes, and of the expected response of a regression. They are the
@@ -71,12 +70,8 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     del columns["p_positive"]  # a question of coefficients
     labels = [str(label) for label in getattr(rows, "index", range(len(rows)))]
-    classes = getattr(estimator, "classes_", None)
-    if classes is None:
+    if not hasattr(estimator, "classes_"):
         ends = estimator.predict_interval(steps.transform(rows) if steps else rows, level)
         low, high = f"obs_eti{100 * level:g}_lb", f"obs_eti{100 * level:g}_ub"
-        columns |= {low: ends[:, 0], high: ends[:, 1]}
-    elif len(classes) > 2:
-        pairs = [(label, str(one)) for label in labels for one in classes]
-        return table(pairs, ["row", "class"], columns)
-    return table(labels, ["row"], columns)
+        columns |= {low: ends[..., 0].ravel(), high: ends[..., 1].ravel()}
+    return table_of_outputs(estimator, "row", labels, columns)

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skbayes_sg.inspection.table import table
 from skbayes_sg.linalg.memory import numbers_at_a_time
 
 
@@ -34,3 +35,15 @@ def under_draws(model: Any, X: Any) -> Iterator[tuple[NDArray, NDArray]]:
         some = validate_data(estimator, some, reset=False, dtype=np.float64)
         each = estimator.model_.predict(flat, some)
         yield rows, each.reshape(*draws.shape[:2], *each.shape[1:])
+
+
+def table_of_outputs(estimator: Any, axis: str, labels: list[str], columns: dict[str, NDArray]):
+    """A table with a row for each label, and each class or response where there are several."""
+    n_outputs = len(columns["mean"]) // len(labels)
+    if n_outputs == 1:
+        return table(labels, [axis], columns)
+    outputs, of_output = getattr(estimator, "classes_", None), "class"
+    if outputs is None:
+        outputs, of_output = range(n_outputs), "response"
+    pairs = [(label, str(one)) for label in labels for one in outputs]
+    return table(pairs, [axis, of_output], columns)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 
 from skbayes_sg import BayesianMLPRegressor, VariationalEM
-from skbayes_sg.inspection import average_effects
+from skbayes_sg.inspection import average_effects, prediction_summary
 from skbayes_sg.samplers import SGFS, SGHMC
 
 SHORT = {"n_chains": 2, "n_draws": 10, "burn_in": 20, "thin": 1, "random_state": 0}
@@ -168,6 +168,10 @@ def test_tables_and_exports_tell_responses_apart(fitted, data):
     X, y = data[0][:20], data[1][:20]
     effects = average_effects(fitted, X)
     assert effects.index.tolist() == [("x0", "0"), ("x0", "1"), ("x1", "0"), ("x1", "1")]
+    rows = prediction_summary(fitted, X[:2], level=0.5)
+    assert rows.index.tolist() == [("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")]
+    ends = fitted.predict_interval(X[:2], level=0.5).reshape(4, 2)
+    np.testing.assert_array_equal(rows[["obs_eti50_lb", "obs_eti50_ub"]], ends)
     pytest.importorskip("arviz_base")
     tree = fitted.to_arviz(X, y, log_likelihood=True, posterior_predictive=True)
     assert tree["posterior_predictive"]["y"].shape == (8, 20, 20, 2)
