@@ -49,9 +49,9 @@ def require_positive(name: str, value: Any, remedy: str) -> None:
 
 def require_level(level: Any) -> None:
     """Raise TypeError or ValueError unless `level` is a probability between 0 and 1."""
-    require_positive("level", level, "give a probability such as 0.9")
+    require_positive("level", level, "give a probability such as 0.95")
     if level >= 1:
-        raise ValueError(f"level must be below 1, got {level}; give a probability such as 0.9")
+        raise ValueError(f"level must be below 1, got {level}; give a probability such as 0.95")
 
 
 def require_choice(name: str, value: Any, allowed: Collection) -> None:

@@ -262,7 +262,14 @@ class LinearPredictor(CoefficientPrior):
         return covariance if run.carry is None else run.carry.covariance(covariance)
 
     def summary(
-        self, level: float = 0.95, *, scaler=None, reference=None, beyond=None, groups=False
+        self,
+        level: float = 0.95,
+        *,
+        scaler=None,
+        reference=None,
+        beyond=None,
+        direction=False,
+        groups=False,
     ):
         """Table of the posterior: one row per coefficient, intercept and sampled noise variance.
 
@@ -280,6 +287,9 @@ class LinearPredictor(CoefficientPrior):
         beyond : float, optional
             A size of coefficients that matters: the table then has the posterior probability of a
             larger one.
+        direction : bool, default=False
+            Add the probability of direction: the posterior probability that a number has the sign
+            of its median.
         groups : bool, default=False
             A table of the groups of `prior_groups` instead: how far their coefficients spread.
 
@@ -303,6 +313,7 @@ class LinearPredictor(CoefficientPrior):
               ``diagnostics_["r_hat_limit"]``: 1.05, or more for many chains.
             - ``mcse_mean``: Monte Carlo error of ``mean``.
             - ``p_beyond``: probability that the absolute value is above `beyond`, if given.
+            - ``p_direction``: from 0.5 where the sign is open to 1 where it is certain, if asked.
 
             Of groups, the numbers are those of the root mean square of their coefficients' prior
             standard deviations, in the units of X: of a factor's levels, the standard deviation of
@@ -342,7 +353,10 @@ class LinearPredictor(CoefficientPrior):
         """
         if groups:
             return of_groups(self, level)
-        return of_coefficients(self, level, scaler, reference, beyond)
+        table = of_coefficients(self, level, scaler, reference, beyond)
+        if direction:
+            table["p_direction"] = np.maximum(table["p_positive"], 1 - table["p_positive"])
+        return table
 
     def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
         """Weighted mean and standard deviation over chains and draws."""

@@ -38,7 +38,7 @@ class PredictiveCheckDisplay:
     y_new : array of shape (n_sets, n_rows)
         Made-up data of the same kind.
     kind : {"numbers", "counts", "classes"}, default="numbers"
-    level : float in (0, 1), default=0.9
+    level : float in (0, 1), default=0.95
         Of the intervals over bars.
     class_names : sequence of str, optional
         Labels of the classes.
@@ -76,7 +76,7 @@ class PredictiveCheckDisplay:
         y_new: NDArray,
         *,
         kind: str = "numbers",
-        level: float = 0.9,
+        level: float = 0.95,
         class_names: Sequence[str] = (),
     ) -> None:
         require_choice("kind", kind, ("numbers", "counts", "classes"))
@@ -106,7 +106,7 @@ class PredictiveCheckDisplay:
         y: ArrayLike,
         *,
         n_draws: int = 50,
-        level: float = 0.9,
+        level: float = 0.95,
         ax: Any = None,
         **kwargs: Any,
     ) -> PredictiveCheckDisplay:
@@ -120,7 +120,7 @@ class PredictiveCheckDisplay:
         y : array-like of shape (n_rows,)
         n_draws : int, default=50
             Sets, each under another draw of the posterior. All draws, if there are fewer.
-        level : float in (0, 1), default=0.9
+        level : float in (0, 1), default=0.95
             Of the intervals over bars.
         ax : matplotlib Axes, optional
         **kwargs

@@ -32,10 +32,15 @@ def units_before(step: Any, n_columns: int) -> tuple[NDArray, NDArray]:
         for _, each in reversed(step.steps):
             before, stretch = units_before(each, n_columns)
             origin, unit = before + stretch * origin, stretch * unit
+            if hasattr(each, "categories_"):  # the columns before an encoder are others
+                break
         return origin, unit
     if isinstance(step, ColumnTransformer):
         return _of_parts(step, n_columns)
-    if hasattr(step, "categories_") or hasattr(step, "statistics_"):  # an encoder, or an imputer
+    if step is None or (isinstance(step, str) and step == "passthrough"):
+        return np.zeros(n_columns), np.ones(n_columns)
+    if hasattr(step, "categories_") or hasattr(step, "missing_values"):  # an encoder, or an imputer
+        check_is_fitted(step)
         _require_columns(step, len(step.get_feature_names_out()), n_columns)
         return np.zeros(n_columns), np.ones(n_columns)
     return _of_scaler(step, n_columns)
@@ -55,7 +60,8 @@ def _of_parts(step: ColumnTransformer, n_columns: int) -> tuple[NDArray, NDArray
 
 def _of_scaler(scaler: Any, n_columns: int) -> tuple[NDArray, NDArray]:
     """By what it makes of three rows when it is undone."""
-    if not hasattr(scaler, "inverse_transform"):
+    one_way = getattr(scaler, "func", None) is not None and scaler.inverse_func is None
+    if one_way or not hasattr(scaler, "inverse_transform"):
         raise ValueError(f"{_REMEDY}; got {scaler!r}")
     check_is_fitted(scaler)
     _require_columns(scaler, scaler.n_features_in_, n_columns)

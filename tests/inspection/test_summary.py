@@ -10,9 +10,10 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.impute import SimpleImputer
+from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
+    FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
@@ -86,6 +87,14 @@ def test_columns_are_what_they_are_called(pair):
     np.testing.assert_allclose(table["sd"].to_numpy()[:3], pair.coef_std_[0])
 
 
+def test_the_probability_of_direction_is_the_share_of_draws_with_the_sign_of_the_median(pair):
+    table, draws = pair.summary(direction=True), pair.draws_.reshape(-1, 4)
+    expected = (np.sign(draws) == np.sign(np.median(draws, axis=0))).mean(axis=0)
+    np.testing.assert_allclose(table["p_direction"], expected, rtol=1e-12)
+    assert table.columns[-1] == "p_direction"
+    assert table["p_direction"].between(0.5, 1).all()
+
+
 def test_levels_name_the_columns(pair):
     assert {"eti95_lb", "odds_ratio_eti95_ub"} < set(pair.summary().columns)
     assert "eti99.5_ub" in pair.summary(0.995).columns
@@ -151,7 +160,13 @@ def test_of_three_classes_too(triple):
 
 @pytest.mark.parametrize(
     "scaler",
-    [PowerTransformer(), QuantileTransformer(n_quantiles=9), PCA(3), "standard"],
+    [
+        PowerTransformer(),
+        QuantileTransformer(n_quantiles=9),
+        FunctionTransformer(np.abs),  # which has no inverse, and would pass for one that is undone
+        PCA(3),
+        "standard",
+    ],
     ids=str,
 )
 def test_what_is_no_scaler_is_refused(pair, scaler):
@@ -183,6 +198,30 @@ def test_before_a_column_transformer_numbers_have_their_units_and_levels_their_n
         line = of_words + table["numbers__weight"] * frame["weight"]
         line += table["remainder__age"] * frame["age"] + table["intercept"]
         np.testing.assert_allclose(line, pipeline.predict(frame), rtol=1e-6)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_words_may_be_imputed_before_they_are_encoded_and_steps_may_pass_on(fit_intercept):
+    """Also with a column that says what was missing, and with another imputer."""
+    frame = FRAME.assign(town=RNG.choice(["Ghent", "Antwerp", "Bruges"], 300))
+    frame.loc[::9, "income"] = np.nan
+    columns = make_column_transformer(
+        (make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), ["income"]),
+        (make_pipeline(KNNImputer(), MinMaxScaler()), ["debt"]),
+        (make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()), ["town"]),
+        verbose_feature_names_out=False,
+    )
+    model = BayesianLogisticRegressionSGFS(fit_intercept=fit_intercept, **SHORT)
+    pipeline = make_pipeline("passthrough", columns, MinMaxScaler((1, 2)), model).fit(frame, PAIR)
+    mean = model.summary(scaler=pipeline[:-1])["mean"]
+    towns = [f"town_{name}" for name in ("Antwerp", "Bruges", "Ghent")]
+    assert mean.index.tolist()[1:-1] == ["missingindicator_income", "debt", *towns]
+    missing = frame["income"].isna()
+    line = mean["income"] * frame["income"].fillna(frame["income"].mean())
+    line += mean["missingindicator_income"] * missing + mean["debt"] * frame["debt"]
+    line += mean[[f"town_{name}" for name in frame["town"]]].to_numpy() + mean["intercept"]
+    expected = pipeline[:-1].transform(frame) @ model.coef_[0] + model.intercept_
+    np.testing.assert_allclose(line, expected, rtol=1e-6, atol=1e-9)
 
 
 def test_a_part_that_does_more_than_scale_is_refused(pair):

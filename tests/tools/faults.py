@@ -508,17 +508,24 @@ FAULTS = [
         "inspection/test_summary.py -k contrasts",
     ),
     Fault(
+        "inspection/scalers.py",
+        "before + stretch * origin",
+        "before + origin",
+        "a step before a scaler is undone in units of the scaler",
+        "inspection/test_summary.py -k imputed",
+    ),
+    Fault(
         "inspection/export.py",
-        "lp += (of_parameters + of_precision).reshape(shape)",
-        "lp += (0 * of_parameters + of_precision).reshape(shape)",
+        "lp += (above + of_coefficients).reshape(shape)",
+        "lp += (0 * above + of_coefficients).reshape(shape)",
         "the log posterior for ArviZ lacks the prior",
         "inspection/test_arviz.py -k log_posterior",
     ),
     Fault(
         "inspection/under_draws.py",
-        "log_prior(prior, flat, eta) - of_precision, of_precision",
+        "log_prior(prior, flat, eta) - of_coefficients, of_coefficients",
         "log_prior(prior, flat, eta), 0.0",
-        "the prior whose power is changed has the hyperprior in it",
+        "the prior whose power is changed has that of coefficients under a sampled precision in it",
         "inspection/test_arviz.py -k log_posterior",
     ),
     Fault(
