@@ -8,6 +8,9 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    BayesianOrdinalClassifier,
+    BayesianRobustRegressor,
     DRBMClassifier,
 )
 from skbayes_sg.samplers import SGFS
@@ -17,7 +20,10 @@ MODELS = {
     "logistic": BayesianLogisticRegressionSGFS(prior_precision=1.0, **SHORT),
     "minibatches": BayesianLogisticRegressionSGFS(SGFS(batch_size=30, alpha=1.0), 1.0, **SHORT),
     "linear": BayesianLinearRegressionSGFS(prior_precision=1.0, **SHORT),
+    "ordered": BayesianOrdinalClassifier(prior_precision=1.0, **SHORT),
+    "robust": BayesianRobustRegressor(prior_precision=1.0, **SHORT),
     "network": BayesianMLPClassifier((3,), **SHORT),
+    "network of numbers": BayesianMLPRegressor((3,), **SHORT),
     "machine": DRBMClassifier(3, **SHORT),
 }
 EACH = pytest.mark.parametrize("model", [pytest.param(MODELS[name], id=name) for name in MODELS])

@@ -191,10 +191,12 @@ class BayesianOrdinalClassifier(LinearClassifier):
 
     def _terms_beside(self, intercepts: NDArray) -> dict[str, NDArray]:
         """The thresholds, for `summary`, which may have moved the intercepts (., ., 1)."""
-        labels = [str(label) for label in self.categories_]
         each = self.model_.thresholds(self.draws_, intercepts[..., 0])
-        names = (f"{low} | {high}" for low, high in pairwise(labels))
+        names = self._names_of_thresholds()
         return dict(zip(names, np.moveaxis(each, -1, 0)[..., None], strict=True))
+
+    def _names_of_thresholds(self) -> list[str]:
+        return [f"{low} | {high}" for low, high in pairwise(self.categories_)]
 
     def _coefs(self, draws: NDArray) -> NDArray:
         return self.model_.unpack(draws)["coef"][..., 0, :]

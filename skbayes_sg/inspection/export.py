@@ -113,6 +113,10 @@ def _posterior(
         variables["prior_sd"] = estimator._prior_sd_draws[:, kept]
         dims["prior_sd"] = ["group"]
         coords["group"] = list(estimator.prior_precision_blocks_)
+    if hasattr(estimator, "threshold_samples_"):
+        variables["thresholds"] = estimator.threshold_samples_[:, kept]
+        dims["thresholds"] = ["threshold"]
+        coords["threshold"] = estimator._names_of_thresholds()
     if any("class" in axes for axes in dims.values()):
         coords["class"] = estimator.classes_.tolist()
     return {"posterior": variables}, dims, coords

@@ -21,7 +21,10 @@ from sklearn.utils.fixes import parse_version
 from skbayes_sg import BayesianLogisticRegressionSGFS
 from skbayes_sg.samplers import ConstantSGD
 
-pytestmark = pytest.mark.usefixtures("_short_runs_may_complain", "_short_searches")
+pytestmark = [
+    pytest.mark.usefixtures("_short_runs_may_complain", "_short_searches"),
+    pytest.mark.filterwarnings("ignore:y holds labels"),  # words, which the alphabet then orders
+]
 NOISE = RNG.standard_normal(200)
 LABELS = {2: np.where(X[:, 0] + NOISE > 0, "yes", "no"), 3: np.digitize(X[:, 0] + NOISE, [-1, 1])}
 CLASSIFIERS = [name for name, model in MODELS.items() if is_classifier(model)]
@@ -35,6 +38,7 @@ def n_classes(request):
 @pytest.fixture(scope="module", params=CLASSIFIERS)
 def fitted(request, n_classes, _short_searches):
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        warnings.filterwarnings("ignore", "y holds labels")
         return clone(MODELS[request.param]).fit(X, LABELS[n_classes])
 
 

@@ -77,6 +77,15 @@ def test_labels_of_any_names_have_the_order_that_is_given():
     np.testing.assert_array_equal(of_column.draws_, numbers.draws_)
 
 
+def test_thresholds_are_exported_with_their_names():
+    X, y = simulated(100)
+    model = BayesianOrdinalClassifier(prior_precision=1.0, categories=WORDS, random_state=0)
+    model.fit(X, WORDS[y])
+    thresholds = model.to_arviz()["posterior"]["thresholds"]
+    assert thresholds.coords["threshold"].values.tolist() == ["low | middle", "middle | high"]
+    np.testing.assert_array_equal(thresholds, model.threshold_samples_)
+
+
 def test_words_without_an_order_are_told():
     X, y = simulated(60)
     with pytest.warns(UserWarning, match="alphabetical order; give categories"):

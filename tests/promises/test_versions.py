@@ -23,6 +23,10 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    BayesianOrdinalClassifier,
+    BayesianPoissonRegressor,
+    BayesianRobustRegressor,
     DRBMClassifier,
 )
 from skbayes_sg.estimators.persistence import FORMAT
@@ -36,7 +40,11 @@ SHORT = {"n_chains": 3, "n_draws": 8, "burn_in": 8, "thin": 2, "random_state": 0
 MODELS = {
     "logistic": BayesianLogisticRegressionSGFS(**SHORT),
     "linear": BayesianLinearRegressionSGFS(**SHORT),
+    "counts": BayesianPoissonRegressor(**SHORT),
+    "ordered": BayesianOrdinalClassifier(**SHORT),
+    "robust": BayesianRobustRegressor(**SHORT),
     "network": BayesianMLPClassifier((2,), **SHORT),
+    "network of numbers": BayesianMLPRegressor((2,), **SHORT),
     "machine": DRBMClassifier(2, **SHORT),
 }
 X = np.sin(np.arange(180.0) ** 2).reshape(60, 3)
@@ -47,12 +55,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 FILES = [
     pytest.param(version, name, kind, id=f"{version}-{name}-{kind}")
     for version in RECORDS
-    for name in MODELS
+    for name in RECORDS[version]["predictions"]
     for kind in ("pickle", "skops")
 ]
 
 
 def y_of(model):
+    if isinstance(model, BayesianOrdinalClassifier):
+        return np.digitize(NUMBERS, [-0.5, 0.5])
+    if isinstance(model, BayesianPoissonRegressor):
+        return np.floor(np.exp(NUMBERS))
     return np.where(NUMBERS > 0, "yes", "no") if is_classifier(model) else NUMBERS
 
 
