@@ -4,12 +4,18 @@
 
 One core, double precision but for the product, medians of three. "factorisation" is Cholesky's and
 "eigenvalue problem" has the vectors; "product" is that of 32 chains in single precision, once in
-every step. "Fisher scoring" and "L-BFGS" find the mode of a logistic regression of 5,000 rows;
-"off" is how far each ends from a mode found to rounding, in posterior standard deviations per
-parameter.
+every step. "by labels" and "by pairs" make the Gram matrix of the curvature of a multinomial
+regression: as one product of all rows and virtual labels, or as one for each pair of classes.
+"along rows" and "row by row" make the outer products of so many outputs of 2,000 rows. "merging"
+sorts the rows of a table of 20 columns, and "pass" is one with the curvature over a logistic
+regression of as many numbers. "Fisher scoring" and "L-BFGS" find the mode of a logistic regression
+of 5,000 rows; "off" is how far each ends from a mode found to rounding, in posterior standard
+deviations per parameter.
 """
 
 from __future__ import annotations
+
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +23,8 @@ from numpy.typing import NDArray
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import posterior_of
 from benchmarks.common.timing import in_turn, median
+from skbayes_sg.linalg import scores
+from skbayes_sg.linalg.products import outer_products
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior import mode as search
@@ -24,6 +32,8 @@ from skbayes_sg.posterior import mode as search
 SIZES = (250, 1000, 2000, 4000)
 COLUMNS = (20, 100, 250, 500, 900)
 ROWS, CHAINS = 5000, 32
+GRAMS = [(32, 4, 3), (150, 20, 3), (500, 20, 3), (500, 100, 3), (32, 20, 10), (1500, 64, 10)]
+OUTPUTS, NUMBERS = (2, 5, 8, 10, 26), (20_000, 200_000, 2_000_000, 20_000_000)
 
 
 def algebra(n: int) -> dict:
@@ -41,6 +51,55 @@ def algebra(n: int) -> dict:
         repeats=3,
     )
     return {"size": n, "MB": n * n / 2**17} | {name: median(each) for name, each in times.items()}
+
+
+def gram(n_rows: int, n_columns: int, n_classes: int) -> dict:
+    """Seconds of the Gram matrix of virtual labels, each way."""
+    rng = np.random.default_rng(0)
+    model, X = Softmax(n_columns, n_classes), rng.standard_normal((n_rows, n_columns))
+    labels = model.fisher(np.zeros((1, model.dim)), X)
+    columns = np.arange(model.dim)
+    times = in_turn(
+        {
+            "by labels s": lambda: _gram(labels, columns, in_pairs=False),
+            "by pairs s": lambda: _gram(labels, columns, in_pairs=True),
+        },
+        repeats=5,
+    )
+    products = n_rows * n_classes * (n_columns + 1) ** 2
+    sizes = {"rows": n_rows, "columns": n_columns, "classes": n_classes, "of a pair": products}
+    return sizes | {name: median(each) for name, each in times.items()}
+
+
+def _gram(labels: scores.Scores, columns: NDArray, *, in_pairs: bool) -> NDArray:
+    with patch.object(scores, "is_worth_pairs", lambda _: in_pairs):
+        return labels.gram(columns)
+
+
+def outer(k: int) -> dict:
+    """Seconds of the outer products of k outputs, each way."""
+    vectors = np.random.default_rng(0).standard_normal((k, k, 2000))
+
+    def products(row_by_row: bool) -> NDArray:
+        with patch("skbayes_sg.linalg.products.has_many_outputs", lambda _: row_by_row):
+            return outer_products(vectors)
+
+    ways = {"along rows s": lambda: products(False), "row by row s": lambda: products(True)}
+    return {"outputs": k} | {n: median(t) for n, t in in_turn(ways, repeats=5).items()}
+
+
+def passes(n_numbers: int) -> dict:
+    """Seconds of sorting a table, and of one pass with the curvature."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_numbers // 20, 20))
+    model = Softmax(20, 2)
+    posterior = posterior_of(model, X, model.encode(rng.integers(2, size=len(X)), X.dtype), 1.0)
+    theta = np.zeros((1, posterior.dim))
+    ways = {
+        "merging s": posterior.data.sample.merged,
+        "pass s": lambda: posterior.expand(theta, search.FULL),
+    }
+    return {"numbers": n_numbers} | {n: median(t) for n, t in in_turn(ways, repeats=3).items()}
 
 
 def mode(n_columns: int) -> dict:
@@ -89,6 +148,9 @@ def main(report: Report) -> None:
         Claim("L-BFGS ends from the mode, from 250 columns on, in sd", many, high=0.05),
     ]
     report.save(rows, claims, name="sizes_mode")
+    report.save([gram(*sizes) for sizes in GRAMS], name="sizes_gram")
+    report.save([outer(k) for k in OUTPUTS], name="sizes_outer")
+    report.save([passes(n) for n in NUMBERS], name="sizes_passes")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The loop over steps, its processes, and pilot runs. Imports diagnostics and samplers."""
+"""The loop over steps, its processes, and pilot runs. Imports diagnostics, linalg and samplers."""

@@ -17,11 +17,11 @@ from skbayes_sg.chains.deadline import cut_short, time_is_up, under_limit
 from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.chains.walk import block_of, burn, check_divergence, walk
 from skbayes_sg.diagnostics import SteinSums
+from skbayes_sg.linalg.sizes import is_overhead
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.target import Target
 
 _WIDE = 64  # chains: beyond, a step costs as much per chain
-_SHORT_ARRAY = 1 << 17  # numbers
 _FEW_STEPS = 20  # that need no estimate of their time
 LONG = 60.0  # seconds: sampling that takes longer is announced, and not begun without being asked
 _CLOCK = process_time if get_clock_info("process_time").resolution < 1e-4 else perf_counter
@@ -95,7 +95,7 @@ def _fewest_groups(sampler: Sampler, target: Target, n_chains: int) -> int:
     One if there are no minibatches, and the arrays of a step so short that most of it is overhead.
     """
     numbers = n_chains * target.n_rows * target.posterior.widest
-    return 1 if sampler.rejects and numbers <= _SHORT_ARRAY else 2
+    return 1 if sampler.rejects and is_overhead(numbers) else 2
 
 
 def start_chains(

@@ -17,8 +17,8 @@ from scipy.sparse import issparse
 from skbayes_sg.data.base import Batch
 from skbayes_sg.data.blockwise import Source, in_partitions, pieces
 from skbayes_sg.data.passes import ahead, total_of
+from skbayes_sg.linalg.memory import bytes_to_keep
 
-_IN_MEMORY = 1 << 26  # bytes of an array that is small enough to be an array in memory
 _BLOCK_BYTES = 1 << 22
 _MAPPED_AROUND = 1 << 21  # bytes that one access to a file may bring into the map
 _LARGEST_CHUNK = 1 << 26  # bytes; beyond, blocks are not whole chunks
@@ -43,10 +43,10 @@ def is_stored(array: Any) -> bool:
 
 
 def on_disk(X: Any) -> bool:
-    """Whether X is a stored table of more than 64 MB, which is read in blocks of rows."""
+    """Whether X is a stored table that is read in blocks of rows: above 64 MB, by default."""
     if in_partitions(X) or not is_stored(X) or len(X.shape) != 2:
         return False
-    return X.shape[0] * X.shape[1] * X.dtype.itemsize > _IN_MEMORY
+    return X.shape[0] * X.shape[1] * X.dtype.itemsize > bytes_to_keep()
 
 
 class Reader:

@@ -14,10 +14,10 @@ from scipy import sparse
 from skbayes_sg.data.base import Batch, Data
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.data.passes import pass_blocks, row_blocks, total_of
+from skbayes_sg.linalg.memory import bytes_to_keep
 from skbayes_sg.linalg.products import squared, weighted_sums
+from skbayes_sg.linalg.sizes import has_many_columns
 
-_SMALL_SPARSE = 1 << 25  # below 32 MB when dense: rows then cost a copy, not a search
-_MANY_COLUMNS = 1000  # from which products with sparse rows are faster than with dense ones
 _SPARSE_BLOCK = 1 << 24  # bytes of the values of a block of sparse rows
 _SCALE_ROWS = 10_000
 
@@ -186,10 +186,10 @@ class InMemory(Data):
 
 def stays_sparse(X: Any) -> bool:
     """Whether products with a matrix of so many columns are made without a dense copy."""
-    return sparse.issparse(X) and X.shape[1] > _MANY_COLUMNS
+    return sparse.issparse(X) and has_many_columns(X.shape[1])
 
 
 def rows_in_memory(X: Any) -> Any:
     """Sparse rows as an array if that is small, else as CSR."""
-    small = X.shape[0] * X.shape[1] * X.dtype.itemsize <= _SMALL_SPARSE
+    small = X.shape[0] * X.shape[1] * X.dtype.itemsize <= bytes_to_keep() / 2
     return X.toarray() if small else sparse.csr_array(X)

@@ -39,12 +39,12 @@ from skbayes_sg.inference.plan import Plan
 from skbayes_sg.inference.prepare import first_choice, prepare
 from skbayes_sg.inference.request import Request, Signature
 from skbayes_sg.inference.run import Run
+from skbayes_sg.linalg.memory import bytes_to_keep
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.target import Target
 
-_MANY_NUMBERS = 1 << 24  # of draws that are in single precision from the start
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
 _INTERRUPTED = (
     "interrupted: each chain has {} of {} draws, which are kept; with warm_start=True the next fit "
@@ -197,7 +197,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         fitted = partial(self._so_far, run, posterior, attributes)
         look = watch.over(run, n_draws, fitted, mark)
         dtype = self._draw_dtype
-        if n_chains * n_draws * posterior.whole.dim > _MANY_NUMBERS:
+        if 8 * n_chains * n_draws * posterior.whole.dim > bytes_to_keep():
             dtype = np.float32
         how = Execution(self.n_jobs, dtype, look, before, is_all_of_the_call())
         wrong: list[str] = []

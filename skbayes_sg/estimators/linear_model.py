@@ -19,7 +19,7 @@ from skbayes_sg.inference.request import Choice
 from skbayes_sg.inspection.summary import of_coefficients, of_groups
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.layouts import FULL
-from skbayes_sg.linalg.sizes import has_matrix
+from skbayes_sg.linalg.sizes import has_matrix, is_sorted_soon
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -33,8 +33,6 @@ from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
 from skbayes_sg.samplers.independent_draws import IndependentDraws
-
-_MERGED_NUMBERS = 2e4  # to sort more rows takes as long as to sample
 
 
 @dataclass(frozen=True)
@@ -177,7 +175,7 @@ class LinearPredictor(CoefficientPrior):
 
         After merging, a weight of 2 and two copies of a row give bitwise the same draws.
         """
-        few = posterior.n_rows * posterior.dim <= _MERGED_NUMBERS
+        few = is_sorted_soon(posterior.n_rows, posterior.dim)
         if n_total is not None or self.sampler is not None or not few:
             return posterior
         model, data = posterior.model, posterior.data.sample.merged()

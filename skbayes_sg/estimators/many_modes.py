@@ -12,12 +12,12 @@ from skbayes_sg.chains.optimised_starts import from_modes
 from skbayes_sg.chains.tuning import choose_alpha
 from skbayes_sg.inference.plan import Plan, Start
 from skbayes_sg.inference.request import Choice
+from skbayes_sg.linalg.sizes import has_cheap_gradients
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import InitialPoint
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
 from skbayes_sg.samplers.base import NoGainError
 
-_FEW_PRODUCTS = 1e7
 _EXPONENTIAL = 20  # cost of an exponential, in products
 _NAMED_STEP = 3e-3  # of "sghmc"
 _SHORT_STEP = 0.1  # over curvature plus noise; the DRBM on iris draws ten times its variance at 0.5
@@ -121,4 +121,4 @@ def gradient_products(posterior: Posterior) -> float:
 
 def few_products(posterior: Posterior) -> bool:
     """Whether a gradient from all rows costs some milliseconds at most."""
-    return gradient_products(posterior) <= _FEW_PRODUCTS
+    return has_cheap_gradients(gradient_products(posterior))

@@ -25,8 +25,8 @@ from skbayes_sg.inference.learned_prior import SEPARATED, Learned
 from skbayes_sg.inference.prepare import first_choice, prepare
 from skbayes_sg.inference.run import Run
 from skbayes_sg.inference.variational_em import VariationalEM
-from skbayes_sg.linalg.memory import of_kept_rows
-from skbayes_sg.linalg.sizes import has_matrix
+from skbayes_sg.linalg.memory import bytes_to_keep
+from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Law, known_at, law_at, updated
@@ -36,8 +36,6 @@ from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.validation import real_array, require_bounded
 
-_MANY_ROWS = 50_000
-_MANY_NUMBERS = 2_000_000
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
 _OF_A_FIT = (
     *("draws_", "draw_weights_", "coef_", "coef_std_", "intercept_", "posterior_"),
@@ -195,9 +193,9 @@ class UpdatingEstimator(SampledPrior):
         if not has_matrix(posterior.dim):
             family = GaussianPrior if posterior.prior.quadratic else NormalInverseGammaPrior
             return family.of_draws(draws, weights)
-        many = posterior.n_rows > _MANY_ROWS or posterior.n_rows * posterior.dim > _MANY_NUMBERS
-        expensive = many or posterior.data.sample is not posterior.data
-        if anchor is not None and expensive:
+        cheap = has_cheap_passes(posterior.n_rows, posterior.dim)
+        cheap &= posterior.data.sample is posterior.data
+        if anchor is not None and not cheap:
             return law_at(anchor, posterior)
         return updated(posterior, (weights @ draws)[None])
 
@@ -235,7 +233,7 @@ class UpdatingEstimator(SampledPrior):
                     "take a new estimator, or call fit"
                 )
         before = stream
-        stream = stream.after(posterior, guess, factor, of_kept_rows())
+        stream = stream.after(posterior, guess, factor, bytes_to_keep())
         if stream.may_learn and isinstance(self._em(), Hyperprior):
             stream, learned = self._learned_again(stream, attributes.get("classes_"))
         if learned is not None:

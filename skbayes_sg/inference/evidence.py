@@ -19,7 +19,7 @@ from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.layouts import DIAGONAL
-from skbayes_sg.linalg.sizes import has_matrix
+from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Law, expanded_twice, known_at, updated
@@ -34,7 +34,6 @@ from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 _NEAR = 0.5  # standard deviations of log precision
 _MOST_LAWS = 8
 _ENOUGH_ROWS, _ROWS_A_PARAMETER = 20_000, 100
-_MANY_NUMBERS = 2_000_000  # rows times parameters, where the mode is the mean
 _NO_INFORMATION = 0.01
 _UPDATES = 40  # of chains that start from the weak prior
 _FASTER, _SLOWER = 1.3, 0.5  # steps whose excess keeps its sign, and those where it changes
@@ -233,7 +232,7 @@ def _worth_a_mean(posterior: Posterior) -> bool:
     """
     assert isinstance(posterior.model, Predictor)
     outputs = posterior.model.widest
-    few = posterior.n_rows * posterior.dim * outputs <= _MANY_NUMBERS
+    few = has_cheap_passes(posterior.n_rows, posterior.dim, outputs)
     few |= outputs == 1 and posterior.n_rows < _ROWS_A_PARAMETER * posterior.dim
     return few and has_matrix(posterior.dim)
 

@@ -26,7 +26,7 @@ from skbayes_sg.inference.em_control_variate import DiagonalShare, MatrixShare, 
 from skbayes_sg.inference.evidence import Hyperprior, as_learned, in_chains, locate
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.plan import Plan
-from skbayes_sg.inference.request import SELF_AVERAGING, Choice, Request
+from skbayes_sg.inference.request import Choice, Request
 from skbayes_sg.inference.run import Run
 from skbayes_sg.inference.variational_em import StochasticEM, VariationalEM, fit_prior
 from skbayes_sg.linalg.sizes import has_matrix
@@ -42,6 +42,7 @@ from skbayes_sg.samplers.target import ModelPosterior, Target
 
 _ROUNDS = 4  # of learning the prior, each from an anchor of its own
 _DIVERGED = 2.0  # Stein ratio of chains that left the region in which the anchor serves
+_SELF_AVERAGING = 10_000  # parameters of which one point has about the mean square of many
 _FAR_FROM_ANCHOR = 0.1  # in squared posterior standard deviations per parameter
 _UNSETTLED = (
     f"the learned precision still moves the posterior mean after {_ROUNDS} rounds; give "
@@ -242,7 +243,7 @@ def _learn_once(
     assert request.seed is not None
     assert isinstance(request.em, VariationalEM)
     em, states = request.em, run.states
-    few = -(-SELF_AVERAGING // (target.dim * len(states)))  # chains of each group
+    few = -(-_SELF_AVERAGING // (target.dim * len(states)))  # chains of each group
     if few < len(states[0].theta) and run.anchor is not None:
         theta = target.coordinates.inverse_transform(
             np.concatenate([s.theta[:few] for s in states])

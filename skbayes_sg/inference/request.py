@@ -13,12 +13,10 @@ from sklearn.base import clone
 from skbayes_sg.chains.tuning import Tuned, set_off
 from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.variational_em import VariationalEM
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
-
-SELF_AVERAGING = 10_000
-"""Parameters from which the mean square of one point of a chain is about that of many."""
 
 _LONG_CHAINS = 16
 _CHAINS, _MANY_CHAINS = 8, 32  # 32 where one product serves all chains of a group
@@ -70,7 +68,7 @@ class Request(NamedTuple):
         """
         if not isinstance(self.n_chains, str):
             return self.n_chains
-        if dim > SELF_AVERAGING and sampler is not None and sampler.variance_reduction is not None:
+        if not has_matrix(dim) and sampler is not None and sampler.variance_reduction is not None:
             return _LONG_CHAINS
         return _MANY_CHAINS if sampler is None or sampler.shares_rows else _CHAINS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sklearn import get_config
 
-_TEMPORARY, _ROWS = 128, 16  # parts of the budget
+_TEMPORARY, _KEPT = 128, 16  # parts of the budget
 _FEWEST = 1 << 14
 
 
@@ -13,9 +13,9 @@ def numbers_at_a_time() -> int:
     return max(_FEWEST, int(_bytes() / (8 * _TEMPORARY)))
 
 
-def of_kept_rows() -> float:
-    """Bytes of the rows that a stream keeps: 64 MB of the default of 1 GB."""
-    return _bytes() / _ROWS
+def bytes_to_keep() -> float:
+    """Bytes of rows in memory, and of draws in double precision: 64 MB of the default of 1 GB."""
+    return _bytes() / _KEPT
 
 
 def _bytes() -> float:

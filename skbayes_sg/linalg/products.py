@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-_MANY_OUTPUTS = 8  # from which a product for each row is faster than one sum along the rows
+from skbayes_sg.linalg.sizes import has_many_outputs
 
 
 def times_transposed(vectors: NDArray, X: Any) -> NDArray:
@@ -32,7 +32,7 @@ def squared(X: Any) -> Any:
 
 def outer_products(vectors: NDArray) -> NDArray:
     """Sum over labels of ``v v^T`` for each row, (n, k, k), of vectors (labels, k, n)."""
-    if vectors.shape[1] < _MANY_OUTPUTS:
+    if not has_many_outputs(vectors.shape[1]):
         return np.einsum("qkn,qln->nkl", vectors, vectors)
     each = np.ascontiguousarray(vectors.transpose(2, 1, 0))  # for BLAS
     return each @ each.swapaxes(1, 2)

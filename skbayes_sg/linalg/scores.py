@@ -19,9 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from skbayes_sg.linalg import Operator, Rotation
 from skbayes_sg.linalg.layouts import Layout
 from skbayes_sg.linalg.products import dense, squared, times_transposed, weighted_sums
-
-_LARGEST_BASIS = 2000
-_FEW_PRODUCTS = 3e8  # below, one product of all columns is faster than one for each pair of units
+from skbayes_sg.linalg.sizes import has_matrix_once, is_worth_pairs
 
 
 class Factor(NamedTuple):
@@ -185,12 +183,12 @@ class Scores:
 
         They are summed over rows and chains. Their Kronecker product is proportional to the moment
         of the block if the two factors are independent (Martens & Grosse 2015). None for a side of
-        one entry, or of more than 2,000.
+        one entry, or of very many.
         """
         moments: list[tuple[NDArray | None, NDArray | None]] = []
         for b, (factor, (k, m)) in enumerate(zip(self.factors, self.shapes, strict=True)):
-            of_units = np.zeros((k, k)) if 1 < k <= _LARGEST_BASIS else None
-            of_features = np.zeros((m, m)) if 1 < m <= _LARGEST_BASIS else None
+            of_units = np.zeros((k, k)) if k > 1 and has_matrix_once(k) else None
+            of_features = np.zeros((m, m)) if m > 1 and has_matrix_once(m) else None
             for chain in range(self.n_chains):
                 left, right = factor.left[chain].reshape(-1, k, self.n_rows), self._right(b, chain)
                 if of_units is not None:
@@ -259,14 +257,16 @@ class Scores:
             n_labels = self.factors[0].left.size // (
                 self.n_chains * self.n_rows * self.factors[0].left.shape[-2]
             )
-            if n_labels == 1 or self.n_rows * n_labels * len(columns) ** 2 < _FEW_PRODUCTS:
+            segments = self._segments(columns)
+            products = self.n_rows * n_labels * (len(columns) / len(segments)) ** 2
+            if n_labels == 1 or not is_worth_pairs(products):
                 # in float64: c N times the rounding of float32 would drown a weak prior in a
                 # direction without data
                 pieces = self._pieces(chain, columns)
                 rows = np.concatenate(pieces, axis=1, dtype=np.float64)
                 gram += rows.T @ rows  # NumPy sends A.T @ A to syrk
             else:
-                gram += self._gram_of_virtual_labels(chain, self._segments(columns))
+                gram += self._gram_of_virtual_labels(chain, segments)
         return gram / self.n_chains
 
     def _gram_of_virtual_labels(self, chain: int, segments: Sequence[_Segment]) -> NDArray:

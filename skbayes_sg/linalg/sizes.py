@@ -1,20 +1,23 @@
-"""What is worth its cost at which size: where the algebra changes with the number of parameters.
+"""What is worth its cost at which size of the data: every such limit of the package is here.
 
-``benchmarks/cost/sizes.py`` has the seconds of each side of a limit.
+``python -m benchmarks.cost.sizes`` prints the seconds of each side of a limit, unless another
+benchmark is named.
 """
 
 from __future__ import annotations
 
+from math import prod
+
 _IN_EVERY_STEP = 1000
 _ONCE = 4000
-_QUICK = 250
+_SMALL = 250
 
 
 def has_matrix(dim: int) -> bool:
     """Whether a D x D matrix may serve in every step: the curvature, a metric, the noise.
 
-    At 1,000 parameters a product with 32 chains takes 1 ms and the factorisation .02 s; at 4,000 it
-    is 26 ms and .7 s. Beyond, coordinates with a block and low rank take its place.
+    At 1,000 parameters a product with 32 chains takes .8 ms and the factorisation .01 s; at 4,000 it
+    is 11 ms and .5 s. Beyond, coordinates with a block and low rank take its place.
     """
     return dim <= _IN_EVERY_STEP
 
@@ -22,15 +25,68 @@ def has_matrix(dim: int) -> bool:
 def has_matrix_once(n: int) -> bool:
     """Whether a matrix of n rows and columns may be made, and decomposed, once in a fit.
 
-    At 4,000 it has 122 MB, and its eigenvalue problem, which a learned precision needs, takes 12 s.
+    At 4,000 it has 122 MB, and its eigenvalue problem, which a learned precision needs, takes 9 s.
     """
     return n <= _ONCE
 
 
-def has_quick_matrix(dim: int) -> bool:
-    """Whether Fisher scoring, with its curvature, is preferred to L-BFGS in whitened coordinates.
+def is_small(dim: int) -> bool:
+    """Whether so many parameters cost next to nothing beside the rows.
 
-    At 250 columns and 5,000 rows it takes .07 s where L-BFGS takes .05 s, at 900 .7 s and .4 s.
-    Below, both take about the same.
+    Fisher scoring, with its curvature, is then preferred to L-BFGS in whitened coordinates: at 250
+    columns and 5,000 rows it takes .05 s where L-BFGS takes .02 s, at 900 .5 s and .3 s. Below 100,
+    both take about the same. And HMC takes a trajectory more for each draw, as long as what is done
+    with a draw does not cost as much.
     """
-    return dim < _QUICK
+    return dim < _SMALL
+
+
+def has_many_outputs(k: int) -> bool:
+    """Whether outer products of k outputs are made row by row, by BLAS, and not along the rows."""
+    return k >= 8
+
+
+def is_worth_pairs(n_products: float) -> bool:
+    """Whether a Gram matrix is made by pairs of units, with so many products for each of them.
+
+    That takes fewer products by the number of virtual labels, and 10 us for each pair.
+    """
+    return n_products > 2e5
+
+
+def is_overhead(n_numbers: int) -> bool:
+    """Whether most of a step with arrays of so many numbers is overhead.
+
+    One group of chains then pays it once; ``python -m benchmarks.cost.few_rows`` times such fits.
+    """
+    return n_numbers <= 1 << 17
+
+
+def is_sorted_soon(n_rows: int, dim: int) -> bool:
+    """Whether to sort the rows, so as to merge equal ones, takes far less than to sample."""
+    return n_rows * dim <= 20_000
+
+
+def has_cheap_passes(*sizes: int) -> bool:
+    """Whether a posterior of so many rows and parameters may be expanded at several points more.
+
+    A pass with the curvature then takes 7 ms.
+    """
+    return prod(sizes) <= 2_000_000
+
+
+def has_cheap_gradients(n_products: float) -> bool:
+    """Whether a gradient of a network from all rows takes some milliseconds at most.
+
+    HMC of all rows, and SGHMC from modes beyond, are compared on either side by ``python -m
+    benchmarks.prediction.networks``.
+    """
+    return n_products <= 1e7
+
+
+def has_many_columns(n_columns: int) -> bool:
+    """Whether products with sparse rows are faster than with their dense copies.
+
+    ``python -m benchmarks.cost.sparse_rows`` times both.
+    """
+    return n_columns > 1000

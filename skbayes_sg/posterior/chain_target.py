@@ -23,7 +23,7 @@ from skbayes_sg.samplers.target import Closed
 
 _FEWEST_ROWS = 32
 _MANY = 0.1  # of the pool: to draw and gather so many rows takes as long as to take all
-_SMALL_POOL = 1000  # rows that are taken as fast as some of them are drawn
+_LIKE_ROWS = 100  # rows of a minibatch that take as long as drawing it
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +83,8 @@ class Anchor:
         All rows of the pool where that would be many of them, or D too large for a noise matrix.
         """
         n = math.ceil(_FEWEST_ROWS * max(1.0, self.caution * self.pool.noise_number))
-        few = has_matrix(self.curvature.dim) and n <= _MANY * self.pool_size
-        return n if few and self.pool_size > _SMALL_POOL else self.pool_size
+        few = has_matrix(self.curvature.dim) and max(n, _LIKE_ROWS) <= _MANY * self.pool_size
+        return n if few else self.pool_size
 
     @property
     def pool_error(self) -> float:

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL
-from skbayes_sg.linalg.sizes import has_matrix, has_quick_matrix
+from skbayes_sg.linalg.sizes import has_matrix, is_small
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Expansion, Posterior
 from skbayes_sg.posterior.whitening import (
@@ -89,7 +89,7 @@ def find_mode(
             sample = posterior.of_sample
             if curvature is not None:
                 found = _continued(sample, theta, curvature)
-            elif not has_quick_matrix(sample.dim) and len(_stages(sample)) == 1:
+            elif not is_small(sample.dim) and len(_stages(sample)) == 1:
                 found = _whitened_lbfgs(sample, theta, None)
             else:
                 found = _staged(sample, theta, rng)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
-from skbayes_sg.linalg.sizes import has_matrix
+from skbayes_sg.linalg.sizes import has_matrix, is_small
 from skbayes_sg.samplers import anchors
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
 from skbayes_sg.samplers.law import ExactLaw
@@ -23,7 +23,6 @@ from skbayes_sg.validation import require_choice, require_integer
 
 _LONGEST_STEP = 1.5  # in metric units; an oscillator of unit frequency is stable below 2
 _MANY_CHAINS = 16
-_FEW_PARAMETERS = 200
 _SHORTEST_STEP = 1e-4  # shorter ones mean that rounding is too large
 _MOST_LEAPFROG = 100  # steps: where walls need steps so short, trajectories are shorter
 _SHORT_EVERY = 10  # trajectories: one has short steps
@@ -273,9 +272,9 @@ class HMC(Sampler):
         if isinstance(state.memory.metric, RescaledCurvature):
             return RunLength(64 if n_chains >= _MANY_CHAINS else 150, 1)
         if n_chains >= _MANY_CHAINS:
-            return RunLength(150, 3 if dim <= _FEW_PARAMETERS else 2)
+            return RunLength(150, 3 if is_small(dim) else 2)
         burn_in = 200 if isinstance(state.memory.metric.inverse, Diag) else 300
-        return RunLength(burn_in, 1 if dim <= _FEW_PARAMETERS else 2)
+        return RunLength(burn_in, 1 if is_small(dim) else 2)
 
     def law(self, state: State, target: Target) -> ExactLaw:
         return ExactLaw()

@@ -17,9 +17,9 @@ def make(request, monkeypatch):
     """Makes data of one kind of storage."""
     if request.param == "dense":
         return lambda weight=None: InMemory.of(X, Y, weight, 900.0)
-    monkeypatch.setattr("skbayes_sg.data.memory._SMALL_SPARSE", 0)
+    monkeypatch.setattr("skbayes_sg.data.memory.bytes_to_keep", lambda: 0)
     if request.param == "sparse rows":
-        monkeypatch.setattr("skbayes_sg.data.memory._MANY_COLUMNS", 1)
+        monkeypatch.setattr("skbayes_sg.data.memory.has_many_columns", lambda n: n > 1)
     return lambda weight=None: InMemory.of(
         sparse.csr_array(X), Y, weight, 900.0, request.param == "sparse rows"
     )

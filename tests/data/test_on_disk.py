@@ -38,7 +38,7 @@ SHORT_CHAINS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.Convergenc
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Every table is on disk, in some ten blocks, and its sample is a small part of it."""
-    monkeypatch.setattr("skbayes_sg.data.disk._IN_MEMORY", 0)
+    monkeypatch.setattr("skbayes_sg.data.disk.bytes_to_keep", lambda: 0)
     monkeypatch.setattr("skbayes_sg.data.disk._BLOCK_BYTES", 1 << 17)
     monkeypatch.setattr("skbayes_sg.data.blockwise._SAMPLE_BYTES", 1 << 16)
 

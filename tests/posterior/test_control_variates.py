@@ -396,7 +396,7 @@ def test_logistic_regression_against_hmc(n_rows, seed):
 
 def test_the_noise_in_the_step_keeps_variances_right(seed, monkeypatch):
     """One row a step: its noise is a good part of the curvature."""
-    monkeypatch.setattr("skbayes_sg.posterior.chain_target._SMALL_POOL", 0)
+    monkeypatch.setattr("skbayes_sg.posterior.chain_target._LIKE_ROWS", 1)
     monkeypatch.setattr("skbayes_sg.posterior.chain_target._MANY", 1.0)
     X, y = logistic_data(60, 3)
     posterior = Posterior.of(Softmax(3, 2), 2 * X, y, 1.0)

@@ -14,7 +14,7 @@ SHORT = {"n_chains": 4, "n_draws": 10, "burn_in": 5, "thin": 1, "random_state": 
 
 @pytest.fixture
 def no_small_ones(monkeypatch):
-    monkeypatch.setattr("skbayes_sg.data.memory._SMALL_SPARSE", 0)
+    monkeypatch.setattr("skbayes_sg.data.memory.bytes_to_keep", lambda: 0)
 
 
 def rare(n_rows, n_columns, entries=10):
@@ -55,7 +55,7 @@ def test_nothing_of_rows_times_columns_is_made():
 
 
 def test_the_prior_is_learned_by_one_chain_of_each_group(no_small_ones, monkeypatch):
-    monkeypatch.setattr("skbayes_sg.inference.prepare.SELF_AVERAGING", 1000)
+    monkeypatch.setattr("skbayes_sg.inference.prepare._SELF_AVERAGING", 1000)
     X, eta = every_column(300, 1200)
     y = eta + np.random.default_rng(4).standard_normal(300)
     em = VariationalEM(n_updates=60)
