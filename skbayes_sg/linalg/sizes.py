@@ -16,8 +16,8 @@ _SMALL = 250
 def has_matrix(dim: int) -> bool:
     """Whether a D x D matrix may serve in every step: the curvature, a metric, the noise.
 
-    At 1,000 parameters a product with 32 chains takes .8 ms and the factorisation .01 s; at 4,000 it
-    is 11 ms and .5 s. Beyond, coordinates with a block and low rank take its place.
+    At 1,000 parameters a product with 32 chains takes .8 ms and the factorisation .01 s, at 4,000
+    11 ms and .5 s. Beyond, coordinates with a block and low rank take its place.
     """
     return dim <= _IN_EVERY_STEP
 
