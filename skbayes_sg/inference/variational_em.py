@@ -34,15 +34,19 @@ from skbayes_sg.inference.em_control_variate import MatrixShare, PriorShare
 from skbayes_sg.inference.learned_prior import BOUNDS, Learned
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
+from skbayes_sg.samplers.schedules import Schedule, value_at
 from skbayes_sg.samplers.target import ModelPosterior, Target
 from skbayes_sg.validation import require_choice, require_integer
 
 _LONGEST_MOVE = 1.0  # of rho at one update
-_DECAY = 50
-_POWER = 0.6
+_DECAY, _POWER = 50.0, 0.6  # of Robbins and Monro's steps
 _FEWEST_UPDATES = 4  # whose second half has two parts to compare
 _NO_INFORMATION = 0.01
 _BY_CHANCE = 1e-3
+
+
+def _robbins_monro(t: int) -> float:
+    return 0.5 * (1 + t / _DECAY) ** -_POWER
 
 
 class VariationalEM(BaseEstimator):
@@ -67,6 +71,9 @@ class VariationalEM(BaseEstimator):
     n_updates : int, default=250
         Updates of the precisions after a burn-in, `thin` sampler steps apart. The second half of
         the path is averaged.
+    rho : float or callable, optional
+        The paper's rho_t: step of log precision in update t = 0, 1, ..., for squares of the weights
+        that are twice what the precision expects. By default ``(1 + t/50)**-0.6 / 2``.
 
     Notes
     -----
@@ -84,25 +91,28 @@ class VariationalEM(BaseEstimator):
     True
     """
 
-    first_step = 0.5
-    """Of rho, for an excess of 1."""
-
     def __init__(
         self,
         per: str = "block",
         hyperprior: tuple[float, float] | None = None,
         n_updates: int = 250,
+        rho: Schedule | None = None,
     ) -> None:
         self.per = per
         self.hyperprior = hyperprior
         self.n_updates = n_updates
+        self.rho = rho
 
     def pace(self, t: int, before: NDArray, agrees: NDArray) -> NDArray:
-        """Of update t, as a share of the first step, (blocks,): Robbins and Monro's.
+        """Step of log precision in update t, for an excess of 1, (blocks,): Robbins and Monro's.
 
         `before` is the last pace, and `agrees` says whether the excess kept its sign since.
         """
-        return np.full(len(before), (1 + t / _DECAY) ** -_POWER)
+        rho = _robbins_monro if self.rho is None else self.rho
+        step = value_at(rho, t, "rho")
+        if not step > 0:
+            raise ValueError(f"rho must be positive, rho({t}) is {step}")
+        return np.full(len(before), step)
 
     def validate(self) -> None:
         """Refuse impossible parameters.
@@ -114,6 +124,7 @@ class VariationalEM(BaseEstimator):
         """
         require_choice("per", self.per, ("block", "feature", "class"))
         require_integer("n_updates", self.n_updates, 8)
+        self.pace(0, np.ones(1), np.ones(1, bool))
         pair = self.hyperprior
         if pair is None:
             return
@@ -192,7 +203,7 @@ class StochasticEM:
         initial = target.prior.precision
         rho = np.log(members.mean(initial / target.prior.unit))
         path = np.empty((em.n_updates, len(rho)))
-        pace, last = np.ones(len(rho)), np.zeros(len(rho))
+        pace, last = np.full(len(rho), _robbins_monro(0)), np.zeros(len(rho))
         with one_thread(), np.errstate(over="ignore", invalid="ignore"):
             burn(sampler, target, state, self.length.burn_in)
             share, stein = self.share(target, state), _stein(target, state)
@@ -207,7 +218,7 @@ class StochasticEM:
                 excess = members.mean(self._excess(target, state, share, stein))
                 now = _with_hyperprior(em, rho, excess / self.length.thin, members.sizes)
                 pace = em.pace(t, pace, now * last >= 0)
-                step = np.clip(em.first_step * pace * now, -_LONGEST_MOVE, _LONGEST_MOVE)
+                step = np.clip(pace * now, -_LONGEST_MOVE, _LONGEST_MOVE)
                 rho = path[t] = np.clip(rho - step, *np.log(BOUNDS))
                 last = now
                 precision = members.spread(np.exp(rho), initial)

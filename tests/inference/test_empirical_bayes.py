@@ -36,12 +36,13 @@ pytestmark = pytest.mark.filterwarnings(
 )  # chains are short
 
 
-def learn(sampler, X, y, seed, n_updates, per="block", n_chains=16, thin=2):
+def learn(sampler, X, y, seed, n_updates, per="block", n_chains=16, thin=2, rho=None):
     posterior = Posterior.of(Linear(X.shape[1], False, 1.0), X, y, 1.0)
     states = start_chains(
         sampler, posterior, np.zeros((n_chains, X.shape[1])), np.random.SeedSequence(seed)
     )
-    em, blocks = VariationalEM(per, n_updates=n_updates), posterior.model.prior_blocks(per)
+    em = VariationalEM(per, n_updates=n_updates, rho=rho)
+    blocks = posterior.model.prior_blocks(per)
     following = StochasticEM(em, sampler, blocks, RunLength(200, thin))
     return fit_prior(following, posterior, states)
 
@@ -65,6 +66,19 @@ def test_the_evidence_is_maximised(kind, sampler, seed):
     learned = learn(sampler, X, y, seed, 250)
     assert learned.values[0] == pytest.approx(evidence_optimum(X, y), rel=0.01)
     assert learned.change[0] < 0.02
+
+
+def test_the_steps_are_those_that_are_given():
+    """Eq. 26 of Mandt et al.: half the steps, half the first move; none after some steps stops."""
+    X, y = rows_of_the_figures("informative")
+    start = {"sampler": SGFS(batch_size=100), "X": X, "y": y, "seed": 0, "n_updates": 12}
+    default = learn(**start).path
+    same = learn(**start, rho=lambda t: 0.5 * (1 + t / 50) ** -0.6).path
+    np.testing.assert_array_equal(same, default)
+    half, quarter = (np.log(learn(**start, rho=rho).path[0]) for rho in (0.02, 0.01))
+    np.testing.assert_allclose(half, 2 * quarter)  # from log 1
+    still = learn(**start, rho=lambda t: 1e-1 if t < 5 else 1e-12).path
+    np.testing.assert_allclose(still[5:], np.broadcast_to(still[5], still[5:].shape))
 
 
 @pytest.mark.slow
@@ -323,6 +337,8 @@ def test_burn_in_may_be_nothing():
         (VariationalEM(n_updates=3), ValueError, "n_updates must be at least 8"),
         (VariationalEM(n_updates=2.5), TypeError, "n_updates must be an integer"),
         (VariationalEM(hyperprior=1.0), ValueError, "hyperprior must be None or a pair"),
+        (VariationalEM(rho=lambda t: -1.0), ValueError, r"rho must be positive, rho\(0\) is -1"),
+        (VariationalEM(rho="fast"), ValueError, "rho must be a finite number"),
         (VariationalEM(hyperprior=(-1.0, 1.0)), ValueError, "hyperprior must hold finite numbers"),
         (VariationalEM("class"), ValueError, 'per="class" needs classes'),
         ("map", ValueError, 'prior_precision must be "learned"'),
