@@ -80,7 +80,9 @@ class SGFS(PreconditionedSampler):
         noise is injected, so that directions without data follow the prior. "paper": Algorithm 1 as
         printed, P = gamma I_N + alpha^2 B with gamma = (n + N) / n; diverges under a strong prior.
         The paper also has ``adapt="always"``, ``refresh_every=1``, ``replace=True`` and
-        ``kappa=lambda t: 1 / t``. "mandt":
+        ``kappa=lambda t: 1 / t``. Where P is singular, as in all models of more than two classes,
+        "exact" with ``curvature="empirical"`` is the same step with the prior in P and in the
+        noise. "mandt":
         optimal in continuous time, P = noise + W (Mandt et al. Eq. 36 and its corollary).
     h_max : float, optional
         With "diag" or "scalar": largest gain K_kk, a variance of theta (the paper's eps h_max / N).
@@ -303,8 +305,8 @@ class SGFS(PreconditionedSampler):
                 raise
             raise ValueError(
                 f'variant="{self.variant}" has no prior in P, which is singular where a direction '
-                "has no data noise (constant or duplicated columns, more than two classes); use "
-                'variant="exact", or a number for B with alpha > 0'
+                "has no data noise (constant or duplicated columns, more than two classes); with "
+                'variant="exact" and curvature="empirical" the same step has the prior there'
             ) from error
 
     def _fisher(

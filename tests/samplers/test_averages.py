@@ -78,6 +78,31 @@ def test_algorithm_1_of_ahn_to_the_letter():
     assert len(sampler.seen) == 41
 
 
+@pytest.mark.parametrize("alpha", [0.0, 2.0])
+def test_with_the_prior_algorithm_1_of_ahn_runs_where_its_p_is_singular(alpha, seed):
+    """P = gamma I_N + 2 prior, and noise of the prior: where P is singular, independent draws."""
+    rng = np.random.default_rng(seed)
+    X, model = rng.standard_normal((200, 2)), Softmax(2, 3)
+    posterior = Posterior.of(model, X, rng.integers(3, size=200), 2.0)
+    letter = {"replace": True, "adapt": "always", "refresh_every": 1, "kappa": lambda t: 1 / t}
+    sampler = SGFS(alpha, curvature="empirical", batch_size=40, **letter)
+    state = start(sampler, posterior, 1)
+    memory, gamma_I_N = state.memory, (40 + 200) / 40 * 200 * state.memory.I1.dense()
+    prior = np.diag(posterior.prior.precision)
+    assert np.linalg.matrix_rank(gamma_I_N) == 6
+    P = (1 + alpha**2) * gamma_I_N + 2 * prior
+    np.testing.assert_allclose(memory.gain.dense(), 2 * np.linalg.inv(P), rtol=1e-8)
+    noise = memory.kick.dense() @ memory.kick.dense().T
+    np.testing.assert_allclose(noise, alpha**2 * gamma_I_N + prior, atol=1e-8 * noise.max())
+    draws = run_chain(sampler, posterior, state, Length(4000, 100)).draws[0]
+    coordinates = np.concatenate([null.coordinates for null in model.null_directions()])
+    shifts = draws[:, coordinates].sum(axis=2) / np.sqrt(3)
+    squares = (shifts**2).mean(axis=0) * posterior.prior.precision[coordinates[:, 0]]
+    assert np.abs(squares - 1).max() < 5 * np.sqrt(2 / 4000)
+    lagged = np.mean(shifts[1:] * shifts[:-1], axis=0) / shifts.var(axis=0)
+    assert np.abs(lagged).max() < 5 / np.sqrt(4000)
+
+
 @pytest.mark.parametrize(
     ("kappa", "error", "message"),
     [

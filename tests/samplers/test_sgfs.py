@@ -338,7 +338,7 @@ def test_weights_need_the_model_fisher():
 
 def test_a_singular_preconditioner_names_the_remedy():
     posterior = Posterior.of(GaussianTarget(np.zeros((2, 2))), np.ones((50, 2)), np.zeros(50), 1.0)
-    with pytest.raises(ValueError, match='use variant="exact"'):
+    with pytest.raises(ValueError, match='variant="exact" and curvature="empirical"'):
         start(SGFS(variant="paper", batch_size=10), posterior, 1)
     start(SGFS(batch_size=10), posterior, 1)
 

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from benchmarks.common.plots import ellipse
 
-FAMILIES = ("SGFS-f", "SGFS-B", "SGFS-d", "SGLD")
-COLOURS = dict(zip(FAMILIES, ("tab:blue", "tab:purple", "tab:green", "tab:orange"), strict=True))
+FAMILIES = ("SGFS-f", "SGFS-p", "SGFS-B", "SGFS-d", "SGLD")
+OF_FAMILIES = ("tab:blue", "tab:cyan", "tab:purple", "tab:green", "tab:orange")
+COLOURS = dict(zip(FAMILIES, OF_FAMILIES, strict=True))
 LOST = 20.0  # E2 of a chain that left the mode
 
 
