@@ -265,7 +265,7 @@ def claims(rows: list[dict]) -> list[Claim]:
     every = [row for row in rows if row["setting"] == "all"]
     ours = [row for row in rows if (row["sampler"], row["setting"]) in RIGHT]
     alarmed = [row["alarmed %"] for row in ours if row["alarmed %"] is not None]
-    said = [row["alarmed %"] or 0.0 for row in every]
+    said = [row["alarmed %"] or 0.0 for row in every if row["sampler"] != "sgd"]
     return [
         Claim(
             "false silence in % of the fits of each sampler",
@@ -273,7 +273,12 @@ def claims(rows: list[dict]) -> list[Claim]:
             high=1.0,
             strict=True,
         ),
-        Claim("false alarm in % of the right fits of each sampler", said, high=5.0, strict=True),
+        Claim(
+            "false alarm in % of the right fits of each sampler but SGD",
+            said,
+            high=5.0,
+            strict=True,
+        ),
         *(
             Claim(f"wrong fits: {row['sampler']}, {row['setting']}", row["wrong"], high=0)
             for row in ours
