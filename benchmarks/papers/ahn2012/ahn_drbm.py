@@ -42,7 +42,7 @@ reference.
 
 The claims are the paper's order of the methods, and that SGFS-f draws the right variances. Three
 fail. SGFS-f at its best, alpha = 4, has variances up to four times too large, from rare excursions,
-and 86 % of the marginal ones within 3 standard errors. SGFS-f with alpha = 2 and 3, and SGFS-p with
+and 85 % of the marginal ones within 3 standard errors. SGFS-f with alpha = 2 and 3, and SGFS-p with
 any alpha, leave the mode for good. In the many directions that the data say little of, W is the
 prior's alone and a step an independent draw of the prior, whatever alpha: presumably rows that
 matter only far out throw the chain from there. W = 100 times the identity makes these steps short:
