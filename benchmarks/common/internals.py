@@ -82,7 +82,7 @@ def anchored(posterior: Posterior, mode: Mode) -> tuple[ExpandedTarget, float]:
 
 
 def begin(sampler: Sampler, posterior: Posterior, theta: NDArray, seed: int) -> State:
-    """State of chains in lock step that start at theta (chains, D)."""
+    """State of vectorised chains that start at theta (chains, D)."""
     theta = posterior.coordinates.transform(theta)
     return sampler.init(posterior, theta, np.random.Generator(np.random.SFC64(seed)))
 

@@ -158,7 +158,7 @@ def plot(rows: list[dict], parameters: list[dict], chains: list[dict]) -> Figure
         for name, style in {"step us": "o-", "predicted us": "k--", "bare us": "k:"}.items():
             axis.plot(column(table, key), column(table, name, "chains"), style, label=name[:-3])
         axis.set(xlabel=key, ylabel="microseconds per chain and step")
-    axes[1].set_title("100,000 rows, 16 chains in lock step")
+    axes[1].set_title("100,000 rows, 16 vectorised chains")
     axes[2].set_title("100,000 rows, 50 features")
     for axis in axes:
         axis.set(xscale="log", yscale="log")

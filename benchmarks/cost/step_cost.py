@@ -7,7 +7,7 @@ drawn without replacement, full matrices, frozen, one BLAS thread. All figures a
 per chain and step. The floor is the gather of X and y, two matrix-vector products, sigmoid and
 one D x D product, one after another on fresh rows with nothing around them, and the drawing of
 500 integers. Then comes the step as the package takes it, and its parts, timed alone on warm
-caches: their rest is blank where it is not larger than its scatter. Chains advance in lock step,
+caches: their rest is blank where it is not larger than its scatter. Chains advance vectorised,
 one, two or four to a group (eight chains, the default, are two groups of four). Some 20 seconds.
 """
 

@@ -47,7 +47,7 @@ def cut_short(what: str, made: int, of: int) -> None:
         limit.cut.append(f"{what} ({made} of {of})")
 
 
-def complaints_of(cut: list[str]) -> list[str]:
+def warnings_of(cut: list[str]) -> list[str]:
     """A warning of what was cut short, if anything was."""
     return [
         f"TimeLimit: the time was up before the first draw; cut short: {', '.join(cut)}; results "

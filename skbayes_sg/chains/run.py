@@ -80,9 +80,9 @@ class Execution(NamedTuple):
 
 
 def group_sizes(n_chains: int, most: int = 4, fewest: int = 2) -> list[int]:
-    """How many chains advance in lock step in each group: at most `most`, in `fewest` groups.
+    """How many vectorised chains each group has: at most `most`, in `fewest` groups.
 
-    In lock step the overhead of a step is paid once for the group. The sizes do not depend on
+    The overhead of a step is paid once for the group. The sizes do not depend on
     `n_jobs`, because the draws must not.
     """
     n_groups = min(n_chains, max(fewest, -(-n_chains // most)))

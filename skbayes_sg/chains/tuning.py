@@ -24,7 +24,7 @@ _LEAST_STABLE = 3.0
 _STEPS = 500  # of a short run
 _SETTLING = 1000  # steps of the first run towards stationarity; each is twice as long as the last
 _PASSES = 200  # of a chain in short runs, as many as MLPClassifier makes at most
-_LEAP = 2.0  # balance of energies of a chain that leaves its posterior
+_DIVERGED = 2.0  # balance of energies of a chain that leaves its posterior
 _BATCHES = 8
 _PROBES = 16
 
@@ -36,7 +36,7 @@ class Tuned(NamedTuple):
     states: list[State]
     remark: str = ""
     """The chosen alpha in words, for the user."""
-    complaints: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     """Warnings about the short runs."""
 
 
@@ -95,41 +95,41 @@ def choose_alpha(
        the Stein ratio of a chain that stays where it is.
 
     The chains are stationary if the Stein ratio about their start is equal to the balance. If they
-    are not when the passes are used up, the remark and a complaint say so. The fit goes on from the
+    are not when the passes are used up, the remark and a warning say so. The fit goes on from the
     last states.
     """
-    ladder = _Ladder(sampler, target, start_chains(_at(sampler, 0), target, theta, seed), n_jobs)
-    ladder.run(0, _SETTLING)
-    while ladder.rung + 1 < len(_ALPHAS) and not time_is_up():
-        if not ladder.run(ladder.rung + 1, _STEPS):
+    grid = _Grid(sampler, target, start_chains(_at(sampler, 0), target, theta, seed), n_jobs)
+    grid.run(0, _SETTLING)
+    while grid.place + 1 < len(_ALPHAS) and not time_is_up():
+        if not grid.run(grid.place + 1, _STEPS):
             break
-    settled = ladder.choose()
-    about_start, n_steps = ladder.about_start, ladder.steps
-    ladder.climb()
-    alpha = _ALPHAS[ladder.rung]
-    remark = f"; alpha={alpha:g} by the Stein ratio of short runs, {ladder.balance:.2f}"
-    complaints: tuple[str, ...] = ()
+    settled = grid.choose()
+    about_start, n_steps = grid.about_start, grid.steps
+    grid.climb()
+    alpha = _ALPHAS[grid.place]
+    remark = f"; alpha={alpha:g} by the Stein ratio of short runs, {grid.balance:.2f}"
+    warnings: tuple[str, ...] = ()
     if not settled:
         remark += f", from chains that were not yet stationary after {n_steps} steps"
-        complaints = (
+        warnings = (
             f"alpha was chosen before the chains were stationary: after {n_steps} steps their "
             f"Stein ratio about their start was {about_start:.2f}; they may still be on their way "
             "to where the posterior is; raise burn_in",
         )
-    return Tuned(_at(sampler, ladder.rung), ladder.states, remark, complaints)
+    return Tuned(_at(sampler, grid.place), grid.states, remark, warnings)
 
 
-def _at(sampler: SGFS, rung: int) -> SGFS:
-    """The sampler with the alpha of a rung."""
-    return clone(sampler).set_params(alpha=_ALPHAS[rung])
+def _at(sampler: SGFS, place: int) -> SGFS:
+    """The sampler with the alpha of a place in the grid."""
+    return clone(sampler).set_params(alpha=_ALPHAS[place])
 
 
-class _Ladder:
+class _Grid:
     """The groups of chains on their way up and down the values of alpha.
 
     Attributes
     ----------
-    rung : int
+    place : int
         Of the present alpha; larger is lower.
     states : list of State
     steps : int
@@ -145,12 +145,12 @@ class _Ladder:
     ) -> None:
         self.sampler, self.target, self.n_jobs = sampler, target, n_jobs
         self.states, self.starts = states, [state.theta.copy() for state in states]
-        self.rung = self.steps = 0
+        self.place = self.steps = 0
         self.balance = self.balance_se = self.about_start = self.about_start_se = np.nan
 
-    def run(self, rung: int, n_steps: int) -> bool:
-        """Run all chains at a rung. If one leaps or diverges the run is taken back: False."""
-        sampler = _at(self.sampler, rung)
+    def run(self, place: int, n_steps: int) -> bool:
+        """Run all chains at a value of alpha. If one diverges the run is taken back: False."""
+        sampler = _at(self.sampler, place)
         run = partial(_short_run, sampler, self.target, n_steps)
         self.steps += n_steps
         try:
@@ -158,9 +158,9 @@ class _Ladder:
         except (FloatingPointError, np.linalg.LinAlgError):  # the latter from matrices far out
             return False
         balance, se = _mean_and_se([one.balance for one in found])
-        if not balance < _LEAP:
+        if not balance < _DIVERGED:
             return False
-        self.rung, self.states = rung, [one.state for one in found]
+        self.place, self.states = place, [one.state for one in found]
         self.balance, self.balance_se = balance, se
         self.about_start, self.about_start_se = _mean_and_se([one.about_start for one in found])
         return True
@@ -170,10 +170,10 @@ class _Ladder:
         passes = round(_PASSES * (self.states[0].rows.noise_factor + 1))
         length, end = _SETTLING, self.steps + max(4 * _SETTLING, passes)
         while self.steps < end and not time_is_up():
-            if not self.run(self.rung, min(length, max(_STEPS, end - self.steps))):
-                if self.rung == 0:
+            if not self.run(self.place, min(length, max(_STEPS, end - self.steps))):
+                if self.place == 0:
                     return False
-                self.rung -= 1
+                self.place -= 1
             elif _equal(self.about_start, self.balance, self.about_start_se):
                 return True
             else:
@@ -182,11 +182,11 @@ class _Ladder:
 
     def climb(self) -> None:
         """Raise alpha until the balance is 1, or to the largest, as where the time is up."""
-        for rung in range(self.rung, -1, -1):
-            self.rung = rung
+        for place in range(self.place, -1, -1):
+            self.place = place
             if time_is_up():
                 continue
-            if self.run(rung, _STEPS) and _equal(self.balance, 1.0, self.balance_se):
+            if self.run(place, _STEPS) and _equal(self.balance, 1.0, self.balance_se):
                 return
 
 

@@ -1,4 +1,4 @@
-"""Rows elsewhere, which a fit visits but does not hold."""
+"""Rows out of core, which a fit visits but does not hold."""
 
 from __future__ import annotations
 

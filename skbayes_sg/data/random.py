@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def fixed_rng(purpose: str) -> np.random.Generator:
+def deterministic_rng(purpose: str) -> np.random.Generator:
     """A generator that is the same in every fit, and that no user's data come from.
 
     Data made by ``default_rng(0)`` would otherwise be correlated with the rows that a fit picks.

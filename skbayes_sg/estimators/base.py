@@ -23,12 +23,12 @@ from skbayes_sg.callbacks import (
     Watch,
     with_callbacks,
 )
-from skbayes_sg.chains.deadline import complaints_of, time_limit
+from skbayes_sg.chains.deadline import time_limit, warnings_of
 from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, joined, rows_touched
 from skbayes_sg.estimators.exported import Exported
 from skbayes_sg.estimators.fit_guard import is_all_of_the_call, outlives, require_finite, warn
 from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares, small_weights
-from skbayes_sg.estimators.out_of_core import FitsElsewhere
+from skbayes_sg.estimators.out_of_core import FitsOutOfCore
 from skbayes_sg.estimators.parameters import CommonParameters, announced
 from skbayes_sg.estimators.persistence import Stored, in_single_precision
 from skbayes_sg.estimators.renamed import read_by_old_name
@@ -52,7 +52,7 @@ _INTERRUPTED = (
 )
 
 
-class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, CommonParameters):
+class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Exported, Stored, CommonParameters):
     """An estimator that samples a posterior; a `Plan` of the family says how its chains run."""
 
     _draw_dtype: type = np.float64
@@ -67,7 +67,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
     burn_in_: int
     thin_: int
     n_samples_seen_: int
-    _complaints: list[str]  # of the last fit
+    _warnings: list[str]  # of the last fit
     _fitted_prior: Prior | None = None  # with the precisions that the last fit learned
     _run: Run | None = None
     _ready: Run | None = None  # of a fit that was interrupted before its first draws
@@ -183,9 +183,9 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         """Prepare, sample, keep, diagnose and warn; `attributes` are those of the subclass."""
         watch = Watch(self, X=X, y=y)
         with time_limit(watch.end) as cut:
-            complaints = self._sampled(watch, self._determined(posterior), attributes)
-        self._complaints = complaints + complaints_of(cut)
-        warn(self._complaints)
+            warnings = self._sampled(watch, self._determined(posterior), attributes)
+        self._warnings = warnings + warnings_of(cut)
+        warn(self._warnings)
 
     def _sampled(self, watch: Watch, posterior: Posterior, attributes: dict[str, Any]) -> list[str]:
         run, target, mark, before = self._prepared(posterior, watch.checkpoint)
@@ -204,7 +204,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         passes, lost = run.passes, None
         try:
             chains = run.sample(target, n_draws, how)
-            complaints = self._keep(run, chains, posterior, attributes)
+            warnings = self._keep(run, chains, posterior, attributes)
             passes = self.n_passes_
             if self.draws_.shape[1] == n_draws:
                 wrong = diagnose.of_bias(self.diagnostics_)
@@ -221,12 +221,12 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
             run, target = second
             run = replace(run, passes=run.passes + passes)
             chains = run.sample(target, n_draws, Execution(self.n_jobs, dtype))
-            complaints = self._keep(run, chains, posterior, attributes)
-        complaints += self._causes(posterior.whole) if complaints else []
+            warnings = self._keep(run, chains, posterior, attributes)
+        warnings += self._causes(posterior.whole) if warnings else []
         n_drawn = self.draws_.shape[1]
         interrupted = n_drawn < n_draws and not watch.stopped
         watch.close(not interrupted)
-        return [_INTERRUPTED.format(n_drawn, n_draws)] * interrupted + complaints
+        return [_INTERRUPTED.format(n_drawn, n_draws)] * interrupted + warnings
 
     def _second_run(
         self, first: Run, posterior: Posterior, n_draws: int, wrong: list[str]
@@ -313,8 +313,8 @@ class BayesianEstimator(CallbackSupportMixin, FitsElsewhere, Exported, Stored, C
         kept = drawn / (drawn + run.length.burn_in)
         n_gradients = diagnose.affordable(run, chains, touched, posterior.data.n_rows)
         agreement = self._agreement(posterior, n_gradients)
-        self.diagnostics_, complaints = diagnose.diagnose_run(run, chains, agreement, kept * passes)
-        return complaints
+        self.diagnostics_, warnings = diagnose.diagnose_run(run, chains, agreement, kept * passes)
+        return warnings
 
     def _keep_learned(self, learned: Learned | None) -> None:
         """Write path and values of learned prior precisions; remove both if they were given."""

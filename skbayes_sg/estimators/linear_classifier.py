@@ -11,7 +11,7 @@ from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.inputs import classes_of
 from skbayes_sg.estimators.linear_model import LinearPredictor
-from skbayes_sg.estimators.out_of_core import FirstPass, elsewhere, source_of, weights_or_none
+from skbayes_sg.estimators.out_of_core import FirstPass, is_out_of_core, source_of, weights_or_none
 from skbayes_sg.posterior import Posterior
 
 _CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
@@ -121,7 +121,7 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         return True
 
     def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
-        """Posterior of rows elsewhere, and the facts about them."""
+        """Posterior of rows out of core, and the facts about them."""
         source = source_of(X, y, sample_weight)
         found = FirstPass(source, labels=True)
         classes, present = classes_of(found.labels), found.counts > 0
@@ -148,7 +148,7 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         return Posterior(model, data, prior), {"classes_": classes, "n_samples_seen_": X.shape[0]}
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
-        if elsewhere(X):
+        if is_out_of_core(X):
             return self._bind_blocks(X, y, sample_weight)[0]
         return super()._posterior_of(X, y, sample_weight)
 

@@ -28,7 +28,7 @@ from skbayes_sg.posterior.mode import InitialPoint, find_mode
 from skbayes_sg.posterior.noise_of_points import mean_noise
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.posterior.precision import covariance_over
-from skbayes_sg.posterior.whitening import affordable, very_wide
+from skbayes_sg.posterior.whitening import affordable, is_high_dimensional
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError
@@ -147,7 +147,7 @@ class LinearPredictor(CoefficientPrior):
     def _determined(self, posterior: Posterior) -> Posterior:
         """Without columns of zeros, where there are very many parameters."""
         _require_outputs(posterior.model)
-        wide = self.sampler is None and very_wide(posterior)
+        wide = self.sampler is None and is_high_dimensional(posterior)
         return nonzero_columns(posterior) if wide else posterior
 
     def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
@@ -230,7 +230,7 @@ class LinearPredictor(CoefficientPrior):
                 "predicted_covariance needs a `fit`: a stream has no stationary law"
             )
         run, posterior = self._run, self._posterior_of(X, y, sample_weight)
-        if very_wide(posterior):
+        if is_high_dimensional(posterior):
             raise ValueError(
                 f"predicted_covariance is a matrix of all parameters; {posterior.dim} parameters "
                 "are too many for one"

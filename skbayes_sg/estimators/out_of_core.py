@@ -1,4 +1,4 @@
-"""Estimators and rows elsewhere: one pass that validates them, and predictions block by block.
+"""Estimators and rows out of core: one pass that validates them, and predictions block by block.
 
 scikit-learn's validation reads an array at once, and casts it whole. Here each block is validated
 as it is read, and errors name row and column.
@@ -46,22 +46,22 @@ class RowsNeededError(ValueError):
         )
 
 
-def elsewhere(X: Any) -> bool:
+def is_out_of_core(X: Any) -> bool:
     """Whether X is a large table on disk, or a dask collection."""
     return on_disk(X) or in_partitions(X)
 
 
-class FitsElsewhere:
-    """The part of an estimator that fits rows elsewhere."""
+class FitsOutOfCore:
+    """The part of an estimator that fits rows out of core."""
 
     _run_chains: Callable[..., None]
 
     def _fitted_in_blocks(self, X, y, sample_weight) -> bool:
-        """Fit rows elsewhere by passes over them; False if X is, or has to serve as, an array.
+        """Fit rows out of core by passes over them; False if X is, or has to serve as, an array.
 
         A memory map serves as one: the system finds the rows that are drawn.
         """
-        if not elsewhere(X):
+        if not is_out_of_core(X):
             return False
         try:
             self._require_passes()
@@ -201,7 +201,7 @@ def weights_or_none(weight: NDArray | None, dtype: np.dtype) -> NDArray | None:
 
 
 def in_blocks(axis: int = 0) -> Callable:
-    """A method of X works block by block where X is elsewhere; `axis` of its result are rows.
+    """A method of X works block by block where X is out of core; `axis` of its result are rows.
 
     The result for a dask collection is a lazy dask array.
     """
@@ -209,7 +209,7 @@ def in_blocks(axis: int = 0) -> Callable:
     def decorated(method: Callable) -> Callable:
         @functools.wraps(method)
         def over_blocks(self, X, *args, **kwargs):
-            if not elsewhere(X):
+            if not is_out_of_core(X):
                 return method(self, X, *args, **kwargs)
             check_is_fitted(self, "draws_")
             validate_columns(self, X, reset=False)
@@ -231,7 +231,7 @@ def _called(model: Any, name: str, args: tuple, kwargs: dict, X: Any) -> Any:
 
 
 def validate_columns(model: Any, X: Any, reset: bool) -> None:
-    """Number and names of the columns of rows elsewhere."""
+    """Number and names of the columns of rows out of core."""
     if len(X.shape) != 2:
         raise ValueError(f"X must have two dimensions, got {len(X.shape)}")
     validate_data(

@@ -207,7 +207,7 @@ class _Learned(NamedTuple):
                 "loss": loss,
                 "n_passes": model.n_passes_,
                 "sampler": model.sampler_,
-                "warnings": model._complaints,
+                "warnings": model._warnings,
             },
         )
 

@@ -18,7 +18,7 @@ from skbayes_sg.estimators.renamed import with_new_names
 from skbayes_sg.validation import require_integer
 from skbayes_sg.version import __version__
 
-FORMAT = 6
+FORMAT = 7
 """Of the fitted attributes. It is raised when their names or meaning change."""
 _OF_LAW = ("coef_", "coef_std_", "intercept_", "posterior_")
 _MOVED = {

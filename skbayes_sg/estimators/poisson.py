@@ -95,7 +95,7 @@ class BayesianPoissonRegressor(LogLinkRegressor):
         self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]
     ) -> list[str]:
         """Also Pearson's dispersion of the rows at hand."""
-        complaints = super()._keep(run, chains, posterior, attributes)
+        warnings = super()._keep(run, chains, posterior, attributes)
         rows = posterior.whole.data.sample
         mu = np.exp(np.asarray(rows.X @ self.coef_).ravel() + self.intercept_)
         weight = np.ones(len(mu)) if rows.weight is None else rows.weight.astype(np.float64)
@@ -105,8 +105,8 @@ class BayesianPoissonRegressor(LogLinkRegressor):
         error = np.sqrt(np.mean(2 + 1 / (weight * mu)) / freedom)
         self.diagnostics_["dispersion"] = found
         if found > max(_DISPERSED, 1 + _CERTAIN * error):
-            complaints.append(
+            warnings.append(
                 f"dispersion is {found:.3g}: counts vary so many times as much as those of Poisson "
                 "do, and all intervals are too narrow; take BayesianNegativeBinomialRegressor"
             )
-        return complaints
+        return warnings

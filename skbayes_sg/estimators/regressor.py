@@ -37,7 +37,7 @@ class Regressor(BayesianRegressor, LinearPredictor):
         return self._few_merged(posterior, n_total)
 
     def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
-        """Posterior of rows elsewhere, and the facts about them."""
+        """Posterior of rows out of core, and the facts about them."""
         source = source_of(X, y, sample_weight)
         found = FirstPass(source, labels=False)
         if found.n_weighted < 2:

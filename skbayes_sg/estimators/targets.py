@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 from skbayes_sg.data import at_hand
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import all_or_nothing
-from skbayes_sg.estimators.out_of_core import elsewhere
+from skbayes_sg.estimators.out_of_core import is_out_of_core
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.validation import checked_weights, in_dtype, real_array
 
@@ -72,7 +72,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         return X, y, checked_weights(sample_weight, len(y))
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
-        if elsewhere(X):
+        if is_out_of_core(X):
             return self._bind_blocks(X, y, sample_weight)[0]
         return self._bind(*self._validate_pair(X, y, reset=False), sample_weight)
 

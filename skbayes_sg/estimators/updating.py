@@ -158,14 +158,14 @@ class UpdatingEstimator(SampledPrior):
         chains, eta = self._without_hyperparameters(run, chains)
         if eta is not None:
             posterior, found = self._under_sampled(run, posterior, eta, chains[0].weights)
-        complaints = super()._keep(run, chains, posterior, attributes)
+        warnings = super()._keep(run, chains, posterior, attributes)
         posterior = posterior.whole
         if run.carry is not None:
             self.draws_, eta = run.carry.over(self.draws_)
             posterior, found = self._under_sampled(run, posterior, eta, self.draw_weights_)
             self._read_off(posterior)
         elif run.sampled is None and run.learned is not None and self._separated(posterior):
-            complaints.append(SEPARATED)
+            warnings.append(SEPARATED)
         if found is not None:
             self._keep_learned(found)
             self._fitted_prior = posterior.prior
@@ -174,7 +174,7 @@ class UpdatingEstimator(SampledPrior):
             anchor = anchor.under(before, posterior.prior)
         law = self._law_of(run.sampler.needs_law, anchor, posterior)
         self.posterior_ = self._value_of(law, posterior.model)
-        return complaints
+        return warnings
 
     def _separated(self, posterior: Posterior) -> bool:
         """Whether a plane separates the classes of the rows in memory; False without classes."""
@@ -243,9 +243,9 @@ class UpdatingEstimator(SampledPrior):
         self._keep_stream(stream, posterior, learned, attributes)
         if stream.centre is not None:  # rows are kept
             self.diagnostics_ |= stream.misfit._asdict()
-        warn(_complaints(stream.remainder))
+        warn(_warnings(stream.remainder))
         if stream.rare and not stream.begins:  # of one class nothing else can be
-            warn(stream.misfit.complaints())
+            warn(stream.misfit.warnings())
 
     def _forgetting_factor(self) -> float:
         name = name_in_use(self, "forgetting")
@@ -289,7 +289,7 @@ class UpdatingEstimator(SampledPrior):
                 "prior_precision cannot be learned from the first chunk, because its posterior is "
                 "too far from Gaussian; give a larger first chunk, or numbers"
             )
-        warn(run.learned.complaints())
+        warn(run.learned.warnings())
         return run.learned
 
     def _learned_again(
@@ -350,7 +350,7 @@ def _better(posterior: Posterior, one: NDArray, other: NDArray) -> bool:
     return bool(posterior.log_prob(one)[0] >= posterior.log_prob(other)[0])
 
 
-def _complaints(found: Remainder | None) -> list[str]:
+def _warnings(found: Remainder | None) -> list[str]:
     """What rows that are no longer kept leave out, if that is much."""
     if found is None or not found.is_large:
         return []

@@ -44,7 +44,7 @@ class Misfit(NamedTuple):
     sd_ratio: float = 1.0
     """A standard deviation of it over the right one, where that is furthest from 1."""
 
-    def complaints(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """A warning where a mean or a standard deviation is wrong."""
         if self.mean_shift <= SHIFT_LIMIT and abs(self.sd_ratio - 1) <= _SPREAD:
             return []
@@ -181,7 +181,7 @@ class Stream:
     @property
     def may_have_mended(self) -> bool:
         """Whether its law did not fit, and rows have grown by a tenth since."""
-        return bool(self.misfit.complaints()) and self.n_rows >= 1.1 * self.judged_at
+        return bool(self.misfit.warnings()) and self.n_rows >= 1.1 * self.judged_at
 
     @property
     def may_learn(self) -> bool:

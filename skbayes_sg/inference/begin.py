@@ -86,7 +86,7 @@ def begin(
         passes += start.mode.passes
     length, reason = request.length(sampler, states), choice.reason + remark
     sampled = sampled if target.dim > posterior.dim else None
-    run = Run(sampler, reason, states, length, passes, anchor, complaints=notes, sampled=sampled)
+    run = Run(sampler, reason, states, length, passes, anchor, warnings=notes, sampled=sampled)
     return run, target
 
 

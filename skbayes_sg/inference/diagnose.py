@@ -76,37 +76,37 @@ def diagnose_run(
     for name in reports[0].figures:
         figures[name] = float(np.mean([report.figures[name] for report in reports]))
     # the groups have the same warnings, with different figures
-    complaints = max((report.complaints for report in reports), key=len)
-    complaints = [*run.complaints, *complaints]
+    warnings = max((report.warnings for report in reports), key=len)
+    warnings = [*run.warnings, *warnings]
     if learned is not None:
-        complaints += learned.complaints()
+        warnings += learned.warnings()
     if sampler.draws_are_points and not np.isfinite(ratio):
-        complaints.append(f"stein_ratio is {ratio}: chains left the posterior; {sampler.remedy}")
+        warnings.append(f"stein_ratio is {ratio}: chains left the posterior; {sampler.remedy}")
     if "between_chains" in figures:
-        complaints += _of_averages(figures, sampler.bias_remedy)
+        warnings += _of_averages(figures, sampler.bias_remedy)
         of_law = _of_leaps  # R-hat has no limit where chains are in modes of their own
         if figures["temperature"] == 1 and not sampler.in_modes:
             figures["r_hat_limit"], of_law = R_HAT_LIMIT, _of_modes
-        complaints += of_law(figures, sampler.bias_remedy)
+        warnings += of_law(figures, sampler.bias_remedy)
     else:
         n_chains = sum(len(chain.draws) for chain in chains)
         figures["r_hat_limit"] = r_hat_limit(n_chains, _by_gradients(figures))
-        complaints += _of_parameters(figures)
-        complaints += of_bias(figures, sampler.bias_remedy)
+        warnings += _of_parameters(figures)
+        warnings += of_bias(figures, sampler.bias_remedy)
     steep = figures.get("column_steepness", 1.0)
     if steep > sampler.steepest_column:
-        complaints.append(_WALL.format(steep, sampler.steepest_column, type(sampler).__name__))
+        warnings.append(_WALL.format(steep, sampler.steepest_column, type(sampler).__name__))
     n_draws = chains[0].draws.shape[1]
-    complaints = [_with_length(one, run.length, n_draws) for one in complaints]
-    return figures, list(dict.fromkeys(complaints))
+    warnings = [_with_length(one, run.length, n_draws) for one in warnings]
+    return figures, list(dict.fromkeys(warnings))
 
 
-def _with_length(complaint: str, length: RunLength, n_draws: int) -> str:
-    """A complaint with the present numbers of what it asks to raise."""
+def _with_length(warning: str, length: RunLength, n_draws: int) -> str:
+    """A warning with the present numbers of what it asks to raise."""
     now = length._asdict() | {"n_draws": n_draws}
-    asked = complaint.rpartition("raise ")[2]
+    asked = warning.rpartition("raise ")[2]
     named = [f"{name}={value}" for name, value in now.items() if name in asked]
-    return f"{complaint} (now {', '.join(named)})" if named and asked != complaint else complaint
+    return f"{warning} (now {', '.join(named)})" if named and asked != warning else warning
 
 
 def of_draws(draws: NDArray) -> dict[str, float]:
@@ -213,18 +213,18 @@ def of_columns(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[s
 
 def _of_parameters(figures: dict[str, float]) -> list[str]:
     """Warnings about chains that are too short."""
-    complaints, limit = [], figures["r_hat_limit"]
+    warnings, limit = [], figures["r_hat_limit"]
     if not figures["r_hat_max"] <= limit:
-        complaints.append(
+        warnings.append(
             f"r_hat_max is {figures['r_hat_max']:.3f}, above {limit:.3g}: the chains do not "
             "agree; raise thin or n_draws, or burn_in if they are still on their way"
         )
     if figures["ess_min"] < ESS_LIMIT:
-        complaints.append(
+        warnings.append(
             f"ess_min is {figures['ess_min']:.0f}, below {ESS_LIMIT}: too few effective draws; "
             "raise n_draws or thin"
         )
-    return complaints
+    return warnings
 
 
 def _by_gradients(figures: dict[str, float]) -> bool:
@@ -238,22 +238,22 @@ def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:
 
     Where gradients know each standard deviation, the average has the same limit as these.
     """
-    complaints = []
+    warnings = []
     shift, ratio = figures.get("mean_shift", np.nan), figures.get("sd_ratio", np.nan)
     if abs(shift) > max(SHIFT_LIMIT, _CERTAIN * figures.get("mean_shift_se", np.nan)):
-        complaints.append(
+        warnings.append(
             f"mean_shift is {shift:.2f}, beyond {SHIFT_LIMIT}: gradients of all rows say that the "
             "mean of a parameter is off by so many of its posterior standard deviations; "
             f"{bias_remedy}"
         )
     if abs(ratio - 1) > max(SPREAD_LIMIT, _CERTAIN * figures.get("sd_ratio_se", np.nan)):
-        complaints.append(
+        warnings.append(
             f"sd_ratio is {ratio:.2f}, not 1 within {SPREAD_LIMIT}: gradients of all rows say that "
             f"the standard deviation of a parameter is too {'large' if ratio > 1 else 'small'}; "
             f"{bias_remedy}"
         )
     limit = 2 * SPREAD_LIMIT if _by_gradients(figures) else STEIN_LIMIT  # of a variance
-    return complaints + _of_stein(figures, bias_remedy, limit)
+    return warnings + _of_stein(figures, bias_remedy, limit)
 
 
 def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
@@ -261,32 +261,32 @@ def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
 
     R-hat has no limit here: chains in modes of their own have different laws (math.md#modes).
     """
-    complaints = []
+    warnings = []
     error, drift = figures["prediction_error"], figures["prediction_drift"]
     if np.isnan([error, drift]).any():
-        complaints.append(
+        warnings.append(
             "prediction_error and prediction_drift are not known: they take two chains of two "
             "draws; raise n_chains or n_draws"
         )
     if error > ERROR_LIMIT:
-        complaints.append(
+        warnings.append(
             f"prediction_error is {error:.3f}, above {ERROR_LIMIT}: averaged probabilities depend "
             "on the modes that the chains found; raise n_chains"
         )
     if drift > ERROR_LIMIT:
         warmer = "" if figures["temperature"] >= 1 else ", or temperature where classes overlap"
-        complaints.append(
+        warnings.append(
             f"prediction_drift is {drift:.3f}, above {ERROR_LIMIT}: averaged probabilities "
             "are that far from those over the second half of the draws: the chains still move; "
             f"raise burn_in{warmer}"
         )
     if not figures["prediction_gain"] >= -ERROR_LIMIT:
-        complaints.append(
+        warnings.append(
             f"prediction_gain is {figures['prediction_gain']:.3g} nats, below 0: on rows of the "
             "fit, averaged probabilities are worse than without X; "
             f"{bias_remedy}, raise burn_in, or lower prior_precision"
         )
-    return complaints
+    return warnings
 
 
 def _of_leaps(figures: dict[str, float], bias_remedy: str) -> list[str]:
@@ -298,16 +298,16 @@ def _of_leaps(figures: dict[str, float], bias_remedy: str) -> list[str]:
 
 
 def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:
-    complaints = []
+    warnings = []
     share = figures["between_chains"]
     if share > BETWEEN_LIMIT:
-        complaints.append(
+        warnings.append(
             f"{share:.0%} of the variance of the predicted probabilities lies between the chains; "
             "they sit in different modes, and predictions weigh the modes by the number of chains "
             "in each; raise n_chains, or burn_in if the chains still move"
         )
     elif not figures["r_hat_max"] <= R_HAT_LIMIT:
-        complaints.append(
+        warnings.append(
             "r_hat_max of the predicted probabilities and the log posterior is "
             f"{figures['r_hat_max']:.2f}, above {R_HAT_LIMIT}: the chains do not agree yet. "
             f"{share:.0%} of the variance of the probabilities lies between chains, and averages "
@@ -315,12 +315,12 @@ def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:
         )
     ratio = figures["stein_ratio"]
     if ratio < 1 - STEIN_LIMIT:
-        complaints.append(
+        warnings.append(
             f"stein_ratio is {ratio:.2f}, below 1: the weights have not been through their "
             "posterior yet, which is wider than the draws; raise thin or n_draws"
         )
-        return complaints
-    return complaints + _of_stein(figures, bias_remedy)
+        return warnings
+    return warnings + _of_stein(figures, bias_remedy)
 
 
 def _of_stein(figures: dict[str, float], bias_remedy: str, limit: float = STEIN_LIMIT) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.chains.deadline import time_is_up
-from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg import Operator
@@ -202,7 +202,7 @@ def _normal_law(posterior: Posterior, here: InitialPoint) -> tuple[Law, Operator
         law = updated(posterior, guess)
         guess, curvature = law.mode, law.operator  # type: ignore[assignment]
     else:
-        mode = find_mode(posterior, here if here.curvature else guess, fixed_rng("prior"))
+        mode = find_mode(posterior, here if here.curvature else guess, deterministic_rng("prior"))
         law, curvature = known_at(posterior.prior, mode), mode.curvature
         guess = mode.theta
     return law, curvature + posterior.prior.curvature(guess) * -1.0
@@ -217,7 +217,7 @@ def _few_rows(posterior: Posterior) -> Posterior:
     data, dim = posterior.data.sample, posterior.dim
     m = max(_ENOUGH_ROWS, _ROWS_A_PARAMETER * dim)
     if data.n_rows > 2 * m:
-        rows = fixed_rng("prior rows").choice(data.n_rows, m, replace=False)
+        rows = deterministic_rng("prior rows").choice(data.n_rows, m, replace=False)
         data = data.some(np.sort(rows))
     elif posterior.of_sample is posterior:
         return posterior

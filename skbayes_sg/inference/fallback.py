@@ -25,7 +25,7 @@ def second_run(
     request: Request,
     posterior: Posterior,
     plan: Plan,
-    complaints: Sequence[str],
+    warnings: Sequence[str],
 ) -> tuple[Run, Target] | None:
     """The plan's other sampler, and its target.
 
@@ -40,7 +40,7 @@ def second_run(
     posterior : Posterior
         Under the prior of the first run.
     plan : Plan
-    complaints : sequence of str
+    warnings : sequence of str
         Why the draws of the first run are wrong.
 
     Returns
@@ -54,12 +54,12 @@ def second_run(
         return None
     if first.sampler.needs_law and first.sampled is not None:  # HMC has no joint law to offer
         return None
-    why = f"{type(first.sampler).__name__} ran first, and {complaints[0]}"
+    why = f"{type(first.sampler).__name__} ran first, and {warnings[0]}"
     choice = plan.fallback(posterior, NoGainError(why))
     if type(choice.sampler) is type(first.sampler):
         return None
     request = request._replace(em=None, last=None)
     run, target = prepare(request, choice, posterior, plan, first.sampled)
     if first.sampled is not None and run.sampled is None:
-        run = replace(run, complaints=(*run.complaints, _FIXED))
+        run = replace(run, warnings=(*run.warnings, _FIXED))
     return replace(run, learned=first.learned, signature=first.signature), target

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import Batch, InMemory
 from skbayes_sg.data.kept_rows import joined, n_bytes, some_of
-from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
 from skbayes_sg.linalg.sizes import has_matrix
@@ -112,7 +112,7 @@ class FoldedRows:
             along = model.outputs(root.T, rows.load(slice(None)).X)
             leverage = np.einsum("dkn,dkn->n", along, along)
             size = size * (1 + leverage / leverage.mean())
-        priority = size / fixed_rng(f"folded rows {n_before}").random(rows.n_rows)
+        priority = size / deterministic_rng(f"folded rows {n_before}").random(rows.n_rows)
         terms = Terms.of(model, rows, law)
         return cls(rows, terms, size, priority, 0.0, n_before + rows.n_rows)
 

@@ -58,10 +58,10 @@ class Learned:
         """The same data under this prior."""
         return posterior.with_prior(posterior.prior.with_precision(self.precision))
 
-    def complaints(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Warnings about the learned precisions."""
         found = [self._at_bounds(), self._uninformed(), self._moving(), self._misdrawn()]
-        return [complaint for complaint in found if complaint]
+        return [warning for warning in found if warning]
 
     def _named(self, which: NDArray) -> str:
         names = [self.labels[i] for i in np.flatnonzero(which)]

@@ -218,7 +218,7 @@ def _learn(
         if not diverged and _near(before, run.anchor):
             break
     else:
-        run = replace(run, complaints=(*run.complaints, _UNSETTLED))
+        run = replace(run, warnings=(*run.warnings, _UNSETTLED))
     if learned is not None:  # the run has the states
         learned = replace(learned, path=np.concatenate(paths), states=[])
     return replace(run, passes=passes, learned=learned), target

@@ -45,7 +45,7 @@ class Run:
         Its law, if it is sampled and the chains do not know it.
     signature : Signature, optional
         The fingerprint for the next warm start.
-    complaints : list of str
+    warnings : list of str
         Warnings of the preparation.
     last : array of shape (n_chains, D)
         The points where the chains stopped, in the coordinates of the model, hyperparameters last.
@@ -59,7 +59,7 @@ class Run:
     anchor: Mode | None = None
     learned: Learned | None = None
     signature: Signature | None = None
-    complaints: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     sampled: Sampled | None = None
     carry: Carry | None = None
     last: NDArray = field(default_factory=lambda: np.empty((0, 0)))
@@ -102,4 +102,4 @@ class Run:
         length = request.length(self.sampler, self.states)
         if not self.last.size:
             return replace(self, length=length)
-        return replace(self, length=RunLength(0, length.thin), passes=0.0, complaints=())
+        return replace(self, length=RunLength(0, length.thin), passes=0.0, warnings=())

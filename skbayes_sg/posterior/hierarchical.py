@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import Data
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.models.predictor import Predictor
@@ -125,7 +125,7 @@ class HierarchicalTarget(ChainTarget):
         if np.isinf(known):
             return known
         c, points = self.coordinates, self.given.points
-        r = fixed_rng("precision").standard_normal((len(points), c.n_hyper))
+        r = deterministic_rng("precision").standard_normal((len(points), c.n_hyper))
         v = c.turned(points) / c.point(np.zeros((1, self.dim))).given.scale
         rough = np.eye(self.dim)[-c.n_hyper :]
         along = steepness(self.full_gradient, self.anchor.curvature, rough, np.hstack([v, r]))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.memory import numbers_at_a_time
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Mode
-from skbayes_sg.posterior.whitening import very_wide
+from skbayes_sg.posterior.whitening import is_high_dimensional
 
 _SMALL_SHIFT = 0.02  # in posterior standard deviations per parameter
 _LARGE_SHIFT = 0.25  # an expansion at the mode says little of a mean so far away
@@ -32,7 +32,7 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     cost, and the expansion says too little about a move of more than a quarter. Rows on disk are
     expanded here for the first time.
     """
-    if very_wide(posterior):
+    if is_high_dimensional(posterior):
         return mode
     if isinstance(mode.curvature, Diag):
         mode = mode._replace(curvature=posterior.expand(mode.theta, FULL).curvature)
@@ -69,7 +69,7 @@ def laplace_points(posterior: Posterior, mode: Mode) -> tuple[NDArray, list[NDAr
     function that is quadratic in the distance from the centre is exact too. As many normal draws
     would leave an error of some per cent.
     """
-    rng = fixed_rng("points")
+    rng = deterministic_rng("points")
     dim = posterior.dim
     n_frames = -(-_FEWEST_POINTS // dim)
     if not has_matrix(dim):

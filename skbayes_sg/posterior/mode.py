@@ -20,7 +20,7 @@ from skbayes_sg.linalg.sizes import has_matrix, is_small
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Expansion, Posterior
 from skbayes_sg.posterior.whitening import (
-    very_wide,
+    is_high_dimensional,
     whitening,
 )
 from skbayes_sg.priors import Prior
@@ -226,5 +226,5 @@ def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Operator | 
     bound = {"maxiter": 300, "gtol": _FLAT, "maxcor": 20}
     result = minimize(objective, start, jac=True, method="L-BFGS-B", options=bound)
     theta = coordinates.inverse_transform(result.x[None])
-    here = posterior.expand(theta, DIAGONAL if very_wide(posterior) else FULL)
+    here = posterior.expand(theta, DIAGONAL if is_high_dimensional(posterior) else FULL)
     return Mode(theta, here.curvature, here.gradient, result.nfev + 2.0)

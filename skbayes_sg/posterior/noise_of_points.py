@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.samplers.law import Law, LinearLaw
@@ -42,6 +42,6 @@ def _around(covariance: NDArray) -> NDArray:
     values, vectors = np.linalg.eigh(covariance)
     root, dim = vectors * np.sqrt(values.clip(0)), len(values)
     if 2 * dim > _MOST_POINTS:
-        normals = fixed_rng("points").standard_normal((dim, _MOST_POINTS // 2))
+        normals = deterministic_rng("points").standard_normal((dim, _MOST_POINTS // 2))
         root = root @ np.linalg.qr(normals)[0]
     return np.sqrt(dim) * np.concatenate([root.T, -root.T])

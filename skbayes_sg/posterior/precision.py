@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import polygamma, psi
 
-from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.products import eigenvectors
@@ -253,7 +253,7 @@ class Carry(NamedTuple):
     def over(self, draws: NDArray) -> tuple[NDArray, NDArray]:
         """Draws (chains, draws, D), and log precisions (., ., 1) at equidistant quantiles."""
         n = draws.shape[0] * draws.shape[1]
-        levels = fixed_rng("precision").permutation((np.arange(n) + 0.5) / n)
+        levels = deterministic_rng("precision").permutation((np.arange(n) + 0.5) / n)
         rho, dim = self.joint.quantiles(levels), self.joint.dim
         flat = draws.reshape(n, -1).astype(np.float64)
         u = np.linalg.solve(self.T, (flat[:, :dim] - self.centre).T).T

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.models.predictor import Predictor
@@ -132,5 +132,5 @@ class QuadraticTarget(ChainTarget):
 
 def _frame(dim: int) -> NDArray:
     """Points whose second moment is the identity, the same each time."""
-    turn = np.linalg.qr(fixed_rng("points").standard_normal((dim, dim)))[0]
+    turn = np.linalg.qr(deterministic_rng("points").standard_normal((dim, dim)))[0]
     return np.sqrt(dim) * np.concatenate([turn, -turn])

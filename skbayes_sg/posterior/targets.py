@@ -8,7 +8,7 @@ from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.whitening import very_wide
+from skbayes_sg.posterior.whitening import is_high_dimensional
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers import Sampler
 
@@ -22,7 +22,7 @@ def target_at(
     """
     if sampler.needs_law:
         return ClosedTarget.at(posterior, anchor, _one(sampled))
-    if very_wide(posterior):
+    if is_high_dimensional(posterior):
         return FullDataTarget.at(posterior, anchor)
     if sampled is None:
         return ExpandedTarget.at(posterior, anchor, sampler.follows_coordinates)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import helmert
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Coordinates, Whitened
 from skbayes_sg.linalg.layouts import FULL
@@ -28,7 +28,7 @@ _SETTLED = 1e-2  # relative error of an eigenvalue
 _OUTLIER = 2.5  # an eigenvalue, or its inverse, that is worth its cost in every step
 
 
-def very_wide(posterior: Posterior) -> bool:
+def is_high_dimensional(posterior: Posterior) -> bool:
     """Whether coordinates of a diagonal, a block and low rank take the place of a matrix."""
     in_memory = posterior.data.sample.n_rows == posterior.data.n_rows
     return in_memory and posterior.model.fixed_inputs and not affordable(posterior)
@@ -50,7 +50,7 @@ def whitening(
 
     Above so many parameters a block and low rank take its place.
     """
-    if very_wide(posterior):
+    if is_high_dimensional(posterior):
         return low_rank(posterior, theta, outliers=False)
     if curvature is None:
         curvature = posterior.expand(theta, FULL).curvature
@@ -217,7 +217,7 @@ def _outliers(coordinates: LowRank, roots: list[Scores], prior: NDArray) -> tupl
 
     dim = len(prior)
     operator = LinearOperator((dim, dim), matvec=curvature, dtype=np.float64)
-    start = fixed_rng("Lanczos").standard_normal(dim)
+    start = deterministic_rng("Lanczos").standard_normal(dim)
     found = [_eigenvectors(operator, which, start) for which in ("LA", "SA")]
     Q = np.linalg.qr(np.concatenate(found, axis=1))[0]
     images = np.stack([curvature(q) for q in Q.T], axis=1)

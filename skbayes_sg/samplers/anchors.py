@@ -48,7 +48,7 @@ def figures(anchor: Anchored) -> dict[str, float]:
     }
 
 
-def complaints(figures: dict[str, float]) -> list[str]:
+def warnings(figures: dict[str, float]) -> list[str]:
     """A warning if the choice of the pool matters."""
     error = figures.get("pool_error", 0.0)
     if not error > _POOL_ERROR:

@@ -48,12 +48,12 @@ class Report(NamedTuple):
     """Rows read since the start, for all chains of the group."""
     figures: dict[str, float]
     """Entries for the estimator's `diagnostics_`."""
-    complaints: list[str]
+    warnings: list[str]
     """Warnings, with figure and remedy."""
 
 
 class Sampler(BaseEstimator, ABC):
-    """A transition that moves a group of chains in lock step.
+    """A transition that moves a group of vectorised chains.
 
     A new sampler writes `step`, and `start` if it keeps a memory; all else has defaults. The
     methods of every sampler stand in this order: `validate`, `resolve_auto` (parameters); `start`,

@@ -130,7 +130,7 @@ class ConstantStep(PreconditionedSampler):
     def report(self, state: State) -> Report:
         report = super().report(state)
         if state.memory.noiseless:
-            report.complaints.append(
+            report.warnings.append(
                 f"{type(self).__name__}: the gradient has next to no noise in "
                 f"{state.memory.noiseless} of {state.theta.shape[1]} directions (constant or "
                 "duplicate columns, a strong prior, softmax with more than two classes, "

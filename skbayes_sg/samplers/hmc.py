@@ -282,11 +282,11 @@ class HMC(Sampler):
     def report(self, state: State) -> Report:
         memory = state.memory
         rates = memory.accepted / max(1, memory.steps)
-        complaints = []
+        warnings = []
         if memory.steps >= _FEWEST_STEPS:
-            complaints = self._unresolved(float(rates.mean())) or self._stuck(rates)
+            warnings = self._unresolved(float(rates.mean())) or self._stuck(rates)
         figures = {"accept_rate": float(rates.mean())} | memory.figures
-        return Report(memory.rows_touched, figures, complaints + anchors.complaints(figures))
+        return Report(memory.rows_touched, figures, warnings + anchors.warnings(figures))
 
     def _unresolved(self, rate: float) -> list[str]:
         if rate >= 0.5 * self.target_accept:

@@ -190,12 +190,12 @@ class IASG(ConstantStep):
     def report(self, state: State) -> Report:
         report, memory = super().report(state), state.memory
         if self.structure == "diag":
-            report.complaints.append(
+            report.warnings.append(
                 'IASG with structure="diag" averages correlated parameters less, so that their '
                 'variances are too small by an unknown factor; use structure="full", or SGFS'
             )
         if memory.slowest < 10:
-            report.complaints.append(
+            report.warnings.append(
                 "IASG: one step for all directions leaves variances up to "
                 f"{-theory.iasg_error(memory.slowest):.0%} too small, as the condition number of "
                 f"the curvature is {memory.condition:.3g} (Mandt et al. Eq. 47); "
@@ -203,7 +203,7 @@ class IASG(ConstantStep):
             )
         low, high = memory.expected
         if low < 0.75 or high > 1.33:
-            report.complaints.append(
+            report.warnings.append(
                 f"IASG: theory expects from {low:.2f} to {high:.2f} times the posterior's "
                 "variance, by direction: the scatter of the rows is not the model's, the prior "
                 "counts, or the window is off; use SGFS"

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from skbayes_sg.linalg import Dense, Diag, Operator, stored
 from skbayes_sg.samplers.anchors import (
     GENTLY_STEEP,
-    complaints,
     figures,
     nearly_normal,
     require_near,
+    warnings,
 )
 from skbayes_sg.samplers.base import NoGainError, Report, RunLength, Sampler
 from skbayes_sg.samplers.law import UnderdampedLaw
@@ -236,7 +236,7 @@ class UnderdampedLangevin(Sampler):
         """Also the figures of the anchor."""
         report = super().report(state)
         report.figures.update(state.memory.figures)
-        report.complaints.extend(complaints(report.figures))
+        report.warnings.extend(warnings(report.figures))
         return report
 
 

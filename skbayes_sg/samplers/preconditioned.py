@@ -338,7 +338,7 @@ class PreconditionedSampler(Sampler):
         report = super().report(state)
         radius = state.memory.radius
         if radius >= 1.0:
-            report.complaints.append(
+            report.warnings.append(
                 f"the linear part of the step of {self} is unstable at its last points (spectral "
                 f"radius {radius:.2f}, not below 1); {self.remedy}"
             )

@@ -91,7 +91,7 @@ class SGD(Sampler):
         """Decreasing steps have no law but the mode, whatever the spread of the draws so far."""
         report = super().report(state)
         if self.step_size == "auto" or callable(self.step_size):
-            report.complaints.append(
+            report.warnings.append(
                 "SGD with decreasing steps goes to the mode: its draws have no law, and their "
                 "standard deviations mean nothing; use SGFS or ConstantSGD for a posterior"
             )

@@ -331,7 +331,7 @@ class SGLD(Sampler):
         report, memory = super().report(state), state.memory
         if memory.clipped > 0.01 * memory.steps:
             share = memory.clipped / memory.steps
-            report.complaints.append(
+            report.warnings.append(
                 f"SGLD clipped the gradient in {share:.0%} of the kept steps, which truncates the "
                 "posterior; raise the clip threshold, or set clip=None and lower step_size"
             )

@@ -82,7 +82,7 @@ def test_alpha_is_the_smallest_that_theory_allows(seed):
     chosen = choose_alpha(sampler, posterior, start, np.random.SeedSequence(seed))
     assert chosen.sampler.alpha == smallest
     assert f"{expected[smallest]:.1f}" == f"{float(chosen.remark.rpartition(', ')[2]):.1f}"
-    assert not chosen.complaints
+    assert not chosen.warnings
     assert sum(len(state.theta) for state in chosen.states) == len(start)
 
 
@@ -110,9 +110,9 @@ def test_a_run_that_diverges_is_taken_back():
             posterior, np.zeros((2, 16)), np.random.default_rng(0)
         )
     ]
-    ladder = tuning._Ladder(sampler, posterior, states, None)
+    ladder = tuning._Grid(sampler, posterior, states, None)
     before = leaves(ladder.states)
     lowest = len(tuning._ALPHAS) - 1
     assert not ladder.run(lowest, 400)
     assert not differences(before, leaves(ladder.states))
-    assert (ladder.rung, ladder.steps) == (0, 400)
+    assert (ladder.place, ladder.steps) == (0, 400)

@@ -9,7 +9,7 @@ from scipy import stats
 from skbayes_sg.data import minibatches
 from skbayes_sg.data.minibatches import Minibatches, Partition, SamplingFrame, rows_of
 from skbayes_sg.data.passes import row_blocks
-from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.data.random import deterministic_rng
 
 
 @pytest.mark.parametrize(("n_rows", "size"), [(60, 4), (60, 30), (12, 11)])
@@ -138,10 +138,10 @@ def test_row_blocks_cover_all_rows_in_order_and_are_as_large_as_they_may(
 def test_fixed_choices_have_nothing_to_do_with_the_first_numbers_of_a_users_generator():
     """Data made by default_rng(0) were correlated with the rows of the pool."""
     theirs = np.random.default_rng(0).random(5)
-    mine = fixed_rng("pool").random(5)
+    mine = deterministic_rng("pool").random(5)
     assert not np.isin(mine, theirs).any()
-    np.testing.assert_array_equal(mine, fixed_rng("pool").random(5))
-    assert not np.isin(mine, fixed_rng("points").random(5)).any()
+    np.testing.assert_array_equal(mine, deterministic_rng("pool").random(5))
+    assert not np.isin(mine, deterministic_rng("points").random(5)).any()
 
 
 def test_rows_of_a_chain_are_its_own_unless_all_chains_share_them():

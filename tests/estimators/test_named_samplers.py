@@ -56,7 +56,7 @@ def test_classes_by_name_have_the_variance_that_only_the_prior_knows(name):
         model.fit(scale(X)[:, :2], y)
     shift = model.coef_samples_.mean(axis=-2)[..., 0]
     assert shift.std() * np.sqrt(3) == pytest.approx(1.0, abs=0.1)
-    assert not any("next to no noise" in said for said in model._complaints)
+    assert not any("next to no noise" in said for said in model._warnings)
     assert abs(model.diagnostics_["stein_ratio"] - 1) < 0.1
 
 

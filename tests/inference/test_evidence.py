@@ -50,7 +50,7 @@ def test_noise_has_a_finite_precision_and_units_do_not_matter():
     y = np.random.default_rng(1).random(500) < 0.5
     found = located(X, y)
     assert 5 < found.learned.values[0] < 60
-    assert not found.learned.complaints()
+    assert not found.learned.warnings()
     scaled = located(10 * X, y, 100.0)
     assert scaled.learned.values[0] == pytest.approx(100 * found.learned.values[0], rel=1e-6)
 

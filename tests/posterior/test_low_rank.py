@@ -11,7 +11,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
 from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
-from skbayes_sg.posterior.whitening import low_rank, very_wide
+from skbayes_sg.posterior.whitening import is_high_dimensional, low_rank
 from skbayes_sg.samplers import SGLD
 
 
@@ -162,7 +162,7 @@ def test_few_dense_rows_leave_the_identity(monkeypatch):
     X = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 80))
     X += 0.1 * rng.standard_normal(X.shape)
     posterior = Posterior.of(Softmax(80, 2), X, np.sign(X[:, 0]), 0.5)
-    assert very_wide(posterior)
+    assert is_high_dimensional(posterior)
     here = low_rank(posterior, np.zeros((1, 81)))
     curvature = posterior.expand(np.zeros((1, 81)), FULL).curvature.dense()
     np.testing.assert_allclose(here.pullback_matrix(curvature), np.eye(81), atol=1e-3)

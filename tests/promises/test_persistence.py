@@ -122,9 +122,11 @@ def test_a_file_of_another_format_says_so_at_the_users_line(model, monkeypatch):
         assert vars(twin).keys() == vars(one).keys()
     written = f"written by skbayes_sg {persistence.__version__} in format {persistence.FORMAT}"
     said = f"this {type(model).__name__} was {written}, and "
-    monkeypatch.setattr(persistence, "FORMAT", 7)
+    monkeypatch.setattr(persistence, "FORMAT", 1000)
     monkeypatch.setattr(persistence, "__version__", "1.2.3")
-    with pytest.warns(UserWarning, match=re.escape(f"{said}skbayes_sg 1.2.3 reads format 7")) as w:
+    with pytest.warns(
+        UserWarning, match=re.escape(f"{said}skbayes_sg 1.2.3 reads format 1000")
+    ) as w:
         pickle.loads(saved)
     assert w[0].filename == __file__
 

@@ -212,13 +212,13 @@ def test_a_window_is_ten_passes_at_most_and_the_report_says_so():
     sampler = IASG(batch_size=20)
     state = start(sampler, known.posterior, 2, theta=np.tile(known.mean, (2, 1)))
     state = run_chain(sampler, known.posterior, state, Length(1, 400)).state
-    assert not sampler.report(state).complaints
+    assert not sampler.report(state).warnings
     one_pass, before = state.rows.noise_factor, state.memory.length
     assert before < 2 * one_pass
     state.memory.I1 = state.memory.I1 * 100.0
     sampler.freeze(state, known.posterior)
     assert 5 * one_pass < state.memory.length <= 10 * one_pass
-    (complaint,) = sampler.report(state).complaints
+    (complaint,) = sampler.report(state).warnings
     assert "IASG: theory expects from" in complaint
 
 

@@ -162,9 +162,9 @@ def test_chains_that_hardly_move_are_reported():
     """A chain that accepts nothing, among others that accept."""
     known = KnownGaussian(n_rows=40)
     chain = run(HMC(), known.posterior, 0, n_chains=16, n_draws=20, burn_in=64)
-    assert HMC().report(chain.state).complaints == []
+    assert HMC().report(chain.state).warnings == []
     chain.state.memory.accepted[3] = 0.0
-    (complaint,) = HMC().report(chain.state).complaints
+    (complaint,) = HMC().report(chain.state).warnings
     assert complaint.startswith("1 of 16 chains hardly moved")
     assert "raise target_accept" in complaint
 
@@ -182,7 +182,7 @@ def test_a_chain_in_a_narrow_corner_gets_out(seed):
     sampler = HMC(variance_reduction="control_variate")
     start = mine.coordinates.transform(start)
     chain = run(sampler, mine, seed, n_draws=200, burn_in=48, theta=start)
-    assert sampler.report(chain.state).complaints == []
+    assert sampler.report(chain.state).warnings == []
     assert diagnostics.r_hat(chain.draws).max() < 1.1
 
 

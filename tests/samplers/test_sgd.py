@@ -184,10 +184,10 @@ def test_decreasing_steps_have_no_law_and_say_so(gaussian, step_size):
     state = start(sampler, gaussian.posterior, 1)
     with pytest.raises(ValueError, match=r"no stationary law but the mode; use ConstantSGD$"):
         sampler.law(state, gaussian.posterior).covariance(gaussian.Lam, gaussian.Lam)
-    (complaint,) = sampler.report(state).complaints
+    (complaint,) = sampler.report(state).warnings
     remedy = "their standard deviations mean nothing; use SGFS or ConstantSGD for a posterior"
     assert complaint.endswith(remedy)
-    assert SGD(1e-4, batch_size=20).report(state).complaints == []
+    assert SGD(1e-4, batch_size=20).report(state).warnings == []
 
 
 def test_sgd_takes_a_schedule(gaussian):
@@ -265,7 +265,7 @@ def test_a_direction_that_only_the_prior_knows_is_drawn_from_it(sampler, seed):
     sampler.set_params(batch_size=20)
     state = start(sampler, known.posterior, 16, seed, theta=np.full((16, 4), 3.0))
     chain = run_chain(sampler, known.posterior, state, Length(200, 400, 10))
-    assert not sampler.report(chain.state).complaints
+    assert not sampler.report(chain.state).warnings
     error = 4 * np.sqrt(0.5 / diagnostics.ess_mean(chain.draws)[-1])
     assert chain.draws[..., -1].std() * 2 == pytest.approx(1.0, abs=error)
 
@@ -276,7 +276,7 @@ def test_one_step_for_all_directions_reports_those_without_noise():
     sampler = ConstantSGD("scalar", batch_size=300)
     state = start(sampler, posterior, 4, theta=np.full((4, 4), 0.3))
     chain = run_chain(sampler, posterior, state, Length(100, 200))
-    said = sampler.report(chain.state).complaints
+    said = sampler.report(chain.state).warnings
     assert any("4 of 4 directions" in one and "minibatches of 300 rows" in one for one in said)
 
 
@@ -323,7 +323,7 @@ def test_iasg_names_the_condition_number_where_a_scalar_step_cannot_serve():
     for structure, heard in [("scalar", True), ("full", False)]:
         sampler = IASG(structure=structure, batch_size=20)
         state = run_chain(sampler, posterior, start(sampler, posterior, 2), Length(10, 400)).state
-        found = sampler.report(state).complaints
+        found = sampler.report(state).warnings
         assert bool(found) == heard
         if heard:
             named = float(re.search(r"condition number of the curvature is (\S+) ", found[0])[1])
@@ -347,7 +347,7 @@ def test_iasg_averages_correlated_parameters_less_along_a_diagonal_and_says_so()
         covariance = sampler.law(state, posterior).covariance(Lam, 99 * Lam)
         low, high = smallest
         assert low < np.linalg.eigvalsh(root.T @ covariance @ root)[0] < high
-        found = sampler.report(state).complaints
+        found = sampler.report(state).warnings
         assert any("correlated parameters" in each for each in found) == (structure == "diag")
 
 
@@ -369,7 +369,7 @@ def test_iasg_reports_the_sandwich():
     ratios = np.linalg.eigvals(sampler.law(state, posterior).covariance(Lam, M) @ Lam).real
     assert ratios.min() > 3
     np.testing.assert_allclose(state.memory.expected, (ratios.min(), ratios.max()), rtol=0.1)
-    (complaint,) = sampler.report(state).complaints
+    (complaint,) = sampler.report(state).warnings
     assert f"from {state.memory.expected[0]:.2f}" in complaint
     assert complaint.endswith("the prior counts, or the window is off; use SGFS")
 

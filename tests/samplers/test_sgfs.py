@@ -284,7 +284,7 @@ def test_an_unstable_diagonal_form_says_so():
                 radius, rel=0.05
             )
         state = run_chain(sampler, posterior, state, Length(10, 200)).state
-        complaints = sampler.report(state).complaints
+        complaints = sampler.report(state).warnings
         assert bool(complaints) == unstable
         assert all("raise alpha" in complaint for complaint in complaints)
 

@@ -132,7 +132,7 @@ def test_clipping_more_than_one_step_in_a_hundred_is_reported(gaussian, kind):
         state = sampler.init(gaussian.posterior, np.zeros((1, 4)), np.random.default_rng(0))
         chain = run_chain(sampler, gaussian.posterior, state, Length(50, 10))
         assert chain.state.memory.steps == 50
-        assert bool(sampler.report(chain.state).complaints) == complains
+        assert bool(sampler.report(chain.state).warnings) == complains
 
 
 def test_draws_are_weighted_by_the_step_that_leaves_them(gaussian):

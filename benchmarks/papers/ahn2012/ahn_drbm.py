@@ -10,7 +10,7 @@ and those that are constant in the rows dropped: 36 features of 41, 92 parameter
 rows are held out.
 
 All chains start at the best of eight L-BFGS modes. The reference is HMC with the Fisher metric, 8
-chains in lock step on the distinct rows with their numbers as weights, for 40 CPU seconds. The
+vectorised chains on the distinct rows with their numbers as weights, for 40 CPU seconds. The
 paper's HMC has one leapfrog step and the Fisher matrix at the mode. Minibatches have 500 rows.
 SGFS needs a cautious start (see `warm_up`): its matrices must be those of the posterior, and not
 of the mode, where few rows have any gradient.
@@ -19,7 +19,7 @@ of the mode, where few rows have any gradient.
 random points and find modes of their own. Here covariances are compared in one mode, so all chains
 start there. They also end by the clock, and SGFS changes its noise on the way.
 
-All other methods have two chains in lock step and the same time: 1.6975 CPU seconds of one thread
+All other methods have two vectorised chains and the same time: 1.6975 CPU seconds of one thread
 (`time.process_time`) after the burn-in, which is the paper's 6,790 s over 4,000; --full takes ten
 times as long for everything. SGLD has the paper's steps, and 2e-3 because a tenth of the rows
 bears steps ten times as long.

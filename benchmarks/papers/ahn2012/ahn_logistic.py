@@ -204,7 +204,7 @@ def run(sampler, posterior, reference, horizons, n_draws: int) -> tuple[dict, ND
 
 
 def long_hmc(posterior, mode: NDArray) -> NDArray:
-    """16 chains of 3,000 draws in lock step, (48,000, D)."""
+    """16 chains of 3,000 draws vectorised, (48,000, D)."""
     sampler = HMC(single_gradients=True)
     state = begin(sampler, posterior, np.repeat(mode[None], 16, axis=0), seed=52)
     chain = run_chain(sampler, posterior, state, Length(3_000, BURN_IN_HMC))

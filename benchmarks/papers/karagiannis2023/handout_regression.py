@@ -132,7 +132,7 @@ class Panel(NamedTuple):
 
 
 def run(sampler, given: Problem, seed: int, n_steps: int = N_STEPS, start=START, **more: int):
-    """Draws of all chains in lock step, with s2 for its logarithm."""
+    """Draws of all vectorised chains, with s2 for its logarithm."""
     chains = N_CHAINS if start is START else N_LONG
     state = begin(sampler, given.posterior, np.tile(np.asarray(start), (chains, 1)), seed)
     n_draws = n_steps // more.get("thin", 1)

@@ -110,7 +110,7 @@ def _sgld(eps: float) -> SGLD:
 
 
 def run(setting: Setting, given: Problem, start: NDArray, n_passes: float, seed: int) -> Run:
-    """All chains in lock step; kept is what comes after the first ten passes and after burn-in."""
+    """All vectorised chains; kept is what comes after the first ten passes and after burn-in."""
     if setting.sampler is None:
         return Run(*nuts(given.mode, given.Lam, start, n_passes, N_ADAPT, seed))
     sampler, posterior = setting.sampler, given.posterior

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Natural, Whitened
 from skbayes_sg.linalg.memory import numbers_at_a_time
@@ -170,7 +170,7 @@ class ExpandedTarget(ChainTarget):
             raise NoAnchorError(
                 "the Hessian of the log posterior is not definite at the mode"
             ) from None
-        batch, pool = choose_pool(posterior, mode, fixed_rng("pool"))
+        batch, pool = choose_pool(posterior, mode, deterministic_rng("pool"))
         columns = posterior.model.columns()
         coordinates = Whitened.of(columns, at, curvature) if whiten else Natural()
         if along is not None:

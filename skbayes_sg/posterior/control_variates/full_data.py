@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Diag, largest_eigenvalue
 from skbayes_sg.linalg.low_rank import LowRank
 from skbayes_sg.linalg.memory import numbers_at_a_time
@@ -100,11 +100,11 @@ class FullDataTarget(ChainTarget):
             length = np.linalg.norm(v)  # differences over one standard deviation
             return length * (here - self.noisy_gradient(v / length, slice(None)))
 
-        return largest_eigenvalue(curvature, self.dim, fixed_rng("stiffness"))
+        return largest_eigenvalue(curvature, self.dim, deterministic_rng("stiffness"))
 
     def _steepness(self) -> float:
         """`steepness` around the mode, along random lines where the gradient is least linear."""
-        rng = fixed_rng("steepness")
+        rng = deterministic_rng("steepness")
         each = max(self.dim, self.n_rows * self.posterior.model.widest)
         together = max(1, numbers_at_a_time() // each)
 

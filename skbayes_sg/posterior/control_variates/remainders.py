@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import Batch
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.random import fixed_rng
+from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Natural, Whitened
 from skbayes_sg.linalg.layouts import FULL
@@ -152,7 +152,7 @@ class PoolRows:
 
         A step with the mean noise keeps the second moments of the posterior (math.md#mean-noise).
         """
-        rng = fixed_rng("noise")
+        rng = deterministic_rng("noise")
         q, m = self.pool.probability, len(self.weight)
         rows = np.arange(m)
         share = q
