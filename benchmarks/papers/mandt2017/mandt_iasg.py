@@ -12,12 +12,12 @@ whatever the sampler. A second design has neighbouring features correlated (.5):
 posterior's covariance has bands, that of the iterates has none, and that of the averages has them.
 
 Fig. 4: smallest and largest marginal variance estimated from all draws so far, mean and standard
-deviation over independent chains (the paper: 100 chains, 10,000 passes, which would take hours, as
-a pass is 1,000 steps; ``--full``: 50 and 200; default: 10 and 100). The first ten passes are left
-out, and the burn-in of the package's own IASG, which adapts. NUTS is NumPyro's; its adaptation is
-not left out, as the figure's point is what it spends to find the posterior: a gradient of all rows
-is one pass. "until near" is the number of passes after which both mean curves stay within a factor
-2 of the truth. From a random start NUTS needs more of them than IASG, whose window is one pass.
+deviation over independent chains (``--full``: the paper's 100 chains and 10,000 passes of 1,000
+steps, which take an hour; default: 10 and 100). The first ten passes are left out, and the burn-in
+of the package's own IASG, which adapts. NUTS is NumPyro's; its adaptation is not left out, as the
+figure's point is what it spends to find the posterior: a gradient of all rows is one pass. "until
+near" is the number of passes after which both mean curves stay within a factor 2 of the truth. From
+a random start NUTS needs more of them than IASG, whose window is one pass.
 
 Fig. 5: covariances that single chains of Fig. 4 end with.
 
@@ -84,11 +84,11 @@ def problem(correlation: float = 0.0) -> Problem:
     return Problem(X, y, posterior, np.linalg.solve(Lam, X.T @ y), Lam)
 
 
-def settings() -> dict[str, Setting]:
+def settings(thin: int = 100) -> dict[str, Setting]:
     """Samplers by label.
 
     Steps multiply the sum gradient: the paper's eps is eps / N for SGD and IASG, eps / 2 for SGLD
-    (Eq. 32).
+    (Eq. 32). A draw of SGLD is kept every `thin` steps.
     """
     one_row = {"structure": "scalar", "step_size": 0.005 / N, "batch_size": 1, "replace": True}
     ten_rows = {"structure": "scalar", "step_size": 0.003 / N, "batch_size": 10, "replace": True}
@@ -99,8 +99,8 @@ def settings() -> dict[str, Setting]:
             IASG(window=N // 10, **ten_rows), x=3.0, claim="fast approximate solution"
         ),
         "IASG, default": Setting(IASG(), adapts=True),
-        "SGLD, paper": Setting(_sgld(1e-3), 100, claim="much larger standard error"),
-        "SGLD, step / 100": Setting(_sgld(1e-5), 100),
+        "SGLD, paper": Setting(_sgld(1e-3), thin, claim="much larger standard error"),
+        "SGLD, step / 100": Setting(_sgld(1e-5), thin),
         "NUTS": Setting(None, claim="slow search from a random start"),
     }
 
@@ -120,7 +120,7 @@ def run(setting: Setting, given: Problem, start: NDArray, n_passes: float, seed:
     state = run_chain(sampler, posterior, state, Length(0, burn_in)).state
     before = _passes(sampler, state)
     thin = setting.thin or sampler.run_length(state).thin
-    n_draws = int((n_passes - before) * N / (thin * sampler.batch_size)) + 1
+    n_draws = int((n_passes - before) * N / (thin * sampler.rows_per_step)) + 1
     chain = run_chain(sampler, posterior, state, Length(n_draws, thin=thin))
     count = chain.draws.shape[1]
     passes = before + np.arange(count) * (_passes(sampler, chain.state) - before) / count
@@ -150,7 +150,7 @@ def predicted(setting: Setting, given: Problem, result: Run) -> tuple[NDArray, N
         )
     # the step decreases slowly: the average of the stationary laws of some steps on the way
     on_the_way = np.quantile(result.passes, (np.arange(40) + 0.5) / 40)
-    steps = [sampler.step_size(p * N / sampler.batch_size) for p in on_the_way]
+    steps = [sampler.step_size(p * N / sampler.rows_per_step) for p in on_the_way]
     each = [
         _both_laws(given, sampler, law, law)
         for law in (lambda Lam, M, eta=eta: theory.sgld_cov(Lam, M, eta) for eta in steps)
@@ -161,8 +161,8 @@ def predicted(setting: Setting, given: Problem, result: Run) -> tuple[NDArray, N
 def _both_laws(given: Problem, sampler, points, draws) -> tuple[NDArray, NDArray]:
     """`draws` under additive noise, and under that of the law `points` of the iterates."""
     I1 = given.posterior.score_covariance(given.mode[None])
-    additive = theory.noise_cov(I1, N, sampler.batch_size, sampler.replace)
-    exact = theory.lsq_noise(given.X, given.y, points, sampler.batch_size, sampler.replace)
+    additive = theory.noise_cov(I1, N, sampler.rows_per_step, sampler.replace)
+    exact = theory.lsq_noise(given.X, given.y, points, sampler.rows_per_step, sampler.replace)
     return draws(given.Lam, additive), draws(*exact)
 
 
@@ -190,7 +190,7 @@ def row(name: str, start: str, setting: Setting, given: Problem, result: Run) ->
     return {
         "setting": name,
         "start": start,
-        "S": N if sampler is None else sampler.batch_size,
+        "S": N if sampler is None else sampler.rows_per_step,
         "window": result.state and getattr(result.state.memory, "length", None),
         "published claim": setting.claim,
         "Eq. 45": None if setting.x is None else float(1 + theory.iasg_error(setting.x)),
@@ -253,8 +253,8 @@ def averaging(n_passes: float) -> tuple[dict, list[dict], dict[str, float]]:
 
 def main(report: Report, full: bool) -> None:
     """Every setting."""
-    passes, chains = (200, 50) if full else (100, 10)
-    given, chosen = problem(), settings()
+    passes, chains = (10_000, 100) if full else (100, 10)
+    given, chosen = problem(), settings(1000 if full else 100)
     designs, rows, resemblance = averaging(100 if full else 20)
     starts = {
         "mode": np.tile(given.mode, (chains, 1)),
@@ -276,4 +276,4 @@ def main(report: Report, full: bool) -> None:
 
 
 if __name__ == "__main__":
-    benchmark(main, full={"action": "store_true", "help": "50 chains, 200 passes, 10^6 iterations"})
+    benchmark(main, full={"action": "store_true", "help": "100 chains, 10,000 passes"})
