@@ -102,10 +102,10 @@ def on_the_site(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def cited(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list) -> None:
-    """`math.md#heading` in a docstring becomes a link; `linked` says where to."""
+    """`math/page.md#heading` in a docstring becomes a link; `linked` says where to."""
     for i, line in enumerate(lines):
         lines[i] = re.sub(
-            r"(?<![\w/])(?:docs/)?(\w+)\.md#([\w-]+)", r"`\g<0> <docs:\1#\2>`__", line
+            r"(?<![\w/])(?:docs/)?((?:math/)?\w+)\.md#([\w-]+)", r"`\g<0> <docs:\1#\2>`__", line
         )
 
 

@@ -7,8 +7,8 @@ accuracy and expected calibration error of rows held out, CPU seconds of the fit
 R-hat and standard error of averaged probabilities, the largest draw of each block, and the
 warnings. The standard error is NaN where no probability of a hundred rows varies by .01, and R-hat
 is that of the log posterior alone then. "mode" is W0(N / (lambda T)), how far weights into classes
-lie at a mode if all rows are separated with margin one (math.md#separable-classes). Some seven
-minutes; --add keeps the rows of an earlier run.
+lie at a mode if all rows are separated with margin one (math/networks.md#separable-classes). Some
+seven minutes; --add keeps the rows of an earlier run.
 """
 
 from __future__ import annotations

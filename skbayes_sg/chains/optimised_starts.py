@@ -32,7 +32,7 @@ def from_modes(
 
     The steps are those of the sampler without noise: momentum and the scale of RMSprop, under half
     a cosine. Chains from different points find different modes, and the averages over them gain
-    most from that, as ensembles do (math.md#modes).
+    most from that, as ensembles do (math/networks.md#modes).
     """
     states = start_chains(sampler, target, theta, seed)
     n_steps = _BURN_INS * sampler.run_length(states[0]).burn_in

@@ -86,7 +86,7 @@ def choose_alpha(
     """The smallest alpha whose variances are right within a tenth, judged where the chains stay.
 
     All chains start at theta (n_chains, D), with a short run at the largest alpha. Others follow
-    (math.md#choosing-alpha).
+    (math/sgfs.md#choosing-alpha).
 
     1. Alpha goes down as long as no chain leaps, because a small alpha moves fastest.
     2. Runs of growing length go on until the chains are stationary, or until each has made 200

@@ -43,8 +43,8 @@ def walk(
     """Move a group of chains, in place, by `n_steps`, and yield some steps at a time.
 
     This is the only loop over steps. The recorded draw is the point before its step, so that it
-    belongs to the gradient taken there (math.md#recorded-draws). A run that stops and goes on
-    equals a run without a stop, to the last bit on one machine.
+    belongs to the gradient taken there (math/diagnostics.md#recorded-draws). A run that stops and
+    goes on equals a run without a stop, to the last bit on one machine.
 
     Parameters
     ----------

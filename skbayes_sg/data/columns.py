@@ -3,7 +3,7 @@
 One prior precision for columns of any units is a prior that nobody has: it would change with grams
 for kilograms. So a learned precision lambda gives coefficient j the precision lambda s_j^2, with a
 unit s_j of its column after Gelman, Jakulin, Pittau & Su (2008), and a fit is the same for columns
-that are shifted and scaled (math.md#units-of-the-columns).
+that are shifted and scaled (math/priors.md#units-of-the-columns).
 """
 
 from __future__ import annotations

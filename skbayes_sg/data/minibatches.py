@@ -2,8 +2,9 @@
 
 Every step needs an independent subset. In a reshuffled epoch, the usual scheme, the gradient errors
 cancel, which about halves the stationary variance of a step without injected noise
-(math.md#why-epochs-fail). Chains that see the same rows without injected noise coalesce to one
-point, so each chain has its own subsets; chains with control variates may share them.
+(math/gradient_noise.md#why-epochs-fail). Chains that see the same rows without injected noise
+coalesce to one point, so each chain has its own subsets; chains with control variates may share
+them.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Minibatches:
     ----------
     noise_factor : float
         c in Cov(gradient noise) = c N I1: N/n with replacement, N/n - 1 without
-        (math.md#row-schemes).
+        (math/gradient_noise.md#row-schemes).
     """
 
     def __init__(

@@ -4,7 +4,8 @@ Draws have shape (chains, draws, D) unless said otherwise. R-hat and effective s
 those of Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), as ArviZ computes them.
 
 `weights`, (draws,), are those of the draws of a chain, the same for every chain. Effective sizes
-then are those of weighted means (math.md#weighted-draws). Draws of weight 0 do not count.
+then are those of weighted means (math/monte_carlo.md#weighted-draws). Draws of weight 0 do not
+count.
 
 Imports nothing of the package.
 """

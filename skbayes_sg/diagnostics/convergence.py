@@ -33,7 +33,7 @@ def r_hat_limit(n_chains: int, means_are_known: bool) -> float:
     """The limit of R-hat: 1.05, and higher for many chains if their means are known otherwise.
 
     It is then the R-hat at which the mean of all draws is as good as that of `ESS_LIMIT`
-    independent ones (math.md#many-chains).
+    independent ones (math/diagnostics.md#many-chains).
     """
     return max(R_HAT_LIMIT, (1 + 2 * n_chains / ESS_LIMIT) ** 0.5 if means_are_known else 1.0)
 

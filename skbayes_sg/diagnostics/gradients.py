@@ -2,7 +2,7 @@
 
 A law that is wrong in directions that cancel has a Stein ratio near 1, and chains that are shifted
 together have an R-hat near 1. The gradients at the draws see both, one parameter at a time
-(math.md#moments-from-gradients).
+(math/diagnostics.md#moments-from-gradients).
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ def stein_ratio(theta: NDArray, gradient: NDArray) -> NDArray:
 
     Integration by parts gives 1 for any posterior when theta has its law and `gradient` is an
     unbiased estimate of grad log p at that very theta. Below 1 the variance is too small, above 1
-    too large (math.md#stein-ratio). The ratio is blind if the rows of the gradient depend on theta
-    (math.md#blind-spots).
+    too large (math/diagnostics.md#stein-ratio). The ratio is blind if the rows of the gradient
+    depend on theta (math/diagnostics.md#blind-spots).
 
     Parameters
     ----------

@@ -45,8 +45,9 @@ class DRBMClassifier(MultimodalClassifier):
         hidden layer can change places, so a mean other than 0 is of use where they are told apart.
     temperature : float, optional
         T: the likelihood counts to the power 1/T, each row as 1/T rows. 1 is Bayes. Any other T is
-        not, and below 1 probabilities are better on curated data (math.md#temperature). By default
-        it is 0.05 with ``sampler=None``. It is 1 if a sampler is given, or a prior is learned.
+        not, and below 1 probabilities are better on curated data (math/networks.md#temperature). By
+        default it is 0.05 with ``sampler=None``. It is 1 if a sampler is given, or a prior is
+        learned.
     n_chains : int or "auto", default="auto"
         Independent chains, each from a random point of its own. They find at most as many modes.
         "auto" is 8 for the default sampler at a temperature other than 1, else 4.
@@ -121,8 +122,8 @@ class DRBMClassifier(MultimodalClassifier):
     Notes
     -----
     Source: Larochelle & Bengio 2008; Ahn, Korattikara & Welling 2012, section 5.3;
-    math.md#drbm. The paper's machine for 40 features and 23 classes has 2,647 parameters. There is
-    no `predicted_covariance`: the theory is that of a posterior with one Gaussian mode.
+    math/networks.md#drbm. The paper's machine for 40 features and 23 classes has 2,647 parameters.
+    There is no `predicted_covariance`: the theory is that of a posterior with one Gaussian mode.
 
     Examples
     --------

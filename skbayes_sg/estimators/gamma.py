@@ -59,7 +59,7 @@ class BayesianGammaRegressor(DispersedRegressor):
 
     Notes
     -----
-    Source: McCullagh & Nelder 1989, chapter 8; math.md#log-links.
+    Source: McCullagh & Nelder 1989, chapter 8; math/models.md#log-links.
 
     Examples
     --------

@@ -37,18 +37,18 @@ class BayesianLinearRegressionSGFS(LinearPredictions):
         A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
         its own defaults up to 1,000 parameters, and without full matrices above. None: the
         posterior is conjugate, and its draws are independent and exact, without steps
-        (math.md#independent-draws); the rows are read twice. That takes a matrix of all parameters:
-        up to 1,000, or 4,000 where rows are dense. Above: SGFS with control variates where the
-        posterior is near Gaussian, HMC elsewhere. `sampler_reason_` says what ran.
+        (math/streams.md#independent-draws); the rows are read twice. That takes a matrix of all
+        parameters: up to 1,000, or 4,000 where rows are dense. Above: SGFS with control variates
+        where the posterior is near Gaussian, HMC elsewhere. `sampler_reason_` says what ran.
     prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
         of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``.
         "learned": one for all, sampled with the coefficients under a weak hyperprior
-        (math.md#a-sampled-precision); above the number of parameters that have a matrix it is
-        learned in the chains, and then fixed. Such a precision is relative to a unit of each column
-        (math.md#units-of-the-columns), so a default fit does not change when columns are shifted or
-        scaled; a given one is in the units of X. A `VariationalEM` learns one per feature, in the
-        sampler.
+        (math/priors.md#a-sampled-precision); above the number of parameters that have a matrix it
+        is learned in the chains, and then fixed. Such a precision is relative to a unit of each
+        column (math/priors.md#units-of-the-columns), so a default fit does not change when columns
+        are shifted or scaled; a given one is in the units of X. A `VariationalEM` learns one per
+        feature, in the sampler.
     noise_variance : float, optional
         In squared units of y; by default it is sampled.
     noise_prior : tuple (shape, rate), optional
@@ -111,10 +111,11 @@ class BayesianLinearRegressionSGFS(LinearPredictions):
 
     Notes
     -----
-    Source: Karagiannis, handout 4, section 4, with errata math.md#e22 to math.md#e24; Ahn et al.
-    2012; Mandt et al. 2017, section 6.1. With a given noise variance, or the handout's prior, the
-    posterior is known in closed form, and the tests compare with it. If the given noise variance is
-    too small, every minibatch sampler is slow, as gradient noise grows with the true variance.
+    Source: Karagiannis, handout 4, section 4, with errata math/errata.md#e22 to math/errata.md#e24;
+    Ahn et al. 2012; Mandt et al. 2017, section 6.1. With a given noise variance, or the handout's
+    prior, the posterior is known in closed form, and the tests compare with it. If the given noise
+    variance is too small, every minibatch sampler is slow, as gradient noise grows with the true
+    variance.
 
     Examples
     --------

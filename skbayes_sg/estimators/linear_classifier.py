@@ -32,9 +32,9 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         Rows come in chunks of any size from one row, and in any order. They are kept up to a
         budget, a sixteenth of `sklearn.get_config()["working_memory"]`: 64 MB by default. The
         posterior is a normal distribution around the present mean
-        (math.md#streams-as-bayesian-updating). It is found again from the rows that are kept
-        whenever it has moved and is asked for. Beyond the budget the oldest rows are summed up at
-        the present mean, and are kept no longer. A sample of them says what that leaves out:
+        (math/streams.md#streams-as-bayesian-updating). It is found again from the rows that are
+        kept whenever it has moved and is asked for. Beyond the budget the oldest rows are summed up
+        at the present mean, and are kept no longer. A sample of them says what that leaves out:
         `diagnostics_` then has ``folded_shift``, by how many posterior standard deviations the mean
         is off in the worst direction, its Monte Carlo error ``folded_shift_se``, and
         ``folded_variance``, by what share variances are. A ConvergenceWarning names a large shift.

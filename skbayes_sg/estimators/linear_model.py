@@ -182,7 +182,7 @@ class LinearPredictor(CoefficientPrior):
         return Posterior(model, data, self._prior(model, data, classes))
 
     def predicted_covariance(self, X, y, sample_weight: ArrayLike | None = None) -> NDArray:
-        """Covariance of the draws of this fit in theory (math.md#predicted-covariance).
+        """Covariance of the draws of this fit in theory (math/stationary.md#predicted-covariance).
 
         Only estimators with coefficients have this method, because the theory is that of a
         posterior with one mode, near a Gaussian. Networks have many modes.

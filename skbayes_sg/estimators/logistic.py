@@ -33,11 +33,11 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
     prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
         1 / variance of the prior of each coefficient (LogisticRegression's 1/C): one number, or one
         per feature, in squared units of its column of X. "learned": one for all coefficients,
-        sampled with them under a weak hyperprior (math.md#a-sampled-precision); above 1,000
+        sampled with them under a weak hyperprior (math/priors.md#a-sampled-precision); above 1,000
         parameters it is learned in the chains, and then fixed. Such a precision is relative to a
-        unit of each column (math.md#units-of-the-columns), so a default fit does not change when
-        columns are shifted or scaled; a given one is in the units of X. A `VariationalEM` learns
-        one per class or feature, in the sampler.
+        unit of each column (math/priors.md#units-of-the-columns), so a default fit does not change
+        when columns are shifted or scaled; a given one is in the units of X. A `VariationalEM`
+        learns one per class or feature, in the sampler.
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
         Prior precision of the intercepts: a standard deviation of 10 logits.
@@ -53,7 +53,8 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
         dict has columns, by name or number, by the label of their group; columns of no group are a
         group "other". A function maps a column's name to a label. "prefix": the part of the name
         before "__", as `ColumnTransformer` names the levels of a factor. Levels with a precision of
-        their own are random intercepts, and the model is a hierarchical one (math.md#groups).
+        their own are random intercepts, and the model is a hierarchical one
+        (math/priors.md#groups).
     forgetting_factor : float in (0, 1], default=1.0
         For streams that drift: `partial_fit` multiplies the information of all earlier rows by it
         before each chunk. The prior is not forgotten. 1 forgets nothing.
@@ -139,14 +140,14 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
         Rows read by the last fit, search for the mode included, over rows. Chains that share a
         minibatch read it once.
     diagnostics_ : dict of str to float
-        ``r_hat_max`` and ``r_hat_limit``, above which the fit warns (math.md#many-chains).
-        ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``. ``stein_ratio`` (drawn over wanted
-        variance, averaged over directions; 1 for exact draws of any posterior)
-        and its standard error ``stein_se``. ``mean_shift`` and ``sd_ratio`` with standard errors
-        ``mean_shift_se`` and ``sd_ratio_se``: how far the worst parameter's mean is off, in
-        posterior standard deviations, and its standard deviation drawn over wanted, by gradients of
-        all rows; NaN where these would cost more than a tenth of the fit
-        (math.md#moments-from-gradients). ``accept_rate`` for HMC.
+        ``r_hat_max`` and ``r_hat_limit``, above which the fit warns
+        (math/diagnostics.md#many-chains). ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``.
+        ``stein_ratio`` (drawn over wanted variance, averaged over directions; 1 for exact draws of
+        any posterior) and its standard error ``stein_se``. ``mean_shift`` and ``sd_ratio`` with
+        standard errors ``mean_shift_se`` and ``sd_ratio_se``: how far the worst parameter's mean is
+        off, in posterior standard deviations, and its standard deviation drawn over wanted, by
+        gradients of all rows; NaN where these would cost more than a tenth of the fit
+        (math/diagnostics.md#moments-from-gradients). ``accept_rate`` for HMC.
 
     See Also
     --------
@@ -154,7 +155,7 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
 
     Notes
     -----
-    Source: Ahn, Korattikara & Welling 2012, with corrections (math.md#errata). The chains
+    Source: Ahn, Korattikara & Welling 2012, with corrections (math/errata.md#errata). The chains
     start around the mode, twice as wide as the posterior. A fit that should not be trusted issues a
     ConvergenceWarning, which names the figure and the parameter to change.
 

@@ -37,7 +37,7 @@ class BayesianMLPRegressor(MultimodalRegressor):
     prior_mean : float or array, default=0.0
     temperature : float, optional
         By default 1, which is Bayes: a colder likelihood makes the noise too small
-        (math.md#temperature).
+        (math/networks.md#temperature).
     n_chains : int or "auto", default="auto"
         "auto" is 8 for the default sampler, else 4.
     n_draws : int or "auto", default="auto"
@@ -70,7 +70,7 @@ class BayesianMLPRegressor(MultimodalRegressor):
 
     Notes
     -----
-    Source: math.md#mlp; networks.md#regression.
+    Source: math/networks.md#mlp; networks.md#regression.
 
     Examples
     --------

@@ -59,7 +59,7 @@ class BayesianNegativeBinomialRegressor(DispersedRegressor):
 
     Notes
     -----
-    Source: Cameron & Trivedi 2013, section 3.3 (NB2); math.md#log-links. It stands where
+    Source: Cameron & Trivedi 2013, section 3.3 (NB2); math/models.md#log-links. It stands where
     NegativeBinomial of statsmodels would. `score` is that of Poisson regression. A weight in
     `sample_weight` is a repetition of the row, and no exposure: counts over exposures are not
     negative binomial.

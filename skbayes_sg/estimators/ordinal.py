@@ -72,7 +72,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
 
     Notes
     -----
-    Source: McCullagh 1980; math.md#ordered-classes.
+    Source: McCullagh 1980; math/models.md#ordered-classes.
 
     Examples
     --------

@@ -97,7 +97,7 @@ def hyperparameter_path(
     Theorem 1, one for all directions, ``ConstantSGD("scalar")``. Its minibatches have a
     two-hundredth of the rows, but at least 20 and at most 100. Where the step is unstable, the size
     is halved, down to one row. Smaller minibatches have smaller steps and so need more of them, but
-    no more passes (math.md#minibatches-of-a-scalar-step).
+    no more passes (math/constant_sgd.md#minibatches-of-a-scalar-step).
 
     A scalar step moves slowly along directions of little curvature: to forget a point there takes
     as many passes as the mean curvature is larger. So standardise the columns of X.

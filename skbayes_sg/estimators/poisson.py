@@ -64,10 +64,11 @@ class BayesianPoissonRegressor(LogLinkRegressor):
 
     Notes
     -----
-    Source: McCullagh & Nelder 1989, chapter 6; math.md#log-links. The variance of a Poisson count
-    is its mean. Where counts vary more, intervals are too narrow: ``diagnostics_["dispersion"]`` is
-    their variance around the predicted means over that of Poisson counts (Pearson's), and a fit
-    warns where it is above 1.5. `BayesianNegativeBinomialRegressor` has a dispersion of its own.
+    Source: McCullagh & Nelder 1989, chapter 6; math/models.md#log-links. The variance of a Poisson
+    count is its mean. Where counts vary more, intervals are too narrow:
+    ``diagnostics_["dispersion"]`` is their variance around the predicted means over that of Poisson
+    counts (Pearson's), and a fit warns where it is above 1.5. `BayesianNegativeBinomialRegressor`
+    has a dispersion of its own.
 
     Examples
     --------

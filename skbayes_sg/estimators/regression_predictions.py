@@ -57,7 +57,7 @@ class LinearPredictions(Regressor):
 
         Given the noise variance the posterior of the coefficients is normal, and so is y. The ends
         are quantiles of the mixture of these distributions over the draws of the noise variance.
-        Source: math.md#predictive-intervals. Of a Pipeline it is
+        Source: math/monte_carlo.md#predictive-intervals. Of a Pipeline it is
         ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
 
         Parameters

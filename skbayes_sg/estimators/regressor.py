@@ -56,7 +56,7 @@ class Regressor(BayesianRegressor, LinearPredictor):
         """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
 
         The posterior of linear regression is exact up to 1,000 parameters: any chunks in any order
-        lead to that of all rows (math.md#streams-as-bayesian-updating). Its `coef_std_` and
+        lead to that of all rows (math/streams.md#streams-as-bayesian-updating). Its `coef_std_` and
         `noise_variance_` are infinite until the noise variance has a mean, at three rows or so. For
         the rest see `BayesianLogisticRegressionSGFS.partial_fit`.
 

@@ -65,13 +65,13 @@ class BayesianRobustRegressor(GeneralizedLinearRegressor):
 
     Notes
     -----
-    Source: Lange, Little & Taylor 1989; math.md#robust-regression. Priors beside the coefficients'
-    are weak: the logarithm of the scale is normal around that of the unit of y with standard
-    deviation 2, that of the degrees of freedom around 2 with standard deviation 1. With two of them
-    or fewer noise has no variance: `predict` with ``return_std=True`` says infinity where a draw
-    has so few. `predict_interval` is finite. The scale is at least a hundred-thousandth of the unit
-    of y. Where noise is normal `BayesianLinearRegression` is faster, many times so from 50,000 rows
-    on.
+    Source: Lange, Little & Taylor 1989; math/models.md#robust-regression. Priors beside the
+    coefficients' are weak: the logarithm of the scale is normal around that of the unit of y with
+    standard deviation 2, that of the degrees of freedom around 2 with standard deviation 1. With
+    two of them or fewer noise has no variance: `predict` with ``return_std=True`` says infinity
+    where a draw has so few. `predict_interval` is finite. The scale is at least a
+    hundred-thousandth of the unit of y. Where noise is normal `BayesianLinearRegression` is faster,
+    many times so from 50,000 rows on.
 
     Examples
     --------

@@ -23,7 +23,7 @@ def of_predictions(p: NDArray, log_prob: NDArray | None) -> dict[str, float]:
     ``between_chains`` is the share of the probabilities' variance that lies between chains.
     ``prediction_error`` is the standard error of the averages over all chains, as root mean square,
     from the spread of the chains' own averages. ``prediction_drift`` is how far they are from
-    those over the second half of the draws, beyond chance (math.md#modes).
+    those over the second half of the draws, beyond chance (math/networks.md#modes).
     """
     error = drift = np.nan if len(p) < 2 or p.shape[1] < 2 else 0.0
     if p.size and len(p) > 1:

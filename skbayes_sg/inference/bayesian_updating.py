@@ -1,9 +1,9 @@
 """Bayesian updating: the posterior of one chunk of rows is the prior of the next.
 
 The posterior of linear regression is of the family of its prior, so updating is exact. That of
-logistic regression is kept as a normal distribution (math.md#streams-as-bayesian-updating), and so
-are rows, up to a budget: their likelihood is expanded again wherever the posterior has moved.
-Nothing is drawn at random, so that errors do not add up over chunks.
+logistic regression is kept as a normal distribution (math/streams.md#streams-as-bayesian-updating),
+and so are rows, up to a budget: their likelihood is expanded again wherever the posterior has
+moved. Nothing is drawn at random, so that errors do not add up over chunks.
 """
 
 from __future__ import annotations

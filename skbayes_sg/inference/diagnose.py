@@ -259,7 +259,8 @@ def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:
 def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
     """Warnings about averages that are wrong, or that another seed or a longer run would change.
 
-    R-hat has no limit here: chains in modes of their own have different laws (math.md#modes).
+    R-hat has no limit here: chains in modes of their own have different laws
+    (math/networks.md#modes).
     """
     warnings = []
     error, drift = figures["prediction_error"], figures["prediction_drift"]

@@ -1,12 +1,12 @@
 """The control variate of variational EM: what only the prior knows takes no noise from the chains.
 
 Integration by parts makes ``E[theta_k (A dU/dtheta)_k] = A_kk`` under any posterior exp(-U), for
-any matrix A (math.md#stein-ratio). So ``theta_k (A dU/dtheta)_k - A_kk`` has mean zero, also with
-theta_k counted from the prior mean. It may be subtracted from the square of a weight. A is the
-prior's share of what is known, ``Lam_0 (Lam_0 + F)^-1``, with the prior's curvature Lam_0 and the
-information F of the data. What the data do not determine of the square is then replaced by its mean
-under the Gaussian approximation. A sampler that draws too little or too much there biases nothing
-(math.md#learning-the-prior).
+any matrix A (math/diagnostics.md#stein-ratio). So ``theta_k (A dU/dtheta)_k - A_kk`` has mean zero,
+also with theta_k counted from the prior mean. It may be subtracted from the square of a weight. A
+is the prior's share of what is known, ``Lam_0 (Lam_0 + F)^-1``, with the prior's curvature Lam_0
+and the information F of the data. What the data do not determine of the square is then replaced by
+its mean under the Gaussian approximation. A sampler that draws too little or too much there biases
+nothing (math/priors.md#learning-the-prior).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Under each precision there is a normal law of the posterior, and beside it a law of log precision
 (`JointLaw`). Its mean is the next precision. A few such steps lead to where the two agree to half a
-standard deviation, and the chains do the rest. Source: math.md#a-sampled-precision.
+standard deviation, and the chains do the rest. Source: math/priors.md#a-sampled-precision.
 """
 
 from __future__ import annotations

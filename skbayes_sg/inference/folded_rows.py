@@ -2,7 +2,7 @@
 
 A row that is folded into a normal distribution counts by its score and its Fisher information at
 the mean of that time. What these leave out at the present mean is its remainder. Source:
-math.md#streams-as-bayesian-updating.
+math/streams.md#streams-as-bayesian-updating.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Learning the prior precision while sampling: variational EM inside the sampler.
 
 The precision lambda of a block of P weights maximises the evidence where
-``lambda E||theta||^2 = P``, the mean over the posterior under it (math.md#learning-the-prior;
-Mandt, Hoffman & Blei 2017, sections 3.2 and 6.3). While the chains move, its logarithm rho follows
+``lambda E||theta||^2 = P``, the mean over the posterior under it
+(math/priors.md#learning-the-prior; Mandt, Hoffman & Blei 2017, sections 3.2 and 6.3). While the
+chains move, its logarithm rho follows
 
     rho <- rho - r_t (lambda ||theta||^2 / P - 1 + term),  r_t = (1 + t/50)^-0.6 / 2
 
@@ -66,8 +67,8 @@ class VariationalEM(BaseEstimator):
     hyperprior : tuple (shape, rate), optional
         Gamma prior of every precision, ``lambda = (P/2 + shape) / (E||theta||^2 / 2 + rate)``. The
         rate is in the inverse unit of a precision. Precisions of the regressions are relative to
-        units of the columns of X (math.md#units-of-the-columns). By default the prior is flat in
-        log lambda, and the evidence alone decides.
+        units of the columns of X (math/priors.md#units-of-the-columns). By default the prior is
+        flat in log lambda, and the evidence alone decides.
     n_updates : int, default=250
         Updates of the precisions after a burn-in, `thin` sampler steps apart. The second half of
         the path is averaged.
@@ -77,8 +78,8 @@ class VariationalEM(BaseEstimator):
 
     Notes
     -----
-    Source: Mandt, Hoffman & Blei 2017, sections 3.2 and 6.3; math.md#learning-the-prior. The fixed
-    point is MacKay's. Precisions stay within [1e-6, 1e6].
+    Source: Mandt, Hoffman & Blei 2017, sections 3.2 and 6.3; math/priors.md#learning-the-prior. The
+    fixed point is MacKay's. Precisions stay within [1e-6, 1e6].
 
     Examples
     --------
@@ -328,7 +329,7 @@ def _uncertainty(share: NDArray) -> float:
     """Standard deviation of log lambda, from the expected curvature of the log evidence.
 
     Half the sum of the squared shares of the data, eigenvalues of a matrix or a diagonal
-    (math.md#learning-the-prior).
+    (math/priors.md#learning-the-prior).
     """
     return float(np.inf if _says_nothing(share) else (0.5 * np.sum(share**2)) ** -0.5)
 

@@ -19,13 +19,14 @@ _MOST_POINTS = 2000
 
 
 class CovarianceDisplay:
-    """Predicted covariance of the draws beside the drawn one (math.md#predicted-covariance).
+    """Predicted covariance of the draws beside the drawn one.
 
     On the left are draws of two parameters, and the ellipses that hold 90 % of a normal
     distribution with the drawn and with the predicted covariance. On the right are all entries of
     both matrices, divided by the predicted standard deviations: variances lie at 1, covariances at
     the predicted correlation. On the diagonal both agree. Vertical bars are 95 % intervals of the
-    drawn entries, from the spread of the chains (Student's t).
+    drawn entries, from the spread of the chains (Student's t). Source:
+    math/stationary.md#predicted-covariance.
 
     Use `from_estimator`.
 

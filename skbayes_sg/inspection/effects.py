@@ -2,7 +2,7 @@
 
 A coefficient is an effect on logits, of one unit of a column behind all transformers. These are
 effects on probabilities, or on the response of a regression, in the columns and units that a
-Pipeline is given. Source: math.md#average-effects.
+Pipeline is given. Source: math/monte_carlo.md#average-effects.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def average_effects(
 
     Notes
     -----
-    Source: math.md#average-effects. Statisticians call these average marginal effects.
+    Source: math/monte_carlo.md#average-effects. Statisticians call these average marginal effects.
 
     Examples
     --------

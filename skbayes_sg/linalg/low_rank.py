@@ -15,7 +15,7 @@ class LowRank:
 
     T is V S (I + Q (diag(stretch) - I) Q^T). V turns the outputs. S scales every column, but for
     some leading columns, which it maps by a matrix for each output. No matrix is D x D
-    (math.md#a-diagonal-a-block-and-low-rank).
+    (math/high_dimensional.md#a-diagonal-a-block-and-low-rank).
 
     Attributes
     ----------

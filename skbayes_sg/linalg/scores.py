@@ -1,9 +1,9 @@
 """Per-row gradients kept as outer-product factors.
 
 The score of row i in parameter block b is ``outer(left[:, i], right[i])``: residual times input for
-a linear predictor, back-propagated error times activation for a layer (math.md#drbm, math.md#mlp).
-Sums, diagonals and blocks of the score covariance come from the factors. The n x D matrix of scores
-is built only for a covariance over all columns.
+a linear predictor, back-propagated error times activation for a layer (math/networks.md#drbm,
+math/networks.md#mlp). Sums, diagonals and blocks of the score covariance come from the factors. The
+n x D matrix of scores is built only for a covariance over all columns.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Scores:
     def single_row_covariance(self, layout: Layout, row: int) -> Operator:
         """Covariance of a score from one row i, (g_i - gbar)(g_i - gbar)^T n/(n - 1).
 
-        Source: Mandt et al. Eq. 25, without its bias (math.md#e11).
+        Source: Mandt et al. Eq. 25, without its bias (math/errata.md#e11).
         """
         n, one = self.n_rows, slice(row, row + 1)
         rights = [None if f.right is None else f.right[..., one, :] for f in self.factors]

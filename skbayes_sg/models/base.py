@@ -173,7 +173,7 @@ class Model(ABC):
 
         Their second moment is sum_i E_{y ~ model}[g_i g_i^T]. The labels are integrated out, so
         this is the curvature of the log likelihood and not the empirical covariance of the scores.
-        The two agree only where the model is right (math.md#curvature-is-not-noise).
+        The two agree only where the model is right (math/stationary.md#curvature-is-not-noise).
         """
 
     def information(self, theta: NDArray, batch: Batch, layout: Layout) -> Operator:

@@ -20,7 +20,7 @@ class DRBM(Categorical, Network):
     """p(y = k | x) with binary hidden units summed out (Larochelle & Bengio 2008).
 
     ``log p(y | x) = d_y + sum_j softplus(o_jy) - logsumexp_k(d_k + sum_j softplus(o_jk))``,
-    ``o_jk = c_j + U_jk + W_j x`` (math.md#drbm; Ahn et al. 2012, section 5.3)
+    ``o_jk = c_j + U_jk + W_j x`` (math/networks.md#drbm; Ahn et al. 2012, section 5.3)
 
     H + 1 directions change no probability; the prior alone determines them.
 

@@ -52,7 +52,7 @@ class FeedForward(Network):
     """z = W_L h_L-1 + b_L, h_l = activation(W_l h_l-1 + b_l), h_0 = x; p(y | z) is the subclass's.
 
     The score of a row in layer l is its back-propagated error times the activation below
-    (math.md#mlp), kept as factors.
+    (math/networks.md#mlp), kept as factors.
 
     Parameters
     ----------

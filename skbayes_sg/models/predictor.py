@@ -20,8 +20,8 @@ class Predictor(Model):
 
     The outputs are the logits, or the mean and the log noise variance. So a row's score is a
     residual in the outputs times the row's inputs. Its expansion around an anchor needs the outputs
-    at the anchor only (math.md#second-order-control-variates). The blocks "coef" and "intercept"
-    come first.
+    at the anchor only (math/control_variates.md#second-order-control-variates). The blocks "coef"
+    and "intercept" come first.
     """
 
     fixed_inputs = True

@@ -96,7 +96,7 @@ class Softmax(Categorical, Predictor):
     def row_terms(
         self, theta: NDArray, root: NDArray | None, X: NDArray, y: NDArray
     ) -> tuple[NDArray, NDArray]:
-        """The logits of each row are normal (math.md)."""
+        """The logits of each row are normal (math/streams.md#logistic-regression-as-an-update)."""
         z = self.logits(theta, X)
         if root is None:
             residual = self.residual(z.copy(), y)[0]

@@ -42,9 +42,9 @@ class Drawn(Protocol):
 class Posterior:
     """log p(theta | data) = sum_i w_i log p(y_i | x_i, theta) + log prior(theta) + const.
 
-    Units are sums over rows (math.md#notation): the likelihood is that of all rows, and the prior
-    enters once. theta is that of the model everywhere. It is also the simplest `Target`: chains may
-    move in the coordinates of the model, on minibatches of all rows.
+    Units are sums over rows (math/notation.md#notation): the likelihood is that of all rows, and
+    the prior enters once. theta is that of the model everywhere. It is also the simplest `Target`:
+    chains may move in the coordinates of the model, on minibatches of all rows.
 
     Parameters
     ----------
@@ -107,7 +107,10 @@ class Posterior:
         return Posterior(self.model, self.data, prior)
 
     def tempered(self, temperature: float) -> Posterior:
-        """The likelihood to the power 1 / temperature, times the prior (math.md#temperature)."""
+        """The likelihood to the power 1 / temperature, times the prior.
+
+        Source: math/networks.md#temperature.
+        """
         if temperature == 1:
             return self
         data = self.data.sample.repeated(1 / temperature)

@@ -93,9 +93,10 @@ class Anchor:
 
     @cached_property
     def noise_number(self) -> float:
-        """kappa = n Tr(Lam^-1 M) / D for minibatches of n rows (math.md#noise-number).
+        """kappa = n Tr(Lam^-1 M) / D for minibatches of n rows.
 
-        An estimate where minibatches are the whole pool.
+        An estimate where minibatches are the whole pool. Source:
+        math/control_variates.md#noise-number.
         """
         if self.batch_size == self.pool_size:
             return self.pool.noise_number

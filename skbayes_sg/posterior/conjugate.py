@@ -24,7 +24,8 @@ class ClosedTarget(ChainTarget):
 
     There the coefficients are independent N(0, 1), or N(0, s2) where the noise variance s2 is
     sampled. So a draw costs one product with a matrix, and none of the rows is read
-    (math.md#independent-draws). Where the prior precision is sampled they are independent given it.
+    (math/streams.md#independent-draws). Where the prior precision is sampled they are independent
+    given it.
 
     Parameters
     ----------

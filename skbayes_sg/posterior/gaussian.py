@@ -2,7 +2,7 @@
 
 The posterior of linear regression is of the family of its prior. That of logistic regression is
 replaced by the normal distribution at which gradient and curvature agree with their own means
-(math.md#streams-as-bayesian-updating).
+(math/streams.md#streams-as-bayesian-updating).
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ Law = GaussianPrior | NormalInverseGammaPrior
 
 
 def updated(posterior: Posterior, guess: NDArray) -> Law:
-    """The posterior as a distribution of the prior's family (math.md).
+    """The posterior as a distribution of the prior's family.
 
-    Above 1,000 parameters its precision is a diagonal, and its mean is the mode.
+    Above 1,000 parameters its precision is a diagonal, and its mean is the mode. Source:
+    math/streams.md#streams-as-bayesian-updating.
     """
     prior = posterior.prior
     assert isinstance(posterior.model, Predictor)

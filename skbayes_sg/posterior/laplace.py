@@ -22,7 +22,9 @@ _MOST_POINTS = 128
 
 
 def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
-    """The mode moved one step towards the mean of the posterior (math.md#posterior-mean).
+    """The mode moved one step towards the mean of the posterior.
+
+    Source: math/mode_and_mean.md#posterior-mean.
 
     The step leads to where the gradient vanishes in the mean over the Laplace approximation: one
     step towards the fixed point of Gaussian variational inference. On a skewed posterior the new

@@ -5,7 +5,7 @@ With C the precision matrix of the law under the precisions of ell(eta), and h t
     log p(eta | data) = log p(eta) - log det(C) / 2 + h^T C^-1 h / 2 + const
 
 and the last term is that of Student's t where the noise variance is sampled too. Source:
-math.md#a-sampled-precision; MacKay 1992.
+math/priors.md#a-sampled-precision; MacKay 1992.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def _on_all_rows(posterior: Posterior, mode: Mode) -> Mode:
 
     Each step is one pass. A step with the curvature of m rows leaves D / m of the squared distance,
     so the last step need not be short. The curvature stays that of the sample. Source:
-    math.md#rows-on-disk.
+    math/high_dimensional.md#rows-on-disk.
     """
     if posterior.of_sample is posterior:
         return mode

@@ -9,7 +9,8 @@ non-centred coordinates (v, r) (Papaspiliopoulos, Roberts & Sköld 2007; Gorinov
 Each u_i belongs to one group. Mean and scale are those of a normal law of u_i given the group's
 precision, as if the others were known. Where rows say nothing of a coefficient, v_i is the
 coefficient over its prior's standard deviation; where they say all, it is the coefficient itself.
-Whatever mean and scale are, the log density of (v, r) is exact (math.md#a-sampled-precision).
+Whatever mean and scale are, the log density of (v, r) is exact
+(math/priors.md#a-sampled-precision).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class NonzeroColumns(Posterior):
 
     The coefficient of a column that is zero in all rows is independent of all others given the
     noise variance, and has its prior. So chains leave it out, and it is drawn beside each of their
-    draws (math.md#columns-that-never-occur).
+    draws (math/high_dimensional.md#columns-that-never-occur).
 
     Attributes
     ----------

@@ -4,7 +4,7 @@
 
 If the likelihood is normal in the coefficients, then so is their posterior given lambda. There are
 axes along which its precision is 1 under lambda_0, and ``1 + (lambda - lambda_0) j`` under lambda
-(math.md#a-sampled-precision).
+(math/priors.md#a-sampled-precision).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ and rate of the normal inverse gamma law,
     log p(phi, gamma) = -a gamma - b e^-gamma - |phi - delta e^(-gamma / 2)|_C^2 / 2
 
 A gradient costs a product with C, and no row is read. Where the noise is given, gamma is not there.
-Source: math.md#groups; the parametrisation is that of Olsen 1978.
+Source: math/priors.md#groups; the parametrisation is that of Olsen 1978.
 """
 
 from __future__ import annotations

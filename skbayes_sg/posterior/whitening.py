@@ -90,7 +90,7 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
 
     The columns that the rows determine better than the prior does, up to a thousand, get a matrix.
     The others get their diagonal. What stands out of the curvature then is of low rank, and Lanczos
-    iterations find it (math.md#a-diagonal-a-block-and-low-rank).
+    iterations find it (math/high_dimensional.md#a-diagonal-a-block-and-low-rank).
     """
     columns = _columns_of(posterior)
     roots = _fisher_blocks(posterior.single, theta)

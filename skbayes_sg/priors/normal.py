@@ -102,7 +102,10 @@ class GaussianPrior:
         return type(self)(curvature, mean[0])
 
     def mixed(self, other: Self, share: float) -> Self:
-        """Density proportional to ``self^share other^(1 - share)``: forgetting (math.md)."""
+        """Density proportional to ``self^share other^(1 - share)``: forgetting.
+
+        Source: math/streams.md#logistic-regression-as-an-update.
+        """
         return type(self)(*mixed_normals(self, other, share))
 
     @classmethod

@@ -24,9 +24,9 @@ class NormalInverseGammaPrior:
     """Coefficients N(mean, s2 precision^-1) given s2, and s2 ~ IG(shape, rate), on gamma = log s2.
 
     s2 is the noise variance, and gamma the last coordinate. Source: Karagiannis, handout 4, section
-    4, with its Eq. 4.2 corrected (math.md#e23, math.md#e24: -d/2, not +d/2). The curvature in gamma
-    is d/2 + shape, the prior expectation of minus the second derivative. With the likelihood's N/2
-    it is exact at the mode (math.md#log-noise-variance).
+    4, with its Eq. 4.2 corrected (math/errata.md#e23, math/errata.md#e24: -d/2, not +d/2). The
+    curvature in gamma is d/2 + shape, the prior expectation of minus the second derivative. With
+    the likelihood's N/2 it is exact at the mode (math/models.md#log-noise-variance).
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class NormalInverseGammaPrior:
 
         It is of the same family, so that the curvature of the coefficients gives its precision, the
         curvature in gamma its shape, and the gradient in gamma the rate
-        (math.md#streams-as-bayesian-updating).
+        (math/streams.md#streams-as-bayesian-updating).
         """
         s2 = np.exp(theta[0, -1])
         if isinstance(curvature, Diag):
@@ -142,7 +142,10 @@ class NormalInverseGammaPrior:
         return type(self)(precision, (float(shape), rate), (theta[:, :-1] + step)[0])
 
     def mixed(self, other: Self, share: float) -> Self:
-        """Density proportional to ``self^share other^(1 - share)``: forgetting (math.md)."""
+        """Density proportional to ``self^share other^(1 - share)``: forgetting.
+
+        Source: math/streams.md#logistic-regression-as-an-update.
+        """
         rest = 1 - share
         precision, mean = mixed_normals(self, other, share)
         ours, theirs = self.mean[:-1] - mean, other.mean[:-1] - mean

@@ -4,7 +4,7 @@
 
 g(i) is the group of coefficient i, and ell the log precisions of the groups. With eta = ell these
 are precisions of groups of columns, one (`OnePrecision`) or several (`Groups`). The horseshoe and
-Student's t are other functions. Source: math.md#a-sampled-precision.
+Student's t are other functions. Source: math/priors.md#a-sampled-precision.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class Horseshoe:
 
     ``beta_j ~ N(0, tau^2 l_j^2 c^2 / (c^2 + tau^2 l_j^2))`` with half-Cauchy tau and l_j, and an
     inverse gamma c^2. It is for many columns few of which matter, and not for classes that a plane
-    separates: there it is too sure. In units of the columns (math.md#units-of-the-columns).
+    separates: there it is too sure. In units of the columns (math/priors.md#units-of-the-columns).
 
     Parameters
     ----------

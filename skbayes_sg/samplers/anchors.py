@@ -17,7 +17,7 @@ def nearly_normal(anchor: Anchored) -> bool:
 
     The steepness is of single directions. With many of them, each a little off, it is the noise
     number that grows, and chains with steps of one length mix the log precision slowly
-    (math.md#a-sampled-precision). The calibration of 100 columns of 300 rows found it.
+    (math/priors.md#a-sampled-precision). The calibration of 100 columns of 300 rows found it.
     """
     return anchor.steepness <= GENTLY_STEEP and anchor.noise_number <= _LITTLE_NOISE
 

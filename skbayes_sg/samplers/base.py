@@ -88,7 +88,7 @@ class Sampler(BaseEstimator, ABC):
 
     @property
     def steepest_column(self) -> float:
-        """Column steepness up to which its law is right (math.md#steepness)."""
+        """Column steepness up to which its law is right (math/control_variates.md#steepness)."""
         return np.inf
 
     @property

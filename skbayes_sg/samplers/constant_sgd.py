@@ -49,14 +49,14 @@ class ConstantSGD(ConstantStep):
     covariance : {"minibatch", "single_row"}, default="minibatch"
         Estimator of the gradient noise: all rows of the minibatch, or one of them, at random (Mandt
         et al. Eq. 25, bias removed), which needs n times as many steps. Minibatches of one row
-        measure it over steps (math.md#minibatches-of-one-row).
+        measure it over steps (math/gradient_noise.md#minibatches-of-one-row).
 
     Notes
     -----
-    Source: Mandt et al. 2017, section 3.1 and Appendix E, with errata math.md#e2 and math.md#e12;
-    math.md#constant-sgd. Without W the chain would change sign at every step where the gradient
-    has no noise (F = -1). "scalar" and "sqrt", as printed, inject nothing, and the fit warns with
-    the number of directions without noise.
+    Source: Mandt et al. 2017, section 3.1 and Appendix E, with errata math/errata.md#e2 and
+    math/errata.md#e12; math/constant_sgd.md#constant-sgd. Without W the chain would change sign at
+    every step where the gradient has no noise (F = -1). "scalar" and "sqrt", as printed, inject
+    nothing, and the fit warns with the number of directions without noise.
 
     Examples
     --------

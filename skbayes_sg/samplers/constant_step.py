@@ -169,7 +169,8 @@ def _missing(M: Operator, Lam: Operator) -> _Filled | None:
     """The noise W that lifts that of the gradient to the curvature; None if it is nowhere less.
 
     M, Lam and W are diagonal together in the eigenvectors V of (M, Lam), V^T Lam V = I. Without W
-    the step would change the sign of a direction that has no noise (math.md#constant-sgd).
+    the step would change the sign of a direction that has no noise
+    (math/constant_sgd.md#constant-sgd).
     """
     if not isinstance(M, Dense):
         assert isinstance(M, (Diag, Rotated))

@@ -75,14 +75,15 @@ class HMC(Sampler):
         "control_variate": all rows are expanded to second order at an anchor near the posterior
         mean, and a pool of rows stands for what is left. Up to some thousand rows the pool has all
         of them, and nothing is approximated. Otherwise the choice of the pool moves the posterior
-        mean by about ``diagnostics_["pool_error"]`` standard deviations (math.md#pools).
+        mean by about ``diagnostics_["pool_error"]`` standard deviations
+        (math/control_variates.md#pools).
 
     Notes
     -----
     The metric Lam of a posterior with one mode is its curvature at the anchor, or at the mean of
     the draws, rescaled to their standard deviations. Elsewhere it is the model Fisher plus prior
-    precision, averaged over burn-in. Metric and step are frozen after burn-in. Source: math.md#hmc;
-    Ahn et al. 2012, section 5, use HMC as the truth.
+    precision, averaged over burn-in. Metric and step are frozen after burn-in. Source:
+    math/hamiltonian.md#hmc; Ahn et al. 2012, section 5, use HMC as the truth.
 
     Examples
     --------

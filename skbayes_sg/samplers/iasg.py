@@ -66,15 +66,16 @@ class IASG(ConstantStep):
     covariance : {"minibatch", "single_row"}, default="minibatch"
         Estimator of the gradient noise: all rows of the minibatch, or one of them, at random (Mandt
         et al. Eq. 25, bias removed), which needs n times as many steps. Minibatches of one row
-        measure it over steps (math.md#minibatches-of-one-row).
+        measure it over steps (math/gradient_noise.md#minibatches-of-one-row).
 
     Notes
     -----
-    Source: Mandt et al. 2017, Algorithm 1 and section 5.2, with erratum math.md#e8;
-    math.md#iterate-averaging. Rows are drawn afresh at every step, because averages over a
-    reshuffled epoch have almost no variance. ``thin="auto"`` records one draw per window; a smaller
-    `thin` repeats draws. A scalar step can serve all directions only if (n/N) times the condition
-    number of the curvature is small (Eq. 47). The fit warns with the condition number otherwise.
+    Source: Mandt et al. 2017, Algorithm 1 and section 5.2, with erratum math/errata.md#e8;
+    math/averaging.md#iterate-averaging. Rows are drawn afresh at every step, because averages over
+    a reshuffled epoch have almost no variance. ``thin="auto"`` records one draw per window; a
+    smaller `thin` repeats draws. A scalar step can serve all directions only if (n/N) times the
+    condition number of the curvature is small (Eq. 47). The fit warns with the condition number
+    otherwise.
 
     Examples
     --------
@@ -232,5 +233,8 @@ def _right_on_average(noise: float, rho: float) -> int:
 
 
 def _averaging(rho: float, T: int) -> float:
-    """Variance of the mean of T iterates over M / Lam^2, F = rho (math.md#iterate-averaging)."""
+    """Variance of the mean of T iterates over M / Lam^2, F = rho.
+
+    Source: math/averaging.md#iterate-averaging.
+    """
     return (1 - 2 * rho * (1 - rho**T) / (T * (1 - rho * rho))) / T

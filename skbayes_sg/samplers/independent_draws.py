@@ -15,8 +15,8 @@ class IndependentDraws(Sampler):
     """Every step is an independent draw of the posterior, whose law the target knows.
 
     There is no burn-in, and no step reads a row. The default of linear regression, whose posterior
-    is conjugate (math.md#independent-draws). It has no parameters, and no name for ``sampler=``:
-    where it is possible it is the default.
+    is conjugate (math/streams.md#independent-draws). It has no parameters, and no name for
+    ``sampler=``: where it is possible it is the default.
     """
 
     remedy = "scale the columns of X, or divide y by its scale"

@@ -76,8 +76,9 @@ class UnderdampedLangevin(Sampler):
     Notes
     -----
     Source: Leimkuhler & Matthews 2013 (the splitting); Baker et al. 2019 (control variates);
-    math.md#the-step-with-momentum, math.md#control-variates, math.md#steepness.
-    ``SGFS(variance_reduction="control_variate")`` is this sampler.
+    math/control_variates.md#the-step-with-momentum, math/control_variates.md#control-variates,
+    math/control_variates.md#steepness. ``SGFS(variance_reduction="control_variate")`` is this
+    sampler.
 
     Examples
     --------
@@ -184,7 +185,7 @@ class UnderdampedLangevin(Sampler):
     def weight(self, state: State) -> float:
         """The step taken from the draw if alpha anneals; 0 in the first part of a cycle.
 
-        Source: handout Eq. 3.8; math.md#weights-of-annealed-draws.
+        Source: handout Eq. 3.8; math/sgfs.md#weights-of-annealed-draws.
         """
         return weight_at(self.alpha, state.t)
 
@@ -244,7 +245,8 @@ def operators(Lam: Operator, M: Operator | None, delta: float) -> tuple[Operator
     """G = (Lam + M)^-1 and the covariance of eta under which Lam^-1 is stationary.
 
     It is (1 - c^2) [G - k G M (4 (Lam + M) - delta^2 Lam)^-1], k = delta^2 (1 + c) / (1 - c). M is
-    the noise of the gradient, None if there is none. Source: math.md#the-step-with-momentum.
+    the noise of the gradient, None if there is none. Source:
+    math/control_variates.md#the-step-with-momentum.
     """
     c = math.exp(-delta)
     keep = 1.0 - c * c
@@ -264,7 +266,7 @@ def require_gentle(alpha: float | None, anchor: Anchored) -> None:
     """Refuse a posterior that is too steep for alpha, or too steep for any if it is None.
 
     A step overshoots where the gradient is more than (1 + alpha^2) / 2 times as steep as at the
-    anchor. Source: math.md#noise-number, math.md#steepness.
+    anchor. Source: math/control_variates.md#noise-number, math/control_variates.md#steepness.
 
     Raises
     ------

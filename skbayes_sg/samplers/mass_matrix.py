@@ -1,7 +1,7 @@
 """The metrics of HMC, learned in burn-in.
 
 One mode: the curvature at the mean of the draws, rescaled to their standard deviations. The Fisher
-in the mean over the posterior would weigh walls that chains rarely touch (math.md#hmc).
+in the mean over the posterior would weigh walls that chains rarely touch (math/hamiltonian.md#hmc).
 Many modes: the Fisher in the mean over burn-in, since the spread of chains in different modes says
 nothing of one mode.
 """

@@ -47,14 +47,14 @@ class MomentumSGD(ConstantStep):
     covariance : {"minibatch", "single_row"}, default="minibatch"
         Estimator of the gradient noise: all rows of the minibatch, or one of them, at random (Mandt
         et al. Eq. 25, bias removed), which needs n times as many steps. Minibatches of one row
-        measure it over steps (math.md#minibatches-of-one-row).
+        measure it over steps (math/gradient_noise.md#minibatches-of-one-row).
 
     Notes
     -----
-    Source: Mandt et al. 2017, section 3.3 with erratum math.md#e7 (its Eq. 31 lacks a commutator);
-    math.md#momentum. In one dimension Var = (h m / (2 mu lam)) / (1 - h lam / (2 (2 - mu))). P
-    follows from Var = 1 / lam. Lam, M and K are diagonal together in some coordinates, so the
-    matrix case decouples.
+    Source: Mandt et al. 2017, section 3.3 with erratum math/errata.md#e7 (its Eq. 31 lacks a
+    commutator); math/momentum.md#momentum. In one dimension Var = (h m / (2 mu lam)) / (1 - h lam /
+    (2 (2 - mu))). P follows from Var = 1 / lam. Lam, M and K are diagonal together in some
+    coordinates, so the matrix case decouples.
 
     Examples
     --------

@@ -16,7 +16,8 @@ class OverSteps:
     """From minibatches of one row: the scores of successive steps around their running mean.
 
     A score is its mean at theta plus gradient noise. The mean moves with theta, which adds about
-    I1 / c, c = N - 1 the noise factor, to the estimate (math.md#minibatches-of-one-row).
+    I1 / c, c = N - 1 the noise factor, to the estimate
+    (math/gradient_noise.md#minibatches-of-one-row).
     """
 
     mean: NDArray

@@ -92,7 +92,7 @@ class PreconditionedSampler(Sampler):
     def start(self, state: State, target: Target) -> None:
         """Average over enough minibatches at the initial points for full rank.
 
-        Source: math.md#too-few-scores-for-a-matrix.
+        Source: math/pitfalls.md#too-few-scores-for-a-matrix.
         """
         self._average_afresh(state, target)
         self.refresh(state, target)
@@ -129,9 +129,9 @@ class PreconditionedSampler(Sampler):
     def restart(self, state: State, target: Target) -> None:
         """Reduce the averages' number of minibatches to its square root.
 
-        So averages from far out soon lose their weight (math.md#scores-from-far-away). Averages
-        along Kronecker eigenvectors start anew, along new eigenvectors. With `kappa` the user says
-        how fast averages forget.
+        So averages from far out soon lose their weight (math/pitfalls.md#scores-from-far-away).
+        Averages along Kronecker eigenvectors start anew, along new eigenvectors. With `kappa` the
+        user says how fast averages forget.
         """
         if self.kappa is not None:
             return
@@ -330,7 +330,7 @@ class PreconditionedSampler(Sampler):
     def _always_stable(self) -> bool:
         """Whether K is 2 (Lam + SPD)^-1 with the full Lam, so that K Lam < 2.
 
-        Source: math.md#the-exact-step.
+        Source: math/stationary.md#the-exact-step.
         """
         return False
 

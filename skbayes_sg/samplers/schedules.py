@@ -22,7 +22,7 @@ class PolynomialDecay:
         Scale, offset in steps, and exponent, all positive. The steps have an infinite sum, without
         which the chain stops on its way, if ``power <= 1``, and a finite sum of squares if
         ``power > 1/2`` (handout, Condition 25). A law of large numbers for step-weighted averages
-        needs only the first; 1/3 has the smallest error (math.md#e25).
+        needs only the first; 1/3 has the smallest error (math/errata.md#e25).
 
     Examples
     --------

@@ -20,8 +20,8 @@ class SGD(Sampler):
     Its points are no posterior draws. The mean of the kept points, such as `coef_` of an estimator,
     is Polyak's averaged iterate, a MAP estimate. With a constant step and ``thin=1`` its covariance
     about the mode depends on the number of rows read only, not on step, batch size or
-    preconditioner (Mandt et al. 2017, Eq. 37 to 42; math.md#averages-of-all-iterates). With
-    ``batch_size`` at least the number of rows it is gradient descent.
+    preconditioner (Mandt et al. 2017, Eq. 37 to 42; math/averaging.md#averages-of-all-iterates).
+    With ``batch_size`` at least the number of rows it is gradient descent.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class SGFS(PreconditionedSampler):
     The curvature is that of the log posterior (model Fisher plus prior precision). The noise is the
     measured covariance of the minibatch gradient. W is the covariance of noise injected into the
     gradient. In the Gaussian regime the posterior is the stationary law, without discretisation
-    error, for any SPD matrices in the three places (math.md#the-exact-step).
+    error, for any SPD matrices in the three places (math/stationary.md#the-exact-step).
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class SGFS(PreconditionedSampler):
         ``2 / sqrt(eps)`` of the paper: injected noise W = alpha^2 B. Zero mixes fastest (one
         effective draw per pass). A larger alpha follows a non-Gaussian posterior better; the IAT is
         gamma (1 + alpha^2) - 1 steps. A callable of the step index anneals, and a draw is then
-        weighted by the step taken from it (math.md#weights-of-annealed-draws). "auto": 0. In
+        weighted by the step taken from it (math/sgfs.md#weights-of-annealed-draws). "auto": 0. In
         estimators the Stein ratio of short runs chooses it if `structure` drops correlations.
     structure : {"full", "kron", "block", "diag", "scalar"}, default="full"
         Which part of the matrices is kept. "full" is exact. The others give wrong variances along
@@ -119,10 +119,11 @@ class SGFS(PreconditionedSampler):
     Notes
     -----
     Source: Ahn et al. 2012, Algorithm 1 and Eq. 11; Mandt et al. 2017, section 4.2;
-    math.md#the-exact-step, math.md#sgfs, math.md#sgfs-variants, math.md#control-variates. With more
-    than half of the rows in a minibatch the noise factor c is below 1, and gradient noise is
-    smaller than the curvature. The chain would overshoot, F = 1 - 2/(1 + c) < 0, and change sign
-    for ever at c = 0. There (1 - c) times the model Fisher is injected as well, so that F = 0.
+    math/stationary.md#the-exact-step, math/sgfs.md#sgfs, math/sgfs.md#sgfs-variants,
+    math/control_variates.md#control-variates. With more than half of the rows in a minibatch the
+    noise factor c is below 1, and gradient noise is smaller than the curvature. The chain would
+    overshoot, F = 1 - 2/(1 + c) < 0, and change sign for ever at c = 0. There (1 - c) times the
+    model Fisher is injected as well, so that F = 0.
 
     Examples
     --------
@@ -259,7 +260,7 @@ class SGFS(PreconditionedSampler):
     def weight(self, state: State) -> float:
         """The step taken from the draw if alpha anneals; 0 in the first part of a cycle.
 
-        Source: handout Eq. 3.8; math.md#weights-of-annealed-draws.
+        Source: handout Eq. 3.8; math/sgfs.md#weights-of-annealed-draws.
         """
         return weight_at(self.alpha, state.t) * state.memory.step
 

@@ -32,7 +32,7 @@ def exact(
     """P = F + c N I1 + prior and W = alpha^2 B + prior, F the model Fisher of all rows.
 
     In a direction without data the step is an independent draw of the prior. Where c < 1, (1 - c) F
-    is injected as well (math.md#the-exact-step, math.md#sgfs).
+    is injected as well (math/stationary.md#the-exact-step, math/sgfs.md#sgfs).
     """
     I_N, c = memory.I1 * N, rows.noise_factor
     F = I_N if memory.fisher is None else memory.fisher * N
@@ -65,7 +65,7 @@ def mandt(
 def with_preconditioner(C: Operator, alpha: float, P: Operator) -> tuple[Operator, Operator]:
     """K = (eps/2) C and W = alpha^2 C^-1 - P, eps = 4 / alpha^2: Eq. 9 of Ahn et al. for any P.
 
-    K W K = eps C - (eps^2/4) C P C is the covariance injected into theta (math.md#a-given-c).
+    K W K = eps C - (eps^2/4) C P C is the covariance injected into theta (math/sgfs.md#a-given-c).
 
     Raises
     ------

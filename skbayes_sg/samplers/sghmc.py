@@ -78,7 +78,7 @@ class SGHMC(Sampler):
     Notes
     -----
     Source: Chen, Fox & Guestrin 2014, Eq. 15, with their noise estimate 0; Wenzel et al. 2020,
-    Algorithm 1; math.md#sghmc. Scales are averaged in burn-in and then frozen. They rise
+    Algorithm 1; math/momentum.md#sghmc. Scales are averaged in burn-in and then frozen. They rise
     where gradients grow, before a step of more than 200 times its length.
 
     Examples
@@ -158,7 +158,8 @@ class SGHMC(Sampler):
         gain = self._gain(state)
         push = gradient * gain
         if max(push.max(), -push.min()) > _LONGEST * self._step_at(state):
-            self._learn(memory, gradient)  # before it throws the chain (math.md#separable-classes)
+            self._learn(memory, gradient)
+            # before it throws the chain (math/networks.md#separable-classes)
             gain = self._gain(state)
             push = gradient * gain
         memory.velocity *= 1 - self.damping
@@ -232,7 +233,7 @@ class SGHMC(Sampler):
         """A pass a draw, or up to four where passes are cheap; burn-in as long as five draws.
 
         A draw takes a thousand steps at most: a chain forgets in steps, of which a pass over many
-        rows has more than it needs (math.md#sghmc).
+        rows has more than it needs (math/momentum.md#sghmc).
         """
         of_a_pass = state.rows.noise_factor + 1
         products = of_a_pass * state.rows.size * state.theta.shape[1]

@@ -89,24 +89,24 @@ class SGLD(Sampler):
         of the step index returns the array of each step, P_t (handout Eq. 3.9); it needs a
         `step_size`.
     clip : tuple (kind, threshold), optional
-        Clip the gradient; kind is "norm", "value" or "scale" (handout, Remark 36 with math.md#e25).
-        Clipping truncates the posterior, and the fit warns if it changed the gradient in more than
-        1 % of the kept steps.
+        Clip the gradient; kind is "norm", "value" or "scale" (handout, Remark 36 with
+        math/errata.md#e25). Clipping truncates the posterior, and the fit warns if it changed the
+        gradient in more than 1 % of the kept steps.
     batch_size : int, default=500
         Rows per minibatch. With no more rows than this each step uses all of them.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
     variance_reduction : {None, "control_variate"}, default=None
         "control_variate": gradients corrected by those at an anchor near the posterior mean
-        (math.md#control-variates). They have less noise and allow longer steps.
+        (math/control_variates.md#control-variates). They have less noise and allow longer steps.
 
     Notes
     -----
     Under a decreasing step, a draw is weighted by the step taken from it (handout Eq. 3.8). The
     estimators' means and predictions use these weights. Handout Eq. 3.2 prints sqrt(eta tau), which
-    has half the variance (math.md#e21). The law at a constant step, with eps = 2 eta and gradient
-    noise M, is ``Sigma = F Sigma F + eps I + eps^2/4 M``, F = I - eps Lam / 2 (math.md#sgld,
-    math.md#e3).
+    has half the variance (math/errata.md#e21). The law at a constant step, with eps = 2 eta and
+    gradient noise M, is ``Sigma = F Sigma F + eps I + eps^2/4 M``, F = I - eps Lam / 2
+    (math/sgld.md#sgld, math/errata.md#e3).
 
     Examples
     --------

@@ -65,7 +65,10 @@ class Anchored(Protocol):
 
     @property
     def noise_number(self) -> float:
-        """kappa = n Tr(Lam^-1 M) / D, the same for every batch size n (math.md#noise-number)."""
+        """kappa = n Tr(Lam^-1 M) / D, the same for every batch size n.
+
+        Source: math/control_variates.md#noise-number.
+        """
 
 
 class Closed(Protocol):

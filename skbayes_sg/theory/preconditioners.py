@@ -17,12 +17,13 @@ _STARTS = 12  # one misses the least minimum for a tenth of matrices, twelve for
 def optimal_preconditioner(Lam: NDArray, M: NDArray, kind: str = "full") -> NDArray | float:
     """Constant preconditioner K whose stationary law is near the posterior.
 
-    With P = Lam + M, in discrete time (math.md#constant-sgd):
+    With P = Lam + M, in discrete time (math/constant_sgd.md#constant-sgd):
 
     - "full": 2 P^-1, which has the posterior itself as stationary law, for any SPD Lam and M;
-    - "diag": 2 / P_kk, which is not the optimal diagonal (math.md#e2);
+    - "diag": 2 / P_kk, which is not the optimal diagonal (math/errata.md#e2);
     - "kl-diag": the diagonal whose stationary law has the least divergence from the posterior, by
-      numerical minimisation, some 400 times D^3 operations (math.md#the-best-diagonal);
+      numerical minimisation, some 400 times D^3 operations
+      (math/constant_sgd.md#the-best-diagonal);
     - "scalar": 2 D / Tr P;
     - "sqrt": h G^-1 with G = sqrt(diag M), h = 2 D / Tr(P G^-1).
 
@@ -104,7 +105,7 @@ def _divergence(Lam: NDArray, M: NDArray, k: NDArray, discrete: bool) -> tuple[f
 
     With G = (Lam - Sigma^-1) / 2, the gradient in Sigma, and Y the solution of the adjoint equation
     Y = F^T Y F + G, the gradient in k is 2 diag((M K - Lam Sigma F^T) Y); in continuous time F is I
-    in it, and Lam K Y + Y K Lam = G (math.md#the-best-diagonal).
+    in it, and Lam K Y + Y K Lam = G (math/constant_sgd.md#the-best-diagonal).
     """
     try:
         Sigma = stationary_cov(Lam, M, k, discrete)

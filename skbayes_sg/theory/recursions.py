@@ -7,7 +7,7 @@ matrix.
 
 ``discrete=True`` is the recursion itself, with a finite step. ``discrete=False`` is its limit in
 continuous time, the Ornstein-Uhlenbeck process of Mandt, Hoffman & Blei (2017), whose time unit is
-one step. Errata of the papers are numbered in math.md#errata.
+one step. Errata of the papers are numbered in math/errata.md#errata.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.linalg import expm, solve_continuous_lyapunov, solve_discrete_lyapuno
 def noise_cov(
     I1: NDArray, N: float, n: int, replace: bool, injected: NDArray | float = 0.0
 ) -> NDArray:
-    """Covariance of the minibatch gradient, c N I1 + W (math.md#row-schemes).
+    """Covariance of the minibatch gradient, c N I1 + W (math/gradient_noise.md#row-schemes).
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def sgld_cov(
 
     With eta = `step_size`: K = eta P and W = (2 temperature / eta) P^-1. In continuous time, with
     eps = 2 eta and P = I: ``(1/2)(Lam Sigma + Sigma Lam) = I + (eps / 4) M``. The paper prints
-    eps / 2 (math.md#e3).
+    eps / 2 (math/errata.md#e3).
 
     Raises
     ------
@@ -145,8 +145,8 @@ def momentum_cov(
 
     ``v' = (1 - damping) v - K (Lam theta - xi)``, ``theta' = theta + v'`` is solved for (theta, v)
     together. The paper's Eq. 31 leaves out a commutator and holds only where Lam and M commute
-    (math.md#e7). With K = 2 (M / damping + Lam / (2 - damping))^-1 the result is Lam^-1 for any Lam
-    and M.
+    (math/errata.md#e7). With K = 2 (M / damping + Lam / (2 - damping))^-1 the result is Lam^-1 for
+    any Lam and M.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def underdamped_cov(
 
     ``v += delta G (xi - Lam theta)``, ``theta += delta/2 v``, ``v = c v + eta``, ``theta += delta/2
     v`` is solved for (theta, v) together. Without xi, and with W = (1 - c^2) G, the result is
-    Lam^-1 for every delta that is stable (math.md#the-step-with-momentum).
+    Lam^-1 for every delta that is stable (math/control_variates.md#the-step-with-momentum).
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def iasg_cov(Lam: NDArray, M: NDArray, K: ArrayLike, T: int, discrete: bool = Tr
     It is ``(1/T^2) [T Sigma + sum_{k=1}^{T-1} (T - k)(F^k Sigma + Sigma F^Tk)]`` for any Lam, M and
     K, by its closed sum. For large T it is Lam^-1 M Lam^-1 / T. This is Lam^-1 only if M = T Lam:
     the model is right, the prior is negligible, and T is the noise factor (N/n, or N/n - 1 without
-    replacement; math.md#iterate-averaging).
+    replacement; math/averaging.md#iterate-averaging).
 
     Raises
     ------
@@ -278,7 +278,7 @@ def iasg_error(x: ArrayLike) -> NDArray:
     """Relative error (e^-x - 1) / x of an averaged variance, x = step * eigenvalue * T.
 
     It is negative: the variance is too small. It is -1/x for large x. Source: Mandt et al. Eq. 46
-    with math.md#e8.
+    with math/errata.md#e8.
     """
     x = np.asarray(x, dtype=float)
     return np.divide(np.expm1(-x), x, out=np.full_like(x, -1.0), where=x != 0)
@@ -297,7 +297,7 @@ def iasg_feasible(N: float, n: float, eigs: ArrayLike, c: float = 10.0) -> bool:
 def gaussian_regime(R: float, se: float) -> bool:
     """Whether a Stein (virial) ratio R of standard error `se` is 1 within max(0.02, 3 se).
 
-    Source: math.md#choosing-alpha.
+    Source: math/sgfs.md#choosing-alpha.
     """
     return abs(R - 1.0) <= max(0.02, 3 * se)
 
@@ -305,9 +305,9 @@ def gaussian_regime(R: float, se: float) -> bool:
 def cv_gain(N: float, n: float, D: int, w: float = 3.0) -> float:
     """Effective draws per pass with first-order control variates and Gaussian rows.
 
-    N / (n IAT), with the IAT of the step with momentum (math.md#noise-number) and the noise number
-    kappa = D + 1. Without control variates the gain is about 1 for every minibatch sampler (Mandt
-    et al. section 5.2).
+    N / (n IAT), with the IAT of the step with momentum (math/control_variates.md#noise-number) and
+    the noise number kappa = D + 1. Without control variates the gain is about 1 for every minibatch
+    sampler (Mandt et al. section 5.2).
     """
     kappa = D + 1
     return float(N / ((1 + w) * (n + kappa) * np.tanh(1 / np.sqrt(1 + w))))

@@ -48,7 +48,7 @@ def test_one_chain_and_constant_parameters():
 
 
 def test_the_limit_of_r_hat_is_that_of_ess_where_the_means_are_known():
-    """S = m / (R^2 - 1) of m half chains (math.md#many-chains)."""
+    """S = m / (R^2 - 1) of m half chains (math/diagnostics.md#many-chains)."""
     for n_chains in (8, 32, 200):
         limit = diagnostics.r_hat_limit(n_chains, means_are_known=True)
         assert 2 * n_chains / (limit**2 - 1) == pytest.approx(diagnostics.ESS_LIMIT)

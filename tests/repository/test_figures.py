@@ -39,7 +39,7 @@ def test_every_figure_of_a_page_is_the_rounding_of_the_cell_that_it_cites(page):
     assert not found, "\n".join(["python tests/repository/figures.py --write", *map(str, found)])
 
 
-GUIDES = ["math", "samplers", "networks", "priors", "peers", "evidence"]
+GUIDES = ["math/figures", "samplers", "networks", "priors", "peers", "evidence"]
 
 
 def section(text, place):
@@ -136,7 +136,7 @@ def test_wrong_figures_are_written_anew(x_csv):
 
 
 def test_variances_of_shuffled_epochs():
-    """math.md#why-epochs-fail: at the start, on average over the epoch, and the Stein ratio."""
+    """At the start, over the epoch, the Stein ratio (math/gradient_noise.md#why-epochs-fail)."""
 
     def of(n_batches):
         K, M = 2 / n_batches, n_batches - 1
@@ -156,7 +156,7 @@ def test_variances_of_shuffled_epochs():
 
 
 def test_divergence_of_a_prior_in_the_wrong_place():
-    """math.md#figures-in-closed-form: left out of P, and gamma times in it."""
+    """math/figures.md#figures-in-closed-form: left out of P, and gamma times in it."""
     eigenvalues = np.geomspace(500, 15_000, 6)
     fisher, M = np.diag(eigenvalues), np.diag(10 * eigenvalues)
 

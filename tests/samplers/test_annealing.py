@@ -1,4 +1,4 @@
-"""Annealed SGFS weighs draws by the step taken from them (math.md#weights-of-annealed-draws)."""
+"""Annealed SGFS weighs draws by the step from them (math/sgfs.md#weights-of-annealed-draws)."""
 
 import numpy as np
 import pytest

@@ -296,7 +296,7 @@ def rate(sizes, errors):
 
 
 def test_in_logistic_regression_the_average_is_nearer_than_theorem_1_says():
-    """The term in 1/N vanishes where scores are linear in the labels (math.md#theorem-1-of-ahn)."""
+    """No term in 1/N if scores are linear in labels (math/gradient_noise.md#theorem-1-of-ahn)."""
     sizes = np.array([100, 150, 200, 300])
     errors = [known.mean() - known.information() for known in map(TwoInputs, sizes)]
     assert rate(sizes, errors) == pytest.approx(-2.0, abs=0.15)  # -1.91 at these N, on its way

@@ -83,7 +83,7 @@ def test_the_prior_enters_the_preconditioner_once():
 
 
 def test_constant_step_sgld_obeys_mandt_eq_34_as_corrected(matrices):
-    """(1/2)(Lam Sigma + Sigma Lam) = I + (eps/4) M, eps = 2 step_size (math.md#e3)."""
+    """(1/2)(Lam Sigma + Sigma Lam) = I + (eps/4) M, eps = 2 step_size (math/errata.md#e3)."""
     Lam, M, P = matrices
     eta = 1e-3
     W = 2 / eta * np.eye(5)
@@ -149,7 +149,7 @@ def test_mandt_appendix_e_is_the_best_scale_of_its_preconditioner(matrices):
 
 
 def test_mandt_corollary_1_is_not_the_best_diagonal(matrices):
-    """Erratum math.md#e2: a search finds a better one."""
+    """Erratum math/errata.md#e2: a search finds a better one."""
     Lam, M, _ = matrices
     K = theory.optimal_preconditioner(Lam, M, "ou-diag")
     found = minimize(
@@ -246,7 +246,7 @@ def test_momentum_in_one_dimension():
 
 def test_mandt_eq_31_lacks_a_commutator(matrices):
     """Exact once (h / (2 mu^2)) [Lam, [Sigma, Lam]] stands on its right side, wrong without it
-    (math.md#e7).
+    (math/errata.md#e7).
     """
     Lam, M, _ = matrices
     h, mu = 0.3 * 0.2 / 50, 0.2

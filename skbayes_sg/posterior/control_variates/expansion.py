@@ -4,9 +4,9 @@
 
 G_a and H_a are the gradient and minus the Hessian of the log likelihood of all rows at the anchor
 a, a point near the posterior mean. r_i is the remainder of row i: what is left of its score beyond
-first order (math.md#second-order-control-variates). Rows are drawn with probabilities q_i from a
-`Pool`. The noise is that of the remainders, which are small near the anchor, so the bound of one
-effective draw per pass (Mandt et al. 2017, section 5.2) does not hold.
+first order (math/control_variates.md#second-order-control-variates). Rows are drawn with
+probabilities q_i from a `Pool`. The noise is that of the remainders, which are small near the
+anchor, so the bound of one effective draw per pass (Mandt et al. 2017, section 5.2) does not hold.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class FullDataTarget(ChainTarget):
     With about as many parameters as rows, a second-order expansion costs as much as the gradient of
     all rows. So there is none, and the gradient is exact. The coordinates make the curvature about
     the identity without a D x D matrix. The step is exact on a Gaussian posterior in any of them
-    (math.md#a-diagonal-a-block-and-low-rank).
+    (math/high_dimensional.md#a-diagonal-a-block-and-low-rank).
 
     Parameters
     ----------

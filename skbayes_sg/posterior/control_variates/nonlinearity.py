@@ -29,11 +29,11 @@ def steepness(gradient: Gradient, curvature: Operator, rough: NDArray, points: N
 
     It is the change of -gradient over the distance along a line, over the curvature at the anchor:
     1 for a Gaussian posterior. A step that suits the anchor overshoots where the slope is more than
-    about twice as large (math.md#steepness). The lines are those along which the gradient at the
-    points is least linear, and those along which single rows count most. A place counts if the
-    posterior density there is at least e^-9 of the anchor's. The slopes around some of the points
-    count too. The result is infinite if the anchor is more than a standard deviation per parameter
-    from the mode: no place nearby says anything then.
+    about twice as large (math/control_variates.md#steepness). The lines are those along which the
+    gradient at the points is least linear, and those along which single rows count most. A place
+    counts if the posterior density there is at least e^-9 of the anchor's. The slopes around some
+    of the points count too. The result is infinite if the anchor is more than a standard deviation
+    per parameter from the mode: no place nearby says anything then.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ def column_steepness(
     """The largest mean slope over one standard deviation, within four of the anchor, along lines.
 
     The lines are those of single parameters: along them the others follow as they do on average
-    (math.md#steepness). The log posterior is concave, so a mean slope of sigma over four standard
-    deviations is one of up to four sigma over one of them: where that stays below the
-    limit, nothing between is looked at.
+    (math/control_variates.md#steepness). The log posterior is concave, so a mean slope of sigma
+    over four standard deviations is one of up to four sigma over one of them: where that stays
+    below the limit, nothing between is looked at.
 
     Parameters
     ----------

@@ -150,7 +150,8 @@ class PoolRows:
     def noise_at(self, change: NDArray) -> NDArray:
         """Covariance of one draw in the mean over points, (points, D) from the anchor: (D, D).
 
-        A step with the mean noise keeps the second moments of the posterior (math.md#mean-noise).
+        A step with the mean noise keeps the second moments of the posterior
+        (math/stationary.md#mean-noise).
         """
         rng = deterministic_rng("noise")
         q, m = self.pool.probability, len(self.weight)

@@ -2,9 +2,9 @@
 
 Around an anchor the gradient of all rows is known to second order. What is left of row i, its
 remainder r_i, is small for most rows. Row i enters the pool with probability pi_i, in proportion to
-the size of its remainder, and with weight 1 / pi_i (math.md#pools). A row with pi_i = 1 is certain.
-From the pool, minibatches take rows with probability q_i, again in proportion to that size
-(math.md#rows-by-leverage).
+the size of its remainder, and with weight 1 / pi_i (math/control_variates.md#pools). A row with
+pi_i = 1 is certain. From the pool, minibatches take rows with probability q_i, again in proportion
+to that size (math/control_variates.md#rows-by-leverage).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Pool(NamedTuple):
     0 if the pool has all rows."""
     noise_number: float
     """kappa of draws from the pool, from the sizes of the remainders: good to some tens of per cent
-    and without a D x D matrix (math.md#noise-number)."""
+    and without a D x D matrix (math/control_variates.md#noise-number)."""
 
     @classmethod
     def of_all(cls, n_rows: int) -> Pool:
@@ -97,7 +97,7 @@ def _drawn_in_a_pass(
     """Rows chosen where they lie, each with a probability that depends on it alone.
 
     The sample gives the sum of sizes that the probabilities are relative to. An error of it changes
-    how many rows are drawn, and biases nothing (math.md#rows-on-disk).
+    how many rows are drawn, and biases nothing (math/high_dimensional.md#rows-on-disk).
     """
     seed, n_rows = int(rng.integers(2**63)), posterior.data.n_rows
 
