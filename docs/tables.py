@@ -4,7 +4,8 @@
 with the table that docs/tables.toml describes under NAME; with ``--check`` it changes nothing,
 names the pages that would change, and ends with exit code 1. What may stand under a name:
 
-- ``file``: a CSV of benchmarks/results, or a list of them with the same columns.
+- ``file``: a CSV of benchmarks/results, or a list of them; ``"claims"`` has the claims of all
+  of them, with the columns file, verdict, claim, measured and limit.
 - ``where``: keeps the rows with these cells, ``{model = "default", set = ["iris", "wine"]}``;
   ``*`` stands for any text.
 - ``columns``: each the name of a column of the file, or ``{label, ...}`` with any key of this list.
@@ -15,7 +16,7 @@ names the pages that would change, and ends with exit code 1. What may stand und
 - ``over``: as ``where``, and the cell is divided by that of these rows.
 - ``digits`` after the point or ``significant`` ones, of numbers that are no integers in the file.
 - ``text``: words in place of the columns that they are named after; ``names``: what to call
-  values of the file.
+  values of the file. ``like``: the name of a table whose keys this one has too.
 
 A cell has the keys of the table, of its row and of its column, the later before the earlier; all
 conditions of ``where`` hold together.
@@ -38,8 +39,27 @@ SEVERAL = ("mean", "median", "sum", "min", "max", "count")
 
 
 @cache
+def claims() -> pd.DataFrame:
+    """The claims in the first lines of all CSVs: what was measured, and what it has to be.
+
+    ``*_before.csv`` are records of earlier versions.
+    """
+    form = re.compile(r"# (ok|FAIL|--) +(.*): (.*), (.*)")
+    found = [
+        (path.name, *match.groups())
+        for path in sorted(RESULTS.glob("*.csv"))
+        if not path.stem.endswith("_before")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if (match := form.fullmatch(line))
+    ]
+    return pd.DataFrame(found, columns=["file", "verdict", "claim", "measured", "limit"])
+
+
+@cache
 def results(file: str) -> pd.DataFrame:
     """A CSV of results, as text; its first lines are the command and the claims."""
+    if file == "claims":
+        return claims()
     lines = (RESULTS / file).read_text(encoding="utf-8").splitlines()
     skipped = sum(line.startswith("#") for line in lines)
     return pd.read_csv(RESULTS / file, skiprows=skipped, dtype=str, keep_default_na=False)
@@ -65,8 +85,9 @@ def merged(*specs: dict) -> dict:
 def shown(number: float, spec: dict) -> str:
     """A number with the digits that are asked for."""
     digits = spec.get("digits", 3)
-    if "significant" in spec and number:
-        digits = spec["significant"] - 1 - math.floor(math.log10(abs(number)))
+    if "significant" in spec:
+        whole = number == round(number)
+        digits = 0 if whole else spec["significant"] - 1 - math.floor(math.log10(abs(number)))
     return f"{round(number, digits):z,.{max(digits, 0)}f}"
 
 
@@ -78,6 +99,8 @@ def quantity(name: str, spec: dict, where: dict) -> str | float:
         if len(rows) != 1:
             raise ValueError(f"{spec['file']}, {where}: {len(rows)} rows, one is wanted")
         return rows[name].iloc[0]
+    if how == "count":
+        return float((rows[column] != "").sum())
     numbers = pd.to_numeric(rows[column]).dropna()
     if numbers.empty:
         raise ValueError(f"{spec['file']}, {where}: no number in {column}")
@@ -136,7 +159,8 @@ def rendered(table: dict) -> str:
 @cache
 def described() -> dict[str, dict]:
     """The tables of docs/tables.toml."""
-    return tomllib.loads((ROOT / "docs" / "tables.toml").read_text(encoding="utf-8"))
+    tables = tomllib.loads((ROOT / "docs" / "tables.toml").read_text(encoding="utf-8"))
+    return {name: tables.get(table.get("like"), {}) | table for name, table in tables.items()}
 
 
 def filled(text: str) -> str:

@@ -40,7 +40,7 @@ def test_every_figure_of_a_page_is_the_rounding_of_the_cell_that_it_cites(page):
     assert not found, "\n".join(["python tests/repository/figures.py --write", *map(str, found)])
 
 
-GUIDES = ["math/figures", "samplers", "networks", "priors", "peers", "evidence"]
+GUIDES = ["math/figures", "samplers", "networks", "priors", "peers"]
 
 
 def section(text, place):
