@@ -34,7 +34,7 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 default_role = "literal"  # docstrings write `names` as Markdown does
 nitpicky = True
-nitpick_ignore_regex = [("py:obj", r"\w+_samples_")]  # properties, which numpydoc looks for
+nitpick_ignore_regex = [("py:obj", r"\w+_")]  # fitted attributes that are properties
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc has the types, with their shapes
@@ -64,10 +64,10 @@ html_title = "skbayes_sg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_sidebars = {page: [] for page in ("quickstart", "extending", "repository/*")}
+html_sidebars = {page: [] for page in ("index", "quickstart", "extending", "repository/*")}
 html_theme_options = {
     "navbar_end": ["theme-switcher"],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc", "sg_download_links"], "index": []},
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "show_prev_next": False,
@@ -94,6 +94,8 @@ def on_the_site(app: Sphinx, docname: str, source: list[str]) -> None:
         path = match[1]
         if path in PAGES:
             return f"]({up}{'' if folder == 'repository' else 'repository/'}{PAGES[path]}.md"
+        if path == "examples/README.rst":
+            return f"]({up}gallery/index.rst"
         if re.fullmatch(r"examples/plot_\w+\.py", path):
             return f"]({up}gallery/{Path(path).stem}.rst"
         return match[0]
@@ -110,12 +112,15 @@ def cited(app: Sphinx, what: str, name: str, obj: object, options: object, lines
 
 
 def linked(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Addresses of what docstrings cite, from this page."""
+    """What docstrings cite has the address from this page, and the heading's words as its text."""
     for link in doctree.findall(nodes.reference):
         scheme, _, target = link.get("refuri", "").partition("docs:")
         if not scheme and target:
             page, _, slug = target.partition("#")
             link["refuri"] = f"{app.builder.get_relative_uri(docname, page)}#{slug}"
+            sections = app.env.get_doctree(page).findall(nodes.section)
+            titles = [each.next_node(nodes.title) for each in sections if each.get("slug") == slug]
+            link.children = [nodes.Text(title.astext()) for title in titles] or link.children
 
 
 def explained(app: Sphinx, doctree: nodes.document, docname: str) -> None:

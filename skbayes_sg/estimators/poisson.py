@@ -18,10 +18,11 @@ _CERTAIN = 5.0  # standard errors
 
 
 class BayesianPoissonRegressor(LogLinkRegressor):
-    """Regression of counts with a posterior: ``log E[y] = coef . x + intercept``.
+    """Regression of counts with a posterior.
 
-    It stands where `PoissonRegressor` would. Of rates, y is the count over the exposure, and
-    `sample_weight` the exposure. `summary` has the ratios of rates, ``exp(coefficient)``.
+    ``log E[y] = coef . x + intercept``. It stands where `PoissonRegressor` would. Of rates, y is
+    the count over the exposure, and `sample_weight` the exposure. `summary` has the ratios of
+    rates, ``exp(coefficient)``.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def described():
     """Names in the reference, with their modules."""
-    text = (DOCS / "api" / "index.rst").read_text()
+    text = "".join(page.read_text() for page in (DOCS / "api").glob("*.rst"))
     for module, names in re.findall(
         r"currentmodule:: (\S+)\n\n\.\. autosummary::\n(?:   :.*\n)+\n((?:   .+\n)+)", text
     ):
