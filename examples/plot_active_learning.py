@@ -2,9 +2,10 @@
 Active learning: ask where the model does not know
 ==================================================
 
-Labels are dear, rows are cheap. A classifier may choose the rows that somebody labels next. Here it
-asks for those of the largest epistemic uncertainty, the part of its doubt that a label can remove
-(Houlsby et al. 2011 call it BALD), and is set beside random rows and beside the total uncertainty.
+Labels are expensive, rows are cheap. A classifier may choose the rows that somebody labels next.
+Here it asks for those of the largest epistemic uncertainty, the part of its doubt that a label can
+remove (Houlsby et al. 2011 call it BALD), and is set beside random rows and beside the total
+uncertainty.
 """
 
 import numpy as np

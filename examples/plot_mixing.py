@@ -2,10 +2,10 @@
 How SGFS mixes: ellipses that move with alpha
 =============================================
 
-Stochastic gradients are noisy, and constant steps turn noise into draws. The law of these draws is
-known before any run. It is an ellipse, as in Figure 1 of Mandt, Hoffman & Blei (2017). In SGFS of
-Ahn, Korattikara & Welling (2012) alpha trades the speed of mixing against the bias that matrices
-without correlations leave.
+Stochastic gradients are noisy, and constant steps turn noise into draws. The distribution of these
+draws is known before any run. It is an ellipse, as in Figure 1 of Mandt, Hoffman & Blei (2017). In
+SGFS of Ahn, Korattikara & Welling (2012) alpha trades the speed of mixing against the bias that
+matrices without correlations leave.
 """
 
 import warnings
@@ -61,21 +61,19 @@ for structure in ("full", "diag"):
     for alpha in ALPHAS:
         sampler = SGFS(alpha, structure, batch_size=40)
         fit = clone(model).set_params(sampler=sampler).fit(X, y)
-        law = fit.predicted_covariance(X, y)
+        distribution = fit.predicted_covariance(X, y)
         drawn = np.cov(fit.draws_.reshape(-1, 2).T)
-        ratios = [np.linalg.eigvals(curvature @ matrix).real for matrix in (drawn, law)]
+        ratios = [np.linalg.eigvals(curvature @ matrix).real for matrix in (drawn, distribution)]
         forgets = diagnostics.autocorrelation_time(fit.draws_).max()
         shown = "".join(f"{min(ratio):10.2f}{max(ratio):5.2f}" for ratio in ratios)
         print(f"{structure:5} alpha = {alpha:3}{shown}{forgets:14.0f}")
-        fits[structure, alpha] = fit.draws_[0], law, forgets
+        fits[structure, alpha] = fit.draws_[0], distribution, forgets
 
-# %%
-# The picture
-# -----------
-# Black ellipses are the posterior, blue ones the law of the draws by theory, with two standard
-# deviations each. Dots are 2000 draws, and the orange line is a chain for its last fifty steps.
-# With full matrices the two ellipses agree for any alpha, and a small one mixes fastest. With
-# diagonal ones only a large alpha finds the shape, and the orange line hardly moves.
+# %% The picture ----------- Black ellipses are the posterior, blue ones the distribution of the
+# draws by theory, with two standard deviations each. Dots are 2000 draws, and the orange line is a
+# chain for its last fifty steps. With full matrices the two ellipses agree for any alpha, and a
+# small one mixes fastest. With diagonal ones only a large alpha finds the shape, and the orange
+# line hardly moves.
 
 
 def ellipse(covariance, **style):
@@ -88,10 +86,12 @@ def ellipse(covariance, **style):
 figure, axes = plt.subplots(
     2, len(ALPHAS), figsize=(10.5, 5.6), layout="constrained", sharex=True, sharey=True
 )
-for ax, ((structure, alpha), (draws, law, forgets)) in zip(axes.flat, fits.items(), strict=True):
+for ax, ((structure, alpha), (draws, distribution, forgets)) in zip(
+    axes.flat, fits.items(), strict=True
+):
     ax.plot(*draws[:: len(draws) // 2000].T, ".", color="0.75", markersize=2, zorder=0)
-    ax.add_patch(ellipse(law, facecolor=BLUE, alpha=0.15))
-    ax.add_patch(ellipse(law, fill=False, edgecolor=BLUE, linewidth=2, linestyle="--"))
+    ax.add_patch(ellipse(distribution, facecolor=BLUE, alpha=0.15))
+    ax.add_patch(ellipse(distribution, fill=False, edgecolor=BLUE, linewidth=2, linestyle="--"))
     ax.add_patch(ellipse(posterior, fill=False, edgecolor=BLACK, linewidth=1.2))
     ax.plot(*draws[-50:].T, ".-", color=ORANGE, linewidth=0.8, markersize=3)
     name = {"full": "full matrices", "diag": "diagonal"}[structure]

@@ -54,7 +54,7 @@ except ImportError:  # scikit-learn 1.7 and 1.8
 
 __all__ = ["Callback", "Checkpoint", "ConvergenceStop", "Progress", "TimeLimit"]
 
-_FORMAT = 1  # of the file of a checkpoint
+_FORMAT = 2  # of the file of a checkpoint
 _FEWEST = 8  # draws of a chain whose figures say something
 _UNSAVED = "{}: the checkpoint is not written, the one before is kept; make room or change the path"
 _GARBLED = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError)
@@ -65,7 +65,7 @@ class Progress(NamedTuple):
     """A fit between two blocks of draws."""
 
     run: Run
-    rounds: list[DrawBlock]
+    blocks: list[DrawBlock]
     n_draws: int
     """Draws of each chain that the fit will have"""
     seconds: float
@@ -77,12 +77,12 @@ class Progress(NamedTuple):
     @property
     def drawn(self) -> int:
         """Draws of each chain so far."""
-        return drawn(self.rounds)
+        return drawn(self.blocks)
 
     @property
     def telling(self) -> bool:
         """Whether the draws are enough for diagnostics, and some of them count."""
-        counting = any(groups[0].weights.any() for groups in self.rounds)
+        counting = any(groups[0].weights.any() for groups in self.blocks)
         return self.drawn >= _FEWEST and counting
 
 
@@ -159,7 +159,7 @@ class ConvergenceStop(Callback):
         self.r_hat, self.ess = r_hat, ess
 
     def after_block(self, progress: Progress) -> bool:
-        blocks = len(progress.rounds) - 1
+        blocks = len(progress.blocks) - 1
         if not progress.telling or blocks % max(1, blocks // 5):
             return False
         figures = progress.fitted().diagnostics_
@@ -245,7 +245,7 @@ class Checkpoint(Callback):
     def save(self, progress: Progress) -> None:
         """Write the file; whatever fails on the way leaves the file before."""
         path = Path(self.path)
-        parts = (_FORMAT, progress.fingerprint, progress.run, progress.rounds)
+        parts = (_FORMAT, progress.fingerprint, progress.run, progress.blocks)
         beside = path.with_name(f"{path.name}.{os.getpid()}")
         try:
             with beside.open("wb") as file:
@@ -268,7 +268,7 @@ class Checkpoint(Callback):
             return None
         try:
             with path.open("rb") as file:
-                form, written, run, rounds = pickle.load(file)
+                form, written, run, blocks = pickle.load(file)
         except _GARBLED as error:
             raise ValueError(_UNREADABLE.format(self.path, error)) from error
         if form != _FORMAT or not fingerprint.matches(written):
@@ -276,14 +276,14 @@ class Checkpoint(Callback):
                 f"Checkpoint: {self.path} is of a fit with other data, parameters or seed; remove "
                 "it, or give another path"
             )
-        return run, rounds
+        return run, blocks
 
     def remove(self) -> None:
         """Remove the file of a fit that is complete."""
         Path(self.path).unlink(missing_ok=True)
 
 
-class Watch:
+class CallbackRunner:
     """Calls the callbacks of one fit; without any it costs nothing.
 
     Parameters
@@ -334,9 +334,9 @@ class Watch:
             n_blocks = -(-n_draws // block_draws(n_draws))
             self._begin(self._open[0].subcontext("draw", max_subtasks=n_blocks))
 
-        def look(rounds: list[DrawBlock]) -> bool:
+        def on_block(blocks: list[DrawBlock]) -> bool:
             seconds = perf_counter() - self._started
-            here = Progress(run, rounds, n_draws, seconds, lambda: fitted(rounds), mark)
+            here = Progress(run, blocks, n_draws, seconds, lambda: fitted(blocks), mark)
             self._last = here
             ends = [callback.after_block(here) for callback in self._own]
             if self._open:
@@ -345,7 +345,7 @@ class Watch:
             self.stopped = any(ends)
             return self.stopped
 
-        return look
+        return on_block
 
     def close(self, complete: bool) -> None:
         """The end of the fit; `complete` if it was not interrupted."""

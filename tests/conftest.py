@@ -62,7 +62,7 @@ class GaussianTarget(Model):
     """Rows x_i, log p(x_i | theta) = -0.5 (x_i - theta)^T A (x_i - theta): scores A (x_i - theta).
 
     Curvature N A and score covariance A Cov(x) A are constant in theta and chosen apart, so every
-    linear recursion has a stationary law in closed form. A may be singular.
+    linear recursion has a stationary distribution in closed form. A may be singular.
     """
 
     def __init__(self, A):
@@ -130,9 +130,9 @@ def gaussian():
 
 
 @pytest.fixture
-def _short_runs_may_complain(request):
-    """Unless the verdict is what is tested."""
-    if "verdict" not in request.keywords:
+def _short_runs_may_warn(request):
+    """Unless these warnings are what is tested."""
+    if "convergence_warnings" not in request.keywords:
         warnings.simplefilter("ignore", ConvergenceWarning)
 
 

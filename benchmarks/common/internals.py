@@ -14,7 +14,7 @@ from skbayes_sg import (
     diagnostics,
 )
 from skbayes_sg.chains.run import Length, run_chain
-from skbayes_sg.chains.walk import restarts, walk
+from skbayes_sg.chains.steps import iterate_steps, restarts
 from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.run import Run
 from skbayes_sg.linalg import Dense
@@ -87,7 +87,7 @@ def begin(sampler: Sampler, posterior: Posterior, theta: NDArray, seed: int) -> 
     return sampler.init(posterior, theta, np.random.Generator(np.random.SFC64(seed)))
 
 
-def whole_path(
+def full_path(
     sampler: Sampler, posterior: Posterior, state: State, n_steps: int, thin: int
 ) -> tuple[NDArray, NDArray]:
     """Every `thin`-th point of a run from its first step on, (points, chains, D), and weights.
@@ -98,7 +98,7 @@ def whole_path(
     draws, weights, done = [], [], 0
     for until in (*restarts(n_steps // 2), n_steps // 2, n_steps):
         recorded = range(-done % thin, until - done, thin)
-        for part in walk(sampler, posterior, state, until - done, recorded):
+        for part in iterate_steps(sampler, posterior, state, until - done, recorded):
             draws.append(part.draws.copy())
             weights.append(part.weights.copy())
         if until < n_steps:

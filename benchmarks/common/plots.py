@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def ellipse(ax, mean: NDArray, cov: NDArray, n_sd: float = 2.0, **style) -> None:
-    """Outline of a normal law in two dimensions, `n_sd` standard deviations around the mean."""
+    """Outline of a 2-D normal distribution, `n_sd` standard deviations around the mean."""
     values, vectors = np.linalg.eigh(cov)
     angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
     width, height = 2 * n_sd * np.sqrt(values[::-1])

@@ -3,7 +3,7 @@
 The rank of a true parameter among draws of its posterior is uniform, over parameters from the prior
 and data from the model (Talts et al. 2018). The band is that of Säilynoja, Bürkner & Vehtari
 (2022): the number of ranks up to each rank is binomial. The smallest of the two-sided binomial
-tails is the statistic, and its law comes from uniform ranks.
+tails is the statistic, and its distribution comes from uniform ranks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BINS = 20
 _OUTSIDE = (N_RANKED + 1) // 20  # ranks on either side of a 90 % interval
 
 
-class Verdict(NamedTuple):
+class RankTest(NamedTuple):
     """How far the ranks of one quantity or several are from uniform."""
 
     deviation: float
@@ -51,7 +51,7 @@ def ranks(truth: NDArray, draws: NDArray) -> NDArray:
     return (draws < truth).sum(axis=0)
 
 
-def diagnose_run(ranked: NDArray) -> Verdict:
+def diagnose_run(ranked: NDArray) -> RankTest:
     """Verdict on ranks (replicates, Q)."""
     n = len(ranked)
     counts = np.stack([_cumulated(column) for column in ranked.T])
@@ -63,7 +63,7 @@ def diagnose_run(ranked: NDArray) -> Verdict:
     standardised = away / np.sqrt(share * (1 - share) / n)
     p_value = min(1.0, len(tails) * float(p_values.min()))
     covered = ((ranked >= _OUTSIDE) & (ranked <= N_RANKED - _OUTSIDE)).mean(axis=1)
-    return Verdict(
+    return RankTest(
         float(away.max()),
         float(standardised.max()),
         p_value,

@@ -56,11 +56,11 @@ def against_rows(n_rows: int, watch: Stopwatch) -> dict:
     """A whole fit: what precedes the chains, the chains, the diagnostics."""
     X, y = data(n_rows, 50)
     model = BayesianLogisticRegressionSGFS(random_state=0)
-    whole, judged = [], []
+    whole, diagnosing = [], []
     for _ in range(3):
         before = watch.seconds
         whole.append(seconds(lambda: model.fit(X, y)))
-        judged.append(watch.seconds - before)
+        diagnosing.append(watch.seconds - before)
     posterior = logistic_posterior(X, y)
     posterior, passes = anchored(posterior, mode_of(posterior))
     step = step_microseconds(posterior, model.sampler_, len(model.states_[0].theta))
@@ -72,8 +72,8 @@ def against_rows(n_rows: int, watch: Stopwatch) -> dict:
         "rows": n_rows,
         "fit s": median(whole),
         "chains s": chains,
-        "diagnostics s": median(judged),
-        "before s": rest(whole, chains, judged),
+        "diagnostics s": median(diagnosing),
+        "before s": rest(whole, chains, diagnosing),
         "bare passes s": (bare + gram) * 1e-6 / len(some) * n_rows * passes,
     }
     print(row, flush=True)

@@ -23,7 +23,7 @@ from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import Posterior, begin, posterior_of
 from benchmarks.common.timing import in_turn, median
 from skbayes_sg.chains.run import Length, run_chain
-from skbayes_sg.chains.walk import walk
+from skbayes_sg.chains.steps import iterate_steps
 from skbayes_sg.models import MLP
 from skbayes_sg.samplers import SGFS
 
@@ -48,7 +48,7 @@ def seconds_per_pass(posterior: Posterior, X: NDArray, y: NDArray) -> list[dict]
 
     def burn_in() -> None:
         adapting = copy.deepcopy(state)
-        for _ in walk(SAMPLER, posterior, adapting, steps):
+        for _ in iterate_steps(SAMPLER, posterior, adapting, steps):
             pass
 
     jobs = {

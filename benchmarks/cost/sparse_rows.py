@@ -38,7 +38,7 @@ from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
 ROWS, TEST_ROWS, COLUMNS = 11_000, 20_000, 100_000
 ENTRIES, WORDS = 100, 260  # different columns of a row, and words from which they are the first
 SPREAD = 2.5  # standard deviation of the logits
-JUDGED = 200
+COMPARED = 200
 CHOICES = [0.01, 0.1, 1.0, 10.0, 100.0]  # of C
 CHAINS, BURN_IN, DRAWS = 16, 60, 400  # of the long run
 
@@ -73,7 +73,7 @@ def text_like(seed: int = 0) -> Text:
     return Text(X[:ROWS], y[:ROWS], X[ROWS:], y[ROWS:])
 
 
-def long_run(X: sparse.csr_array, y: NDArray, precision: float, judged: NDArray) -> dict:
+def long_run(X: sparse.csr_array, y: NDArray, precision: float, compared: NDArray) -> dict:
     """HMC with Metropolis steps, in coordinates in which the curvature is about the identity."""
     target = low_rank_posterior(X, y, precision)
     rng = np.random.default_rng(2012)
@@ -98,7 +98,7 @@ def long_run(X: sparse.csr_array, y: NDArray, precision: float, judged: NDArray)
             step *= np.exp(0.3 * (chance.mean() - 0.8))
         else:
             accepted.append(taken.mean())
-            draws.append(target.coordinates.inverse_transform(theta)[:, judged])
+            draws.append(target.coordinates.inverse_transform(theta)[:, compared])
     found = np.stack(draws, axis=1)
     ess, r_hat = diagnostics.ess_mean(found), diagnostics.r_hat(found)
     mean, sd = diagnostics.moments(found)
@@ -130,19 +130,19 @@ def measured(text: Text) -> dict:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     counts = np.bincount(text.X.indices, minlength=COLUMNS)
     by_count = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
-    places = np.unique(np.geomspace(1, len(by_count), 4 * JUDGED).astype(int))
-    judged = by_count[places[np.linspace(0, len(places) - 1, JUDGED).astype(int)] - 1]
+    places = np.unique(np.geomspace(1, len(by_count), 4 * COMPARED).astype(int))
+    compared = by_count[places[np.linspace(0, len(places) - 1, COMPARED).astype(int)] - 1]
     nonzero_columns = np.flatnonzero(counts)
     precision = float(model.prior_precision_[0])
-    data = (text.X.data, text.X.indices, text.y, judged, np.array(precision))
-    at = np.searchsorted(nonzero_columns, judged)
+    data = (text.X.data, text.X.indices, text.y, compared, np.array(precision))
+    at = np.searchsorted(nonzero_columns, compared)
     true = cached(
         "sparse_hmc", lambda: long_run(text.X[:, nonzero_columns], text.y, precision, at), *data
     )
     mean, sd, ess, r_hat, accepted = true
     cv, C, cv_seconds = cached("sparse_cv", lambda: rival(text), *data[:3])
     ours = losses(model.predict_proba(text.X_test), text.y_test)
-    ratio = model.coef_std_[0, judged] / sd
+    ratio = model.coef_std_[0, compared] / sd
     silent = np.flatnonzero(counts == 0)
     return {
         "rows": ROWS,
@@ -160,7 +160,7 @@ def measured(text: Text) -> dict:
         "sd ratio min": float(ratio.min()),
         "sd ratio": float(np.median(ratio)),
         "sd ratio max": float(ratio.max()),
-        "mean off by sds": float((np.abs(model.coef_[0, judged] - mean) / sd).max()),
+        "mean off by sds": float((np.abs(model.coef_[0, compared] - mean) / sd).max()),
         "variance of columns of zeros over the prior's": float(
             np.mean(model.coef_std_[0, silent] ** 2) * precision
         ),

@@ -74,8 +74,8 @@ def split(posterior: Posterior, sampler: SGFS, state) -> dict[str, float | None]
         "row numbers": lambda: state.rows.draw(),
         "gather and scores": lambda: posterior.model.scores(theta, *gather()),
         "gradient": lambda: posterior.gradient(theta, scores),
-        "noise": lambda: memory.kick.matvec(state.normals.standard_normal(theta.shape)),
-        "P^-1 force": lambda: memory.gain.matvec(z),
+        "noise": lambda: memory.noise_root.matvec(state.normals.standard_normal(theta.shape)),
+        "P^-1 force": lambda: memory.preconditioner.matvec(z),
     }
     times = {name: microseconds(part) for name, part in parts.items()}
     step = microseconds(lambda: sampler.step(state, posterior))

@@ -5,11 +5,11 @@
     python -m benchmarks.exactness.audit --n-problems 34 --samplers default stream hmc
 
 Each sampler fits problems of known posterior (`audit_problems.py`) at its defaults and at two bad
-settings: one whose law is wrong (a step too large, or a structure too poor), one too short or with
-minibatches too small. "stream" is the default in ten chunks of sorted labels, and in one that keeps
-a quarter of the rows, and what it says of the last chunk counts; priors are learned from a first
-chunk there, so it skips those problems. The worst parameter counts. With s the Monte Carlo error
-that the draws of the fit themselves have,
+settings: one whose distribution is wrong (a step too large, or a structure too poor), one too short
+or with minibatches too small. "stream" is the default in ten chunks of sorted labels, and in one
+that keeps a quarter of the rows, and what it says of the last chunk counts; priors are learned from
+a first chunk there, so it skips those problems. The worst parameter counts. With s the Monte Carlo
+error that the draws of the fit themselves have,
 
 - a result is wrong if a mean is off by more than .3 posterior standard deviations + 3 s, or a
   standard deviation by more than 20 % + 3 s,

@@ -162,7 +162,7 @@ def stein(model: Any, split: Split) -> float:
     return float(-((theta - theta.mean(axis=0)) * gradient).mean())
 
 
-def judged(fit: Fit, other: Fit, bayes: bool, mode: bool) -> tuple[bool, bool]:
+def diagnosed(fit: Fit, other: Fit, bayes: bool, mode: bool) -> tuple[bool, bool]:
     """Whether a fit is wrong, and whether it is right; the stein ratio of a mode does not count."""
     apart = float(np.sqrt(((fit.proba - other.proba) ** 2).mean()))
     ratio = 1.0 if mode or np.isnan(fit.stein) else fit.stein
@@ -187,7 +187,7 @@ def audit(number: int) -> Iterator[dict]:
             if fit is None:
                 yield key
                 continue
-            wrong, right = judged(fit, other or fit, temperature == 1, name == "sgd")
+            wrong, right = diagnosed(fit, other or fit, temperature == 1, name == "sgd")
             what = f"{data}, {kind}, {sampler}, {more}"
             yield key | {"what": what, "fit": fit, "wrong": wrong, "right": right}
 

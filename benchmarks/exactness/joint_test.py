@@ -2,20 +2,21 @@
 
     python -m benchmarks.exactness.joint_test
 
-The joint law of parameters and data is simulated in two ways (Geweke 2004). Marginal-conditional:
-parameters from the prior, data from the model. Successive-conditional: in turn new data given the
-parameters, and a step of the sampler given the data. If likelihood, gradient, prior and
-sampler are all right, both laws are the same. What is compared are means of all parameters, of
-their squares, and of the log likelihood and its square. 100 chains of the second kind start from
-the first, so they are in the joint law from the beginning. The standard error comes from the means
-of whole chains, which are independent however slowly each of them moves. The verdict is the
-smallest p value of a case, corrected for the number of its comparisons (Holm).
+The joint distribution of parameters and data is simulated in two ways (Geweke 2004).
+Marginal-conditional: parameters from the prior, data from the model. Successive-conditional: in
+turn new data given the parameters, and a step of the sampler given the data. If likelihood,
+gradient, prior and sampler are all right, both distributions are the same. What is compared are
+means of all parameters, of their squares, and of the log likelihood and its square. 100 chains of
+the second kind start from the first, so they are in the joint distribution from the beginning. The
+standard error comes from the means of whole chains, which are independent however slowly each of
+them moves. The verdict is the smallest p value of a case, corrected for the number of its
+comparisons (Holm).
 
-A kernel may not look at the parameters when it chooses a metric, so it learns that at a point
-which does not depend on them. "exact" are kernels whose law is the posterior. "near" are samplers
-that are exact on Gaussian posteriors, on others: the largest error of a mean beyond two standard
-errors has a limit, in standard deviations of the joint law. "wrong" are controls that must be
-detected: HMC that accepts every trajectory, and HMC under half the prior variance.
+A kernel may not look at the parameters when it chooses a metric, so it learns that at a point which
+does not depend on them. "exact" are kernels whose distribution is the posterior. "near" are
+samplers that are exact on Gaussian posteriors, on others: the largest error of a mean beyond two
+standard errors has a limit, in standard deviations of the joint distribution. "wrong" are controls
+that must be detected: HMC that accepts every trajectory, and HMC under half the prior variance.
 """
 
 from __future__ import annotations
@@ -122,8 +123,8 @@ def anchored_hmc(posterior: Posterior, theta: NDArray, rng: np.random.Generator)
 def momentum(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> NDArray:
     """The default sampler: control variates and the step with momentum, through its burn-in.
 
-    Its chains start at rest, which is not their law, and have forgotten that in the end. Data for
-    which it is refused get HMC, as in a default fit.
+    Its chains start at rest, which is not their distribution, and have forgotten that in the end.
+    Data for which it is refused get HMC, as in a default fit.
     """
     target = ExpandedTarget.at(posterior, mode_of(posterior))
     sampler = UnderdampedLangevin()

@@ -10,7 +10,7 @@ precisions have a table of their own, sampled_precision.py.
 
 The reference of a classification is HMC on all of those rows, 32 chains. "ESS" and "R-hat" are its
 worst ones: where ESS is below 10,000 or R-hat above 1.01, it could not be had in the time. For
-regressions it is the exact normal-inverse-gamma law.
+regressions it is the exact normal-inverse-gamma distribution.
 
 "mean error" is the largest of all parameters, in posterior standard deviations, and "sd error" the
 largest distance of a standard deviation from the reference's, as a share of it. Both have a Monte
@@ -170,7 +170,7 @@ def by_hmc(name: str, X: NDArray, y: NDArray, precision: float) -> Moments:
 
 
 def exact(X: NDArray, y: NDArray, precision: float) -> Moments:
-    """The law of a regression, without error."""
+    """The distribution of a regression, without error."""
     scale = np.sqrt(np.append(np.full(X.shape[1], precision), 1.0))
     mean, cov = conjugate(X / scale[:-1], y, None)  # of coefficients times scale, under precision 1
     sd = np.sqrt(cov.diagonal())

@@ -75,7 +75,9 @@ def run(sampler, plain, reference) -> dict:
     z = np.random.default_rng(1).standard_normal((N_CHAINS, posterior.dim))
     theta = reference.mean + z @ np.linalg.cholesky(reference.cov).T
     states = start_chains(sampler, posterior, theta, np.random.SeedSequence(7))
-    radius = sampler.law(states[0], posterior).spectral_radius(states[0], posterior)
+    radius = sampler.stationary_distribution(states[0], posterior).spectral_radius(
+        states[0], posterior
+    )
     if radius >= 1:
         return {"sampler": repr(sampler), "ratio": f"unstable, radius {radius:.2f}"}
     length = length_of(sampler, states[0])
@@ -117,8 +119,8 @@ def predicted(sampler, state, posterior, reference) -> dict:
     I1 = posterior.score_covariance(mode) if anchor is None else anchor.noise.dense()
     noise = state.rows.noise_factor * posterior.n_rows * I1
     try:
-        law = sampler.law(state, posterior)
-        Sigma = here.covariance(law.covariance(here.pullback_matrix(Lam), noise))
+        distribution = sampler.stationary_distribution(state, posterior)
+        Sigma = here.covariance(distribution.covariance(here.pullback_matrix(Lam), noise))
     except ValueError:
         return {}
     along = ratios(Sigma, np.linalg.inv(Lam))

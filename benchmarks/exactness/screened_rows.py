@@ -2,11 +2,11 @@
 
     python -m benchmarks.exactness.screened_rows
 
-Leapfrog steps may follow any function of the parameters: the law stays exact, as trajectories are
-accepted by the energy of all rows. So rows whose force is nearly linear over the posterior might be
-replaced by the linear function that fits their sum best, by least squares over the draws of a
-default fit. Kept are the rows whose forces are farthest from linear. Where most rows are certain of
-their class, few should be needed.
+Leapfrog steps may follow any function of the parameters: the distribution stays exact, as
+trajectories are accepted by the energy of all rows. So rows whose force is nearly linear over the
+posterior might be replaced by the linear function that fits their sum best, by least squares over
+the draws of a default fit. Kept are the rows whose forces are farthest from linear. Where most rows
+are certain of their class, few should be needed.
 
 "force error" is the root mean square of the force's error over draws, in units in which the
 posterior has variance 1; "step" is what burn-in adapts to at the same acceptance rate; "gradients"
@@ -53,7 +53,7 @@ def screened(target, points: NDArray, share: float) -> Force:
     rows, model = given._rows, given._rows.model
     change = _whitened(coordinates, points) - given._origin
     outputs = model.outputs(change, rows.X)
-    forces = model.difference(outputs.copy(), rows.at_anchor) * rows.whole_weight
+    forces = model.difference(outputs.copy(), rows.at_anchor) * rows.full_weight
     bend = (forces * (outputs - outputs.mean(axis=0))).mean(axis=0) / outputs.var(axis=0)
     left = forces - forces.mean(axis=0) - bend * (outputs - outputs.mean(axis=0))
     size = np.sqrt((left**2).mean(axis=0).sum(axis=0)) * np.linalg.norm(rows.X, axis=1)
@@ -68,20 +68,20 @@ def screened(target, points: NDArray, share: float) -> Force:
         at_anchor=tuple(each[..., kept] for each in rows.at_anchor),
         weight=rows.weight[kept],
     )
-    some.__dict__["whole_weight"] = rows.whole_weight[kept]
+    some.__dict__["whole_weight"] = rows.full_weight[kept]
 
     def force(x: NDArray) -> NDArray:
         at = coordinates.point(x)
-        change = coordinates.turned(at.u, back=True) - given._origin
+        change = coordinates.rotated(at.u, back=True) - given._origin
         rest = some.differences(change).total() + line[0] + change @ line[1:]
         rest = given._with_expansion(rest, change, given._bend(change))
-        return coordinates.gradient(at, coordinates.turned(rest))
+        return coordinates.gradient(at, coordinates.rotated(rest))
 
     return force
 
 
 def _whitened(coordinates, x: NDArray) -> NDArray:
-    return coordinates.turned(coordinates.point(x).u, back=True)
+    return coordinates.rotated(coordinates.point(x).u, back=True)
 
 
 def on_set(name: str) -> list[dict]:

@@ -22,8 +22,8 @@ ordered classes; and of Student's t.
 
 "samplers" are those of the package on linear regression with known noise, correlated columns, and
 minibatches of a tenth of the rows. "near" are those whose step has a small error, known in closed
-form: 90 % intervals must cover 87 to 93 % in the mean over quantities. "wrong" are those whose law
-is not the posterior, by design or by too long a step. They must be detected.
+form: 90 % intervals must cover 87 to 93 % in the mean over quantities. "wrong" are those whose
+distribution is not the posterior, by design or by too long a step. They must be detected.
 """
 
 from __future__ import annotations
@@ -427,17 +427,17 @@ def ranked(case: Case, replicates: int) -> NDArray:
 
 def row_of(case: Case, found: NDArray) -> dict:
     """Figures of a case."""
-    verdict = diagnose_run(found)
+    ranked = diagnose_run(found)
     return {
         "case": case.name,
         "claim": case.claim,
         "replicates": len(found),
         "quantities": found.shape[1],
-        "deviation": verdict.deviation,
-        "standardised": verdict.standardised,
-        "p value": verdict.p_value,
-        "coverage": verdict.coverage,
-        "error": verdict.coverage_error,
+        "deviation": ranked.deviation,
+        "standardised": ranked.standardised,
+        "p value": ranked.p_value,
+        "coverage": ranked.coverage,
+        "error": ranked.coverage_error,
     }
 
 

@@ -90,7 +90,7 @@ def shifted_and_scaled() -> Iterator[Answer]:
 
 
 def networks() -> Iterator[Answer]:
-    """A sampler whose law is wrong, and points that are far from all rows."""
+    """A sampler whose distribution is wrong, and points that are far from all rows."""
     X, y = shipped.load_wine(return_X_y=True)
     X = standardised(X)
     share = np.bincount(y).max() / len(y)

@@ -8,9 +8,9 @@ make_friedman1 (noise of standard deviation 1) and 2,000 of make_friedman3 (nois
 for each seed.
 Columns are standardised by these rows, and so is y, which this package would do itself.
 
-MLPRegressor predicts a number. Its law of y is normal about that, with the mean squared residual of
-the rows to learn from; that of the ensemble is the mixture of five. Where laplace-torch is
-installed, the Laplace approximation of the last layer of the first network is beside it, and
+MLPRegressor predicts a number. Its distribution of y is normal about that, with the mean squared
+residual of the rows to learn from; that of the ensemble is the mixture of five. Where laplace-torch
+is installed, the Laplace approximation of the last layer of the first network is beside it, and
 where sklearn-contrib-bde is, eight of its networks with 1,000 epochs, as many steps of warm-up and
 100 draws each; its defaults are two networks of 20 epochs. Its noise depends on the row.
 
@@ -86,7 +86,7 @@ def split_of(name: str, seed: int) -> Split:
 
 
 class Mixture(NamedTuple):
-    """Predicted laws of y: equal mixtures of normal laws."""
+    """Predicted distributions of y: equal mixtures of normal distributions."""
 
     mean: NDArray
     """(components, n)"""
@@ -105,7 +105,7 @@ class Mixture(NamedTuple):
 
 
 def ours(split: Split, seed: int, **given) -> Mixture:
-    """Laws of y under each draw."""
+    """Distributions of y under each draw."""
     model = BayesianMLPRegressor((100,), "relu", random_state=seed, **given)
     model.fit(split.X, split.y)
     draws = model.draws_.reshape(-1, model.draws_.shape[-1])
@@ -123,17 +123,17 @@ def bayesian_ensemble(split: Split, seed: int) -> Mixture:
 
 
 def fits(split: Split, seed: int) -> Iterator[tuple[str, Mixture, float]]:
-    """Each model, its laws of y, and CPU seconds."""
-    seconds, networks, laws = [], [], []
+    """Each model, its distributions of y, and CPU seconds."""
+    seconds, networks, distributions = [], [], []
     for k in range(5):
         with Clock(time.process_time) as clock:
             network = MLPRegressor(hidden_layer_sizes=(100,), random_state=10 * seed + k)
             network.fit(split.X, split.y)
             sd = np.sqrt(np.mean((network.predict(split.X) - split.y) ** 2))
-            laws.append((network.predict(split.X_test), sd))
+            distributions.append((network.predict(split.X_test), sd))
         networks.append(network)
         seconds.append(clock.seconds)
-    means, sds = (np.array(each) for each in zip(*laws, strict=True))
+    means, sds = (np.array(each) for each in zip(*distributions, strict=True))
     yield ONE, Mixture(means[:1], sds[:1, None]), seconds[0]
     yield FIVE, Mixture(means, sds[:, None]), sum(seconds)
     if INSTALLED:
@@ -143,22 +143,22 @@ def fits(split: Split, seed: int) -> Iterator[tuple[str, Mixture, float]]:
         yield LAPLACE, Mixture(mean[None], sd[None]), seconds[0] + clock.seconds
     if BdeRegressor is not None:
         with Clock(time.process_time) as clock:
-            law = bayesian_ensemble(split, seed)
-        yield BDE, law, clock.seconds
+            distribution = bayesian_ensemble(split, seed)
+        yield BDE, distribution, clock.seconds
     settings: dict[str, dict] = {OURS: {}, COLD: {"temperature": 0.05}}
     if len(split.y) <= FEW:
         settings[LEARNED] = {"prior_precision": "em"}
     for name, given in settings.items():
         with Clock(time.process_time) as clock:
-            law = ours(split, seed, **given)
-        yield name, law, clock.seconds
+            distribution = ours(split, seed, **given)
+        yield name, distribution, clock.seconds
 
 
 def compare(name: str, seed: int) -> list[dict]:
     """One row for each model on one split."""
     split, rows = split_of(name, seed), []
-    for model, law, seconds in fits(split, seed):
-        figures = law.figures(split.y_test)
+    for model, distribution, seconds in fits(split, seed):
+        figures = distribution.figures(split.y_test)
         rows.append({"data": name, "seed": seed, "model": model, **figures, "s": seconds})
         print(rows[-1], flush=True)
     return rows

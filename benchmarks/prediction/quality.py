@@ -122,7 +122,7 @@ def split(X: NDArray, y: NDArray, seed: int) -> tuple[NDArray, ...]:
     return scaler.transform(parts[0]), scaler.transform(parts[1]), parts[2], parts[3]
 
 
-def judged(model, parts: tuple[NDArray, ...]) -> dict[str, float]:
+def scored(model, parts: tuple[NDArray, ...]) -> dict[str, float]:
     """Figures of one fit."""
     X_train, X_test, y_train, y_test = parts
     begin = time.process_time()
@@ -145,7 +145,7 @@ def judged(model, parts: tuple[NDArray, ...]) -> dict[str, float]:
 
 def figures(model, splits: list[tuple[NDArray, ...]]) -> list[dict[str, float]]:
     """Of a fit to each split."""
-    return [judged(model, parts) for parts in splits]
+    return [scored(model, parts) for parts in splits]
 
 
 def means(each: list[dict[str, float]], rival: list[dict[str, float]]) -> dict[str, float]:

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from skbayes_sg.chains.deadline import cut_short
 from skbayes_sg.chains.parallel import in_parallel
 from skbayes_sg.chains.run import start_chains
+from skbayes_sg.chains.steps import move
 from skbayes_sg.chains.tuning import Tuned
-from skbayes_sg.chains.walk import move
 from skbayes_sg.samplers import SGHMC, CosineCycle, State
 from skbayes_sg.samplers.target import Target
 

@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from skbayes_sg.chains.deadline import cut_short, time_is_up, under_limit
+from skbayes_sg.chains.steps import block_of, burn, check_divergence, iterate_steps
 from skbayes_sg.chains.threads import one_thread
-from skbayes_sg.chains.walk import block_of, burn, check_divergence, walk
 from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.linalg.sizes import is_overhead
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.target import Target
 
-_WIDE = 64  # chains: beyond, a step costs as much per chain
+_MOST_TOGETHER = 64  # chains: beyond, a step costs as much per chain
 _FEW_STEPS = 20  # that need no estimate of their time
 LONG = 60.0  # seconds: sampling that takes longer is announced, and not begun without being asked
 _CLOCK = process_time if get_clock_info("process_time").resolution < 1e-4 else perf_counter
 _SECONDS = 1.0  # of a round: an interrupt loses no more
-_ROUNDS = 100  # where a callback looks on
+_MOST_BLOCKS = 100  # where a callback looks on
 _FEWEST_DRAWS = 4  # that R-hat can be computed of
 _AT_THE_END = 8  # draws of a round where the time of the fit is up
 
@@ -69,13 +69,13 @@ class Execution(NamedTuple):
     """Processes (joblib); the draws do not depend on it."""
     dtype: type = np.float64
     """Of the draws that are kept."""
-    watch: Callable[[list[DrawBlock]], bool] | None = None
-    """Called after each round of `block_draws` with all rounds so far; True ends the run. Without
-    it a round takes about a second."""
+    on_block: Callable[[list[DrawBlock]], bool] | None = None
+    """Called after each `block_draws` with all blocks so far; True ends the run. Without it a block
+    takes about a second."""
     before: Sequence[DrawBlock] = ()
-    """The rounds of a run that was stopped, to go on with."""
+    """The blocks of a run that was stopped, to go on with."""
     keep: bool = False
-    """After an interrupt (Ctrl-C) return the draws of all complete rounds, if each chain has
+    """After an interrupt (Ctrl-C) return the draws of all complete blocks, if each chain has
     four."""
 
 
@@ -94,15 +94,15 @@ def _fewest_groups(sampler: Sampler, target: Target, n_chains: int) -> int:
 
     One if there are no minibatches, and the arrays of a step so short that most of it is overhead.
     """
-    numbers = n_chains * target.n_rows * target.posterior.widest
-    return 1 if sampler.rejects and is_overhead(numbers) else 2
+    elements = n_chains * target.n_rows * target.posterior.widest
+    return 1 if sampler.rejects and is_overhead(elements) else 2
 
 
 def start_chains(
     sampler: Sampler, target: Target, theta: NDArray, seed: np.random.SeedSequence
 ) -> list[State]:
     """States of all groups, at the starting points theta (n_chains, D)."""
-    most = _WIDE if sampler.shares_rows else 4
+    most = _MOST_TOGETHER if sampler.shares_rows else 4
     ends = np.cumsum(group_sizes(len(theta), most, _fewest_groups(sampler, target, len(theta))))
     streams = seed.spawn(len(ends))
     parts = np.split(theta, ends[:-1])
@@ -154,7 +154,7 @@ def go_on(sampler: Sampler, target: Target, n_draws: int, thin: int, before: Cha
     weights, kept = np.empty(n_draws), 0
     recorded = range(0, n_draws * thin, thin)
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
-        for block in walk(sampler, target, state, n_draws * thin, recorded):
+        for block in iterate_steps(sampler, target, state, n_draws * thin, recorded):
             here = slice(kept, kept + len(block.draws))
             # one by one: on some processors a product rounds a row by where it stands in a block
             for k, draw in enumerate(block.draws, kept):
@@ -173,60 +173,60 @@ def run_chains(
     length: Length,
     execution: Execution,
 ) -> list[Chain]:
-    """`run_chain` for every group, as joblib tasks, in rounds of some draws of all groups.
+    """`run_chain` for every group, as joblib tasks, in blocks of some draws of all groups.
 
-    On one machine the draws are bitwise the same for every `n_jobs` and for any rounds.
+    On one machine the draws are bitwise the same for every `n_jobs` and for any blocks.
     """
     n_draws, burn_in, thin = length
-    n_jobs, dtype, watch, before, keep = execution
-    rounds, unit = list(before), _whole_blocks(states, thin)
+    n_jobs, dtype, on_block, before, keep = execution
+    blocks, unit = list(before), _whole_blocks(states, thin)
     share = block_draws(n_draws)
     with one_thread(), Parallel(n_jobs=n_jobs) as parallel:
         pace, started = None, perf_counter()
         try:
-            if not rounds:
+            if not blocks:
                 begin = under_limit(partial(begin_chain, sampler, target, burn_in, dtype))
-                rounds.append(parallel(delayed(begin)(state) for state in states))
-                moved = zip(rounds[0], states, strict=True)
+                blocks.append(parallel(delayed(begin)(state) for state in states))
+                moved = zip(blocks[0], states, strict=True)
                 made = min(chain.state.t - state.t for chain, state in moved)
                 cut_short("steps of burn-in", made, burn_in)
                 pace = (perf_counter() - started) / burn_in * thin if burn_in else None
-            while (left := n_draws - drawn(rounds)) > 0:
-                size = min(left, share) if watch else _next_size(left, unit, pace)
+            while (left := n_draws - drawn(blocks)) > 0:
+                size = min(left, share) if on_block else _next_size(left, unit, pace)
                 size = min(size, _AT_THE_END) if time_is_up() else size
                 started = perf_counter()
                 more = delayed(partial(go_on, sampler, target, size, thin))
-                rounds.append(parallel(more(chain) for chain in rounds[-1]))
-                rounds[:-1] = [_with_states_of(rounds[-1], before) for before in rounds[:-1]]
+                blocks.append(parallel(more(chain) for chain in blocks[-1]))
+                blocks[:-1] = [_with_states_of(blocks[-1], before) for before in blocks[:-1]]
                 pace = (perf_counter() - started) / size
-                if watch is not None and watch(rounds):
+                if on_block is not None and on_block(blocks):
                     break
         except KeyboardInterrupt:
-            if not keep or drawn(rounds) < _FEWEST_DRAWS:
+            if not keep or drawn(blocks) < _FEWEST_DRAWS:
                 raise
-    return joined(rounds)
+    return joined(blocks)
 
 
 def _with_states_of(last: DrawBlock, before: DrawBlock) -> DrawBlock:
-    """The draws of a round beside the states of the last: those of all would fill the memory."""
+    """The draws of a block beside the states of the last: those of all would fill the memory."""
     pairs = zip(last, before, strict=True)
     return [now._replace(draws=then.draws, weights=then.weights) for now, then in pairs]
 
 
-def drawn(rounds: Sequence[DrawBlock]) -> int:
+def drawn(blocks: Sequence[DrawBlock]) -> int:
     """Draws of each chain so far."""
-    return sum(groups[0].draws.shape[1] for groups in rounds)
+    return sum(groups[0].draws.shape[1] for groups in blocks)
 
 
 def block_draws(n_draws: int) -> int:
-    """Draws of each chain in a round that is watched: a hundredth of all."""
-    return -(-n_draws // _ROUNDS)
+    """Draws of each chain in a block: a hundredth of all."""
+    return -(-n_draws // _MOST_BLOCKS)
 
 
-def joined(rounds: Sequence[DrawBlock]) -> list[Chain]:
+def joined(blocks: Sequence[DrawBlock]) -> list[Chain]:
     """All draws of each group, and its last state."""
     chains = []
-    for group in zip(*rounds, strict=True):
+    for group in zip(*blocks, strict=True):
         parts = [part for part in group if len(part.weights)]
         chains.append(parts[-1])
         if len(parts) > 1:
@@ -248,9 +248,9 @@ def _next_size(left: int, unit: int, pace: float | None) -> int:
 
 
 def _whole_blocks(states: Sequence[State], thin: int) -> int:
-    """The fewest draws whose steps are whole blocks of `walk`.
+    """The fewest draws whose steps are whole blocks of `iterate_steps`.
 
-    Sums over steps then do not depend on the rounds, to the last bit.
+    Sums over steps then do not depend on the blocks, to the last bit.
     """
     block = max(block_of(state) for state in states)
     return block // math.gcd(block, thin)

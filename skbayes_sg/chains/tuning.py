@@ -13,8 +13,8 @@ from sklearn.base import clone
 from skbayes_sg.chains.deadline import time_is_up
 from skbayes_sg.chains.parallel import in_parallel
 from skbayes_sg.chains.run import start_chains
+from skbayes_sg.chains.steps import burn, iterate_steps
 from skbayes_sg.chains.threads import one_thread
-from skbayes_sg.chains.walk import burn, walk
 from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.samplers import SGFS, Sampler, State
 from skbayes_sg.samplers.target import Target
@@ -40,7 +40,7 @@ class Tuned(NamedTuple):
     """Warnings about the short runs."""
 
 
-def set_off(
+def start_without_pilots(
     sampler: Sampler,
     target: Target,
     theta: NDArray,
@@ -73,7 +73,7 @@ def raise_alpha(
 def _radius(sampler: Sampler, target: Target, state: State) -> float:
     """Spectral radius of a step; the stream of rows of the state does not advance."""
     state = copy.deepcopy(state)
-    return sampler.law(state, target).spectral_radius(state, target)
+    return sampler.stationary_distribution(state, target).spectral_radius(state, target)
 
 
 def choose_alpha(
@@ -83,14 +83,14 @@ def choose_alpha(
     seed: np.random.SeedSequence,
     n_jobs: int | None = None,
 ) -> Tuned:
-    """The smallest alpha whose variances are right within a tenth, judged where the chains stay.
+    """The smallest alpha whose variances are right within a tenth, measured where the chains stay.
 
     All chains start at theta (n_chains, D), with a short run at the largest alpha. Others follow
     (math/sgfs.md#choosing-alpha).
 
-    1. Alpha goes down as long as no chain leaps, because a small alpha moves fastest.
+    1. Alpha goes down as long as no chain diverges, because a small alpha moves fastest.
     2. Runs of growing length go on until the chains are stationary, or until each has made 200
-       passes (4,000 steps if that is more). A run with a leap is taken back, and alpha is raised.
+       passes (4,000 steps if that is more). A run that diverges is taken back, and alpha is raised.
     3. Alpha goes up until the balance of energies is 1 within 0.1, from both sides. The balance is
        the Stein ratio of a chain that stays where it is.
 
@@ -103,13 +103,13 @@ def choose_alpha(
     while grid.place + 1 < len(_ALPHAS) and not time_is_up():
         if not grid.run(grid.place + 1, _STEPS):
             break
-    settled = grid.choose()
+    stationary = grid.choose()
     about_start, n_steps = grid.about_start, grid.steps
     grid.climb()
     alpha = _ALPHAS[grid.place]
     remark = f"; alpha={alpha:g} by the Stein ratio of short runs, {grid.balance:.2f}"
     warnings: tuple[str, ...] = ()
-    if not settled:
+    if not stationary:
         remark += f", from chains that were not yet stationary after {n_steps} steps"
         warnings = (
             f"alpha was chosen before the chains were stationary: after {n_steps} steps their "
@@ -215,8 +215,8 @@ def _short_run(
         burn(sampler, target, state, n_steps // 2)
         state.memory.radius = 0.0  # of another alpha
         sampler.freeze(state, target)
-        for part in walk(sampler, target, state, n_steps - n_steps // 2):
-            g, gain = part.gradients, state.memory.gain
+        for part in iterate_steps(sampler, target, state, n_steps - n_steps // 2):
+            g, gain = part.gradients, state.memory.preconditioner
             energy = (g * gain.matvec(g)).sum(axis=-1) + _injected_energy(state)
             balance.append(energy / (2 * target.dim))
             about_start.append(-((part.thetas - start) * g).mean(axis=-1))
@@ -226,11 +226,11 @@ def _short_run(
 
 def _injected_energy(state: State) -> float:
     """tr K W, by random signs; exact for diagonal matrices."""
-    if state.memory.kick is None:
+    if state.memory.noise_root is None:
         return 0.0
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (_PROBES, state.theta.shape[1]))
-    noise = state.memory.kick.matvec(signs)
-    return float((noise * state.memory.gain.matvec(noise)).sum(axis=1).mean())
+    noise = state.memory.noise_root.matvec(signs)
+    return float((noise * state.memory.preconditioner.matvec(noise)).sum(axis=1).mean())
 
 
 def _mean_and_se(groups: list[NDArray]) -> tuple[float, float]:

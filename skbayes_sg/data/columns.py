@@ -17,7 +17,7 @@ from skbayes_sg.data.base import Batch, Data
 from skbayes_sg.data.memory import InMemory
 
 _ROWS = 10_000  # that tell the unit of a column
-_NUMBERS = 1 << 22  # of such rows
+_MOST_ELEMENTS = 1 << 22  # of such rows
 _MEDIAN_ROWS = 1000  # one value that holds more than half of the rows is their median
 
 
@@ -42,7 +42,7 @@ def of_columns(data: Data) -> Columns:
     sample = data.sample
     if sample.sparse_rows:
         return _of_entries(sample)
-    rows = _spaced(sample.n_rows, max(2, min(_ROWS, _NUMBERS // sample.n_features)))
+    rows = _spaced(sample.n_rows, max(2, min(_ROWS, _MOST_ELEMENTS // sample.n_features)))
     X, weight = sample.take(rows).astype(np.float64), _weights(sample.weight, sample.n_rows)[rows]
     some = _spaced(len(X), _MEDIAN_ROWS)
     value = _medians(X[some], weight[some])

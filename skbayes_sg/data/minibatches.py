@@ -85,7 +85,7 @@ class Minibatches:
         self._next = 0
 
     @property
-    def whole(self) -> bool:
+    def full_data(self) -> bool:
         """Whether every minibatch is the whole data set."""
         return not self.replace and self.size == self.n_rows
 
@@ -94,7 +94,7 @@ class Minibatches:
 
         It is a full slice if every minibatch is the whole data set.
         """
-        if self.whole:
+        if self.full_data:
             return slice(None)
         if self._ahead is None or self._next == len(self._ahead):
             self._before = self.rng.bit_generator.state
@@ -174,7 +174,7 @@ class Partition:
     """
 
     replace = False
-    whole = False
+    full_data = False
     shared = False
 
     def __init__(

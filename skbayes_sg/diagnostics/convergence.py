@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from skbayes_sg.diagnostics.limits import ESS_LIMIT, R_HAT_LIMIT
 
-_MANY_NUMBERS = 1 << 23  # of draws that are looked at at a time
+_MANY_ELEMENTS = 1 << 23  # of draws that are looked at at a time
 
 
 def r_hat(draws: NDArray, weights: NDArray | None = None) -> NDArray:
@@ -59,7 +59,7 @@ def least_agreed(draws: NDArray, n: int) -> NDArray:
     n of them by the variance of the half chains' means over the variance within, and n by that of
     the distances from the mean. To rank the draws of all parameters takes ten times as long.
     """
-    parts = np.array_split(draws, 1 + draws.size // _MANY_NUMBERS, axis=-1)
+    parts = np.array_split(draws, 1 + draws.size // _MANY_ELEMENTS, axis=-1)
     shares: NDArray = np.concatenate([_between_over_within(part) for part in parts], axis=1)
     worst = [np.argsort(-share, kind="stable")[:n] for share in shares]
     return np.unique(np.concatenate(worst))
@@ -112,8 +112,8 @@ def mcse_mean(draws: NDArray, weights: NDArray | None = None) -> NDArray:
 
 def moments(draws: NDArray, weights: NDArray | None = None) -> tuple[NDArray, NDArray]:
     """Mean and standard deviation over chains and draws, with divisor n; shapes (D,)."""
-    if draws.size > _MANY_NUMBERS and draws.shape[-1] > 1:
-        parts = np.array_split(draws, 1 + draws.size // _MANY_NUMBERS, axis=-1)
+    if draws.size > _MANY_ELEMENTS and draws.shape[-1] > 1:
+        parts = np.array_split(draws, 1 + draws.size // _MANY_ELEMENTS, axis=-1)
         means, sds = zip(*(moments(part, weights) for part in parts if part.size), strict=True)
         return np.concatenate(means, axis=-1), np.concatenate(sds, axis=-1)
     each = np.full(draws.shape[1], 1.0) if weights is None else weights

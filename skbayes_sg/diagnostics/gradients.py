@@ -1,7 +1,7 @@
 """Where gradients of all rows at some draws say that the posterior is. Arrays in, numbers out.
 
-A law that is wrong in directions that cancel has a Stein ratio near 1, and chains that are shifted
-together have an R-hat near 1. The gradients at the draws see both, one parameter at a time
+A distribution that is wrong in directions that cancel has a Stein ratio near 1, and chains that are
+shifted together have an R-hat near 1. The gradients at the draws see both, one parameter at a time
 (math/diagnostics.md#moments-from-gradients).
 """
 
@@ -33,10 +33,11 @@ def fewest(dim: int) -> int:
 
 
 def from_gradients(theta: NDArray, gradient: NDArray) -> Moments | None:
-    """Mean and sd of the normal law whose log density has these slopes.
+    """Mean and sd of the normal distribution whose log density has these slopes.
 
-    They are those of the posterior if it is normal, whatever the law of the draws, and if the draws
-    have the posterior's law, whatever its shape. Errors are those of independent draws.
+    They are those of the posterior if it is normal, whatever the distribution of the draws, and if
+    the draws have the posterior's distribution, whatever its shape. Errors are those of independent
+    draws.
 
     Parameters
     ----------
@@ -46,8 +47,8 @@ def from_gradients(theta: NDArray, gradient: NDArray) -> Moments | None:
     Returns
     -------
     Moments or None
-        None if there is no such law: the draws do not move in some direction, or the log density is
-        not concave along it.
+        None if there is no such distribution: the draws do not move in some direction, or the log
+        density is not concave along it.
 
     Examples
     --------
@@ -62,24 +63,24 @@ def from_gradients(theta: NDArray, gradient: NDArray) -> Moments | None:
     if not (np.isfinite(gradient).all() and (scale > 0).all()):
         return None
     x, slope = (theta - centre) / scale, gradient * scale
-    values, turn = np.linalg.eigh(x.T @ x / n)
+    values, rotation = np.linalg.eigh(x.T @ x / n)
     if not values[0] > _ROUNDING:
         return None
-    x, slope = x @ turn, slope @ turn  # uncorrelated coordinates
+    x, slope = x @ rotation, slope @ rotation  # uncorrelated coordinates
     middle = slope.mean(axis=0)
     try:
         root = np.linalg.inv(np.linalg.cholesky(_precision(x, slope - middle, values)))
     except np.linalg.LinAlgError:
         return None
     V = root.T @ root
-    root = root @ turn.T
+    root = root @ rotation.T
     sd = np.sqrt(np.sum(root * root, axis=0))
-    rest = ((slope - middle) @ V + x) @ turn.T / sd  # what is not linear
-    reach = (x / values) @ V @ turn.T / sd
+    rest = ((slope - middle) @ V + x) @ rotation.T / sd  # what is not linear
+    reach = (x / values) @ V @ rotation.T / sd
     bent = (rest**2).mean(axis=0)
     rare = 1 + np.minimum(1, bent)  # few draws decide, and none may be among these
     return Moments(
-        centre + (turn @ (V @ middle)) * scale,
+        centre + (rotation @ (V @ middle)) * scale,
         sd * scale,
         rare * np.sqrt(bent / n),
         rare * 0.5 * np.sqrt(((reach * rest) ** 2).mean(axis=0) / n),
@@ -93,8 +94,8 @@ def flattest(theta: NDArray) -> tuple[NDArray, float]:
     """
     scale = theta.std(axis=0)
     scale[scale == 0] = 1.0
-    values, turn = np.linalg.eigh(np.cov((theta / scale).T, bias=True).reshape(2 * scale.shape))
-    return scale * turn[:, 0], max(0.0, float(values[0]))
+    values, rotation = np.linalg.eigh(np.cov((theta / scale).T, bias=True).reshape(2 * scale.shape))
+    return scale * rotation[:, 0], max(0.0, float(values[0]))
 
 
 def _precision(x: NDArray, slope: NDArray, variance: NDArray) -> NDArray:

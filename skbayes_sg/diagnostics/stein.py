@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 def stein_ratio(theta: NDArray, gradient: NDArray) -> NDArray:
     """-mean (theta - mean theta) * gradient per parameter; shape (D,).
 
-    Integration by parts gives 1 for any posterior when theta has its law and `gradient` is an
-    unbiased estimate of grad log p at that very theta. Below 1 the variance is too small, above 1
-    too large (math/diagnostics.md#stein-ratio). The ratio is blind if the rows of the gradient
+    Integration by parts gives 1 for any posterior when theta has its distribution and `gradient` is
+    an unbiased estimate of grad log p at that very theta. Below 1 the variance is too small, above
+    1 too large (math/diagnostics.md#stein-ratio). The ratio is blind if the rows of the gradient
     depend on theta (math/diagnostics.md#blind-spots).
 
     Parameters

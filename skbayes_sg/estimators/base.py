@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg.callbacks import (
+    CallbackRunner,
     CallbackSupportMixin,
     Checkpoint,
     Fingerprint,
-    Watch,
     with_callbacks,
 )
 from skbayes_sg.chains.deadline import time_limit, warnings_of
@@ -181,25 +181,27 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Exported, Stored, C
     @with_callbacks
     def _run_chains(self, posterior: Posterior, X, y, **attributes: Any) -> None:
         """Prepare, sample, keep, diagnose and warn; `attributes` are those of the subclass."""
-        watch = Watch(self, X=X, y=y)
-        with time_limit(watch.end) as cut:
-            warnings = self._sampled(watch, self._determined(posterior), attributes)
+        callbacks = CallbackRunner(self, X=X, y=y)
+        with time_limit(callbacks.end) as cut:
+            warnings = self._sampled(callbacks, self._determined(posterior), attributes)
         self._warnings = warnings + warnings_of(cut)
         warn(self._warnings)
 
-    def _sampled(self, watch: Watch, posterior: Posterior, attributes: dict[str, Any]) -> list[str]:
-        run, target, mark, before = self._prepared(posterior, watch.checkpoint)
+    def _sampled(
+        self, callbacks: CallbackRunner, posterior: Posterior, attributes: dict[str, Any]
+    ) -> list[str]:
+        run, target, mark, before = self._prepared(posterior, callbacks.checkpoint)
         posterior = run.under(posterior)
         n_chains = sum(len(state.theta) for state in run.states)
-        n_draws = self._draws_to_keep(posterior.whole.dim, n_chains)
-        warn(self._said_of_draws(posterior.whole.dim, n_chains, n_draws), UserWarning)
+        n_draws = self._draws_to_keep(posterior.all_columns.dim, n_chains)
+        warn(self._said_of_draws(posterior.all_columns.dim, n_chains, n_draws), UserWarning)
         warn(announced(run.seconds(target, n_draws)), UserWarning)
         fitted = partial(self._so_far, run, posterior, attributes)
-        look = watch.over(run, n_draws, fitted, mark)
+        on_block = callbacks.over(run, n_draws, fitted, mark)
         dtype = self._draw_dtype
-        if 8 * n_chains * n_draws * posterior.whole.dim > bytes_to_keep():
+        if 8 * n_chains * n_draws * posterior.all_columns.dim > bytes_to_keep():
             dtype = np.float32
-        how = Execution(self.n_jobs, dtype, look, before, is_all_of_the_call())
+        how = Execution(self.n_jobs, dtype, on_block, before, is_all_of_the_call())
         wrong: list[str] = []
         passes, lost = run.passes, None
         try:
@@ -222,10 +224,10 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Exported, Stored, C
             run = replace(run, passes=run.passes + passes)
             chains = run.sample(target, n_draws, Execution(self.n_jobs, dtype))
             warnings = self._keep(run, chains, posterior, attributes)
-        warnings += self._causes(posterior.whole) if warnings else []
+        warnings += self._causes(posterior.all_columns) if warnings else []
         n_drawn = self.draws_.shape[1]
-        interrupted = n_drawn < n_draws and not watch.stopped
-        watch.close(not interrupted)
+        interrupted = n_drawn < n_draws and not callbacks.stopped
+        callbacks.close(not interrupted)
         return [_INTERRUPTED.format(n_drawn, n_draws)] * interrupted + warnings
 
     def _second_run(
@@ -262,8 +264,8 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Exported, Stored, C
         mark = self._fingerprint(signature)
         saved = None if checkpoint is None else checkpoint.load(mark)
         if saved is not None:
-            run, rounds = saved
-            return run, run.target(posterior), mark, rounds
+            run, blocks = saved
+            return run, run.target(posterior), mark, blocks
         for old in (self._ready, self._run) if self.warm_start else ():
             if old is not None and signature is not None and signature.matches(old.signature):
                 return old.resumed(request), old.target(posterior), mark, []
@@ -277,11 +279,11 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Exported, Stored, C
         return Fingerprint(signature, (self.n_draws, self.burn_in, self.thin, seed))
 
     def _so_far(
-        self, run: Run, posterior: Posterior, attributes: dict[str, Any], rounds: list[DrawBlock]
+        self, run: Run, posterior: Posterior, attributes: dict[str, Any], blocks: list[DrawBlock]
     ) -> BayesianEstimator:
         """A copy of the estimator, fitted with the draws of these rounds."""
         twin = copy.copy(self)
-        twin._keep(run, joined(rounds), posterior, attributes)
+        twin._keep(run, joined(blocks), posterior, attributes)
         return twin
 
     def _keep(
@@ -299,7 +301,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Exported, Stored, C
         self.sampler_, self.sampler_reason_ = run.sampler, run.reason
         self.states_, self._run, self._ready, self._stream = states, run.at(chains), None, None
         draws = posterior.completed(chains)
-        posterior = posterior.whole
+        posterior = posterior.all_columns
         self.model_, self._fitted_prior = posterior.model, posterior.prior
         self.draws_ = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
         self.draw_weights_ = chains[0].weights / chains[0].weights.sum()

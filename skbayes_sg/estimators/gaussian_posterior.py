@@ -45,7 +45,7 @@ class FittedPosterior:
     FittedPosterior(coef: 1 x 4, intercept: 1)
     """
 
-    law: GaussianPrior | NormalInverseGammaPrior
+    distribution: GaussianPrior | NormalInverseGammaPrior
     shapes: dict[str, tuple[int, ...]]
     feature_names: tuple[str, ...] | None
     classes: NDArray | None
@@ -56,22 +56,22 @@ class FittedPosterior:
 
     @property
     def mean(self) -> NDArray:
-        return np.array(self.law.mean[: self.law.operator.dim])
+        return np.array(self.distribution.mean[: self.distribution.operator.dim])
 
     @property
     def precision(self) -> NDArray:
-        return self.law.operator.dense()
+        return self.distribution.operator.dense()
 
     @property
     def covariance(self) -> NDArray:
-        noise = 1.0 if self.noise is None else self.law.noise_variance  # type: ignore[union-attr]
-        return noise * self.law.operator.inverse().dense()
+        noise = 1.0 if self.noise is None else self.distribution.noise_variance  # type: ignore[union-attr]
+        return noise * self.distribution.operator.inverse().dense()
 
     @property
     def noise(self) -> tuple[float, float] | None:
-        if isinstance(self.law, GaussianPrior):
+        if isinstance(self.distribution, GaussianPrior):
             return None
-        return self.law.shape, self.law.rate
+        return self.distribution.shape, self.distribution.rate
 
     def prior_of(
         self, model: Model, estimator: Any, classes: NDArray | None
@@ -94,7 +94,7 @@ class FittedPosterior:
             )
         if classes is not None and not np.array_equal(np.asarray(self.classes), classes):
             raise ValueError(f"prior has the classes {self.classes!r}, and y has {classes!r}")
-        return self.law
+        return self.distribution
 
 
 def _require_same_names(ours: tuple[str, ...], theirs: tuple[str, ...]) -> None:

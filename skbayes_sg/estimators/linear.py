@@ -105,7 +105,7 @@ class BayesianLinearRegressionSGFS(LinearPredictions):
     sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, burn_in_, thin_ :
     diagnostics_, posterior_, n_samples_seen_, n_rows_seen_ :
         As in `BayesianLogisticRegressionSGFS`. Of independent draws ``ess_per_pass`` is infinite,
-        since none of them reads a row, and `posterior_` is their law.
+        since none of them reads a row, and `posterior_` is their distribution.
     prior_precision_, prior_precision_path_, prior_precision_blocks_, prior_precision_draws_ :
         As there; the last three only if the prior was learned, or sampled.
 
@@ -212,16 +212,16 @@ class BayesianLinearRegressionSGFS(LinearPredictions):
         attributes: dict[str, Any],
     ) -> None:
         super()._keep_stream(stream, posterior, learned, attributes)
-        law = stream.law
+        distribution = stream.distribution
         self.noise_variance_ = float(self.noise_variance or 0)
-        if not isinstance(law, NormalInverseGammaPrior):
+        if not isinstance(distribution, NormalInverseGammaPrior):
             return
-        if law.unbounded:
+        if distribution.unbounded:
             raise ValueError(
                 "sample_weight: weights so small leave the noise variance without bounds; give "
                 "larger weights, or noise_prior a larger shape, or noise_variance a number"
             )
-        self.noise_variance_ = law.noise_variance
+        self.noise_variance_ = distribution.noise_variance
 
     def _precision_of(self, posterior: Posterior) -> NDArray:
         n_normal = posterior.dim - ("log_noise" in posterior.model.shapes)

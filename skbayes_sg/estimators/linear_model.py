@@ -86,11 +86,11 @@ class OneMode(Plan):
         rng: np.random.Generator,
         n_chains: int,
         last: NDArray | None,
-        near: InitialPoint | None = None,
+        initial: InitialPoint | None = None,
     ) -> Start:
         """Over-dispersed around the mode, or where the last fit stopped."""
         sample = posterior.data.sample
-        guess = near or posterior.model.guess(sample.y, sample.weight)
+        guess = initial or posterior.model.guess(sample.y, sample.weight)
         mode = find_mode(posterior, guess if last is None else last.mean(axis=0)[None], rng)
         # A diagonal ignores correlations. Twice its width starts chains too far out to learn
         # useful matrices.
@@ -147,8 +147,8 @@ class LinearPredictor(CoefficientPrior):
     def _determined(self, posterior: Posterior) -> Posterior:
         """Without columns of zeros, where there are very many parameters."""
         _require_outputs(posterior.model)
-        wide = self.sampler is None and is_high_dimensional(posterior)
-        return nonzero_columns(posterior) if wide else posterior
+        high_dimensional = self.sampler is None and is_high_dimensional(posterior)
+        return nonzero_columns(posterior) if high_dimensional else posterior
 
     def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
         """Also what gradients say of single parameters, where a pass over the rows is at hand."""
@@ -191,10 +191,10 @@ class LinearPredictor(CoefficientPrior):
         burn-in. Its curvature is that of all rows at the posterior mean. Its gradient noise is the
         mean over the points of a chain, whose covariance is the one that is predicted: exact for
         noise that is quadratic in the parameters, as that of linear regression. Where the prior
-        precision is sampled, the law is a mixture over it. The call costs some passes over the data
-        for each parameter, up to 32 parameters. The result differs from the posterior covariance
-        (the inverse curvature) by the sampler's bias. It differs from the covariance of the draws
-        by Monte Carlo error and by the posterior's deviation from a Gaussian.
+        precision is sampled, the distribution is a mixture over it. The call costs some passes over
+        the data for each parameter, up to 32 parameters. The result differs from the posterior
+        covariance (the inverse curvature) by the sampler's bias. It differs from the covariance of
+        the draws by Monte Carlo error and by the posterior's deviation from a Gaussian.
 
         Parameters
         ----------
@@ -209,8 +209,8 @@ class LinearPredictor(CoefficientPrior):
         Raises
         ------
         ValueError
-            If the sampler has no stationary law: its steps decrease, are clipped, or are unstable
-            on these data. Also for very many parameters.
+            If the sampler has no stationary distribution: its steps decrease, are clipped, or are
+            unstable on these data. Also for very many parameters.
         NotFittedError
             If there was no `fit`, only `partial_fit`.
 
@@ -227,7 +227,7 @@ class LinearPredictor(CoefficientPrior):
         check_is_fitted(self, "model_")
         if self._run is None or self._stream is not None:
             raise NotFittedError(
-                "predicted_covariance needs a `fit`: a stream has no stationary law"
+                "predicted_covariance needs a `fit`: a stream has no stationary distribution"
             )
         run, posterior = self._run, self._posterior_of(X, y, sample_weight)
         if is_high_dimensional(posterior):
@@ -248,13 +248,13 @@ class LinearPredictor(CoefficientPrior):
             return covariance_over(scales, posterior, target, theta)
         curvature = posterior.expand(theta, FULL).curvature.dense()
         Lam = target.coordinates.pullback_matrix(curvature)
-        laws = [run.sampler.law(state, target) for state in run.states]
+        distributions = [run.sampler.stationary_distribution(state, target) for state in run.states]
         c = run.states[0].rows.noise_factor
         M = np.zeros_like(Lam)
         if c > 0:
             assert isinstance(target, Posterior | ExpandedTarget)
-            M = mean_noise(target, target.coordinates.transform(theta), laws[0], Lam, c)
-        each = [law.covariance(Lam, M) for law in laws]
+            M = mean_noise(target, target.coordinates.transform(theta), distributions[0], Lam, c)
+        each = [distribution.covariance(Lam, M) for distribution in distributions]
         mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
         covariance = target.coordinates.covariance(mean)
         return covariance if run.carry is None else run.carry.covariance(covariance)

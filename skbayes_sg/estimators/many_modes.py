@@ -95,7 +95,7 @@ class ManyModes(Plan):
         rng: np.random.Generator,
         n_chains: int,
         last: NDArray | None,
-        near: InitialPoint | None = None,
+        initial: InitialPoint | None = None,
     ) -> Start:
         """Random points, or where the last fit stopped."""
         if last is None:

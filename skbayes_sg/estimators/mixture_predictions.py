@@ -1,4 +1,4 @@
-"""Predictions of regressions: mixtures, over draws of the posterior, of laws of y."""
+"""Predictions of regressions: mixtures, over draws of the posterior, of distributions of y."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.estimators.predictive import keeps_sparse, mixture_moments, mixture_quantiles
-from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.validation import require_level
 
@@ -34,7 +34,8 @@ class MixturePredictions(BayesianEstimator):
         -------
         mean : array of shape (n_rows,), or (n_rows, n_responses) if y had several columns
         std : array like `mean`, if `return_std`
-            Of a new observation, from the uncertainty of the mean and the law of y given it.
+            Of a new observation, from the uncertainty of the mean and the distribution of y given
+            it.
         """
         X = self._check_predict(X)
         draws, weights = self._flat_draws(np.dtype(np.float64))
@@ -49,8 +50,8 @@ class MixturePredictions(BayesianEstimator):
     def predict_interval(self, X, level: float = 0.95) -> NDArray:
         """Central interval that holds a new observation with probability `level`.
 
-        The ends are quantiles of the mixture, over draws of the posterior, of the laws of y. Of
-        counts the probability is at least `level`. Of a Pipeline it is
+        The ends are quantiles of the mixture, over draws of the posterior, of the distributions of
+        y. Of counts the probability is at least `level`. Of a Pipeline it is
         ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
 
         Parameters
@@ -86,6 +87,6 @@ class MixturePredictions(BayesianEstimator):
     def _outputs(self, X, draws: NDArray) -> Iterator[NDArray]:
         """Outputs of blocks of rows under the draws, (draws, outputs, n)."""
         model = self.model_
-        for rows in row_blocks(X.shape[0], 8 * len(draws) * model.widest, 8 * numbers_at_a_time()):
+        for rows in row_blocks(X.shape[0], 8 * len(draws) * model.widest, 8 * elements_at_a_time()):
             block = X[rows] if keeps_sparse(model, X) else dense(X[rows])
             yield model.outputs(draws, block.astype(np.float64, copy=False))

@@ -63,7 +63,7 @@ class BayesianMLPRegressor(MultimodalRegressor):
     diagnostics_ : dict of str to float
         As in `BayesianMLPClassifier`. The probabilities are those of y below its predictive mean
         less one predictive standard deviation, and plus one. ``prediction_gain`` is the log density
-        above that of one normal law for all rows.
+        above that of one normal distribution for all rows.
     draw_weights_, sampler_, sampler_reason_, states_, n_iter_, n_passes_, burn_in_, thin_ :
     prior_precision_, prior_precision_path_, prior_precision_blocks_, n_samples_seen_ :
         As in `BayesianMLPClassifier`.

@@ -25,7 +25,7 @@ from skbayes_sg.validation import real_array, require_bounded, require_positive
 _MOST_DRAWS = 50  # per chain
 _DRAW_BYTES = 1 << 28  # largest size of the draws of all chains by default
 _MANY_BYTES = 1 << 30  # above this size the user gets a warning
-_JUDGED_ROWS = 100
+_DIAGNOSED_ROWS = 100
 _FAR_INPUT = 1e3
 _COLD = 0.05  # the temperature at which chains in many modes predict classes best
 _CHAINS, _CHAINS_IN_MODES = 4, 8
@@ -187,7 +187,7 @@ class Multimodal(FollowsStream):
 
     def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
         """Agreement on what is predicted for a hundred rows, and on their log posterior."""
-        rows = np.unique(np.linspace(0, posterior.n_rows - 1, _JUDGED_ROWS).astype(int))
+        rows = np.unique(np.linspace(0, posterior.n_rows - 1, _DIAGNOSED_ROWS).astype(int))
         few = Posterior(posterior.model, posterior.data.sample.some(rows), posterior.prior)
         draws = self._counting_draws()
         flat = draws.reshape(-1, draws.shape[-1])
@@ -220,11 +220,12 @@ class Multimodal(FollowsStream):
         dict of str to float
             ``r_hat_max``, ``ess_min``, ``ess_tail_min`` over the probabilities whose posterior
             standard deviation is above 0.01 (NaN if there are none). ``between_chains``: the share
-            of their variance that lies between chains. 0 means that the chains sample one law. Near
-            1 each chain is in a mode of its own. ``prediction_error``: standard error of the
-            averages over all chains, as root mean square. ``prediction_drift``: how far they are
-            from those over the second half of the draws, beyond chance, as root mean square. Both
-            are of the same probabilities, 0 if there are none, and NaN for one chain or one draw.
+            of their variance that lies between chains. 0 means that the chains sample one
+            distribution. Near 1 each chain is in a mode of its own. ``prediction_error``: standard
+            error of the averages over all chains, as root mean square. ``prediction_drift``: how
+            far they are from those over the second half of the draws, beyond chance, as root mean
+            square. Both are of the same probabilities, 0 if there are none, and NaN for one chain
+            or one draw.
         """
         X = self._check_predict(X)
         return averages.of_predictions(averages.that_matter(self._under_draws(X)), None)

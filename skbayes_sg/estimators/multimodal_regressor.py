@@ -150,7 +150,7 @@ class MultimodalRegressor(MixturePredictions, Multimodal, BayesianRegressor):
         return np.concatenate(found, axis=2).reshape(*draws.shape[:2], 2, -1)
 
     def _gain(self, p: NDArray, few: Posterior, posterior: Posterior) -> float:
-        """Mean log density above that of a normal law of the mean and spread of y."""
+        """Mean log density above that of a normal distribution of the mean and spread of y."""
         draws, weights = self._flat_draws(np.dtype(np.float64))
         rows, model = few.data.sample, self.model_
         blocks = row_blocks(len(draws), 8 * model.row_size * rows.n_rows)

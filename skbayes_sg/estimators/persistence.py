@@ -18,9 +18,9 @@ from skbayes_sg.estimators.renamed import with_new_names
 from skbayes_sg.validation import require_integer
 from skbayes_sg.version import __version__
 
-FORMAT = 7
+FORMAT = 8
 """Of the fitted attributes. It is raised when their names or meaning change."""
-_OF_LAW = ("coef_", "coef_std_", "intercept_", "posterior_")
+_OF_DISTRIBUTION = ("coef_", "coef_std_", "intercept_", "posterior_")
 _MOVED = {
     "anchor": "posterior.mode",
     "chain_stream": "inference.online_chain",
@@ -121,7 +121,7 @@ class Stored(BaseEstimator):
                 kept, weights = systematic(weights, n_draws // n_chains), np.ones_like(weights)
         small = copy.copy(self)
         small.__dict__.pop("states_", None)
-        for name in _OF_LAW:
+        for name in _OF_DISTRIBUTION:
             if hasattr(self, name):  # a stream computes it
                 setattr(small, name, getattr(self, name))
         small._run = small._ready = small._stream = None

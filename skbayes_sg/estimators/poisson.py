@@ -98,7 +98,7 @@ class BayesianPoissonRegressor(LogLinkRegressor):
     ) -> list[str]:
         """Also Pearson's dispersion of the rows at hand."""
         warnings = super()._keep(run, chains, posterior, attributes)
-        rows = posterior.whole.data.sample
+        rows = posterior.all_columns.data.sample
         mu = np.exp(np.asarray(rows.X @ self.coef_).ravel() + self.intercept_)
         weight = np.ones(len(mu)) if rows.weight is None else rows.weight.astype(np.float64)
         repeated = (rows.y == np.rint(rows.y)).all()  # else they are rates, and weights exposures

@@ -12,7 +12,7 @@ from scipy.optimize.elementwise import find_root
 from scipy.special import ndtr, ndtri
 
 from skbayes_sg.data import stays_sparse
-from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Classification
@@ -29,7 +29,7 @@ def keeps_sparse(model: Model, X: Any) -> bool:
 def under_some(model: Model, draws: NDArray, X: Any, step: int) -> Iterator[tuple[slice, NDArray]]:
     """Predictions of a block of rows under up to `step` draws at a time, (draws, outputs, n)."""
     if keeps_sparse(model, X):
-        step = max(1, numbers_at_a_time() // draws.shape[1])
+        step = max(1, elements_at_a_time() // draws.shape[1])
     else:
         X = dense(X)
     for first in range(0, len(draws), step):
@@ -47,7 +47,7 @@ def under_each(model: Model, draws: NDArray, X: Any) -> NDArray:
 def log_average(model: Classification, draws: NDArray, weights: NDArray, X: Any) -> NDArray:
     """Logarithms of averaged class probabilities, (n, classes), finite where these underflow."""
     X = X if keeps_sparse(model, X) else dense(X)
-    step = max(1, numbers_at_a_time() // draws.shape[1])
+    step = max(1, elements_at_a_time() // draws.shape[1])
     some = [slice(first, first + step) for first in range(0, len(draws), step)]
     each = np.concatenate([model.log_predict(draws[part], X) for part in some])
     largest = each.max(axis=0)
@@ -103,14 +103,14 @@ def scale_mixture_quantile(q: float, weights: NDArray, scale: NDArray) -> float:
 
 
 def mixture_moments(model: Response, outputs: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
-    """Mean and standard deviation of the mixture of laws of y, (n,) each."""
+    """Mean and standard deviation of the mixture of distributions of y, (n,) each."""
     each = model.mean(outputs)
     mean = weights @ each
     return mean, np.sqrt(weights @ (model.variance(outputs) + (each - mean) ** 2))
 
 
 def mixture_quantiles(model: Response, outputs: NDArray, weights: NDArray, level: float) -> NDArray:
-    """Ends (n, 2) of the central interval of the mixture of laws of y, (draws, outputs, n).
+    """Ends (n, 2) of the central interval of a mixture of distributions of y, (draws, outputs, n).
 
     Of counts an end is the first number at which the distribution function reaches its probability.
     """

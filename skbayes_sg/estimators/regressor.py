@@ -21,7 +21,7 @@ from skbayes_sg.validation import in_dtype
 class Regressor(BayesianRegressor, LinearPredictor):
     """A regression with coefficients: its posterior, and `partial_fit`."""
 
-    intercept_ = OfStream(lambda self: float(self._moments_of_law()[2]))
+    intercept_ = OfStream(lambda self: float(self._moments_of_distribution()[2]))
 
     def _make_model(self, data: Data) -> Predictor:
         raise NotImplementedError

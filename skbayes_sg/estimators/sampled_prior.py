@@ -63,18 +63,18 @@ class SampledPrior(BayesianEstimator):
         self, run: Run, posterior: Posterior, eta: NDArray, weights: NDArray
     ) -> tuple[Posterior, Learned]:
         """The posterior under geometric means of the drawn precisions, and what they are."""
-        law = run.sampled if run.carry is None else run.carry.joint
-        assert law is not None
-        self._scales, self._hyper_draws = law.scales, eta.astype(np.float32)
-        scales = law.scales
+        distribution = run.sampled if run.carry is None else run.carry.joint
+        assert distribution is not None
+        self._scales, self._hyper_draws = distribution.scales, eta.astype(np.float32)
+        scales = distribution.scales
         ell = scales.log_precisions(eta.reshape(-1, scales.dim).astype(np.float64))
         ell = ell.reshape(*eta.shape[:2], -1)
         mean = np.einsum("cdg,d->g", ell, weights / weights.sum()) / len(ell)
         posterior = posterior.with_prior(scales.given(posterior.prior, mean))
         before = run.learned
         path = [] if before is None else [*before.path[:-1]]
-        silent = np.zeros(len(mean), bool) if before is None else before.silent
-        return posterior, as_learned(scales, posterior, np.array([*path, np.exp(mean)]), silent)
+        uninformed = np.zeros(len(mean), bool) if before is None else before.uninformed
+        return posterior, as_learned(scales, posterior, np.array([*path, np.exp(mean)]), uninformed)
 
     def _with_precision(self) -> NDArray:
         """Draws of all parameters, hyperparameters last where they are some."""

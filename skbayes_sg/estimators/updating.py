@@ -29,7 +29,7 @@ from skbayes_sg.linalg.memory import bytes_to_keep
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Law, known_at, law_at, updated
+from skbayes_sg.posterior.gaussian import Distribution, distribution_at, known_at, updated
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.whitening import affordable
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
@@ -79,10 +79,10 @@ class UpdatingEstimator(SampledPrior):
 
     draws_ = OfStream(lambda self: self._draws_of_stream())
     draw_weights_ = OfStream(lambda self: np.full((n := self._shape_of_draws()[1]), 1 / n))
-    posterior_ = OfStream(lambda self: self._value_of(self._stream.law, self.model_))
-    coef_ = OfStream(lambda self: self._moments_of_law()[0])
-    coef_std_ = OfStream(lambda self: self._moments_of_law()[1])
-    intercept_ = OfStream(lambda self: self._moments_of_law()[2])
+    posterior_ = OfStream(lambda self: self._value_of(self._stream.distribution, self.model_))
+    coef_ = OfStream(lambda self: self._moments_of_distribution()[0])
+    coef_std_ = OfStream(lambda self: self._moments_of_distribution()[1])
+    intercept_ = OfStream(lambda self: self._moments_of_distribution()[2])
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -159,7 +159,7 @@ class UpdatingEstimator(SampledPrior):
         if eta is not None:
             posterior, found = self._under_sampled(run, posterior, eta, chains[0].weights)
         warnings = super()._keep(run, chains, posterior, attributes)
-        posterior = posterior.whole
+        posterior = posterior.all_columns
         if run.carry is not None:
             self.draws_, eta = run.carry.over(self.draws_)
             posterior, found = self._under_sampled(run, posterior, eta, self.draw_weights_)
@@ -172,19 +172,22 @@ class UpdatingEstimator(SampledPrior):
         anchor = run.anchor
         if found is not None and anchor is not None:  # that of `before`
             anchor = anchor.under(before, posterior.prior)
-        law = self._law_of(run.sampler.needs_law, anchor, posterior)
-        self.posterior_ = self._value_of(law, posterior.model)
+        distribution = self._distribution_of(run.sampler.needs_closed_form, anchor, posterior)
+        self.posterior_ = self._value_of(distribution, posterior.model)
         return warnings
 
     def _separated(self, posterior: Posterior) -> bool:
         """Whether a plane separates the classes of the rows in memory; False without classes."""
         return False
 
-    def _law_of(self, known: bool, anchor: Mode | None, posterior: Posterior) -> Law:
+    def _distribution_of(
+        self, known: bool, anchor: Mode | None, posterior: Posterior
+    ) -> Distribution:
         """As if all rows were one chunk of a stream.
 
         Many rows, and rows on disk, are not read again: there the curvature at the anchor is that
-        law. Above 1,000 parameters it has the moments of the draws. `known`: it is that law itself.
+        distribution. Above 1,000 parameters it has the moments of the draws. `known`: it is that
+        distribution itself.
         """
         if known:
             assert anchor is not None
@@ -196,13 +199,13 @@ class UpdatingEstimator(SampledPrior):
         cheap = has_cheap_passes(posterior.n_rows, posterior.dim)
         cheap &= posterior.data.sample is posterior.data
         if anchor is not None and not cheap:
-            return law_at(anchor, posterior)
+            return distribution_at(anchor, posterior)
         return updated(posterior, (weights @ draws)[None])
 
-    def _value_of(self, law: Law, model: Model) -> FittedPosterior:
+    def _value_of(self, distribution: Distribution, model: Model) -> FittedPosterior:
         names = getattr(self, "feature_names_in_", None)
         named = None if names is None else tuple(names)
-        return FittedPosterior(law, model.shapes, named, getattr(self, "classes_", None))
+        return FittedPosterior(distribution, model.shapes, named, getattr(self, "classes_", None))
 
     # -- streams ------------------------------------------------------------------------------
 
@@ -239,7 +242,7 @@ class UpdatingEstimator(SampledPrior):
         if learned is not None:
             stream = replace(stream, learned_from=stream.rare)
         if stream.centre is not before.centre or stream.may_have_mended:
-            stream = stream.judged()
+            stream = stream.diagnosed()
         self._keep_stream(stream, posterior, learned, attributes)
         if stream.centre is not None:  # rows are kept
             self.diagnostics_ |= stream.misfit._asdict()
@@ -260,15 +263,15 @@ class UpdatingEstimator(SampledPrior):
         """A stream after the last fit, or before any row; then the prior may have to be learned."""
         seed, learned = self._seed(), None
         prior: Any = posterior.prior
-        law = prior
+        distribution = prior
         if hasattr(self, "posterior_"):
-            prior, law = self._fitted_prior, self.posterior_.law
+            prior, distribution = self._fitted_prior, self.posterior_.distribution
         elif self._em() is not None:
             seed, other = seed.spawn(2)
             learned = self._learned_from(posterior, other)
-            prior = law = prior.with_precision(learned.precision)
+            prior = distribution = prior.with_precision(learned.precision)
             posterior = posterior.with_prior(prior)
-        return Stream(prior, law, law, seed), posterior, learned
+        return Stream(prior, distribution, distribution, seed), posterior, learned
 
     def _learned_from(self, posterior: Posterior, seed: np.random.SeedSequence) -> Learned:
         """The prior that the first chunk leads to: before any chain, or by short chains."""
@@ -326,11 +329,11 @@ class UpdatingEstimator(SampledPrior):
         found = stream.remainder
         self.diagnostics_ = {} if found is None else found._asdict()
 
-    def _moments_of_law(self) -> tuple[NDArray, NDArray, Any]:
+    def _moments_of_distribution(self) -> tuple[NDArray, NDArray, Any]:
         """Means and standard deviations of the coefficients, and means of the intercepts."""
         assert self._stream is not None
-        law = self._stream.law
-        mean, variance = law.mean[None, None], law.variance[None, None]
+        distribution = self._stream.distribution
+        mean, variance = distribution.mean[None, None], distribution.variance[None, None]
         std = np.sqrt(self._coefs(variance)[0, 0])
         return self._coefs(mean)[0, 0].copy(), std, self._intercepts(mean)[0, 0]
 

@@ -24,7 +24,7 @@ from skbayes_sg.models.categorical import Classification
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.nonlinearity import moments_along
-from skbayes_sg.posterior.gaussian import Law, expanded, folded, updated
+from skbayes_sg.posterior.gaussian import Distribution, expanded, folded, updated
 
 _GROWN = 0.5  # share of new rows, from which all that are kept are worth a pass
 _MOVED, _MOVED_A_ROW = 0.3, 3e-5  # squared distances per parameter, in posterior variances
@@ -33,7 +33,8 @@ _SPREAD = 0.2  # relative error of a standard deviation: rows of one class, in o
 _LEFT_FREE = 0.75  # of the budget after rows were folded, so that they are folded in large parts
 _OF_CHECK = 0.5  # of the budget at most, for the rows that check what was folded
 _ENOUGH_TO_LEARN = 10  # rare rows for each parameter, from which a learned prior stays
-_LAWS: WeakKeyDictionary[Stream, Law] = WeakKeyDictionary()  # a stream stays as it is when asked
+# a stream stays as it is when asked
+_DISTRIBUTIONS: WeakKeyDictionary[Stream, Distribution] = WeakKeyDictionary()
 
 
 class Misfit(NamedTuple):
@@ -90,12 +91,12 @@ class Stream:
     learned_from : int, optional
         `rare` rows when the prior was learned; None where it is given.
     misfit : Misfit
-        When last looked at, after `judged_at` rows.
+        When last looked at, after `diagnosed_at` rows.
     """
 
-    prior: Law
-    folded: Law
-    posterior: Law
+    prior: Distribution
+    folded: Distribution
+    posterior: Distribution
     seed: np.random.SeedSequence
     model: Predictor | None = None
     kept: KeptRows = field(default_factory=KeptRows)
@@ -106,7 +107,7 @@ class Stream:
     counts: dict[float, int] = field(default_factory=dict)
     learned_from: int | None = None
     misfit: Misfit = RIGHT
-    judged_at: int = 0
+    diagnosed_at: int = 0
 
     def after(
         self,
@@ -131,16 +132,16 @@ class Stream:
         model, rows = chunk.model, chunk.data.sample
         assert isinstance(model, Predictor)
         before = self._forgotten(forgetting_factor) if forgetting_factor < 1 else self
-        law = updated(Posterior(model, rows, before.posterior), guess)
+        distribution = updated(Posterior(model, rows, before.posterior), guess)
         if model.conjugate:
-            return replace(before, model=model, folded=law, posterior=law)
+            return replace(before, model=model, folded=distribution, posterior=distribution)
         first = not before.kept.blocks
         now = replace(
             before,
             model=model,
-            posterior=law,
+            posterior=distribution,
             kept=before.kept.with_rows(rows),
-            centre=law.mean if first else before.centre,
+            centre=distribution.mean if first else before.centre,
             fresh=0 if first else before.fresh + rows.n_rows,
             counts=_counted(before.counts, rows.y if _has_labels(model) else np.zeros(rows.n_rows)),
         )
@@ -149,15 +150,15 @@ class Stream:
         return now._within(budget)._checked(since=before)
 
     @property
-    def law(self) -> Law:
+    def distribution(self) -> Distribution:
         """The posterior of all rows. To ask for it does not change how the stream goes on."""
-        if self not in _LAWS:
-            _LAWS[self] = self._expanded().posterior
-        return _LAWS[self]
+        if self not in _DISTRIBUTIONS:
+            _DISTRIBUTIONS[self] = self._expanded().posterior
+        return _DISTRIBUTIONS[self]
 
     def draws(self, n_draws: int) -> NDArray:
         """Independent draws of the posterior, (n_draws, D); the same at every call."""
-        return self.law.draw(np.random.default_rng(self.seed), n_draws)
+        return self.distribution.draw(np.random.default_rng(self.seed), n_draws)
 
     @property
     def rare(self) -> int:
@@ -175,13 +176,13 @@ class Stream:
 
     @property
     def begins(self) -> bool:
-        """Whether it has so few rows that a law of any other shape than theirs is no surprise."""
+        """Whether it has so few rows that another shape of the distribution is no surprise."""
         return self.n_rows < _ROWS_A_PARAMETER * len(self.prior.mean)
 
     @property
     def may_have_mended(self) -> bool:
-        """Whether its law did not fit, and rows have grown by a tenth since."""
-        return bool(self.misfit.warnings()) and self.n_rows >= 1.1 * self.judged_at
+        """Whether its distribution did not fit, and rows have grown by a tenth since."""
+        return bool(self.misfit.warnings()) and self.n_rows >= 1.1 * self.diagnosed_at
 
     @property
     def may_learn(self) -> bool:
@@ -191,12 +192,19 @@ class Stream:
         little = self.learned_from < _ENOUGH_TO_LEARN * len(self.prior.mean)
         return little and self.rare + 1 >= 2 * (self.learned_from + 1)
 
-    def under(self, prior: Law) -> Stream:
+    def under(self, prior: Distribution) -> Stream:
         """The same rows, all of which are kept, under another prior."""
         assert self.model is not None
         posterior = Posterior(self.model, self.kept.joined, prior)
-        law = updated(posterior, self.posterior.mode)
-        return replace(self, prior=prior, folded=prior, posterior=law, centre=law.mean, fresh=0)
+        distribution = updated(posterior, self.posterior.mode)
+        return replace(
+            self,
+            prior=prior,
+            folded=prior,
+            posterior=distribution,
+            centre=distribution.mean,
+            fresh=0,
+        )
 
     @property
     def moved(self) -> bool:
@@ -211,34 +219,36 @@ class Stream:
         square = step @ self.posterior.operator.matvec(step) / len(step)
         return bool(square > min(_MOVED, _MOVED_A_ROW * self.kept.n_rows))
 
-    def judged(self) -> Stream:
-        """With the misfit of the law of all rows, by the rows that are kept.
+    def diagnosed(self) -> Stream:
+        """With the misfit of the distribution of all rows, by the rows that are kept.
 
         Above 1,000 columns none is looked for.
         """
-        model, law = self.model, self.law
-        if model is None or model.conjugate or not isinstance(law.operator, Dense):
+        model, distribution = self.model, self.distribution
+        if model is None or model.conjugate or not isinstance(distribution.operator, Dense):
             return self
-        lines = law.operator.inverse().dense()
+        lines = distribution.operator.inverse().dense()
         lines /= np.sqrt(lines.diagonal())[:, None]
         of_prior = np.sum(lines * self.folded.operator.matvec(lines), axis=1)
 
         def forces(directions: NDArray, distances: NDArray) -> NDArray:
-            each = (Posterior(model, rows, law) for rows in self.kept.blocks)
+            each = (Posterior(model, rows, distribution) for rows in self.kept.blocks)
             total = np.zeros((len(distances), len(directions)))
-            return sum((one.forces_along(law.mode, directions, distances) for one in each), total)
+            return sum(
+                (one.forces_along(distribution.mode, directions, distances) for one in each), total
+            )
 
         mean, sd = moments_along(forces, lines, of_prior)
         worst = 1 / float(sd[np.abs(np.log(sd)).argmax()])
         found = Misfit(float(np.abs(mean).max()), worst)
-        return replace(self, misfit=found, judged_at=self.n_rows)
+        return replace(self, misfit=found, diagnosed_at=self.n_rows)
 
     def _expanded(self) -> Stream:
         """With the kept rows expanded here, if they were far from here."""
         if self.model is None or not self.kept.blocks or not self.moved:
             return self
-        law = expanded(self.model, self.kept.blocks, self.folded, self.posterior)
-        return replace(self, posterior=law, centre=law.mean, fresh=0)
+        distribution = expanded(self.model, self.kept.blocks, self.folded, self.posterior)
+        return replace(self, posterior=distribution, centre=distribution.mean, fresh=0)
 
     def _forgotten(self, share: float) -> Stream:
         prior: Any = self.prior
@@ -295,7 +305,7 @@ _NOTHING_YET: dict[str, Any] = {
     "counts": {},
     "learned_from": None,
     "misfit": RIGHT,
-    "judged_at": 0,
+    "diagnosed_at": 0,
 }
 
 

@@ -31,7 +31,7 @@ from skbayes_sg.samplers.target import Target
 class Known(NamedTuple):
     """What is known before the chains start."""
 
-    near: InitialPoint | None = None
+    initial: InitialPoint | None = None
     """Near the mode."""
     sampled: Sampled | None = None
     """The precisions of the prior, if chains sample them."""
@@ -58,13 +58,13 @@ def begin(
 ) -> tuple[Run, Target]:
     """Start chains under the present prior: choose the sampler, refuse steps unstable at a mode."""
     assert request.seed is not None
-    if choice.sampler.needs_law:
-        return _known_law(request, choice, posterior, known)
+    if choice.sampler.needs_closed_form:
+        return _closed_form(request, choice, posterior, known)
     start_seed, chain_seed = request.seed.spawn(2)
     rng = np.random.default_rng(start_seed)
     last = None if request.last is None else request.last[:, : posterior.dim]
-    start = plan.start(posterior, rng, request.chains(), last, known.near)
-    sampler, choice, anchor, target = _settle(choice, posterior, plan, start.mode, known.sampled)
+    start = plan.start(posterior, rng, request.chains(), last, known.initial)
+    sampler, choice, anchor, target = _resolve(choice, posterior, plan, start.mode, known.sampled)
     n_chains = request.chains(sampler, posterior.dim)
     theta = start.theta[np.arange(n_chains) % len(start.theta)]
     sampled = known.sampled
@@ -103,7 +103,7 @@ def _with_precision(
     )
 
 
-def _known_law(
+def _closed_form(
     request: Request, choice: Choice, posterior: Posterior, known: Known
 ) -> tuple[Run, Target]:
     """Chains that draw a conjugate posterior itself: they need no start."""
@@ -121,7 +121,7 @@ def _known_law(
     return run, target
 
 
-def _settle(
+def _resolve(
     choice: Choice,
     posterior: Posterior,
     plan: Plan,

@@ -20,7 +20,7 @@ from skbayes_sg.diagnostics.limits import (
     STEIN_LIMIT,
 )
 from skbayes_sg.inference.run import Run
-from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.nonlinearity import column_steepness
@@ -36,7 +36,7 @@ _WALL = (
 )
 _CERTAIN = 4.0  # standard errors; the worst of many parameters counts
 _EXCUSED = 0.5  # of a Stein ratio, by its standard error
-_WIDER = 1.0  # of a Stein ratio above 1, where its law is not promised
+_WIDER = 1.0  # of a Stein ratio above 1, where its distribution is not promised
 _MANY_GRADIENTS, _MOST_GRADIENTS = 256, 1024
 _SHARE = 0.1  # of the work of a fit
 _PROBE = 1e-3  # standard deviations of the draws
@@ -84,10 +84,10 @@ def diagnose_run(
         warnings.append(f"stein_ratio is {ratio}: chains left the posterior; {sampler.remedy}")
     if "between_chains" in figures:
         warnings += _of_averages(figures, sampler.bias_remedy)
-        of_law = _of_leaps  # R-hat has no limit where chains are in modes of their own
+        of_bias_of = _of_wide_draws  # R-hat has no limit where chains are in modes of their own
         if figures["temperature"] == 1 and not sampler.in_modes:
-            figures["r_hat_limit"], of_law = R_HAT_LIMIT, _of_modes
-        warnings += of_law(figures, sampler.bias_remedy)
+            figures["r_hat_limit"], of_bias_of = R_HAT_LIMIT, _of_modes
+        warnings += of_bias_of(figures, sampler.bias_remedy)
     else:
         n_chains = sum(len(chain.draws) for chain in chains)
         figures["r_hat_limit"] = r_hat_limit(n_chains, _by_gradients(figures))
@@ -158,7 +158,7 @@ def of_gradients(
     theta = some.reshape(-1, draws.shape[2]).astype(np.float64)
     if len(theta) < gradients.fewest(theta.shape[1]):
         return figures
-    parts = np.array_split(theta, 1 + posterior.data.n_rows * len(theta) // numbers_at_a_time())
+    parts = np.array_split(theta, 1 + posterior.data.n_rows * len(theta) // elements_at_a_time())
     gradient = np.concatenate([posterior.full_gradient(part) for part in parts if len(part)])
     wanted = gradients.from_gradients(theta, gradient)
     if wanted is None:
@@ -234,7 +234,7 @@ def _by_gradients(figures: dict[str, float]) -> bool:
 
 
 def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:
-    """Warnings about a wrong law: by parameter, and on average over directions.
+    """Warnings about a wrong distribution: by parameter, and on average over directions.
 
     Where gradients know each standard deviation, the average has the same limit as these.
     """
@@ -259,7 +259,7 @@ def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:
 def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
     """Warnings about averages that are wrong, or that another seed or a longer run would change.
 
-    R-hat has no limit here: chains in modes of their own have different laws
+    R-hat has no limit here: chains in modes of their own have different distributions
     (math/networks.md#modes).
     """
     warnings = []
@@ -290,7 +290,7 @@ def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
     return warnings
 
 
-def _of_leaps(figures: dict[str, float], bias_remedy: str) -> list[str]:
+def _of_wide_draws(figures: dict[str, float], bias_remedy: str) -> list[str]:
     """A warning about draws that are far wider than the tempered posterior.
 
     They may be narrower: chains in modes of their own do not go through all of it.

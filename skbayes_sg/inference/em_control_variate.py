@@ -21,21 +21,21 @@ from skbayes_sg.linalg.layouts import DIAGONAL, FULL
 from skbayes_sg.models import NullDirections
 from skbayes_sg.samplers.target import ModelPosterior
 
-_JUDGED_ROWS = 2000  # from which a diagonal is measured
+_DIAGONAL_ROWS = 2000  # from which a diagonal is measured
 _ROWS_PER_PARAMETER = 20  # from which a matrix is
 
 
-class PriorShare(Protocol):
+class ControlVariate(Protocol):
     """A term of mean zero for each parameter, and what the data know of it."""
 
     def term(self, posterior: ModelPosterior, theta: NDArray, gradient: NDArray) -> NDArray:
         """At theta (chains, D), with the gradient of the log posterior there, (chains, D)."""
 
-    def of_data(self, block: NDArray) -> NDArray:
+    def well_determined(self, block: NDArray) -> NDArray:
         """The data's share of what is known of some parameters, (n, n) or its diagonal (n,)."""
 
 
-class MatrixShare:
+class MatrixControlVariate:
     """A is a matrix: directions that the data leave open may be any.
 
     Parameters
@@ -46,7 +46,7 @@ class MatrixShare:
     """
 
     def __init__(self, posterior: ModelPosterior, theta: NDArray) -> None:
-        rows = some_rows(posterior.n_rows, max(_JUDGED_ROWS, _ROWS_PER_PARAMETER * posterior.dim))
+        rows = some_rows(posterior.n_rows, max(_DIAGONAL_ROWS, _ROWS_PER_PARAMETER * posterior.dim))
         prior = posterior.prior.curvature(theta)
         curvature = posterior.information(theta, rows, FULL) + prior
         self._prior = posterior.prior.independent(theta)
@@ -56,12 +56,12 @@ class MatrixShare:
     def term(self, posterior: ModelPosterior, theta: NDArray, gradient: NDArray) -> NDArray:
         return (theta - posterior.prior.mean) * gradient.dot(self._A.T) + self._A.diagonal()
 
-    def of_data(self, block: NDArray) -> NDArray:
+    def well_determined(self, block: NDArray) -> NDArray:
         root = np.sqrt(self._prior[block])
         return np.eye(len(block)) - root[:, None] * self._covariance[np.ix_(block, block)] * root
 
 
-class DiagonalShare:
+class DiagonalControlVariate:
     """A is diagonal, but for directions that are known to change no probability.
 
     Along such a direction, sum_k s_k theta_k with signs s, the gradient is the prior's alone. Its
@@ -80,7 +80,7 @@ class DiagonalShare:
     def __init__(
         self, posterior: ModelPosterior, theta: NDArray, null: Sequence[NullDirections]
     ) -> None:
-        rows = some_rows(posterior.n_rows, _JUDGED_ROWS)
+        rows = some_rows(posterior.n_rows, _DIAGONAL_ROWS)
         self._information = posterior.information(theta, rows, DIAGONAL).diagonal()
         self._prior = posterior.prior.curvature(theta).diagonal()
         self._null = null
@@ -98,7 +98,7 @@ class DiagonalShare:
             term[:, coordinates] += rest * (signs * theta[:, coordinates] * along + 1)
         return term
 
-    def of_data(self, block: NDArray) -> NDArray:
+    def well_determined(self, block: NDArray) -> NDArray:
         information = self._information[block]
         return information / (information + self._prior[block])
 

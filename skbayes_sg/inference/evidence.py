@@ -1,8 +1,9 @@
 """About where sampled precisions of the prior are, before the chains start.
 
-Under each precision there is a normal law of the posterior, and beside it a law of log precision
-(`JointLaw`). Its mean is the next precision. A few such steps lead to where the two agree to half a
-standard deviation, and the chains do the rest. Source: math/priors.md#a-sampled-precision.
+Under each precision there is a normal distribution of the posterior, and beside it a distribution
+of log precision (`JointDistribution`). Its mean is the next precision. A few such steps lead to
+where the two agree to half a standard deviation, and the chains do the rest. Source:
+math/priors.md#a-sampled-precision.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from skbayes_sg.linalg.layouts import DIAGONAL
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Law, expanded_twice, known_at, updated
+from skbayes_sg.posterior.gaussian import Distribution, expanded_twice, known_at, updated
 from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.posterior.mode import InitialPoint, find_mode
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.precision import Carry, JointLaw
+from skbayes_sg.posterior.precision import Carry, JointDistribution
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Groups, OnePrecision, Precisions, Scales
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 
 _NEAR = 0.5  # standard deviations of log precision
-_MOST_LAWS = 8
+_MOST_APPROXIMATIONS = 8
 _ENOUGH_ROWS, _ROWS_A_PARAMETER = 20_000, 100
 _NO_INFORMATION = 0.01
 _UPDATES = 40  # of chains that start from the weak prior
@@ -62,7 +63,7 @@ class Hyperprior:
 
     @property
     def is_one(self) -> bool:
-        """Whether there is one precision, whose law beside a normal one is known."""
+        """Whether there is one precision, whose distribution beside a normal one is known."""
         return self.groups is None
 
     def of(self, posterior: Posterior) -> Scales:
@@ -100,12 +101,12 @@ class Located(NamedTuple):
     learned: Learned
     carry: Carry | None
     """Of one precision."""
-    near: InitialPoint | None
+    initial: InitialPoint | None
     """Near the mode; None where that is of a part of the rows, or not needed."""
 
 
 def locate(scales: Scales, posterior: Posterior) -> Located:
-    """About where precisions are, from normal laws of the posterior under some of their values.
+    """About where precisions are, from Gaussian approximations under some of their values.
 
     Parameters
     ----------
@@ -117,39 +118,39 @@ def locate(scales: Scales, posterior: Posterior) -> Located:
     model = few.model
     assert isinstance(model, Predictor)
     here = InitialPoint(model.guess(few.data.sample.y, few.data.sample.weight), None)
-    path, silent = [np.log(scales.of(few.prior))], np.zeros(len(scales.labels), bool)
+    path, uninformed = [np.log(scales.of(few.prior))], np.zeros(len(scales.labels), bool)
     eta = scales.start(few.prior)
-    for _ in range(_MOST_LAWS):
+    for _ in range(_MOST_APPROXIMATIONS):
         try:
-            law, information = _normal_law(few, here)
+            distribution, information = _normal_approximation(few, here)
         except np.linalg.LinAlgError:  # separable classes under next to no prior
             if len(path) == 1:
                 raise
             path.pop()
             few = few.with_prior(scales.given(few.prior, path[-1]))
             break
-        found = _beside(scales, law, few.prior, eta)
+        found = _beside(scales, distribution, few.prior, eta)
         if len(path) == 1:
-            silent = found.known < _NO_INFORMATION
+            uninformed = found.known < _NO_INFORMATION
         before, eta = eta, found.centre[None]
         path.append(scales.log_precisions(eta)[0])
         few = few.with_prior(scales.given(few.prior, path[-1]))
-        here = InitialPoint(law.mode, information + few.prior.curvature(law.mode))
-        near = np.abs(eta - before) < _NEAR * found.width
-        if (model.conjugate and found.carry is not None) or near.all() or time_is_up():
+        here = InitialPoint(distribution.mode, information + few.prior.curvature(distribution.mode))
+        close = np.abs(eta - before) < _NEAR * found.width
+        if (model.conjugate and found.carry is not None) or close.all() or time_is_up():
             break
     # the mode of a conjugate model is a step from any point
     serves = few.data is posterior.data and not model.conjugate
     return Located(
         Sampled(scales, found.centre, found.width),
-        as_learned(scales, few, np.exp(path), silent),
+        as_learned(scales, few, np.exp(path), uninformed),
         found.carry,
         here if serves else None,
     )
 
 
 class _Beside(NamedTuple):
-    """The hyperparameters beside a normal law of the posterior."""
+    """The hyperparameters beside a normal distribution of the posterior."""
 
     centre: NDArray
     """(K,)"""
@@ -160,19 +161,19 @@ class _Beside(NamedTuple):
     carry: Carry | None = None
 
 
-def _beside(scales: Scales, law: Law, prior: Prior, eta: NDArray) -> _Beside:
-    """Mean and width of one log precision, whose law is known; else the mode, from eta."""
+def _beside(scales: Scales, distribution: Distribution, prior: Prior, eta: NDArray) -> _Beside:
+    """Mean and width of one log precision, whose distribution is known; else the mode, from eta."""
     if isinstance(scales, OnePrecision):
-        joint, T = JointLaw.of(law, prior, scales)
-        carry = Carry(joint, law.mean[: joint.dim], T, joint.mean)
+        joint, T = JointDistribution.of(distribution, prior, scales)
+        carry = Carry(joint, distribution.mean[: joint.dim], T, joint.mean)
         known = scales.sizes - joint.at * joint.j.sum()
         return _Beside(np.array([joint.mean]), np.array([joint.sd]), known, carry)
-    marginal = MarginalScales(scales, law, prior)
+    marginal = MarginalScales(scales, distribution, prior)
     centre = marginal.mode(eta)
     return _Beside(centre, marginal.width(centre), marginal.known(scales.of(prior)))
 
 
-def as_learned(scales: Scales, posterior: Posterior, path: NDArray, silent: NDArray) -> Learned:
+def as_learned(scales: Scales, posterior: Posterior, path: NDArray, uninformed: NDArray) -> Learned:
     """Precisions without figures of chains; `posterior` is under the last of the path."""
     n = len(scales.labels)
     return Learned(
@@ -185,27 +186,29 @@ def as_learned(scales: Scales, posterior: Posterior, path: NDArray, silent: NDAr
         uncertainty=np.zeros(n),
         stein=np.ones(n),
         stein_error=np.full(n, np.inf),
-        silent=silent,
+        uninformed=uninformed,
         one_each=False,
         hyperprior=True,
     )
 
 
-def _normal_law(posterior: Posterior, here: InitialPoint) -> tuple[Law, Operator]:
-    """The law at the mode or in the mean, and the likelihood's part of its curvature."""
+def _normal_approximation(
+    posterior: Posterior, here: InitialPoint
+) -> tuple[Distribution, Operator]:
+    """The distribution at the mode or in the mean, and the likelihood's part of its curvature."""
     model, guess = posterior.model, here.theta
     assert isinstance(model, Predictor)
     if model.conjugate:
         mode = expanded_twice(posterior, guess)
-        law, curvature = known_at(posterior.prior, mode), mode.curvature
+        distribution, curvature = known_at(posterior.prior, mode), mode.curvature
     elif _worth_a_mean(posterior):
-        law = updated(posterior, guess)
-        guess, curvature = law.mode, law.operator  # type: ignore[assignment]
+        distribution = updated(posterior, guess)
+        guess, curvature = distribution.mode, distribution.operator  # type: ignore[assignment]
     else:
         mode = find_mode(posterior, here if here.curvature else guess, deterministic_rng("prior"))
-        law, curvature = known_at(posterior.prior, mode), mode.curvature
+        distribution, curvature = known_at(posterior.prior, mode), mode.curvature
         guess = mode.theta
-    return law, curvature + posterior.prior.curvature(guess) * -1.0
+    return distribution, curvature + posterior.prior.curvature(guess) * -1.0
 
 
 def _few_rows(posterior: Posterior) -> Posterior:
@@ -226,7 +229,7 @@ def _few_rows(posterior: Posterior) -> Posterior:
 
 
 def _worth_a_mean(posterior: Posterior) -> bool:
-    """Whether the mean law may differ from that at the mode, and is affordable.
+    """Whether the mean distribution may differ from that at the mode, and is affordable.
 
     With ten rows for each of a hundred coefficients the precision at the mode is a tenth too high.
     """

@@ -52,7 +52,8 @@ def second_run(
     asked = request.asked is not None or (request.burn_in, request.thin) != ("auto", "auto")
     if asked or time_is_up():  # a few draws that are right are no better than many
         return None
-    if first.sampler.needs_law and first.sampled is not None:  # HMC has no joint law to offer
+    # HMC has no joint distribution to offer
+    if first.sampler.needs_closed_form and first.sampled is not None:
         return None
     why = f"{type(first.sampler).__name__} ran first, and {warnings[0]}"
     choice = plan.fallback(posterior, NoGainError(why))

@@ -21,7 +21,7 @@ from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.posterior.gaussian import Law
+from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import Precision
 
 _MOST_ROWS, _FEWEST_KEPT = 4096, 1000
@@ -46,22 +46,22 @@ class Remainder(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """Rows at a law: what of a row counts when it is folded."""
+    """Rows at a distribution: what of a row counts when it is folded."""
 
     outputs: NDArray
     """At the mean, (outputs, n)."""
     residual: NDArray
-    """In the mean over the law, (outputs, n)."""
+    """In the mean over the distribution, (outputs, n)."""
     between: NDArray
-    """Fisher matrix of the outputs, in the mean over the law, (outputs, outputs, n)."""
+    """Fisher matrix of the outputs, in the mean over the distribution, (outputs, outputs, n)."""
 
     @classmethod
-    def of(cls, model: Predictor, rows: InMemory, law: Law) -> Terms:
+    def of(cls, model: Predictor, rows: InMemory, distribution: Distribution) -> Terms:
         """Above 1,000 parameters at the mode."""
-        theta, (X, y, _, _) = law.mode, rows.load(slice(None))
+        theta, (X, y, _, _) = distribution.mode, rows.load(slice(None))
         spread = None
-        if isinstance(law.operator, Dense):
-            spread = law.operator.inverse().cholesky().dense()
+        if isinstance(distribution.operator, Dense):
+            spread = distribution.operator.inverse().cholesky().dense()
         return cls(model.outputs(theta, X)[0], *model.row_terms(theta, spread, X, y))
 
     def residual_at(self, outputs: NDArray) -> NDArray:
@@ -89,7 +89,7 @@ class FoldedRows:
     ----------
     rows : InMemory
     terms : Terms
-        At the law where each row was folded.
+        At the distribution where each row was folded.
     size, priority : arrays of shape (n_rows,)
     threshold : float
         Highest priority of a row that did not stay.
@@ -104,16 +104,18 @@ class FoldedRows:
     n_folded: int
 
     @classmethod
-    def of(cls, model: Predictor, rows: InMemory, law: Law, n_before: int) -> FoldedRows:
-        """All of some rows, folded at a law. Sizes are weight and leverage."""
+    def of(
+        cls, model: Predictor, rows: InMemory, distribution: Distribution, n_before: int
+    ) -> FoldedRows:
+        """All of some rows, folded at a distribution. Sizes are weight and leverage."""
         size = np.ones(rows.n_rows) if rows.weight is None else rows.weight.astype(np.float64)
-        if isinstance(law.operator, Dense):
-            root = law.operator.inverse().cholesky().dense()
+        if isinstance(distribution.operator, Dense):
+            root = distribution.operator.inverse().cholesky().dense()
             along = model.outputs(root.T, rows.load(slice(None)).X)
             leverage = np.einsum("dkn,dkn->n", along, along)
             size = size * (1 + leverage / leverage.mean())
         priority = size / deterministic_rng(f"folded rows {n_before}").random(rows.n_rows)
-        terms = Terms.of(model, rows, law)
+        terms = Terms.of(model, rows, distribution)
         return cls(rows, terms, size, priority, 0.0, n_before + rows.n_rows)
 
     def sampled(self, n_rows: int) -> FoldedRows:
@@ -146,16 +148,16 @@ class FoldedRows:
         """The rows with their weights multiplied by a number."""
         return replace(self, rows=self.rows.repeated(share))
 
-    def remainder(self, model: Predictor, law: Law) -> Remainder:
-        """What the rows leave out at a law."""
+    def remainder(self, model: Predictor, distribution: Distribution) -> Remainder:
+        """What the rows leave out at a distribution."""
         batch = self.rows.load(slice(None))
         X, weight = batch.X, batch.weight
-        now = Terms.of(model, self.rows, law)
+        now = Terms.of(model, self.rows, distribution)
         factor = np.maximum(1.0, self.threshold / np.maximum(self.size, _TINY))
         weight = np.ones(len(factor)) if weight is None else weight
         layout = DIAGONAL if not has_matrix(model.dim) else FULL
         left = model.times_inputs((now.residual - self.terms.residual_at(now.outputs))[None], X)
-        covariance = law.operator.inverse()
+        covariance = distribution.operator.inverse()
         total = left.scaled(weight * factor).total()
         chance = left.scaled(weight * np.sqrt(factor * (factor - 1))).moment(layout)
         scaled = batch._replace(weight=weight * factor)
@@ -169,16 +171,20 @@ class FoldedRows:
 
 
 def with_folded(
-    before: FoldedRows | None, model: Predictor, old: Sequence[InMemory], law: Law, budget: float
+    before: FoldedRows | None,
+    model: Predictor,
+    old: Sequence[InMemory],
+    distribution: Distribution,
+    budget: float,
 ) -> FoldedRows | None:
-    """The sample after some more rows were folded at the mean of a law, within a budget.
+    """The sample after some more rows were folded at the mean of a distribution, within a budget.
 
     As many rows as there are parameters stay in any case: fewer could not say how much is left out,
-    and these take no more than the precision matrix of the law.
+    and these take no more than the precision matrix of the distribution.
     """
     least = min(model.dim, _FEWEST_KEPT)
     for rows in old:
-        new = FoldedRows.of(model, rows, law, 0 if before is None else before.n_folded)
+        new = FoldedRows.of(model, rows, distribution, 0 if before is None else before.n_folded)
         if before is not None:
             new = before.followed(new)
         most = min(_MOST_ROWS, budget * new.rows.n_rows / n_bytes(new.rows))

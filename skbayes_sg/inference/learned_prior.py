@@ -47,7 +47,7 @@ class Learned:
     """Drawn over wanted variance, mean over each block, (blocks,)."""
     stein_error: NDArray
     """Bound of |stein - 1| by chance, exceeded in one fit of a thousand, (blocks,)."""
-    silent: NDArray
+    uninformed: NDArray
     """Whether a block has no data under the first precision, (blocks,)."""
     one_each: bool
     """Whether blocks are single features. The precision of one feature is always vague."""
@@ -104,9 +104,9 @@ class Learned:
         return None
 
     def _uninformed(self) -> str | None:
-        if self.silent.any():
+        if self.uninformed.any():
             return (
-                f"the data say nothing about {self._named(self.silent)} (zero or constant "
+                f"the data say nothing about {self._named(self.uninformed)} (zero or constant "
                 "columns): its precision was not learned"
             )
         vague = (self.uncertainty > _VAGUE) & ~self._bound

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skbayes_sg.chains.steps import iterate_steps
 from skbayes_sg.chains.tuning import refuse_unstable, stable_start
-from skbayes_sg.chains.walk import walk
 from skbayes_sg.data.minibatches import Partition
 from skbayes_sg.inference.request import same_parameters
 from skbayes_sg.posterior import Posterior
@@ -103,7 +103,7 @@ class ChainStream:
         n_steps = state.rows.n_parts
         recorded = range(-(-first // thin) * thin - state.t, n_steps, thin)
         kept = list(self.kept)
-        steps = walk(self.sampler, posterior, state, n_steps, recorded)
+        steps = iterate_steps(self.sampler, posterior, state, n_steps, recorded)
         with np.errstate(over="ignore", invalid="ignore"):
             for block in steps:
                 kept = [*kept, *block.draws.astype(dtype)][-most:]

@@ -37,10 +37,10 @@ class Plan(Protocol):
         rng: np.random.Generator,
         n_chains: int,
         last: NDArray | None,
-        near: InitialPoint | None = None,
+        initial: InitialPoint | None = None,
     ) -> Start:
         """The start of the chains.
 
-        `last` are the last points of an earlier fit, (n_chains, D), and `near` is near the mode, if
-        such a point is known.
+        `last` are the last points of an earlier fit, (n_chains, D), and `initial` is near the mode,
+        if such a point is known.
         """

@@ -22,7 +22,11 @@ from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.chains.tuning import choose_alpha
 from skbayes_sg.data import in_threads
 from skbayes_sg.inference.begin import Known, begin, moves_precision
-from skbayes_sg.inference.em_control_variate import DiagonalShare, MatrixShare, PriorShare
+from skbayes_sg.inference.em_control_variate import (
+    ControlVariate,
+    DiagonalControlVariate,
+    MatrixControlVariate,
+)
 from skbayes_sg.inference.evidence import Hyperprior, as_learned, in_chains, locate
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.plan import Plan
@@ -48,7 +52,9 @@ _UNSETTLED = (
     f"the learned precision still moves the posterior mean after {_ROUNDS} rounds; give "
     "VariationalEM a hyperprior, or prior_precision a number"
 )
-_MANY_LAWS = "several prior precisions, whose joint law is not known in closed form, are sampled"
+_MANY_PRECISIONS = (
+    "several prior precisions, whose joint distribution is not known in closed form, are sampled"
+)
 _NOT_SAMPLED = (
     "prior_groups, and a prior of many scales, are sampled with the coefficients, which "
     'sampler=None and HMC(variance_reduction="control_variate") can do where the posterior has an '
@@ -65,8 +71,8 @@ def first_choice(request: Request, posterior: Posterior, plan: Plan) -> Choice:
     if request.asked is None:
         choice = plan.first(posterior)
         several = isinstance(request.em, Hyperprior) and not request.em.is_one
-        if choice.sampler.needs_law and several:
-            return plan.fallback(posterior, NoGainError(_MANY_LAWS))
+        if choice.sampler.needs_closed_form and several:
+            return plan.fallback(posterior, NoGainError(_MANY_PRECISIONS))
         return choice
     sampler = clone(request.asked.sampler)
     sampler.validate(posterior)
@@ -93,21 +99,21 @@ def prepare(
     `sampled` is the prior precision of an earlier run, if the chains are to sample it.
     """
     with one_thread(), in_threads(cores(request.n_jobs)):
-        em, near, located = request.em, None, None
+        em, initial, located = request.em, None, None
         several = isinstance(em, Hyperprior) and not em.is_one
         if isinstance(em, Hyperprior):
             scales, em = em.of(posterior), None
-            if choice.sampler.needs_law:
+            if choice.sampler.needs_closed_form:
                 sampled = Sampled(scales, np.zeros(scales.dim), np.ones(scales.dim))
             elif several and not has_matrix(posterior.dim):
                 raise ValueError(_TOO_MANY.format(posterior.dim))
             elif affordable(posterior):
                 located = locate(scales, posterior)
-                posterior, near = located.learned.under(posterior), located.near
+                posterior, initial = located.learned.under(posterior), located.initial
                 sampled = located.sampled if moves_precision(choice, posterior) else None
             else:
                 em = in_chains(scales)
-        run, target = begin(request, choice, posterior, plan, Known(near, sampled))
+        run, target = begin(request, choice, posterior, plan, Known(initial, sampled))
         if located is not None:
             if run.sampled is None:
                 run = replace(run, carry=located.carry)
@@ -133,7 +139,7 @@ def _recentred(
 ) -> tuple[Run, Target]:
     """A run that samples the precision, anchored and in coordinates where short runs find it.
 
-    On a posterior far from normal no normal law tells where that is.
+    On a posterior far from normal no normal distribution tells where that is.
     """
     run, target = begun
     fits = run.sampled is not None and run.sampled.scales.dim == 1  # curves over one precision
@@ -156,7 +162,7 @@ def _recentred(
         ell = scales.log_precisions(centre[None])
         here = posterior.with_prior(scales.given(posterior.prior, ell[0]))
         path = np.append(run.learned.path, np.exp(ell), axis=0)
-        learned = as_learned(scales, here, path, run.learned.silent)
+        learned = as_learned(scales, here, path, run.learned.uninformed)
         passes, known = run.passes, Known(None, sampled, points)
         run, target = begin(request._replace(last=last), choice, here, plan, known)
         run = replace(run, learned=learned, passes=run.passes + passes)
@@ -204,7 +210,7 @@ def _learn(
             choice = plan.fallback(posterior, NoGainError(why))
         else:
             if learned is not None:  # a precision may have grown until the data say nothing more
-                found = replace(found, silent=learned.silent)
+                found = replace(found, uninformed=learned.uninformed)
             learned, diverged = found, False
             paths.append(found.path)
             posterior = found.under(posterior)
@@ -229,11 +235,11 @@ def _near(before: Mode | None, now: Mode | None) -> bool:
     return before is None or now is None or distance(before, now) < _FAR_FROM_ANCHOR
 
 
-def _known(posterior: Posterior) -> Callable[[ModelPosterior, NDArray], PriorShare]:
+def _known(posterior: Posterior) -> Callable[[ModelPosterior, NDArray], ControlVariate]:
     """The control variate of EM: a matrix where there is one mode and the matrix is affordable."""
     if posterior.model.fixed_inputs and has_matrix(posterior.dim):
-        return MatrixShare
-    return partial(DiagonalShare, null=posterior.model.null_directions())
+        return MatrixControlVariate
+    return partial(DiagonalControlVariate, null=posterior.model.null_directions())
 
 
 def _learn_once(

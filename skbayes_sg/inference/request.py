@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sg.chains.tuning import Tuned, set_off
+from skbayes_sg.chains.tuning import Tuned, start_without_pilots
 from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix
@@ -38,7 +38,7 @@ class Choice:
 
     sampler: Sampler
     reason: str
-    tune: Callable[..., Tuned] = set_off
+    tune: Callable[..., Tuned] = start_without_pilots
     given: bool = False
 
 

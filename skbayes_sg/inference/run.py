@@ -36,13 +36,13 @@ class Run:
     passes : float
         Rows read so far over rows.
     anchor : Mode, optional
-        Of control variates, or of a law in closed form.
+        Of control variates, or of a distribution in closed form.
     learned : Learned, optional
         The learned prior; of a sampled precision, one that is near.
     sampled : Sampled, optional
         Precisions of the prior, if they are coordinates of the chains.
     carry : Carry, optional
-        Its law, if it is sampled and the chains do not know it.
+        Its distribution, if it is sampled and the chains do not know it.
     signature : Signature, optional
         The fingerprint for the next warm start.
     warnings : list of str

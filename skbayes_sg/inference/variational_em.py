@@ -28,10 +28,10 @@ from sklearn.base import BaseEstimator
 
 from skbayes_sg.chains.deadline import cut_short, time_is_up
 from skbayes_sg.chains.parallel import in_parallel
+from skbayes_sg.chains.steps import burn, iterate_steps, restarts
 from skbayes_sg.chains.threads import one_thread
-from skbayes_sg.chains.walk import burn, restarts, walk
 from skbayes_sg.diagnostics import SteinSums
-from skbayes_sg.inference.em_control_variate import MatrixShare, PriorShare
+from skbayes_sg.inference.em_control_variate import ControlVariate, MatrixControlVariate
 from skbayes_sg.inference.learned_prior import BOUNDS, Learned
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
@@ -172,7 +172,7 @@ class _Path(NamedTuple):
     log_precision: NDArray  # (updates, blocks)
     state: State
     stein: SteinSums  # since the last restart, of the second half
-    silent: NDArray  # whether the data say nothing, under the first precision, (blocks,)
+    uninformed: NDArray  # whether the data say nothing, under the first precision, (blocks,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,15 +187,15 @@ class StochasticEM:
         Coordinates of each block, by label.
     length : RunLength
         Sampler steps under the first precisions, and per update.
-    known : function, default=MatrixShare
-        Of a posterior and a point (1, D): the control variate, a `PriorShare`.
+    known : function, default=MatrixControlVariate
+        Of a posterior and a point (1, D): the control variate, a `ControlVariate`.
     """
 
     em: VariationalEM
     sampler: Sampler
     blocks: dict[str, NDArray]
     length: RunLength
-    known: Callable[[ModelPosterior, NDArray], PriorShare] = MatrixShare
+    known: Callable[[ModelPosterior, NDArray], ControlVariate] = MatrixControlVariate
 
     def path(self, target: Target, state: State) -> _Path:
         """Move one group of chains, and its precisions with it. `state` is copied."""
@@ -207,16 +207,18 @@ class StochasticEM:
         pace, last = np.full(len(rho), _robbins_monro(0)), np.zeros(len(rho))
         with one_thread(), np.errstate(over="ignore", invalid="ignore"):
             burn(sampler, target, state, self.length.burn_in)
-            share, stein = self.share(target, state), _stein(target, state)
-            silent = [_says_nothing(share.of_data(block)) for block in self.blocks.values()]
+            known, stein = self.control_variate(target, state), _stein(target, state)
+            uninformed = [
+                _says_nothing(known.well_determined(block)) for block in self.blocks.values()
+            ]
             for t in range(em.n_updates):
                 if t >= _FEWEST_UPDATES and time_is_up():
                     path = path[:t]
                     break
                 if t in restarts(em.n_updates):
                     sampler.restart(state, target)
-                    share, stein = self.share(target, state), _stein(target, state)
-                excess = members.mean(self._excess(target, state, share, stein))
+                    known, stein = self.control_variate(target, state), _stein(target, state)
+                excess = members.mean(self._excess(target, state, known, stein))
                 now = _with_hyperprior(em, rho, excess / self.length.thin, members.sizes)
                 pace = em.pace(t, pace, now * last >= 0)
                 step = np.clip(pace * now, -_LONGEST_MOVE, _LONGEST_MOVE)
@@ -225,25 +227,27 @@ class StochasticEM:
                 precision = members.spread(np.exp(rho), initial)
                 target = target.with_prior(target.prior.with_precision(precision))
                 sampler.change_prior(state, target)
-        return _Path(path, state, stein, np.array(silent))
+        return _Path(path, state, stein, np.array(uninformed))
 
-    def share(self, target: Target, state: State) -> PriorShare:
+    def control_variate(self, target: Target, state: State) -> ControlVariate:
         """The control variate at the point of the first chain."""
         return self.known(target.posterior, target.coordinates.inverse_transform(state.theta[:1]))
 
-    def _excess(self, target: Target, state: State, share: PriorShare, stein: SteinSums) -> NDArray:
+    def _excess(
+        self, target: Target, state: State, known: ControlVariate, stein: SteinSums
+    ) -> NDArray:
         """Sum over the steps of an update of each parameter's scaled square minus 1, (D,).
 
         The control variate is added.
         """
         excess = np.zeros(target.dim)
         here = target.coordinates
-        for block in walk(self.sampler, target, state, self.length.thin):
+        for block in iterate_steps(self.sampler, target, state, self.length.thin):
             thetas = here.inverse_transform(block.thetas)
             gradients = here.pushforward(block.gradients)
             for theta, gradient in zip(thetas, gradients, strict=True):
                 squares = target.prior.scaled_squares(theta)
-                excess += (squares - 1 + share.term(target.posterior, theta, gradient)).mean(axis=0)
+                excess += (squares - 1 + known.term(target.posterior, theta, gradient)).mean(axis=0)
                 stein.add(theta[None], gradient[None])
         return excess
 
@@ -293,7 +297,7 @@ def fit_prior(
     final = target.with_prior(target.prior.with_precision(precision))
     for p in paths:
         following.sampler.change_prior(p.state, final)
-    share = following.share(final, paths[0].state)
+    known_last = following.control_variate(final, paths[0].state)
     return Learned(
         list(blocks),
         values,
@@ -301,10 +305,10 @@ def fit_prior(
         precision,
         [p.state for p in paths],
         np.maximum(moved, np.ptp(of_group, axis=0) / 2),
-        np.array([_uncertainty(share.of_data(block)) for block in blocks.values()]),
+        np.array([_uncertainty(known_last.well_determined(block)) for block in blocks.values()]),
         stein,
         stein_error,
-        paths[0].silent,
+        paths[0].uninformed,
         em.per == "feature",
         em.hyperprior is not None,
     )
@@ -320,18 +324,20 @@ def _with_hyperprior(em: VariationalEM, rho: NDArray, excess: NDArray, sizes: ND
     return excess + 2 * (rate * np.exp(rho) - shape) / sizes
 
 
-def _says_nothing(share: NDArray) -> bool:
+def _says_nothing(determined: NDArray) -> bool:
     """Whether the data have next to no share in what is known of a block."""
-    return bool((share if share.ndim == 1 else share.diagonal()).max() < _NO_INFORMATION)
+    return bool(
+        (determined if determined.ndim == 1 else determined.diagonal()).max() < _NO_INFORMATION
+    )
 
 
-def _uncertainty(share: NDArray) -> float:
+def _uncertainty(determined: NDArray) -> float:
     """Standard deviation of log lambda, from the expected curvature of the log evidence.
 
     Half the sum of the squared shares of the data, eigenvalues of a matrix or a diagonal
     (math/priors.md#learning-the-prior).
     """
-    return float(np.inf if _says_nothing(share) else (0.5 * np.sum(share**2)) ** -0.5)
+    return float(np.inf if _says_nothing(determined) else (0.5 * np.sum(determined**2)) ** -0.5)
 
 
 def _stein_of_blocks(sums: list[SteinSums], blocks: list[NDArray]) -> tuple[NDArray, NDArray]:

@@ -134,8 +134,8 @@ class CovarianceDisplay:
         Raises
         ------
         ValueError
-            If the estimator has no ``predicted_covariance``, its sampler has no stationary law, or
-            a parameter is unknown.
+            If the estimator has no ``predicted_covariance``, its sampler has no stationary
+            distribution, or a parameter is unknown.
         NotFittedError
             If there was no `fit`, only `partial_fit`.
         ImportError

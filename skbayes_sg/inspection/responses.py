@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg.inspection.table import table
-from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.memory import elements_at_a_time
 
 
 def rows_of(X: ArrayLike) -> Any:
@@ -28,7 +28,7 @@ def under_draws(model: Any, X: Any) -> Iterator[tuple[NDArray, NDArray]]:
     check_is_fitted(estimator, "draws_")
     draws = estimator.draws_
     flat = draws.reshape(-1, draws.shape[-1]).astype(np.float64, copy=False)
-    n_blocks = 1 + len(X) * len(flat) * estimator.model_.widest // numbers_at_a_time()
+    n_blocks = 1 + len(X) * len(flat) * estimator.model_.widest // elements_at_a_time()
     for rows in np.array_split(np.arange(len(X)), min(len(X), n_blocks)):
         some = _safe_indexing(X, rows)
         some = steps.transform(some) if steps else some

@@ -70,8 +70,8 @@ def prior_sensitivity(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: Any
 
     The prior is that of all parameters. Where a precision is sampled, the coefficients' prior given
     it is a part of the model, and what has a power is the prior of the precision: to scale both
-    would change the law of the coefficients twice. So values of a learned prior are small where the
-    rows know its precision.
+    would change the distribution of the coefficients twice. So values of a learned prior are small
+    where the rows know its precision.
 
     Chance moves a value by about a third of the standard deviation of the log prior, or of the log
     likelihood, over the root of the number of independent draws.

@@ -27,11 +27,11 @@ class TraceDisplay:
 
     On the left are the traces. On the right is, for each chain, the empirical distribution of its
     ranks minus the uniform one (Sailynoja, Buerkner & Vehtari 2022). A chain that draws too many
-    small values is above zero. If the chains sample one law, all lines of a parameter stay within
-    the grey band in at least 95 % of fits (math/monte_carlo.md#bands-of-ranks). Chains that leave
-    it are red and thick, on both sides. A wide band means that each chain has few effective draws,
-    so that even chains far apart may stay within it. Where R-hat is above 1.05 the title is red and
-    bold. A single chain is cut into halves.
+    small values is above zero. If the chains sample one distribution, all lines of a parameter stay
+    within the grey band in at least 95 % of fits (math/monte_carlo.md#bands-of-ranks). Chains that
+    leave it are red and thick, on both sides. A wide band means that each chain has few effective
+    draws, so that even chains far apart may stay within it. Where R-hat is above 1.05 the title is
+    red and bold. A single chain is cut into halves.
 
     Use `from_estimator`.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.diagnostics import systematic
-from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.linalg.products import dense
 
 _DRAWS_AT_ONCE = 64  # beyond, a product costs as much per draw
@@ -39,7 +39,7 @@ class Given(NamedTuple):
 
     def blocks(self, row_bytes: int) -> Iterator[tuple[NDArray, slice]]:
         """Blocks of dense rows, and their numbers."""
-        for rows in row_blocks(self.X.shape[0], row_bytes, 8 * numbers_at_a_time()):
+        for rows in row_blocks(self.X.shape[0], row_bytes, 8 * elements_at_a_time()):
             yield dense(self.X[rows]), rows
 
 

@@ -13,7 +13,7 @@ from skbayes_sg.linalg.low_rank import LowRank
 from skbayes_sg.linalg.products import eigenvectors_within
 
 
-class Natural:
+class Identity:
     """The coordinates of the model: every method returns its argument."""
 
     def inverse_transform(self, u: NDArray) -> NDArray:
@@ -50,7 +50,7 @@ class Whitened:
     """``theta = centre + T u``: coordinates u in which the curvature is about the identity.
 
     T turns the columns of every output by the same matrix S, so that the model keeps its form: it
-    becomes the bare model, without intercept, on the columns ``[X, 1] S``.
+    becomes the model without intercept, on the columns ``[X, 1] S``.
 
     Attributes
     ----------
@@ -81,11 +81,11 @@ class Whitened:
         return cls(centre, columns, rest, np.ascontiguousarray(S))
 
     @property
-    def turns(self) -> bool:
+    def rotates(self) -> bool:
         """Whether an orthogonal matrix may turn them: one output and nothing else."""
         return len(self.columns) == 1 and not len(self.rest)
 
-    def turned(self, V: NDArray) -> Whitened:
+    def rotated(self, V: NDArray) -> Whitened:
         """The same coordinates turned by an orthogonal matrix (c, c)."""
         return Whitened(self.centre, self.columns, self.rest, self.S @ V)
 
@@ -147,11 +147,11 @@ class Whitened:
         return self._mapped(once.T, self.S.T)
 
     def inputs(self, X: NDArray) -> NDArray:
-        """Columns of the bare model, ``[X, 1] S``, (n, c) in single precision."""
+        """Columns of the model on columns, ``[X, 1] S``, (n, c) in single precision."""
         return mapped_columns(X, self.S)
 
     def _mapped(self, u: NDArray, matrix: NDArray) -> NDArray:
-        """From the order of the bare model to that of the model: each output times `matrix`."""
+        """From the order of the model on columns to the other: each output times `matrix`."""
         k, c = self.columns.shape
         theta = np.empty(u.shape)
         blocks = u[..., : k * c].reshape(-1, c) @ matrix
@@ -160,7 +160,7 @@ class Whitened:
         return theta
 
     def _back(self, theta: NDArray, matrix: NDArray) -> NDArray:
-        """From the order of the model to that of the bare model."""
+        """From the order of the model to that of the model on columns."""
         k, c = self.columns.shape
         blocks = theta[..., self.columns.ravel()].reshape(-1, c) @ matrix
         return np.concatenate(
@@ -179,4 +179,4 @@ def mapped_columns(X: NDArray, U: NDArray) -> NDArray:
     return (X.astype(np.float64, copy=False) @ U).astype(np.float32)
 
 
-Coordinates = Natural | Whitened | LowRank
+Coordinates = Identity | Whitened | LowRank

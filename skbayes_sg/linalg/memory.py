@@ -8,7 +8,7 @@ _TEMPORARY, _KEPT = 128, 16  # parts of the budget
 _FEWEST = 1 << 14
 
 
-def numbers_at_a_time() -> int:
+def elements_at_a_time() -> int:
     """Numbers of a temporary array in double precision: 8 MB of the default of 1 GB."""
     return max(_FEWEST, int(_bytes() / (8 * _TEMPORARY)))
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-_SETTLED = 1e-3  # change of an eigenvalue from one power iteration to the next
+_CONVERGED = 1e-3  # change of an eigenvalue from one power iteration to the next
 
 
 class Rotation:
@@ -338,7 +338,7 @@ def largest_eigenvalue(
         v /= np.linalg.norm(v)
         v = matvec(v)
         before, value = value, float(np.linalg.norm(v))
-        if abs(value - before) <= _SETTLED * value:
+        if abs(value - before) <= _CONVERGED * value:
             break
     return value
 

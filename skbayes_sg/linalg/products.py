@@ -59,11 +59,11 @@ def with_signs(V: NDArray) -> NDArray:
 
 def eigenvectors_within(A: NDArray, group: NDArray) -> NDArray:
     """Eigenvectors of the block of each group, over the roots of their quadratic forms, (D, D)."""
-    turn = np.zeros_like(A)
+    rotation = np.zeros_like(A)
     for one in np.unique(group):
         block = np.ix_(group == one, group == one)
-        turn[block] = eigenvectors(A[block])
-    return turn / np.sqrt(np.einsum("ij,ij->j", turn, A @ turn))
+        rotation[block] = eigenvectors(A[block])
+    return rotation / np.sqrt(np.einsum("ij,ij->j", rotation, A @ rotation))
 
 
 def by_group(group: NDArray) -> tuple[NDArray, NDArray]:

@@ -98,7 +98,7 @@ class Scores:
         """The distinct left factors; coefficients and intercept share one."""
         return list({id(f.left): f.left for f in self.factors}.values())
 
-    def pooled(self) -> Scores:
+    def with_chains_as_labels(self) -> Scores:
         """The chains as virtual labels of one chain; they must share their right factors.
 
         Where all blocks share one left factor of one unit, the square root of its sum of squares is
@@ -170,9 +170,9 @@ class Scores:
     def rotated(self, rotation: Rotation) -> Scores:
         """The same scores in rotated coordinates."""
         factors = []
-        for (left, right), (turn, other) in zip(self.factors, rotation.bases, strict=True):
-            if turn is not None:
-                left = turn.T.astype(left.dtype, copy=False) @ left
+        for (left, right), (basis, other) in zip(self.factors, rotation.bases, strict=True):
+            if basis is not None:
+                left = basis.T.astype(left.dtype, copy=False) @ left
             if right is not None and other is not None:
                 right = right @ other.astype(right.dtype, copy=False)
             factors.append(Factor(left, right))
@@ -333,7 +333,7 @@ def _segments_of(
 def _weighted_gram(left: NDArray, X: NDArray | None, other: NDArray, Z: NDArray | None) -> NDArray:
     """Sum over labels q and rows n of the products of two segments' columns.
 
-    The inputs X and Z are (n, m), or None for ones.
+    The inputs X and Z are (n, m), or None for ones. A segment with inputs has one unit.
     """
     if X is None and Z is None:
         return np.tensordot(left, other, axes=([0, 2], [0, 2]))

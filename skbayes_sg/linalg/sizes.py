@@ -54,12 +54,12 @@ def is_worth_pairs(n_products: float) -> bool:
     return n_products > 2e5
 
 
-def is_overhead(n_numbers: int) -> bool:
+def is_overhead(n_elements: int) -> bool:
     """Whether most of a step with arrays of so many numbers is overhead.
 
     One group of chains then pays it once; ``python -m benchmarks.cost.few_rows`` times such fits.
     """
-    return n_numbers <= 1 << 17
+    return n_elements <= 1 << 17
 
 
 def is_sorted_soon(n_rows: int, dim: int) -> bool:

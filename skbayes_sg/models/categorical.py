@@ -30,9 +30,9 @@ class Categorical(Classification):
     """p(y = k | x) = softmax(z)_k of logits z that a subclass computes, (chains, logits, n).
 
     Arrays are class-major: one product serves all chains and classes. Two classes may have one
-    logit, that of the second class against the first. With K logits the prior treats K classes
-    alike. With one logit, targets are -1.0 and 1.0 in X's dtype, otherwise integer codes; see
-    `encode`.
+    logit, that of the second class against the first, or two, as a DRBM has. With K logits the
+    prior treats K classes alike. With one logit, targets are -1.0 and 1.0 in X's dtype, otherwise
+    integer codes; see `encode`.
 
     Parameters
     ----------

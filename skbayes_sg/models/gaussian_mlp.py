@@ -112,7 +112,7 @@ class GaussianMLP(FeedForward, Response):
         root[:, :K] = np.exp(-0.5 * z[:, K:])
         return root[:, None] * np.eye(2 * K, dtype=z.dtype)[:, :, None]
 
-    # -- the law of y -------------------------------------------------------------------------
+    # -- the distribution of y --------------------------------------------------------------------
 
     def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
         """Mean and log variance of each response, (chains, 2, n K), row by row in float64."""

@@ -125,7 +125,9 @@ class Predictor(Model):
             force[:] = np.einsum("lkn,lkn->l", left, weighted)
         return found
 
-    def smoothed(self, theta: NDArray, root: NDArray, batch: Batch) -> tuple[Scores, Operator]:
+    def expected_under_gaussian(
+        self, theta: NDArray, root: NDArray, batch: Batch
+    ) -> tuple[Scores, Operator]:
         """Scores, and `information` of all pairs, in the mean over N(theta, root root^T)."""
         residual, between = self.row_terms(theta, root, batch.X, batch.y)
         return self.times_inputs(residual[None], batch.X), self.moment_of(between, batch)

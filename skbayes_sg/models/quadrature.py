@@ -1,4 +1,4 @@
-"""Rules for means over normal laws of a row's outputs."""
+"""Rules for means over normal distributions of a row's outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of a numeric response, given the outputs of its row."""
+"""Distributions of a numeric response, given the outputs of its row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Response(ABC):
-    """The law of y given its outputs, (chains, outputs, n)."""
+    """The distribution of y given its outputs, (chains, outputs, n)."""
 
     counts = False
     """Whether y are whole numbers."""
@@ -23,7 +23,7 @@ class Response(ABC):
         """Of y, (chains, n)."""
 
     def width(self, outputs: NDArray) -> NDArray:
-        """A length on which the law of y varies, (chains, n)."""
+        """A length on which the distribution of y varies, (chains, n)."""
         return np.sqrt(self.variance(outputs))
 
     @abstractmethod

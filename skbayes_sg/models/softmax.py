@@ -117,7 +117,7 @@ class Softmax(Categorical, Predictor):
         return residual, between.transpose(1, 2, 0)
 
     def _at_nodes(self, z: NDArray, deviation: NDArray) -> tuple[NDArray, NDArray]:
-        """Probabilities of each row at the nodes of its logits' law, (n, K, nodes), and weights."""
+        """Probabilities of each row at the nodes of its logits, (n, K, nodes), and weights."""
         spread = symmetric_root(outer_products(deviation))
         nodes, weights = (each.astype(z.dtype) for each in normal_nodes(self.n_logits))
         return softmax(spread @ nodes.T + z.T[:, :, None]), weights

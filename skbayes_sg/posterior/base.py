@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg.data import Batch, Data, InMemory
 from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
 from skbayes_sg.linalg import Operator
-from skbayes_sg.linalg.coordinates import Coordinates, Natural
+from skbayes_sg.linalg.coordinates import Coordinates, Identity
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Diagonal, Layout, Partitioned
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import Prior
-from skbayes_sg.samplers.target import Anchored, Closed
+from skbayes_sg.samplers.target import Anchored, ClosedForm
 
 
 class Expansion(NamedTuple):
@@ -55,8 +55,8 @@ class Posterior:
 
     has_scale = False
     anchor: Anchored | None = None
-    coordinates: Coordinates = Natural()
-    law: Closed | None = None
+    coordinates: Coordinates = Identity()
+    closed_form: ClosedForm | None = None
 
     def __init__(self, model: Model, data: Data, prior: Prior) -> None:
         self.model = model
@@ -122,12 +122,12 @@ class Posterior:
         return self.model.widest
 
     @property
-    def whole(self) -> Posterior:
+    def all_columns(self) -> Posterior:
         """The posterior of all parameters of the fit."""
         return self
 
     def completed(self, chains: Sequence[Drawn]) -> NDArray:
-        """Draws of all groups of chains, of `whole`: (chains, draws, D)."""
+        """Draws of all groups of chains, of `all_columns`: (chains, draws, D)."""
         return np.concatenate([chain.draws for chain in chains])
 
     @property
@@ -260,7 +260,7 @@ class Posterior:
         value, gradient = self._with_prior_slope(theta, scale * value, scale * gradient)
         return Expansion(float(value[0]), gradient, curvature)
 
-    def smoothed(self, theta: NDArray, root: NDArray) -> tuple[NDArray, Operator]:
+    def expected_under_gaussian(self, theta: NDArray, root: NDArray) -> tuple[NDArray, Operator]:
         """Gradient and curvature in the mean over N(theta, root root^T), in one pass.
 
         The posterior is that of a `Predictor`, and the prior quadratic.
@@ -269,7 +269,7 @@ class Posterior:
         model = self.model
 
         def total(batch: Batch) -> tuple:
-            scores, information = model.smoothed(theta, root, batch)
+            scores, information = model.expected_under_gaussian(theta, root, batch)
             return scores.scaled(batch.weight).total(), information
 
         row_size = self.dim * model.widest

@@ -19,7 +19,7 @@ from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.subsample import Pool
 from skbayes_sg.priors import Prior
-from skbayes_sg.samplers.target import Closed
+from skbayes_sg.samplers.target import ClosedForm
 
 _FEWEST_ROWS = 32
 _MANY = 0.1  # of the pool: to draw and gather so many rows takes as long as to take all
@@ -120,7 +120,7 @@ class ChainTarget(ABC):
 
     has_scale = False
     anchor: Anchor | None = None
-    law: Closed | None = None
+    closed_form: ClosedForm | None = None
 
     def __init__(self, posterior: Posterior, coordinates: Coordinates) -> None:
         self.posterior, self.coordinates, self.prior = posterior, coordinates, posterior.prior

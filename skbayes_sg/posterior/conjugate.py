@@ -11,16 +11,16 @@ from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import ChainTarget
-from skbayes_sg.posterior.gaussian import Law, known_at
+from skbayes_sg.posterior.gaussian import Distribution, known_at
 from skbayes_sg.posterior.mode import Mode
-from skbayes_sg.posterior.precision import JointLaw
+from skbayes_sg.posterior.precision import JointDistribution
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import OnePrecision
-from skbayes_sg.samplers.target import Closed
+from skbayes_sg.samplers.target import ClosedForm
 
 
 class ClosedTarget(ChainTarget):
-    """A conjugate posterior in coordinates in which its law is standard.
+    """A conjugate posterior in coordinates in which its distribution is standard.
 
     There the coefficients are independent N(0, 1), or N(0, s2) where the noise variance s2 is
     sampled. So a draw costs one product with a matrix, and none of the rows is read
@@ -57,12 +57,12 @@ class ClosedTarget(ChainTarget):
         whitened = Whitened.of(model.columns(), known.mean[None], known.operator.dense())
         if scales is None:
             super().__init__(posterior, whitened)
-            self.law: Closed = _standard(known)
+            self.closed_form: ClosedForm = _standard(known)
             return
         whitened = whitened.along(*scales.members(prior))
         super().__init__(posterior, _WithPrecision(whitened))  # type: ignore[arg-type]
         self.dim += 1
-        self.law = JointLaw.along(whitened.S, known, prior, scales)
+        self.closed_form = JointDistribution.along(whitened.S, known, prior, scales)
 
     @classmethod
     def at(
@@ -78,11 +78,11 @@ class ClosedTarget(ChainTarget):
         return ClosedTarget(self.posterior.with_prior(prior), *self._rows)
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
-        """That of the law, without noise."""
-        return self.law.gradient(theta)
+        """That of the distribution, without noise."""
+        return self.closed_form.gradient(theta)
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
-        return self.law.log_density(theta), self.law.gradient(theta)
+        return self.closed_form.log_density(theta), self.closed_form.gradient(theta)
 
 
 class _WithPrecision:
@@ -99,9 +99,9 @@ class _WithPrecision:
         return np.concatenate([self.whitened.transform(theta[..., :-1]), theta[..., -1:]], axis=-1)
 
 
-def _standard(law: Law) -> Law:
-    """The same law in its own whitened coordinates."""
-    ones = np.ones(law.operator.dim)
-    if isinstance(law, GaussianPrior):
+def _standard(distribution: Distribution) -> Distribution:
+    """The same distribution in its own whitened coordinates."""
+    ones = np.ones(distribution.operator.dim)
+    if isinstance(distribution, GaussianPrior):
         return GaussianPrior(ones)
-    return NormalInverseGammaPrior(ones, (law.shape, law.rate))
+    return NormalInverseGammaPrior(ones, (distribution.shape, distribution.rate))

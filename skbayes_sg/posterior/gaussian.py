@@ -1,4 +1,4 @@
-"""The normal law that stands for a posterior: exact, or the nearest in the variational sense.
+"""Gaussian approximations of a posterior: exact, or the nearest in the variational sense.
 
 The posterior of linear regression is of the family of its prior. That of logistic regression is
 replaced by the normal distribution at which gradient and curvature agree with their own means
@@ -24,14 +24,14 @@ from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 
 _NEAR = 0.01  # squared distance per parameter of a step whose end is as good as the mode
 _MOST_STEPS = 25
-_SETTLED = 0.1  # relative change of the curvature, and squared shift, that one step can make
-_CLOSE = 0.01  # the same of a last step, where steps go on from a law
+_CONVERGED = 0.1  # relative change of the curvature, and squared shift, that one step can make
+_CLOSE = 0.01  # the same of a last step, where steps go on from a distribution
 _LONGEST_STEP = 1.0  # in posterior standard deviations per parameter
 
-Law = GaussianPrior | NormalInverseGammaPrior
+Distribution = GaussianPrior | NormalInverseGammaPrior
 
 
-def updated(posterior: Posterior, guess: NDArray) -> Law:
+def updated(posterior: Posterior, guess: NDArray) -> Distribution:
     """The posterior as a distribution of the prior's family.
 
     Above 1,000 parameters its precision is a diagonal, and its mean is the mode. Source:
@@ -39,16 +39,16 @@ def updated(posterior: Posterior, guess: NDArray) -> Law:
     """
     prior = posterior.prior
     assert isinstance(posterior.model, Predictor)
-    assert isinstance(prior, Law)
+    assert isinstance(prior, Distribution)
     if not has_matrix(posterior.dim):
         mode = find_mode(posterior, guess, np.random.default_rng(0))
         left = np.where(prior.precision > 0, 0.0, mode.gradient)  # a diagonal makes no good step
         diagonal = Diag(mode.curvature.diagonal())
         return prior.updated(mode.theta, left, diagonal)
-    return (_solved if posterior.model.conjugate else _smoothed)(posterior, prior, guess)
+    return (_solved if posterior.model.conjugate else _variational)(posterior, prior, guess)
 
 
-def _solved(posterior: Posterior, prior: Law, theta: NDArray) -> Law:
+def _solved(posterior: Posterior, prior: Distribution, theta: NDArray) -> Distribution:
     """The conjugate posterior."""
     return known_at(prior, expanded_twice(posterior, theta))
 
@@ -64,13 +64,13 @@ def expanded_twice(posterior: Posterior, theta: NDArray) -> Mode:
     return Mode(near, here.curvature, here.gradient, 2.0)
 
 
-def known_at(prior: Prior, here: Mode) -> Law:
+def known_at(prior: Prior, here: Mode) -> Distribution:
     """The posterior from its expansion at a point: exact if conjugate."""
-    assert isinstance(prior, Law)
+    assert isinstance(prior, Distribution)
     return prior.updated(here.theta, here.gradient, here.curvature)  # type: ignore[arg-type]
 
 
-def law_at(anchor: Mode, posterior: Posterior) -> Law:
+def distribution_at(anchor: Mode, posterior: Posterior) -> Distribution:
     """The posterior from its expansion: exact if conjugate, else normal around the anchor."""
     assert isinstance(posterior.model, Predictor)
     if not posterior.model.conjugate:
@@ -78,12 +78,12 @@ def law_at(anchor: Mode, posterior: Posterior) -> Law:
     return known_at(posterior.prior, anchor)
 
 
-def _smoothed(posterior: Posterior, prior: Law, guess: NDArray) -> Law:
+def _variational(posterior: Posterior, prior: Distribution, guess: NDArray) -> Distribution:
     """Steps from the mode to where the gradient vanishes in the mean over the posterior.
 
     The precision is the curvature in that mean. One step is enough near a normal distribution.
-    Elsewhere, as with separable classes, the wide law at the mode and its mean curvature contradict
-    each other; half steps lead to the law that agrees with its own means.
+    Elsewhere, as with separable classes, the wide distribution at the mode and its mean curvature
+    contradict each other; half steps lead to the distribution that agrees with its own means.
     """
     here = _expanded(posterior, guess)
     precision = here.curvature
@@ -95,9 +95,9 @@ def _smoothed(posterior: Posterior, prior: Law, guess: NDArray) -> Law:
     for _ in range(_MOST_STEPS):
         covariance = precision.inverse().dense()
         root = np.linalg.cholesky(covariance)
-        gradient, curvature = posterior.smoothed(theta, root)
+        gradient, curvature = posterior.expected_under_gaussian(theta, root)
         shift = gradient @ covariance
-        if _is_near(shift, gradient, covariance, curvature, _SETTLED):
+        if _is_near(shift, gradient, covariance, curvature, _CONVERGED):
             theta, precision = theta + shift, curvature
             break
         precision = precision * 0.5 + curvature * 0.5
@@ -120,37 +120,41 @@ def _is_near(
 # -- rows in blocks ---------------------------------------------------------------------------
 
 
-def expanded(model: Predictor, blocks: Sequence[InMemory], prior: Law, near: Law) -> Law:
-    """The posterior of these rows, from a law that is near it: mostly in one pass."""
-    law, most = near, 0 if not has_matrix(model.dim) else _MOST_STEPS
+def expanded(
+    model: Predictor, blocks: Sequence[InMemory], prior: Distribution, near: Distribution
+) -> Distribution:
+    """The posterior of these rows, from a distribution that is near it: mostly in one pass."""
+    distribution, most = near, 0 if not has_matrix(model.dim) else _MOST_STEPS
     for _ in range(most):
-        gradient, curvature = _slope(model, blocks, prior, law)
-        covariance = law.operator.inverse().dense()
+        gradient, curvature = _slope(model, blocks, prior, distribution)
+        covariance = distribution.operator.inverse().dense()
         shift = gradient @ covariance
-        if not _is_near(shift, gradient, covariance, curvature, _SETTLED):
+        if not _is_near(shift, gradient, covariance, curvature, _CONVERGED):
             break
         assert isinstance(curvature, Dense)
-        law = GaussianPrior(curvature, law.mean + shift[0])
+        distribution = GaussianPrior(curvature, distribution.mean + shift[0])
         if _is_near(shift, gradient, covariance, curvature, _CLOSE):
-            return law
-    return updated(Posterior(model, joined(blocks), prior), law.mode)
+            return distribution
+    return updated(Posterior(model, joined(blocks), prior), distribution.mode)
 
 
-def folded(model: Predictor, blocks: Sequence[InMemory], prior: Law, law: Law) -> Law:
-    """The prior times the likelihood of these rows as expanded at a law."""
-    gradient, curvature = _slope(model, blocks, prior, law)
-    return prior.updated(law.mode, gradient, curvature)  # type: ignore[arg-type]
+def folded(
+    model: Predictor, blocks: Sequence[InMemory], prior: Distribution, distribution: Distribution
+) -> Distribution:
+    """The prior times the likelihood of these rows as expanded at a distribution."""
+    gradient, curvature = _slope(model, blocks, prior, distribution)
+    return prior.updated(distribution.mode, gradient, curvature)  # type: ignore[arg-type]
 
 
 def _slope(
-    model: Predictor, blocks: Sequence[InMemory], prior: Law, law: Law
+    model: Predictor, blocks: Sequence[InMemory], prior: Distribution, distribution: Distribution
 ) -> tuple[NDArray, Operator]:
-    """Gradient and curvature of rows and prior in the mean over a law.
+    """Gradient and curvature of rows and prior in the mean over a distribution.
 
     Above 1,000 parameters they are those at the mode, and the curvature a diagonal.
     """
-    theta, wide = law.mode, not has_matrix(model.dim)
-    root = None if wide else law.operator.inverse().cholesky().dense()
+    theta, high_dimensional = distribution.mode, not has_matrix(model.dim)
+    root = None if high_dimensional else distribution.operator.inverse().cholesky().dense()
     flat = GaussianPrior(Diag(np.zeros(model.dim)))
     gradient, curvature = prior.gradient(theta), FULL.keep(prior.curvature(theta))
     for rows in blocks:
@@ -159,7 +163,7 @@ def _slope(
             here = alone.expand(theta, DIAGONAL)
             gradient, curvature = gradient + here.gradient, here.curvature + curvature
         else:
-            slope, information = alone.smoothed(theta, root)
+            slope, information = alone.expected_under_gaussian(theta, root)
             gradient, curvature = gradient + slope, information + curvature
     return gradient, curvature
 

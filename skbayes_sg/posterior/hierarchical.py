@@ -126,19 +126,21 @@ class HierarchicalTarget(ChainTarget):
             return known
         c, points = self.coordinates, self.given.points
         r = deterministic_rng("precision").standard_normal((len(points), c.n_hyper))
-        v = c.turned(points) / c.point(np.zeros((1, self.dim))).given.scale
-        rough = np.eye(self.dim)[-c.n_hyper :]
-        along = steepness(self.full_gradient, self.anchor.curvature, rough, np.hstack([v, r]))
+        v = c.rotated(points) / c.point(np.zeros((1, self.dim))).given.scale
+        least_linear = np.eye(self.dim)[-c.n_hyper :]
+        along = steepness(
+            self.full_gradient, self.anchor.curvature, least_linear, np.hstack([v, r])
+        )
         return max(known, along)
 
     def _noise(self) -> Operator:
         """Noise of the rows along v at the centre, and along r in the mean over v and r."""
         noise, c = self.given.anchor.noise, self.coordinates
-        diagonal = c.turned(c.turned(noise.dense()).T).diagonal()
+        diagonal = c.rotated(c.rotated(noise.dense()).T).diagonal()
         of_r = np.zeros(c.n_hyper)
         for r, share in _NODES:
             shift, stretch = c.along_r(r)
-            shift = c.turned(shift, back=True)
+            shift = c.rotated(shift, back=True)
             of_r += share * ((noise.matvec(shift) * shift).sum(axis=1) + stretch**2 @ diagonal)
         return c.bordered(noise, of_r)
 
@@ -151,11 +153,11 @@ class HierarchicalTarget(ChainTarget):
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         c = self.coordinates
         at = c.point(theta)
-        gradient = self.given.noisy_gradient(c.turned(at.u, back=True), rows)
-        return c.gradient(at, c.turned(gradient))
+        gradient = self.given.noisy_gradient(c.rotated(at.u, back=True), rows)
+        return c.gradient(at, c.rotated(gradient))
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         c = self.coordinates
         at = c.point(theta)
-        value, gradient = self.given.slope(c.turned(at.u, back=True))
-        return value + c.log_density(at), c.gradient(at, c.turned(gradient))
+        value, gradient = self.given.slope(c.rotated(at.u, back=True))
+        return value + c.log_density(at), c.gradient(at, c.rotated(gradient))

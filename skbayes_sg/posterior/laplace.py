@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.layouts import FULL
-from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Mode
@@ -84,7 +84,7 @@ def laplace_points(posterior: Posterior, mode: Mode) -> tuple[NDArray, list[NDAr
     if posterior.n_rows > _POINT_ROWS:
         rows = np.sort(rng.choice(posterior.n_rows, _POINT_ROWS, replace=False))
     theta = mode.theta + mode.curvature.inverse().cholesky().matvec(points)
-    return theta, np.array_split(rows, 1 + len(rows) * len(theta) // numbers_at_a_time())
+    return theta, np.array_split(rows, 1 + len(rows) * len(theta) // elements_at_a_time())
 
 
 def distance(anchor: Mode, other: Mode) -> float:

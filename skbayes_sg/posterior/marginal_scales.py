@@ -1,6 +1,7 @@
-"""The hyperparameters of a prior beside a normal law of the parameters, which are integrated out.
+"""The hyperparameters of a prior beside normal parameters, which are integrated out.
 
-With C the precision matrix of the law under the precisions of ell(eta), and h that times its mean,
+With C the precision matrix of the distribution under the precisions of ell(eta), and h that times
+its mean,
 
     log p(eta | data) = log p(eta) - log det(C) / 2 + h^T C^-1 h / 2 + const
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from skbayes_sg.posterior.gaussian import Law
+from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import Scales
 
@@ -24,26 +25,26 @@ _FAR = 20.0  # of a hyperparameter, from the start of the search
 
 
 class MarginalScales:
-    """Log density of hyperparameters beside a normal law.
+    """Log density of hyperparameters beside a normal distribution.
 
     Parameters
     ----------
     scales : Scales
-    law : Law
+    distribution : Distribution
         Of the parameters, under `prior`.
     prior : Prior
     """
 
-    def __init__(self, scales: Scales, law: Law, prior: Prior) -> None:
-        self._scales, n = scales, law.operator.dim
+    def __init__(self, scales: Scales, distribution: Distribution, prior: Prior) -> None:
+        self._scales, n = scales, distribution.operator.dim
         self._unit = scales.weights(prior)[:n]
-        away = np.where(self._unit > 0, law.mean[:n] - prior.mean[:n], 0.0)
-        precision = law.operator.dense()
-        self._pull = precision @ away
+        away = np.where(self._unit > 0, distribution.mean[:n] - prior.mean[:n], 0.0)
+        precision = distribution.operator.dense()
+        self._slope = precision @ away
         self._free = precision - np.diag(scales.members(prior)[0][:n])
         self._noise = None
-        if isinstance(law, NormalInverseGammaPrior):
-            self._noise = law.shape, law.rate + 0.5 * float(self._pull @ away)
+        if isinstance(distribution, NormalInverseGammaPrior):
+            self._noise = distribution.shape, distribution.rate + 0.5 * float(self._slope @ away)
 
     def _solved(self, ell: NDArray) -> tuple[NDArray, NDArray, NDArray, float]:
         """Precisions, covariance and mean of the parameters under ell, and log det C."""
@@ -53,7 +54,7 @@ class MarginalScales:
         factor = cho_factor(self._free + np.diag(lam), lower=True)
         covariance = cho_solve(factor, np.eye(len(lam)))
         log_det = 2 * float(np.log(factor[0].diagonal()).sum())
-        return lam, covariance, covariance @ self._pull, log_det
+        return lam, covariance, covariance @ self._slope, log_det
 
     def _of_energy(self, energy: float) -> tuple[float, float]:
         """The term of h^T C^-1 h / 2, and its derivative."""
@@ -66,7 +67,7 @@ class MarginalScales:
         """Of eta (K,), up to a constant, and its gradient."""
         scales, eta = self._scales, eta[None]
         lam, covariance, mean, log_det = self._solved(scales.log_precisions(eta)[0])
-        value, factor = self._of_energy(0.5 * float(mean @ self._pull))
+        value, factor = self._of_energy(0.5 * float(mean @ self._slope))
         each = -0.5 * lam * (covariance.diagonal() + factor * mean**2)
         value += float(scales.log_density(eta)[0]) - 0.5 * log_det
         return value, scales.slope(eta, self._grouped(each[None]))[0]
@@ -88,7 +89,7 @@ class MarginalScales:
         """About the standard deviation of each hyperparameter at the mode, (K,)."""
         scales, at = self._scales, eta[None]
         lam, covariance, mean, _ = self._solved(scales.log_precisions(at)[0])
-        factor = self._of_energy(0.5 * float(mean @ self._pull))[1]
+        factor = self._of_energy(0.5 * float(mean @ self._slope))[1]
         squares = 0.5 * lam * (covariance.diagonal() + factor * mean**2)
         group = np.full(len(lam), -1)
         group[scales.block] = scales.group

@@ -104,12 +104,12 @@ def _staged(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> M
     """
     passes, here = 0.0, None
     for size in _stages(posterior):
-        part, whole = posterior, size == posterior.n_rows
-        if not whole:
+        part, full = posterior, size == posterior.n_rows
+        if not full:
             part = posterior.of_rows(np.sort(rng.choice(posterior.n_rows, size, replace=False)))
         # Squared distance to the mode, in posterior standard deviations. A subset's mode is off by
         # N/m per parameter, so more digits of it are of no use.
-        enough = posterior.dim * (_ENOUGH if whole else 0.1 * posterior.n_rows / size)
+        enough = posterior.dim * (_ENOUGH if full else 0.1 * posterior.n_rows / size)
         curvature = None if here is None else here.curvature
         found = _fisher_scoring(part, theta, enough, curvature)
         theta, iterations = found.theta + found.step, found.iterations

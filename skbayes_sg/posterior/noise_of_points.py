@@ -10,15 +10,19 @@ from numpy.typing import NDArray
 from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.samplers.law import Law, LinearLaw
+from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
 
 _ROUNDS = 30  # of which small steps need two or three
-_SETTLED = 0.003  # relative change of the trace between two rounds
+_CONVERGED = 0.003  # relative change of the trace between two rounds
 _MOST_POINTS = 64
 
 
 def mean_noise(
-    target: Posterior | ExpandedTarget, theta: NDArray, law: Law, Lam: NDArray, noise_factor: float
+    target: Posterior | ExpandedTarget,
+    theta: NDArray,
+    distribution: StationaryDistribution,
+    Lam: NDArray,
+    noise_factor: float,
 ) -> NDArray:
     """M in the mean over the points of a chain around theta (1, D), (D, D).
 
@@ -26,13 +30,15 @@ def mean_noise(
     mean is that over theta +- sqrt(D) R e_k, which is exact for an M that is quadratic in the
     parameters. Beyond 32 parameters the e_k are 32 random orthogonal directions.
     """
-    points_law = replace(law, window=1) if isinstance(law, LinearLaw) else law
+    of_points = (
+        replace(distribution, window=1) if isinstance(distribution, LinearStep) else distribution
+    )
     scale = noise_factor * target.n_total
     M = scale * target.score_covariance(theta)
     for _ in range(_ROUNDS):
-        points = theta + _around(points_law.covariance(Lam, M))
+        points = theta + _around(of_points.covariance(Lam, M))
         last, M = M, scale * np.mean([target.score_covariance(p[None]) for p in points], axis=0)
-        if abs(np.trace(M - last)) <= _SETTLED * np.trace(M):
+        if abs(np.trace(M - last)) <= _CONVERGED * np.trace(M):
             break
     return M
 

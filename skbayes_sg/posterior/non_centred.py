@@ -6,8 +6,8 @@ non-centred coordinates (v, r) (Papaspiliopoulos, Roberts & Sköld 2007; Gorinov
 
     eta = centre + width r,   u_i = mean_i(ell) + scale_i(ell) v_i
 
-Each u_i belongs to one group. Mean and scale are those of a normal law of u_i given the group's
-precision, as if the others were known. Where rows say nothing of a coefficient, v_i is the
+Each u_i belongs to one group. Mean and scale are those of a normal distribution of u_i given the
+group's precision, as if the others were known. Where rows say nothing of a coefficient, v_i is the
 coefficient over its prior's standard deviation; where they say all, it is the coefficient itself.
 Whatever mean and scale are, the log density of (v, r) is exact
 (math/priors.md#a-sampled-precision).
@@ -44,7 +44,7 @@ class Sampled(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """A law of the whitened parameters given the hyperparameters, each (chains, D)."""
+    """A distribution of the whitened parameters given the hyperparameters, each (chains, D)."""
 
     lam: NDArray
     """Precision of the group of each."""
@@ -88,7 +88,7 @@ class PartiallyNonCentred:
         scales, self.n_hyper = sampled.scales, sampled.scales.dim
         outputs = len(whitened.columns)
         # outputs of classes have a direction of which rows know nothing, their sum
-        self._turn = helmert(outputs, full=True)
+        self._rotation = helmert(outputs, full=True)
         of_u = np.append(whitened.columns.ravel(), whitened.rest)
         self.group = scales.members(prior)[1][of_u]
         self._by_group = by_group(self.group)
@@ -98,10 +98,12 @@ class PartiallyNonCentred:
         away = np.where(weights > 0, whitened.centre[0] - prior.mean, 0.0)
         of_prior = whitened.pullback_matrix(np.diag(weights)).diagonal()
         self.j = np.maximum(of_prior, 0.0)
-        self.pull = self.turned(whitened.pullback(weights * away)[None])[0]
+        self.linear = self.rotated(whitened.pullback(weights * away)[None])[0]
         self._root = np.sqrt(self.j)
-        self._origin = np.divide(self.pull, self._root, out=np.zeros_like(self.j), where=self.j > 0)
-        self._from_mean = self.turned(-whitened.transform(prior.mean[None]))[0]
+        self._origin = np.divide(
+            self.linear, self._root, out=np.zeros_like(self.j), where=self.j > 0
+        )
+        self._from_mean = self.rotated(-whitened.transform(prior.mean[None]))[0]
         self._known = self._from_rows(prior)
         self._there = self._known + self.at * self.j
 
@@ -118,12 +120,12 @@ class PartiallyNonCentred:
         known = (np.outer(informed, rows) + fixed).ravel()
         return np.append(known, np.ones(len(self.whitened.rest)))
 
-    def turned(self, v: NDArray, back: bool = False) -> NDArray:
+    def rotated(self, v: NDArray, back: bool = False) -> NDArray:
         """Vectors (n, D) with the outputs turned, so that the first is the sum of all."""
-        if len(self._turn) == 1:
+        if len(self._rotation) == 1:
             return v
-        turn = self._turn.T if back else self._turn
-        return (turn @ v.reshape(len(v), len(turn), -1)).reshape(v.shape)
+        rotation = self._rotation.T if back else self._rotation
+        return (rotation @ v.reshape(len(v), len(rotation), -1)).reshape(v.shape)
 
     def _spread(self, of_groups: NDArray) -> NDArray:
         """Numbers (n, groups) as those of each u, (n, D), or (n, 1) where there is one group."""
@@ -136,7 +138,7 @@ class PartiallyNonCentred:
         return sums_of_groups(each, *self._by_group)
 
     def _given(self, eta: NDArray) -> _Given:
-        """The law of u given eta, about which v is standard."""
+        """The distribution of u given eta, about which v is standard."""
         ell = self._spread(self.scales.log_precisions(eta))
         lam = np.exp(ell)
         if self._curves is not None:
@@ -146,8 +148,8 @@ class PartiallyNonCentred:
             shift = slope + bend * expit(away / self.width)
             return _Given(lam, mean, np.exp(log_scale + stretch * away), shift, stretch)
         share = lam / (self._known + lam * self.j)
-        mean = (self.at / lam - 1) * share * self.pull
-        shift, stretch = -share * (self.pull + mean * self.j), -0.5 * share * self.j
+        mean = (self.at / lam - 1) * share * self.linear
+        shift, stretch = -share * (self.linear + mean * self.j), -0.5 * share * self.j
         return _Given(lam, mean, np.sqrt(self._there * share / lam), shift, stretch)
 
     def _bent(self, ell: NDArray) -> tuple[NDArray, NDArray]:
@@ -170,14 +172,14 @@ class PartiallyNonCentred:
     def inverse_transform(self, x: NDArray) -> NDArray:
         """(theta, eta) of x, (..., D + K)."""
         at = self.point(x.reshape(-1, x.shape[-1]))
-        theta = self.whitened.inverse_transform(self.turned(at.u, back=True))
+        theta = self.whitened.inverse_transform(self.rotated(at.u, back=True))
         return np.concatenate([theta, at.eta], axis=1).reshape(x.shape)
 
     def transform(self, theta: NDArray) -> NDArray:
         """x of (theta, eta), (chains, D + K)."""
         theta, eta = np.split(theta, [-self.n_hyper], axis=1)
         given = self._given(eta)
-        v = (self.turned(self.whitened.transform(theta)) - given.mean) / given.scale
+        v = (self.rotated(self.whitened.transform(theta)) - given.mean) / given.scale
         return np.concatenate([v, (eta - self.centre) / self.width], axis=1)
 
     def gradient(self, at: _Point, gradient: NDArray) -> NDArray:
@@ -210,13 +212,13 @@ class PartiallyNonCentred:
         return np.concatenate([v, (eta - self.centre) / self.width], axis=1), volume
 
     def fitted(self, points: NDArray) -> Sampled:
-        """With curves in place of the normal law: those that points have over one log precision.
+        """With curves in place of the normal ones: those that points have over one log precision.
 
         The means of u are lines with a bend, and its log standard deviations are lines.
         """
         if self.n_hyper > 1 or len(points) < _FEWEST:
             return self.sampled
-        u = self.turned(self.whitened.transform(points[:, :-1]))
+        u = self.rotated(self.whitened.transform(points[:, :-1]))
         away, bent = self._bent(points[:, -1:])
         basis = np.hstack([np.ones_like(away), away, bent])
         of_mean, line = np.linalg.lstsq(basis, u, rcond=None)[0], basis[:, :2]
@@ -229,10 +231,10 @@ class PartiallyNonCentred:
     def bordered(self, matrix: Operator, corner: NDArray) -> Operator:
         """A quadratic form of u as one of x at r = 0, with `corner` (K,) for r."""
         scale = self._given(self.centre[None]).scale[0]
-        if isinstance(matrix, Diag) and len(self._turn) == 1:
+        if isinstance(matrix, Diag) and len(self._rotation) == 1:
             return Diag(np.append(matrix.values * scale**2, corner))
-        turned = self.turned(self.turned(matrix.dense()).T)
-        return Dense(block_diag(turned * np.outer(scale, scale), np.diag(corner)))
+        rotated = self.rotated(self.rotated(matrix.dense()).T)
+        return Dense(block_diag(rotated * np.outer(scale, scale), np.diag(corner)))
 
     def along_r(self, r: float) -> tuple[NDArray, NDArray]:
         """Slopes of the means of u, and of its scales, over r where all are `r`, (K, D) each."""

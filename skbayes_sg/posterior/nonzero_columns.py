@@ -27,25 +27,25 @@ class NonzeroColumns(Posterior):
 
     Attributes
     ----------
-    kept, silent : integer arrays
+    kept, uninformed : integer arrays
         Coordinates of the parameters that are here, and of all others.
     """
 
-    def __init__(self, whole: Posterior, columns: NDArray) -> None:
-        model, data = whole.model, whole.data.sample
+    def __init__(self, all_columns: Posterior, columns: NDArray) -> None:
+        model, data = all_columns.model, all_columns.data.sample
         assert isinstance(model, Predictor)
-        silent = np.zeros(model.dim, bool)
-        coef = silent[: math.prod(model.shapes["coef"])].reshape(model.shapes["coef"])
+        uninformed = np.zeros(model.dim, bool)
+        coef = uninformed[: math.prod(model.shapes["coef"])].reshape(model.shapes["coef"])
         coef[:] = True
         coef[:, columns] = False
-        self.silent, self.kept = np.flatnonzero(silent), np.flatnonzero(~silent)
-        self._whole = whole
-        prior = _restricted(whole.prior, self.kept)
+        self.uninformed, self.kept = np.flatnonzero(uninformed), np.flatnonzero(~uninformed)
+        self._all_columns = all_columns
+        prior = _restricted(all_columns.prior, self.kept)
         super().__init__(model.with_columns(len(columns)), data.with_columns(columns), prior)
 
     @property
-    def whole(self) -> Posterior:
-        return self._whole
+    def all_columns(self) -> Posterior:
+        return self._all_columns
 
     def with_prior(self, prior: Prior) -> Posterior:
         """Another prior of the parameters that are here.
@@ -60,11 +60,13 @@ class NonzeroColumns(Posterior):
         normal = self.prior.precision > 0
         ratio = prior.precision[normal] / self.prior.precision[normal]
         of_coef = ratio[: math.prod(self.model.shapes["coef"])]
-        precision = self.whole.prior.precision.copy()
+        precision = self.all_columns.prior.precision.copy()
         precision[self.kept] = prior.precision
         if np.allclose(of_coef, of_coef[0]):
-            precision[self.silent] *= of_coef[0]
-        other._whole = self.whole.with_prior(self.whole.prior.with_precision(precision))
+            precision[self.uninformed] *= of_coef[0]
+        other._all_columns = self.all_columns.with_prior(
+            self.all_columns.prior.with_precision(precision)
+        )
         return other
 
     def completed(self, chains: Sequence[Drawn]) -> NDArray:
@@ -76,9 +78,9 @@ class NonzeroColumns(Posterior):
         n_chains = sum(len(chain.draws) for chain in chains)
         _, n_draws, _ = chains[0].draws.shape
         dtype = chains[0].draws.dtype
-        draws: NDArray = np.empty((n_chains, n_draws, self.whole.dim), dtype)
-        sd = (1 / np.sqrt(self.whole.prior.precision[self.silent])).astype(dtype)
-        mean, first = self.whole.prior.mean[self.silent].astype(dtype), 0
+        draws: NDArray = np.empty((n_chains, n_draws, self.all_columns.dim), dtype)
+        sd = (1 / np.sqrt(self.all_columns.prior.precision[self.uninformed])).astype(dtype)
+        mean, first = self.all_columns.prior.mean[self.uninformed].astype(dtype), 0
         for chain in chains:
             group = slice(first, first + len(chain.draws))
             draws[group][..., self.kept] = chain.draws
@@ -86,7 +88,7 @@ class NonzeroColumns(Posterior):
                 rng = _seeded_by(chain.draws[:, k])
                 normals = rng.standard_normal((len(chain.draws), len(sd)), np.float32)
                 normals *= self._noise(chain.draws[:, k])
-                draws[group, k, self.silent] = mean + sd * normals
+                draws[group, k, self.uninformed] = mean + sd * normals
             first = group.stop
         return draws
 

@@ -1,4 +1,4 @@
-"""One prior precision that is sampled: its joint law with parameters that are normal given it.
+"""One prior precision that is sampled: its joint distribution with parameters, normal given it.
 
     beta | lambda ~ N(m, 1 / (lambda unit)),   lambda ~ Gamma(shape, rate)
 
@@ -23,7 +23,7 @@ from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.products import eigenvectors
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Law
+from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import OnePrecision
 
@@ -35,7 +35,7 @@ _WIDEST = 30.0  # of log precision, on either side of the present one
 
 
 @dataclass(frozen=True, eq=False)
-class JointLaw:
+class JointDistribution:
     """Parameters and log precision, normal given the precision: exact if conjugate.
 
     Points x are (u, rho), with ``theta = centre + T u``, or (u, gamma, rho) where the log noise
@@ -46,8 +46,8 @@ class JointLaw:
     scales : OnePrecision
     at : float
         lambda_0.
-    j, pull : arrays of shape (D,)
-        The prior's ``|beta - m|^2`` is ``sum(j u^2 + 2 pull u) + squares``.
+    j, linear : arrays of shape (D,)
+        The prior's ``|beta - m|^2`` is ``sum(j u^2 + 2 linear u) + squares``.
     squares : float
     noise : tuple (shape, rate), optional
         Of the noise variance for lambda = 0, but for the shape's share of the coefficients.
@@ -56,7 +56,7 @@ class JointLaw:
     scales: OnePrecision
     at: float
     j: NDArray
-    pull: NDArray
+    linear: NDArray
     squares: float
     noise: tuple[float, float] | None = None
 
@@ -66,30 +66,36 @@ class JointLaw:
         return len(self.j)
 
     @classmethod
-    def of(cls, law: Law, prior: Prior, scales: OnePrecision) -> tuple[JointLaw, NDArray]:
-        """From a normal law under the prior's precision, and T, whose columns are the axes."""
-        lower, n = law.operator.cholesky().dense(), law.operator.dim
+    def of(
+        cls, distribution: Distribution, prior: Prior, scales: OnePrecision
+    ) -> tuple[JointDistribution, NDArray]:
+        """From a distribution under the prior's precision, and T, whose columns are the axes."""
+        lower, n = distribution.operator.cholesky().dense(), distribution.operator.dim
         weights = scales.weights(prior)[:n]
         inverse = solve_triangular(lower, np.eye(n), lower=True)
         T = inverse.T @ eigenvectors((inverse * weights) @ inverse.T)
-        return cls.along(T, law, prior, scales), T
+        return cls.along(T, distribution, prior, scales), T
 
     @classmethod
-    def along(cls, T: NDArray, law: Law, prior: Prior, scales: OnePrecision) -> JointLaw:
+    def along(
+        cls, T: NDArray, distribution: Distribution, prior: Prior, scales: OnePrecision
+    ) -> JointDistribution:
         """The same along known axes."""
         weights = scales.weights(prior)[: len(T)]
-        away = np.where(weights > 0, law.mean[: len(T)] - prior.mean[: len(T)], 0.0)
+        away = np.where(weights > 0, distribution.mean[: len(T)] - prior.mean[: len(T)], 0.0)
         at = float(scales.of(prior)[0])
         j = ((T * weights[:, None]) * T).sum(axis=0)
         j = np.clip(j, _TINY, 1 / at)  # but for rounding
-        pull, squares = (weights * away) @ T, float(weights @ away**2)
-        joint = cls(scales, at, j, pull, squares)
-        if not isinstance(law, NormalInverseGammaPrior):
+        linear, squares = (weights * away) @ T, float(weights @ away**2)
+        joint = cls(scales, at, j, linear, squares)
+        if not isinstance(distribution, NormalInverseGammaPrior):
             return joint
         assert isinstance(prior, NormalInverseGammaPrior)
-        joint = replace(joint, noise=(law.shape, 0.0))
+        joint = replace(joint, noise=(distribution.shape, 0.0))
         of_mean = float(joint._given(np.log([at]))[2][0])
-        return replace(joint, noise=(law.shape, max(law.rate - of_mean, prior.rate)))
+        return replace(
+            joint, noise=(distribution.shape, max(distribution.rate - of_mean, prior.rate))
+        )
 
     def _given(self, rho: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Precision and mean along the axes, (n, D), and half the squared distances, (n,).
@@ -100,13 +106,13 @@ class JointLaw:
         """
         lam, free = np.exp(rho)[:, None], self._free
         more, grown = lam - self.at, free + lam * self.j
-        squares = np.where(self.j > _ROUNDING * self.j.max(), self.pull**2, 0.0) / self.j
+        squares = np.where(self.j > _ROUNDING * self.j.max(), self.linear**2, 0.0) / self.j
         if self.noise is None:
             energy = (more / grown) @ squares
         else:
             squares = np.where(free > _ROUNDING, squares, 0.0) / np.maximum(free, _TINY)
             energy = (lam / grown) @ squares
-        return grown, -more * self.pull / grown, 0.5 * energy
+        return grown, -more * self.linear / grown, 0.5 * energy
 
     @cached_property
     def _free(self) -> NDArray:
@@ -135,7 +141,7 @@ class JointLaw:
             likely = rho[value > value.max() - _UNLIKELY]
             if not len(likely):
                 raise FloatingPointError(
-                    "the law of the prior precision overflows; scale the columns of X and the "
+                    "the density of the prior precision overflows; scale the columns of X and the "
                     "numbers in y, or divide the weights by a constant"
                 )
             low, high = likely[0] - (rho[1] - rho[0]), likely[-1] + (rho[1] - rho[0])
@@ -190,8 +196,8 @@ class JointLaw:
         """Of the log density, as x."""
         u, lam = x[:, : self.dim], np.exp(x[:, -1:])
         noise = 1.0 if self.noise is None else np.exp(-x[:, -2:-1])
-        of_u = -noise * (u + (lam - self.at) * (self.j * u + self.pull))
-        squares = (self.j * u**2 + 2 * self.pull * u).sum(axis=1, keepdims=True) + self.squares
+        of_u = -noise * (u + (lam - self.at) * (self.j * u + self.linear))
+        squares = (self.j * u**2 + 2 * self.linear * u).sum(axis=1, keepdims=True) + self.squares
         parts = [of_u, self.scales.slope(x[:, -1:], -0.5 * lam * noise * squares)]
         if self.noise is not None:
             energy = self._energy(u, lam[:, 0])[:, None]
@@ -200,7 +206,7 @@ class JointLaw:
 
     def _energy(self, u: NDArray, lam: NDArray) -> NDArray:
         """Half the squared distances, of u and of the coefficients times lambda - lambda_0."""
-        squares = (self.j * u**2 + 2 * self.pull * u).sum(axis=1) + self.squares
+        squares = (self.j * u**2 + 2 * self.linear * u).sum(axis=1) + self.squares
         return 0.5 * ((u**2).sum(axis=1) + (lam - self.at) * squares)
 
     @property
@@ -240,9 +246,9 @@ class JointLaw:
 
 
 class Carry(NamedTuple):
-    """What carries draws under one precision over the law of the precision."""
+    """What carries draws under one precision over the distribution of the precision."""
 
-    joint: JointLaw
+    joint: JointDistribution
     centre: NDArray
     """(D,)"""
     T: NDArray
@@ -277,10 +283,10 @@ def covariance_over(
 
     `theta` (1, D) is the posterior mean.
     """
-    if isinstance(target.law, JointLaw):
+    if isinstance(target.closed_form, JointDistribution):
         whitened = target.coordinates.whitened
-        return whitened.covariance(target.law.covariance)
+        return whitened.covariance(target.closed_form.covariance)
     curvature = Dense(posterior.expand(theta, FULL).curvature.dense())
     here = GaussianPrior(curvature, theta[0])
-    joint, T = JointLaw.of(here, posterior.prior, scales)
+    joint, T = JointDistribution.of(here, posterior.prior, scales)
     return T @ joint.covariance @ T.T

@@ -2,7 +2,7 @@
 
 With gamma the log noise variance, and phi the coefficients over its root, counted from the prior's
 mean, the prior of phi does not depend on gamma. With C, delta, a and b the precision, mean, shape
-and rate of the normal inverse gamma law,
+and rate of the normal inverse gamma distribution,
 
     log p(phi, gamma) = -a gamma - b e^-gamma - |phi - delta e^(-gamma / 2)|_C^2 / 2
 
@@ -77,19 +77,20 @@ class QuadraticTarget(ChainTarget):
     def __init__(self, posterior: Posterior, mode: Mode, scales: Scales) -> None:
         model, prior = posterior.model, posterior.prior
         assert isinstance(model, Predictor)
-        law = known_at(prior, mode)
+        distribution = known_at(prior, mode)
         self._shape: float | None = None
-        centre = law.mean[None]
-        if isinstance(law, NormalInverseGammaPrior):
-            self._shape = law.shape
-            gamma = float(np.log(law.rate / law.shape))  # so that the rate over it is the shape
-            phi = np.exp(-0.5 * gamma) * (law.mean - prior.mean)
+        centre = distribution.mean[None]
+        if isinstance(distribution, NormalInverseGammaPrior):
+            self._shape = distribution.shape
+            # so that the rate over it is the shape
+            gamma = float(np.log(distribution.rate / distribution.shape))
+            phi = np.exp(-0.5 * gamma) * (distribution.mean - prior.mean)
             centre = (prior.mean + phi)[None]
             centre[0, -1] = 0.0
-        of = Whitened.of(model.columns(), centre, law.operator.dense())
+        of = Whitened.of(model.columns(), centre, distribution.operator.dense())
         of = of.along(*scales.members(prior))
-        n = law.operator.dim
-        with_noise = np.pad(law.operator.dense(), (0, posterior.dim - n))
+        n = distribution.operator.dim
+        with_noise = np.pad(distribution.operator.dense(), (0, posterior.dim - n))
         self._curvature = of.pullback_matrix(with_noise)[:n, :n]
         self._mean = np.zeros(n)
         if self._shape is not None:
@@ -132,5 +133,5 @@ class QuadraticTarget(ChainTarget):
 
 def _frame(dim: int) -> NDArray:
     """Points whose second moment is the identity, the same each time."""
-    turn = np.linalg.qr(deterministic_rng("points").standard_normal((dim, dim)))[0]
-    return np.sqrt(dim) * np.concatenate([turn, -turn])
+    rotation = np.linalg.qr(deterministic_rng("points").standard_normal((dim, dim)))[0]
+    return np.sqrt(dim) * np.concatenate([rotation, -rotation])

@@ -20,7 +20,7 @@ def target_at(
 
     Its prior precision is sampled too where `sampled` says so.
     """
-    if sampler.needs_law:
+    if sampler.needs_closed_form:
         return ClosedTarget.at(posterior, anchor, _one(sampled))
     if is_high_dimensional(posterior):
         return FullDataTarget.at(posterior, anchor)
@@ -30,7 +30,7 @@ def target_at(
 
 
 def _one(sampled: Sampled | None) -> OnePrecision | None:
-    """The one precision whose joint law is known, if one is sampled."""
+    """The one precision whose joint distribution is known, if one is sampled."""
     if sampled is None:
         return None
     assert isinstance(sampled.scales, OnePrecision)

@@ -58,14 +58,14 @@ def whitening(
     return Whitened.of(posterior.model.columns(), theta, curvature.dense())
 
 
-class BarePrior:
-    """A normal prior of independent parameters, in terms of the bare model of whitened columns.
+class PriorOnColumns:
+    """A normal prior of independent parameters, in terms of the model on whitened columns.
 
     Parameters
     ----------
     precision : array of shape (outputs, c)
     U : array of shape (c, c)
-        From bare parameters of an output to those of the model.
+        From parameters of an output on the columns to those of the model.
     """
 
     def __init__(self, precision: NDArray, U: NDArray) -> None:
@@ -73,7 +73,7 @@ class BarePrior:
         self._forms = np.stack([(U.T * p) @ U for p in same]).astype(np.float32)
 
     def force(self, change: NDArray) -> NDArray:
-        """Precision times a change of the bare parameters, (chains, D)."""
+        """Precision times a change of the parameters on the columns, (chains, D)."""
         c, n = self._forms.shape[-1], len(change)
         if len(self._forms) == 1:  # the same for all outputs
             return (change.reshape(-1, c) @ self._forms[0]).reshape(n, -1)
@@ -95,9 +95,9 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
     columns = _columns_of(posterior)
     roots = _fisher_blocks(posterior.single, theta)
     # where classes are alike all directions of their eigenvectors are, and rounding would choose
-    V = _turn_of_outputs(roots) if outliers else helmert(len(columns), full=True).T
-    turned = [_turned(root, V) for root in roots]
-    information = np.sum([root.squares() for root in turned], axis=0)[columns]
+    V = _rotation_of_outputs(roots) if outliers else helmert(len(columns), full=True).T
+    rotated = [_rotated(root, V) for root in roots]
+    information = np.sum([root.squares() for root in rotated], axis=0)[columns]
     prior = posterior.prior.curvature(theta).diagonal()
     precision = (V**2).T @ prior[columns]
     by_rows = outliers and _few_rows(posterior)
@@ -107,7 +107,7 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
     if outliers and posterior.data.sample.is_dense:
         most = int(_MOST_LEADING / math.sqrt(len(columns)))
     leading = _leading(posterior, (information / precision).max(axis=0), most)
-    grams = _gram(turned, leading)
+    grams = _gram(rotated, leading)
     grams[:, range(len(leading)), range(len(leading))] += precision[:, leading]
     lower = np.linalg.cholesky(grams)
     none = np.zeros((posterior.dim, 0))
@@ -144,7 +144,7 @@ def _fisher_blocks(posterior: Posterior, theta: NDArray) -> list[Scores]:
     return each if root == 1 else [one.scaled(np.full(one.n_rows, root)) for one in each]
 
 
-def _turn_of_outputs(roots: list[Scores]) -> NDArray:
+def _rotation_of_outputs(roots: list[Scores]) -> NDArray:
     """Eigenvectors of the Fisher of the outputs, summed over rows, (outputs, outputs)."""
     k = roots[0].shapes[0][0]
     if k == 1:
@@ -154,12 +154,12 @@ def _turn_of_outputs(roots: list[Scores]) -> NDArray:
     return with_signs(np.linalg.eigh(moment.astype(np.float64))[1])
 
 
-def _turned(root: Scores, V: NDArray) -> Scores:
+def _rotated(root: Scores, V: NDArray) -> Scores:
     """The same scores with the outputs turned, V^T."""
     if len(V) == 1:
         return root
-    turn = V.T.astype(root.factors[0].left.dtype)
-    return Scores(*(Factor(turn @ left, right) for left, right in root.factors))
+    rotation = V.T.astype(root.factors[0].left.dtype)
+    return Scores(*(Factor(rotation @ left, right) for left, right in root.factors))
 
 
 def _few_rows(posterior: Posterior) -> bool:
@@ -221,9 +221,9 @@ def _outliers(coordinates: LowRank, roots: list[Scores], prior: NDArray) -> tupl
     found = [_eigenvectors(operator, which, start) for which in ("LA", "SA")]
     Q = np.linalg.qr(np.concatenate(found, axis=1))[0]
     images = np.stack([curvature(q) for q in Q.T], axis=1)
-    values, turn = np.linalg.eigh(Q.T @ images)
+    values, rotation = np.linalg.eigh(Q.T @ images)
     out = (values > _OUTLIER) | (values < 1 / _OUTLIER)
-    return Q @ turn[:, out], values[out]
+    return Q @ rotation[:, out], values[out]
 
 
 def _eigenvectors(operator: LinearOperator, which: str, start: NDArray) -> NDArray:

@@ -79,7 +79,7 @@ class NormalInverseGammaPrior:
         squares = self.operator.matvec(coef) * coef
         return coef, inverse, 0.5 * inverse * squares.sum(axis=1, keepdims=True)
 
-    def _pull(self, coef: NDArray, inverse: NDArray) -> NDArray:
+    def _scaled_shift(self, coef: NDArray, inverse: NDArray) -> NDArray:
         """Precision times deviation under each chain's noise, (chains, D - 1)."""
         if isinstance(self.operator, Diag):
             return inverse * self.operator.values * coef
@@ -92,7 +92,7 @@ class NormalInverseGammaPrior:
     def gradient(self, theta: NDArray) -> NDArray:
         coef, inverse, energy = self._split(theta)
         of_noise = energy + self.rate * inverse - self._slope
-        return np.concatenate([-self._pull(coef, inverse), of_noise], axis=1)
+        return np.concatenate([-self._scaled_shift(coef, inverse), of_noise], axis=1)
 
     def curvature(self, theta: NDArray) -> Diag | Dense:
         inverse = np.exp(-theta[:, -1]).mean()
@@ -104,7 +104,7 @@ class NormalInverseGammaPrior:
         coef, inverse, energy = self._split(theta)
         corner = (energy + self.rate * inverse).item()
         hessian = _bordered(inverse * self.operator.dense(), corner)
-        hessian[-1, :-1] = hessian[:-1, -1] = -self._pull(coef, inverse)[0]
+        hessian[-1, :-1] = hessian[:-1, -1] = -self._scaled_shift(coef, inverse)[0]
         return hessian
 
     def scaled_squares(self, theta: NDArray) -> NDArray:
@@ -134,9 +134,9 @@ class NormalInverseGammaPrior:
         else:
             precision = Dense(s2 * curvature.matrix[:-1, :-1])
             slope = curvature.matrix[-1, -1]
-        pull = s2 * gradient[:, :-1]
-        step = precision.inverse().matvec(pull)
-        rate = s2 * (gradient[0, -1] + slope) - 0.5 * np.sum(step * pull)
+        scaled = s2 * gradient[:, :-1]
+        step = precision.inverse().matvec(scaled)
+        rate = s2 * (gradient[0, -1] + slope) - 0.5 * np.sum(step * scaled)
         rate = max(float(rate), self.rate)  # rows never lower it, but rounding may
         shape = slope - 0.5 * self.operator.dim
         return type(self)(precision, (float(shape), rate), (theta[:, :-1] + step)[0])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Dense, Diag
-from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.priors.sheared import Sheared
 
 Precision = Diag | Dense | Sheared
@@ -63,7 +63,7 @@ def mixed_normals(ours: _Normal, theirs: _Normal, share: float) -> tuple[Diag | 
 
 def moments(draws: NDArray, weights: NDArray) -> tuple[Diag, NDArray]:
     """Precisions and means of weighted draws (S, D), weights of sum 1."""
-    parts = np.array_split(draws, 1 + draws.size // numbers_at_a_time(), axis=1)
+    parts = np.array_split(draws, 1 + draws.size // elements_at_a_time(), axis=1)
     means, squares = [], []
     for part in parts:  # in double precision, some columns at a time
         part = part.astype(np.float64, copy=False)

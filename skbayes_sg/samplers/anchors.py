@@ -13,7 +13,7 @@ _POOL_ERROR = 0.05  # in posterior standard deviations
 
 
 def nearly_normal(anchor: Anchored) -> bool:
-    """Whether a normal law around the anchor tells how parameters depend on their precision.
+    """Whether a Gaussian around the anchor tells how parameters depend on their precision.
 
     The steepness is of single directions. With many of them, each a little off, it is the noise
     number that grows, and chains with steps of one length mix the log precision slowly

@@ -8,6 +8,7 @@ The whole package has one convention. Gradients are those of the log posterior, 
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
@@ -16,8 +17,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skbayes_sg.data.minibatches import Minibatches
-from skbayes_sg.samplers.law import Law, LinearLaw
 from skbayes_sg.samplers.state import State
+from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import is_integer
 
@@ -57,8 +58,8 @@ class Sampler(BaseEstimator, ABC):
 
     A new sampler writes `step`, and `start` if it keeps a memory; all else has defaults. The
     methods of every sampler stand in this order: `validate`, `resolve_auto` (parameters); `start`,
-    `step`, `restart`, `freeze`, `change_prior`, `draw`, `weight` (motion); `run_length`, `law`,
-    `report` (theory and figures).
+    `step`, `restart`, `freeze`, `change_prior`, `draw`, `weight` (motion); `run_length`,
+    `stationary_distribution`, `report` (theory and figures).
     """
 
     variance_reduction: str | None = None
@@ -66,8 +67,8 @@ class Sampler(BaseEstimator, ABC):
     batch_size: int | str  # of the samplers that draw minibatches
     replace: bool
 
-    needs_law = False
-    """Whether it draws from the law of the target, which must be known in closed form."""
+    needs_closed_form = False
+    """Whether it draws from the distribution of the target, which must be known in closed form."""
     remedy = "take smaller steps"
     """Remedy when a chain diverges, for the error message."""
     bias_remedy = "lower step_size"
@@ -75,7 +76,7 @@ class Sampler(BaseEstimator, ABC):
     follows_coordinates = False
     """Whether a linear change of coordinates changes nothing but the coordinates of the draws."""
     rejects = False
-    """Whether steps may be rejected, so that the law is exact for any shape of the posterior."""
+    """Whether steps may be rejected, so that draws are exact for any shape of the posterior."""
     draws_are_points = True
     """Whether draws are points of the chain, so that its Stein ratio holds for them."""
 
@@ -88,7 +89,7 @@ class Sampler(BaseEstimator, ABC):
 
     @property
     def steepest_column(self) -> float:
-        """Column steepness up to which its law is right (math/control_variates.md#steepness)."""
+        """Column steepness up to which its draws are right (math/control_variates.md#steepness)."""
         return np.inf
 
     @property
@@ -170,7 +171,7 @@ class Sampler(BaseEstimator, ABC):
         """
 
     def restart(self, state: State, target: Target) -> None:
-        """Forget averages from far out, when a part of burn-in is over (see `walk.restarts`)."""
+        """Forget averages from far out, when a part of burn-in is over (see `steps.restarts`)."""
 
     def freeze(self, state: State, target: Target) -> None:
         """Stop adapting, when burn-in is over."""
@@ -186,7 +187,7 @@ class Sampler(BaseEstimator, ABC):
         """Weight of the draw about to be recorded."""
         return 1.0
 
-    # -- law and report -----------------------------------------------------------------------
+    # -- distribution and report ------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
         """Burn-in and thinning of ``burn_in="auto"`` and ``thin="auto"``.
@@ -198,11 +199,29 @@ class Sampler(BaseEstimator, ABC):
         passes = state.rows.noise_factor + 1
         return RunLength(max(1000, math.ceil(10 * passes)), max(1, round(passes / 5)))
 
-    def law(self, state: State, target: Target) -> Law:
-        """Stationary law of the present step in theory."""
-        return LinearLaw(None, unknown=f"{type(self).__name__} has no law in closed form")
+    def stationary_distribution(self, state: State, target: Target) -> StationaryDistribution:
+        """Stationary distribution of the present step in theory."""
+        if type(self).law is not Sampler.law:
+            _warn_of_law()
+            return self.law(state, target)
+        return LinearStep(
+            None, unknown=f"{type(self).__name__} has no stationary distribution in closed form"
+        )
+
+    def law(self, state: State, target: Target) -> StationaryDistribution:
+        """Former name of `stationary_distribution`, which goes in 0.5."""
+        _warn_of_law()
+        return self.stationary_distribution(state, target)
 
     def report(self, state: State) -> Report:
         """Rows read, figures and warnings. A minibatch that chains share counts once."""
         n_streams = 1 if state.rows.shared else len(state.theta)
         return Report(state.t * state.rows.size * n_streams, {}, [])
+
+
+def _warn_of_law() -> None:
+    warnings.warn(
+        "law of a sampler was renamed to stationary_distribution in version 0.4, and goes in 0.5",
+        FutureWarning,
+        stacklevel=3,
+    )

@@ -9,7 +9,7 @@ from skbayes_sg.validation import require_choice
 
 
 class ConstantSGD(ConstantStep):
-    """Constant-step SGD whose stationary law is the posterior's Gaussian approximation, or near it.
+    """Constant-step SGD, stationary at the posterior's Gaussian approximation, or near it.
 
     SGD with a step that never shrinks moves about the mode for ever. The step is chosen so that
     this motion is as wide as the posterior. Noise is injected only where the gradient has less than

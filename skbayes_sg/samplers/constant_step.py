@@ -12,10 +12,10 @@ from scipy.linalg import eigh
 from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.linalg import Dense, Diag, Operator, Rotated
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report
-from skbayes_sg.samplers.law import LinearLaw
 from skbayes_sg.samplers.preconditioned import Memory, PreconditionedSampler
 from skbayes_sg.samplers.schedules import require_step
 from skbayes_sg.samplers.state import State
+from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import Target
 
 _MATRICES = ("full", "kron", "diag")  # structures with a step of its own for each direction
@@ -46,7 +46,7 @@ class ConstantStep(PreconditionedSampler):
 
     step_size: float | str
     memory_type: type[ConstantMemory] = ConstantMemory
-    refuses_streams = NEEDS_ROWS_AGAIN  # its law is that of the frozen step
+    refuses_streams = NEEDS_ROWS_AGAIN  # its distribution is that of the frozen step
     bias_remedy = 'use structure="full", or SGFS'
     remedy = 'use structure="full", or give a smaller step_size'
 
@@ -82,7 +82,7 @@ class ConstantStep(PreconditionedSampler):
     def freeze(self, state: State, target: Target) -> None:
         """Stop adapting, and count the directions without noise."""
         super().freeze(state, target)
-        if state.memory.kick is None:
+        if state.memory.noise_root is None:
             M, Lam = self._noise_and_curvature(state, target)
             state.memory.noiseless = int(np.sum(relative_noise(M, Lam) < _NOISELESS))
 
@@ -119,13 +119,13 @@ class ConstantStep(PreconditionedSampler):
         P, _, Lam, filled = self._terms(state, target)
         return (P + Lam).inverse() * 2.0, filled
 
-    def law(self, state: State, target: Target) -> LinearLaw:
+    def stationary_distribution(self, state: State, target: Target) -> LinearStep:
         """That of the step after burn-in, also while matrices are still learnt."""
         if not state.memory.adapting or self._always_stable():
-            return super().law(state, target)
+            return super().stationary_distribution(state, target)
         apart = replace(state, memory=copy.copy(state.memory))  # operators may be noted there
         K, filled = self._operators(apart, target)
-        return LinearLaw(K, None if filled is None else filled.root)
+        return LinearStep(K, None if filled is None else filled.root)
 
     def report(self, state: State) -> Report:
         report = super().report(state)

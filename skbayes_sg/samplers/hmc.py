@@ -14,10 +14,10 @@ from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
 from skbayes_sg.linalg.sizes import has_matrix, is_small
 from skbayes_sg.samplers import anchors
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
-from skbayes_sg.samplers.law import ExactLaw
 from skbayes_sg.samplers.mass_matrix import AveragedFisher, Metric, RescaledCurvature
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.state import State
+from skbayes_sg.samplers.stationary import ExactDistribution
 from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import require_choice, require_integer
 
@@ -30,7 +30,7 @@ _SHORT = 5  # of them
 _STUCK = 0.1  # of the target acceptance rate
 _STEPS_A_MOVE = 8  # leapfrog steps of a trajectory for each Metropolis step along the scale
 _SCALES = (0.05, 0.2, 0.7)  # of them, in natural logarithms
-_FEWEST_STEPS = 10  # of which an acceptance rate is judged
+_FEWEST_STEPS = 10  # from which an acceptance rate is measured
 
 
 @dataclass
@@ -54,7 +54,8 @@ class HMC(Sampler):
     posterior with one mode, so it is the reference for other samplers.
 
     Leapfrog steps of ``H = -log posterior + p^T Lam^-1 p / 2`` are accepted with probability
-    ``min(1, exp(-change of H))``. So the posterior is the stationary law for any shape of it.
+    ``min(1, exp(-change of H))``. So the posterior is the stationary distribution for any shape of
+    it.
 
     Parameters
     ----------
@@ -68,9 +69,9 @@ class HMC(Sampler):
         Of the metric. "full" follows correlations, at a D x D product per leapfrog step. "auto":
         "full" up to 1,000 parameters.
     single_gradients : bool, default=False
-        Compute gradients in single precision, which is faster for rows in double. The law stays
-        exact: leapfrog steps along any function of theta preserve volume and are reversible, and
-        the energy has all digits. Columns whose scale is far from 1 lower the acceptance rate.
+        Compute gradients in single precision, which is faster for rows in double. The distribution
+        stays exact: leapfrog steps along any function of theta preserve volume and are reversible,
+        and the energy has all digits. Columns whose scale is far from 1 lower the acceptance rate.
     variance_reduction : {None, "control_variate"}, default=None
         "control_variate": all rows are expanded to second order at an anchor near the posterior
         mean, and a pool of rows stands for what is left. Up to some thousand rows the pool has all
@@ -260,7 +261,7 @@ class HMC(Sampler):
         memory.log_step = _bounded(memory.log_step + change)
         memory.metric.see(target, state.theta, state.t)
 
-    # -- law and report -----------------------------------------------------------------------
+    # -- distribution and report ------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
         """Burn-in of 64 steps for a group of 16 chains or more, and of 150 otherwise.
@@ -277,8 +278,8 @@ class HMC(Sampler):
         burn_in = 200 if isinstance(state.memory.metric.inverse, Diag) else 300
         return RunLength(burn_in, 1 if is_small(dim) else 2)
 
-    def law(self, state: State, target: Target) -> ExactLaw:
-        return ExactLaw()
+    def stationary_distribution(self, state: State, target: Target) -> ExactDistribution:
+        return ExactDistribution()
 
     def report(self, state: State) -> Report:
         memory = state.memory

@@ -14,8 +14,8 @@ from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
 from skbayes_sg.samplers.base import Report, RunLength
 from skbayes_sg.samplers.constant_step import ConstantMemory, ConstantStep, relative_noise
-from skbayes_sg.samplers.law import LinearLaw
 from skbayes_sg.samplers.state import State
+from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import require_choice, require_integer
 
@@ -112,9 +112,9 @@ class IASG(ConstantStep):
 
     # -- motion -------------------------------------------------------------------------------
 
-    def _move(self, state: State, push: NDArray) -> None:
+    def _move(self, state: State, change: NDArray) -> None:
         memory = state.memory
-        state.theta += push
+        state.theta += change
         memory.total = memory.total + state.theta
         memory.filled += 1
         if memory.filled >= memory.length:
@@ -175,15 +175,15 @@ class IASG(ConstantStep):
         memory.condition = eigenvalues[-1] / eigenvalues[0]
         return Diag(np.full(Lam.dim, h))
 
-    # -- law and report -----------------------------------------------------------------------
+    # -- distribution and report ------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
         """At least two windows of burn-in; one draw per window."""
         burn_in, _ = super().run_length(state)
         return RunLength(max(burn_in, 2 * state.memory.length), state.memory.length)
 
-    def law(self, state: State, target: Target) -> LinearLaw:
-        return replace(super().law(state, target), window=state.memory.length)
+    def stationary_distribution(self, state: State, target: Target) -> LinearStep:
+        return replace(super().stationary_distribution(state, target), window=state.memory.length)
 
     def _always_stable(self) -> bool:
         return (self.structure, self.step_size) == ("full", "auto")
@@ -224,12 +224,12 @@ def _right_on_average(noise: float, rho: float) -> int:
     It falls with T, or with even and with odd T where rho < 0: no list of all T is needed, which
     heavy weights make long.
     """
-    near: list[int] = []
+    nearest: list[int] = []
     for first in (1, 2):
         lengths = range(first, math.ceil(max(noise, 1.0)) + 2, 2)
         below = bisect_left(lengths, -1.0, key=lambda T: -noise * _averaging(rho, T))
-        near += lengths[max(0, below - 1) : below + 1]
-    return min(sorted(near), key=lambda T: abs(noise * _averaging(rho, T) - 1))
+        nearest += lengths[max(0, below - 1) : below + 1]
+    return min(sorted(nearest), key=lambda T: abs(noise * _averaging(rho, T) - 1))
 
 
 def _averaging(rho: float, T: int) -> float:

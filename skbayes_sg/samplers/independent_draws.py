@@ -6,13 +6,13 @@ import numpy as np
 
 from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
 from skbayes_sg.samplers.base import Report, RunLength, Sampler
-from skbayes_sg.samplers.law import DrawnLaw
 from skbayes_sg.samplers.state import State
+from skbayes_sg.samplers.stationary import ClosedFormDistribution
 from skbayes_sg.samplers.target import Target
 
 
 class IndependentDraws(Sampler):
-    """Every step is an independent draw of the posterior, whose law the target knows.
+    """Every step is an independent draw of the posterior, whose distribution the target knows.
 
     There is no burn-in, and no step reads a row. The default of linear regression, whose posterior
     is conjugate (math/streams.md#independent-draws). It has no parameters, and no name for
@@ -22,10 +22,10 @@ class IndependentDraws(Sampler):
     remedy = "scale the columns of X, or divide y by its scale"
     bias_remedy = 'scale the columns of X, use float64, or sampler="hmc"'
     shares_rows = True
-    needs_law = True
+    needs_closed_form = True
 
     def validate(self, target: Target) -> None:
-        if target.law is None:
+        if target.closed_form is None:
             raise ValueError(
                 "IndependentDraws needs a posterior in closed form, as that of linear regression; "
                 "use HMC"
@@ -41,8 +41,8 @@ class IndependentDraws(Sampler):
         self._move(state, target)
 
     def step(self, state: State, target: Target) -> None:
-        assert target.law is not None
-        state.gradient = target.law.gradient(state.theta)
+        assert target.closed_form is not None
+        state.gradient = target.closed_form.gradient(state.theta)
         self._move(state, target)
         state.t += 1
 
@@ -50,19 +50,19 @@ class IndependentDraws(Sampler):
         self._move(state, target)
 
     def _move(self, state: State, target: Target) -> None:
-        assert target.law is not None
-        state.theta = target.law.draw(state.normals, len(state.theta))
+        assert target.closed_form is not None
+        state.theta = target.closed_form.draw(state.normals, len(state.theta))
 
-    # -- law and report -----------------------------------------------------------------------
+    # -- distribution and report ------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
         """No burn-in, and every step is a draw."""
         return RunLength(0, 1)
 
-    def law(self, state: State, target: Target) -> DrawnLaw:
-        assert target.law is not None
-        return DrawnLaw(target.law)
+    def stationary_distribution(self, state: State, target: Target) -> ClosedFormDistribution:
+        assert target.closed_form is not None
+        return ClosedFormDistribution(target.closed_form)
 
     def report(self, state: State) -> Report:
-        """No row is read after the law is known."""
+        """No row is read after the distribution is known."""
         return Report(0.0, {}, [])

@@ -17,12 +17,12 @@ from skbayes_sg.samplers.anchors import (
     warnings,
 )
 from skbayes_sg.samplers.base import NoGainError, Report, RunLength, Sampler
-from skbayes_sg.samplers.law import UnderdampedLaw
 from skbayes_sg.samplers.schedules import Schedule, alpha_at, weight_at
 from skbayes_sg.samplers.state import State
+from skbayes_sg.samplers.stationary import UnderdampedStep
 from skbayes_sg.samplers.target import Anchored, Target
 
-_GENTLE = 3.0  # alpha^2 on a posterior near a Gaussian
+_LEAST_ALPHA_SQUARED = 3.0  # on a posterior near a Gaussian
 _STEEPEST = 20.0  # above, single walls of the posterior bias the step; Metropolis steps do not
 STEEP_COLUMN = 50.0  # the same along the lines of single parameters, for their own sds
 _LONGEST_BURN_IN = 400
@@ -42,8 +42,8 @@ class UnderdampedMemory:
     alpha: float = 0.0  # of the present operators
     time_step: float = 1.0  # delta = 2 / sqrt(1 + alpha^2)
     persistence: float = 0.0  # c = exp(-delta)
-    gain: Operator | None = None  # G
-    kick: Operator | None = None  # a square root of the covariance of eta
+    preconditioner: Operator | None = None  # G
+    noise_root: Operator | None = None  # a square root of the covariance of eta
 
 
 class UnderdampedLangevin(Sampler):
@@ -57,8 +57,8 @@ class UnderdampedLangevin(Sampler):
     ``v += delta G gradient``,  ``theta += delta/2 v``,  ``v = c v + eta``,  ``theta += delta/2 v``
 
     The mass matrix G^-1 is the curvature at the anchor plus the gradient noise, c is exp(-delta),
-    and delta is 2 / sqrt(1 + alpha^2). The splitting is BAOAB. For a Gaussian posterior the law of
-    theta is exact for every step size, minibatch noise included.
+    and delta is 2 / sqrt(1 + alpha^2). The splitting is BAOAB. For a Gaussian posterior the
+    distribution of theta is exact for every step size, minibatch noise included.
 
     Parameters
     ----------
@@ -127,9 +127,10 @@ class UnderdampedLangevin(Sampler):
                 f"{anchor.noise_number:.1f}"
             )
         if asked is None:
-            beyond = anchor.steepness / anchor.stiffness  # of a spring the step is always exact
-            steepest = max(_GENTLE, 3 * beyond - 1, 2 * anchor.steepness - 1)
-            self.alpha = math.sqrt(steepest)
+            # a linear force, however stiff, is integrated exactly: what counts is the slope beyond
+            nonlinear = anchor.steepness / anchor.stiffness
+            least = max(_LEAST_ALPHA_SQUARED, 3 * nonlinear - 1, 2 * anchor.steepness - 1)
+            self.alpha = math.sqrt(least)
         if isinstance(self.batch_size, str):
             gentle = anchor.steepness <= GENTLY_STEEP
             self.batch_size = anchor.batch_size if gentle else anchor.pool_size
@@ -144,7 +145,7 @@ class UnderdampedLangevin(Sampler):
         anchor = target.anchor
         assert anchor is not None
         # the whole pool has no noise, and to measure that of its rows takes a D x D product of them
-        noise = Diag(np.zeros(target.dim)) if state.rows.whole else anchor.noise
+        noise = Diag(np.zeros(target.dim)) if state.rows.full_data else anchor.noise
         prior = Diag(target.prior.curvature(anchor.theta).diagonal())
         still = np.zeros(state.theta.shape, np.float32)
         state.memory = UnderdampedMemory(anchor.curvature, noise, prior, still, figures(anchor))
@@ -159,17 +160,17 @@ class UnderdampedLangevin(Sampler):
                 self._refresh(state, target)
         gradient = target.noisy_gradient(state.theta, state.rows.draw())
         delta, c = memory.time_step, memory.persistence
-        velocity = memory.gain.matvec(gradient.astype(np.float32, copy=False))
+        velocity = memory.preconditioner.matvec(gradient.astype(np.float32, copy=False))
         velocity *= delta
         velocity += memory.velocity
         normals = state.normals.standard_normal(state.theta.shape, dtype=np.float32)
-        kick = memory.kick.matvec(normals)
+        injected = memory.noise_root.matvec(normals)
         # the two drifts are one: delta/2 v + delta/2 (c v + eta)
         drift = (0.5 * delta * (1 + c)) * velocity
-        drift += (0.5 * delta) * kick
+        drift += (0.5 * delta) * injected
         state.theta = state.theta + drift
         velocity *= c
-        velocity += kick
+        velocity += injected
         memory.velocity, state.gradient = velocity, gradient
         state.t += 1
 
@@ -207,9 +208,12 @@ class UnderdampedLangevin(Sampler):
         M = memory.I1 * (state.rows.noise_factor * target.n_total)
         still = state.rows.noise_factor == 0
         G, W = operators(memory.Lam, None if still else M, memory.time_step)
-        memory.gain, memory.kick = stored(G, np.float32), stored(W.cholesky(), np.float32)
+        memory.preconditioner, memory.noise_root = (
+            stored(G, np.float32),
+            stored(W.cholesky(), np.float32),
+        )
 
-    # -- law and report -----------------------------------------------------------------------
+    # -- distribution and report ------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
         """For an autocorrelation time of some 2 / delta steps, within bounds."""
@@ -217,12 +221,12 @@ class UnderdampedLangevin(Sampler):
         thin = math.ceil(1.5 / delta)
         return RunLength(min(math.ceil(25 / delta), _LONGEST_BURN_IN), min(thin, _LONGEST_THINNING))
 
-    def law(self, state: State, target: Target) -> UnderdampedLaw:
-        """The law of the present step."""
+    def stationary_distribution(self, state: State, target: Target) -> UnderdampedStep:
+        """The distribution of the present step."""
         memory = state.memory
-        return UnderdampedLaw(
-            memory.gain,
-            memory.kick,
+        return UnderdampedStep(
+            memory.preconditioner,
+            memory.noise_root,
             stable=True,
             time_step=memory.time_step,
             persistence=memory.persistence,

@@ -54,8 +54,8 @@ class AveragedFisher(Metric):
 
     def see(self, target: Target, theta: NDArray, t: int) -> None:
         if t % _MEASURE_EVERY == 0:  # one chain after the other
-            turn = t // _MEASURE_EVERY % len(theta)
-            here = theta[turn : turn + 1]
+            chain = t // _MEASURE_EVERY % len(theta)
+            here = theta[chain : chain + 1]
             one = target.posterior.information(here, slice(None), self._layout)
             self._count += 1
             self._information.blend(one, 1 / self._count)  # type: ignore[arg-type]

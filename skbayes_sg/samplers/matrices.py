@@ -89,7 +89,7 @@ def require_preconditioner(
         raise ValueError(_KRON.format("C", 'use "full", "block", "diag" or "scalar"'))
 
 
-def require_largest_gain(h_max: Any, structure: str) -> None:
+def require_h_max(h_max: Any, structure: str) -> None:
     """Raise ValueError unless h_max is None, or a positive number and the matrices are diagonal."""
     if h_max is None:
         return

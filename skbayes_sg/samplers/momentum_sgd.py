@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Operator
 from skbayes_sg.samplers.constant_step import ConstantMemory, ConstantStep
-from skbayes_sg.samplers.law import LinearLaw
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.state import State
+from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import require_choice
 
@@ -27,9 +27,9 @@ class MomentumSGD(ConstantStep):
 
     ``velocity = (1 - damping) velocity + step_size H (gradient + eta)``,  ``theta += velocity``
 
-    H, the automatic step and the injected noise eta are those of `ConstantSGD` with
-    P = M / damping + Lam / (2 - damping). For "full" the stationary law is the posterior's, in
-    discrete time, for any damping, curvature Lam and noise M.
+    H, the automatic step and the injected noise eta are those of `ConstantSGD` with P = M / damping
+    + Lam / (2 - damping). For "full" the stationary distribution is the posterior's, in discrete
+    time, for any damping, curvature Lam and noise M.
 
     Parameters
     ----------
@@ -89,15 +89,15 @@ class MomentumSGD(ConstantStep):
                 f"damping must lie in (0, 1], got {self.damping!r}; 1 is SGD without momentum"
             )
 
-    def _move(self, state: State, push: NDArray) -> None:
-        state.memory.velocity = (1 - self.damping) * state.memory.velocity + push
+    def _move(self, state: State, change: NDArray) -> None:
+        state.memory.velocity = (1 - self.damping) * state.memory.velocity + change
         state.theta += state.memory.velocity
 
     def _precision(self, M: Operator, Lam: Operator) -> Operator:
         return Lam * (1 / (2 - self.damping)) + M * (1 / self.damping)
 
-    def law(self, state: State, target: Target) -> LinearLaw:
-        return replace(super().law(state, target), damping=self.damping)
+    def stationary_distribution(self, state: State, target: Target) -> LinearStep:
+        return replace(super().stationary_distribution(state, target), damping=self.damping)
 
     def _always_stable(self) -> bool:
         return (self.structure, self.step_size) == ("full", "auto")

@@ -16,10 +16,10 @@ from skbayes_sg.linalg import Operator, Rotation
 from skbayes_sg.linalg.layouts import Layout, RotatedDiagonal
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.samplers.base import Report, Sampler
-from skbayes_sg.samplers.law import LinearLaw
 from skbayes_sg.samplers.noise import OverSteps
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.state import State
+from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import require_choice
 
@@ -45,12 +45,12 @@ class Memory:
     fisher: Operator | None = field(init=False)  # that of the model Fisher of one row
     prior: Operator = field(init=False)  # that of the prior's curvature
     count: float = 1.0  # minibatches in the averages
-    turn: int = 0  # measurements so far
+    n_measured: int = 0  # measurements so far
     learnt: int = 0  # those after the start
     over_steps: OverSteps | None = None  # the noise of minibatches of one row
     adapting: bool = True
-    gain: Operator | None = None  # K
-    kick: Operator | None = None  # a square root of W; None without injection
+    preconditioner: Operator | None = None  # K
+    noise_root: Operator | None = None  # a square root of W; None without injection
     radius: float = 0.0  # largest spectral radius at start and freeze; 0 if always stable
 
 
@@ -59,7 +59,7 @@ class PreconditionedSampler(Sampler):
 
     A subclass writes the two operators. Curvature and gradient noise are averaged over minibatches
     in burn-in, with weights 1/t or those of the user (Ahn et al. 2012, Eq. 12), and then frozen.
-    The law of the frozen chain is that of `theory.stationary_cov`.
+    The distribution of the frozen chain is that of `theory.stationary_cov`.
     """
 
     structure: str
@@ -113,23 +113,23 @@ class PreconditionedSampler(Sampler):
             self._follow_schedule(state, target)
 
         force = gradient
-        if memory.kick is not None:
+        if memory.noise_root is not None:
             normals = state.normals.standard_normal(state.theta.shape)
-            force = gradient + memory.kick.matvec(normals)
-        self._move(state, memory.gain.matvec(force))
+            force = gradient + memory.noise_root.matvec(normals)
+        self._move(state, memory.preconditioner.matvec(force))
         state.gradient = gradient
         state.t += 1
 
-    def _move(self, state: State, push: NDArray) -> None:
-        state.theta += push
+    def _move(self, state: State, change: NDArray) -> None:
+        state.theta += change
 
     def _follow_schedule(self, state: State, target: Target) -> None:
         """Rebuild the operators if they follow a schedule."""
 
     def restart(self, state: State, target: Target) -> None:
-        """Reduce the averages' number of minibatches to its square root.
+        """Forget averages from far out, by the square root of their number of minibatches.
 
-        So averages from far out soon lose their weight (math/pitfalls.md#scores-from-far-away).
+        So they soon lose their weight (math/pitfalls.md#scores-from-far-away).
         Averages along Kronecker eigenvectors start anew, along new eigenvectors. With `kappa` the
         user says how fast averages forget.
         """
@@ -172,9 +172,9 @@ class PreconditionedSampler(Sampler):
         if not np.isfinite(state.theta).all():
             raise FloatingPointError(f"{self} diverged by step {state.t}; {self.remedy}")
         operators = self._burn_in_operators if state.memory.adapting else self._operators
-        gain, W = operators(state, target)
-        state.memory.gain = gain
-        state.memory.kick = None if W is None else W.cholesky()
+        preconditioner, W = operators(state, target)
+        state.memory.preconditioner = preconditioner
+        state.memory.noise_root = None if W is None else W.cholesky()
 
     # -- averages -----------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class PreconditionedSampler(Sampler):
         scores = target.posterior.scores(state.theta, rows)
         memory = state.memory = self.memory_type(layout, over_steps=over_steps)
         memory.I1, memory.fisher, memory.prior = self._measure(state, target, rows, scores)
-        if not state.rows.whole:
+        if not state.rows.full_data:
             enough = math.ceil(5 * target.dim / self._rank(state))
             for _ in range(min(enough, _DIAGONAL_START) if layout.diagonal else enough):
                 rows = state.rows.draw()
@@ -229,7 +229,7 @@ class PreconditionedSampler(Sampler):
             fisher = target.posterior.fisher(theta, rows_of(state.rows.draw(), chain))
             total.append(fisher.kronecker_factors())
             enough = _ROWS_OF_BASIS * max(map(max, fisher.shapes))
-            if state.rows.whole or len(total) * state.rows.size >= enough:
+            if state.rows.full_data or len(total) * state.rows.size >= enough:
                 break
         bases = []
         for of_block in zip(*total, strict=True):
@@ -250,7 +250,7 @@ class PreconditionedSampler(Sampler):
         The first two come from the minibatch of one chain. The chains of a group take turns: their
         minibatches are equally good, and one at a time spreads the average over more of the path.
         """
-        layout, chain = state.memory.layout, state.memory.turn % len(state.theta)
+        layout, chain = state.memory.layout, state.memory.n_measured % len(state.theta)
         I1 = self._noise(state, scores.of_chain(chain), layout, state.memory.over_steps)
         prior = layout.keep(target.prior.curvature(state.theta)) * 1.0  # averaged in place
         theta = state.theta[chain : chain + 1]
@@ -285,7 +285,7 @@ class PreconditionedSampler(Sampler):
         kappa is `weight`, or 1/t for the t-th measurement.
         """
         memory = state.memory
-        memory.turn += 1
+        memory.n_measured += 1
         measured = self._measure(state, target, rows, scores)
         memory.count += 1
         averages = (memory.I1, memory.fisher, memory.prior)
@@ -318,14 +318,14 @@ class PreconditionedSampler(Sampler):
             )
         return M, Lam
 
-    # -- law and report -----------------------------------------------------------------------
+    # -- distribution and report ------------------------------------------------------------------
 
-    def law(self, state: State, target: Target) -> LinearLaw:
+    def stationary_distribution(self, state: State, target: Target) -> LinearStep:
         memory = state.memory
-        return LinearLaw(memory.gain, memory.kick, stable=self._always_stable())
+        return LinearStep(memory.preconditioner, memory.noise_root, stable=self._always_stable())
 
     def _radius(self, state: State, target: Target) -> float:
-        return self.law(state, target).spectral_radius(state, target)
+        return self.stationary_distribution(state, target).spectral_radius(state, target)
 
     def _always_stable(self) -> bool:
         """Whether K is 2 (Lam + SPD)^-1 with the full Lam, so that K Lam < 2.

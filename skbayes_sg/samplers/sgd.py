@@ -6,9 +6,9 @@ import numpy as np
 
 from skbayes_sg.linalg import Diag
 from skbayes_sg.samplers.base import Report, Sampler
-from skbayes_sg.samplers.law import Law, Linearised, LinearLaw
 from skbayes_sg.samplers.schedules import PolynomialDecay, Schedule, require_step, value_at
 from skbayes_sg.samplers.state import State
+from skbayes_sg.samplers.stationary import Linearised, LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import Target
 
 
@@ -64,7 +64,7 @@ class SGD(Sampler):
             return
         here = Linearised(state, target)
         largest = 2.0 * here.largest(here.curvature)
-        scale, power = 1000.0, 0.0 if state.rows.whole else 0.75
+        scale, power = 1000.0, 0.0 if state.rows.full_data else 0.75
         state.memory = PolynomialDecay(a=scale**power / largest, b=scale, power=power)
 
     def step(self, state: State, target: Target) -> None:
@@ -80,19 +80,23 @@ class SGD(Sampler):
             raise ValueError(f"step_size must be positive, step_size({state.t}) is {eta}")
         return eta
 
-    def law(self, state: State, target: Target) -> Law:
-        """The law of constant steps; there is none for a schedule."""
+    def stationary_distribution(self, state: State, target: Target) -> StationaryDistribution:
+        """The distribution of constant steps; there is none for a schedule."""
         if self.step_size == "auto" or callable(self.step_size):
-            why = "SGD with decreasing steps has no stationary law but the mode; use ConstantSGD"
-            return LinearLaw(None, unknown=why)
-        return LinearLaw(Diag(np.full(target.dim, self._eta(state))))
+            why = (
+                "SGD with decreasing steps has no stationary distribution but the mode; use "
+                "ConstantSGD"
+            )
+            return LinearStep(None, unknown=why)
+        return LinearStep(Diag(np.full(target.dim, self._eta(state))))
 
     def report(self, state: State) -> Report:
-        """Decreasing steps have no law but the mode, whatever the spread of the draws so far."""
+        """Decreasing steps end at the mode, whatever the spread of the draws so far."""
         report = super().report(state)
         if self.step_size == "auto" or callable(self.step_size):
             report.warnings.append(
-                "SGD with decreasing steps goes to the mode: its draws have no law, and their "
-                "standard deviations mean nothing; use SGFS or ConstantSGD for a posterior"
+                "SGD with decreasing steps goes to the mode: its draws have no stationary "
+                "distribution, and their standard deviations mean nothing; use SGFS or "
+                "ConstantSGD for a posterior"
             )
         return report

@@ -16,7 +16,7 @@ from skbayes_sg.samplers.langevin import UnderdampedLangevin
 from skbayes_sg.samplers.matrices import (
     given_matrix,
     operator_of,
-    require_largest_gain,
+    require_h_max,
     require_preconditioner,
     require_shape,
 )
@@ -47,8 +47,9 @@ class SGFS(PreconditionedSampler):
 
     The curvature is that of the log posterior (model Fisher plus prior precision). The noise is the
     measured covariance of the minibatch gradient. W is the covariance of noise injected into the
-    gradient. In the Gaussian regime the posterior is the stationary law, without discretisation
-    error, for any SPD matrices in the three places (math/stationary.md#the-exact-step).
+    gradient. In the Gaussian regime the posterior is the stationary distribution, without
+    discretisation error, for any SPD matrices in the three places
+    (math/stationary.md#the-exact-step).
 
     Parameters
     ----------
@@ -183,7 +184,7 @@ class SGFS(PreconditionedSampler):
         require_shape(self.B, target.dim, self.structure, named)
         others = {name: getattr(self, name) for name in ("B", "h_max", "variance_reduction")}
         require_preconditioner(self.C, target.dim, self.alpha, self.structure, others)
-        require_largest_gain(self.h_max, self.structure)
+        require_h_max(self.h_max, self.structure)
         if self.kappa is not None:
             if not callable(self.kappa):
                 raise TypeError(f"kappa must be None or a callable of t, got {self.kappa!r}")
@@ -293,12 +294,12 @@ class SGFS(PreconditionedSampler):
             precision = (P if W is None else P + layout.keep(W)).diagonal()
             floor = Diag(np.maximum(0.0, 2.0 / self.h_max - precision))
             W = floor if W is None else W + floor
-        return self._gain(self._kept(P if W is None else P + layout.keep(W))), W
+        return self._preconditioner(self._kept(P if W is None else P + layout.keep(W))), W
 
     def _kept(self, P: Operator) -> Operator:
         return Diag(np.full(P.dim, P.diagonal().mean())) if self.structure == "scalar" else P
 
-    def _gain(self, P: Operator) -> Operator:
+    def _preconditioner(self, P: Operator) -> Operator:
         try:
             return P.inverse() * 2.0
         except np.linalg.LinAlgError as error:
@@ -316,7 +317,7 @@ class SGFS(PreconditionedSampler):
         unused = self._empirical or self.variant == "mandt"
         return None if unused else super()._fisher(target, theta, rows, layout)
 
-    # -- law and report -----------------------------------------------------------------------
+    # -- distribution and report ------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
         """As `Sampler.run_length`, for the autocorrelation time (1 + alpha^2) N/n."""

@@ -22,7 +22,7 @@ from skbayes_sg.samplers.preconditioned import Memory
 class FisherMemory(Memory):
     """The averages of SGFS."""
 
-    alpha: float = 0.0  # alpha of the present `gain` and `kick`
+    alpha: float = 0.0  # alpha of the present `preconditioner` and `noise_root`
     step: float = 1.0  # K of an annealed alpha over 2 P^-1, mean over the coordinates
 
 

@@ -12,9 +12,9 @@ from skbayes_sg.data.minibatches import Minibatches, Rows, rows_of
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.layouts import DIAGONAL, Partitioned
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
-from skbayes_sg.samplers.law import Law, LinearLaw
 from skbayes_sg.samplers.schedules import Schedule, require_step, value_at, weight_at
 from skbayes_sg.samplers.state import State
+from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import Target
 
 _STEP_OF_ALL_ROWS = 0.01
@@ -33,7 +33,7 @@ class _Memory:
     unit: NDArray  # number of the unit that a parameter belongs to, (D,)
     recent: NDArray  # running average of squared gradients, (D,)
     square: NDArray  # it, or after burn-in the largest that it was
-    gain: NDArray  # 1 / (root of it + root of its mean over the unit), (D,)
+    preconditioner: NDArray  # 1 / (root of it + root of its mean over the unit), (D,)
     count: float = 0.0  # steps in the average
     window: int = _WINDOW
     adapting: bool = True
@@ -147,7 +147,7 @@ class SGHMC(Sampler):
         state.memory = _Memory(
             velocity, curvature.astype(zero.dtype), _units(target), zero, zero, zero
         )
-        for _ in range(1 if state.rows.whole else 10):
+        for _ in range(1 if state.rows.full_data else 10):
             self._learn(state.memory, self._gradient(state, target))
 
     def step(self, state: State, target: Target) -> None:
@@ -155,21 +155,21 @@ class SGHMC(Sampler):
         gradient = self._gradient(state, target)
         if memory.adapting or state.t % _LOOK_EVERY == 0:
             self._learn(memory, gradient)
-        gain = self._gain(state)
-        push = gradient * gain
-        if max(push.max(), -push.min()) > _LONGEST * self._step_at(state):
+        preconditioner = self._preconditioner(state)
+        change = gradient * preconditioner
+        if max(change.max(), -change.min()) > _LONGEST * self._step_at(state):
             self._learn(memory, gradient)
             # before it throws the chain (math/networks.md#separable-classes)
-            gain = self._gain(state)
-            push = gradient * gain
+            preconditioner = self._preconditioner(state)
+            change = gradient * preconditioner
         memory.velocity *= 1 - self.damping
-        memory.velocity += push
+        memory.velocity += change
         temperature = self._temperature_at(state.t)
         if temperature > 0:
-            kick = push  # which is used up
-            state.normals.standard_normal(out=kick, dtype=kick.dtype.type)
-            kick *= np.sqrt((2 * temperature * self.damping) * gain)
-            memory.velocity += kick
+            injected = change  # which is used up
+            state.normals.standard_normal(out=injected, dtype=injected.dtype.type)
+            injected *= np.sqrt((2 * temperature * self.damping) * preconditioner)
+            memory.velocity += injected
         state.theta += memory.velocity
         state.gradient = gradient
         state.t += 1
@@ -207,11 +207,11 @@ class SGHMC(Sampler):
         sums, sizes = np.bincount(memory.unit, mean), np.bincount(memory.unit)
         of_unit = np.sqrt(sums / sizes).astype(square.dtype)
         scale = np.sqrt(mean) + of_unit[memory.unit]
-        memory.gain = 1 / (scale + _LEAST * scale.max())
+        memory.preconditioner = 1 / (scale + _LEAST * scale.max())
 
-    def _gain(self, state: State) -> NDArray:
+    def _preconditioner(self, state: State) -> NDArray:
         """K, the same for all chains of the group, (D,)."""
-        return self._step_at(state) * state.memory.gain
+        return self._step_at(state) * state.memory.preconditioner
 
     def _step_at(self, state: State) -> float:
         if isinstance(self.step_size, str):
@@ -227,7 +227,7 @@ class SGHMC(Sampler):
             raise ValueError(f"temperature must be at least 0, got {temperature} at step {t}")
         return temperature
 
-    # -- law and report -----------------------------------------------------------------------
+    # -- distribution and report ------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
         """A pass a draw, or up to four where passes are cheap; burn-in as long as five draws.
@@ -241,17 +241,20 @@ class SGHMC(Sampler):
         thin = min(max(_FEWEST_STEPS, math.ceil(passes * of_a_pass)), _MOST_STEPS)
         return RunLength(5 * thin, thin)
 
-    def law(self, state: State, target: Target) -> Law:
-        """The law of a constant step, exact for a Gaussian posterior."""
+    def stationary_distribution(self, state: State, target: Target) -> StationaryDistribution:
+        """The distribution of a constant step, exact for a Gaussian posterior."""
         if callable(self.step_size) or callable(self.temperature):
-            changing = "a step_size or temperature that changes has no stationary law; give numbers"
-            return LinearLaw(None, unknown=changing)
-        K = Diag(self._gain(state).astype(np.float64))
+            changing = (
+                "a step_size or temperature that changes has no stationary distribution; give "
+                "numbers"
+            )
+            return LinearStep(None, unknown=changing)
+        K = Diag(self._preconditioner(state).astype(np.float64))
         temperature = self._temperature_at(0)
         if temperature == 0:
-            return LinearLaw(K, damping=self.damping)
+            return LinearStep(K, damping=self.damping)
         root = (K.inverse() * (2 * temperature * self.damping)).cholesky()
-        return LinearLaw(K, root, damping=self.damping)
+        return LinearStep(K, root, damping=self.damping)
 
     def report(self, state: State) -> Report:
         """A minibatch serves all chains, and counts once for each."""

@@ -15,10 +15,10 @@ from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.linalg.layouts import DIAGONAL
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.samplers.base import Report, RunLength, Sampler
-from skbayes_sg.samplers.law import Law, Linearised, LinearLaw
 from skbayes_sg.samplers.matrices import given_matrix
 from skbayes_sg.samplers.schedules import Schedule, require_step, value_at, weight_at
 from skbayes_sg.samplers.state import State
+from skbayes_sg.samplers.stationary import Linearised, LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import require_choice
 
@@ -69,7 +69,7 @@ class SGLD(Sampler):
     """Stochastic gradient Langevin dynamics.
 
     A small step along the gradient of a minibatch, plus noise of the size that makes the posterior
-    the law of the chain. Right as the step goes to 0, and slow where curvatures differ.
+    the distribution of the chain. Right as the step goes to 0, and slow where curvatures differ.
 
     ``theta += eta_t P gradient + sqrt(2 temperature eta_t) P^(1/2) z``,  ``z ~ N(0, I)``
 
@@ -104,8 +104,8 @@ class SGLD(Sampler):
     -----
     Under a decreasing step, a draw is weighted by the step taken from it (handout Eq. 3.8). The
     estimators' means and predictions use these weights. Handout Eq. 3.2 prints sqrt(eta tau), which
-    has half the variance (math/errata.md#e21). The law at a constant step, with eps = 2 eta and
-    gradient noise M, is ``Sigma = F Sigma F + eps I + eps^2/4 M``, F = I - eps Lam / 2
+    has half the variance (math/errata.md#e21). The distribution at a constant step, with eps = 2
+    eta and gradient noise M, is ``Sigma = F Sigma F + eps I + eps^2/4 M``, F = I - eps Lam / 2
     (math/sgld.md#sgld, math/errata.md#e3).
 
     Examples
@@ -175,7 +175,7 @@ class SGLD(Sampler):
         memory = state.memory = _Memory(None)
         if isinstance(self.preconditioner, str):
             memory.curvature, memory.adapting = Diag(np.zeros(target.dim)), True
-            for _ in range(1 if state.rows.whole else 10):
+            for _ in range(1 if state.rows.full_data else 10):
                 self._learn(state, target, state.rows.draw())
         elif self.preconditioner is not None:
             memory.preconditioner = self._given_preconditioner(state.t, target.dim)
@@ -201,8 +201,8 @@ class SGLD(Sampler):
         state.theta += eta * (force if P is None else P.matvec(force))
         if temperature > 0:
             z = state.normals.standard_normal(state.theta.shape)
-            kick = z if memory.root is None else memory.root.matvec(z)
-            state.theta += math.sqrt(2.0 * temperature * eta) * kick
+            injected = z if memory.root is None else memory.root.matvec(z)
+            state.theta += math.sqrt(2.0 * temperature * eta) * injected
         state.gradient = gradient
         state.t += 1
 
@@ -220,10 +220,10 @@ class SGLD(Sampler):
         """Update the automatic step, by an upper bound of the new largest eigenvalue."""
         memory = state.memory
         if self.step_size == "auto":
-            gain = target.prior.curvature(state.theta).diagonal() - memory.prior
+            added = target.prior.curvature(state.theta).diagonal() - memory.prior
             if memory.preconditioner is not None:
-                gain = memory.preconditioner.matvec(gain[None])[0]
-            memory.step_size = 0.2 / (memory.stiffness + max(0.0, gain.max()))
+                added = memory.preconditioner.matvec(added[None])[0]
+            memory.step_size = 0.2 / (memory.stiffness + max(0.0, added.max()))
 
     def weight(self, state: State) -> float:
         """The step taken from the draw (handout Eq. 3.8); 0 in the first part of a cycle."""
@@ -294,7 +294,7 @@ class SGLD(Sampler):
         least = eigh(here.curvature_matrix(), scale, eigvals_only=True, subset_by_index=[0, 0])[0]
         return largest, max(1.0, largest / max(least, largest * _LEAST))
 
-    # -- law and report -----------------------------------------------------------------------
+    # -- distribution and report ------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
         """With an automatic step: five relaxation times of the slowest direction, a tenth a draw.
@@ -307,25 +307,25 @@ class SGLD(Sampler):
         thin = min(_MOST_THIN, max(auto.thin, math.ceil(state.memory.condition / 2)))
         return RunLength(max(auto.burn_in, 50 * thin), thin)
 
-    def law(self, state: State, target: Target) -> Law:
-        """The law of a constant step; schedules and clipped steps have none to be unstable by."""
+    def stationary_distribution(self, state: State, target: Target) -> StationaryDistribution:
+        """That of a constant step; schedules and clipped steps have none to be unstable by."""
         if self.clip is not None:
-            why = "clipped gradients have no stationary law in closed form; set clip=None"
-            return LinearLaw(None, unknown=why)
+            why = "clipped gradients have no stationary distribution in closed form; set clip=None"
+            return LinearStep(None, unknown=why)
         changing = (
-            "a step_size, temperature or preconditioner that changes has no stationary law; give "
-            "numbers"
+            "a step_size, temperature or preconditioner that changes has no stationary "
+            "distribution; give numbers"
         )
         if callable(self.step_size) or callable(self.preconditioner):
-            return LinearLaw(None, unknown=changing)
+            return LinearStep(None, unknown=changing)
         eta, P = self._eta(state), state.memory.preconditioner or Diag(np.ones(target.dim))
         if callable(self.temperature):
-            return LinearLaw(P * eta, unknown=changing)
+            return LinearStep(P * eta, unknown=changing)
         stable = self.step_size == "auto"
         if not self.temperature > 0:
-            return LinearLaw(P * eta, stable=stable)
+            return LinearStep(P * eta, stable=stable)
         W = P.inverse() * (2 * self.temperature / eta)
-        return LinearLaw(P * eta, W.cholesky(), stable=stable)
+        return LinearStep(P * eta, W.cholesky(), stable=stable)
 
     def report(self, state: State) -> Report:
         report, memory = super().report(state), state.memory

@@ -71,8 +71,8 @@ class Anchored(Protocol):
         """
 
 
-class Closed(Protocol):
-    """A law in closed form."""
+class ClosedForm(Protocol):
+    """A distribution in closed form."""
 
     @property
     def variance(self) -> NDArray:
@@ -153,7 +153,7 @@ class Target(Protocol):
         """The anchor of control variates; None without them."""
 
     @property
-    def law(self) -> Closed | None:
+    def closed_form(self) -> ClosedForm | None:
         """The posterior in these coordinates, if these are independent; None if not known."""
 
     @property

@@ -1,4 +1,4 @@
-"""Stationary laws of linear stochastic recursions, in closed form, before any run.
+"""Stationary distributions of linear stochastic recursions, in closed form, before any run.
 
 Imports nothing of the package.
 """

@@ -19,12 +19,12 @@ def lsq_noise(
     noise_variance: float = 1.0,
     prior_precision: ArrayLike = 1.0,
 ) -> tuple[NDArray, NDArray]:
-    """Curvature and mean gradient noise of linear regression under a stationary law.
+    """Curvature and mean gradient noise of linear regression under a stationary distribution.
 
     The score of a row is ``(y_i - x_i . theta) x_i / noise_variance``. At theta = mode + delta the
     noise is M0 plus that of ``x_i x_i . delta``, so it grows with the distance from the mode. Its
-    mean depends on the covariance of the stationary law, which depends on the mean noise. This
-    linear equation is solved by iteration.
+    mean depends on the covariance of the stationary distribution, which depends on the mean noise.
+    This linear equation is solved by iteration.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Constant preconditioners whose stationary law is near the posterior."""
+"""Constant preconditioners whose stationary distribution is near the posterior."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ _STARTS = 12  # one misses the least minimum for a tenth of matrices, twelve for
 
 
 def optimal_preconditioner(Lam: NDArray, M: NDArray, kind: str = "full") -> NDArray | float:
-    """Constant preconditioner K whose stationary law is near the posterior.
+    """Constant preconditioner K whose stationary distribution is near the posterior.
 
     With P = Lam + M, in discrete time (math/constant_sgd.md#constant-sgd):
 
-    - "full": 2 P^-1, which has the posterior itself as stationary law, for any SPD Lam and M;
+    - "full": 2 P^-1, which has the posterior itself as stationary distribution, for any SPD Lam and
+    M;
     - "diag": 2 / P_kk, which is not the optimal diagonal (math/errata.md#e2);
-    - "kl-diag": the diagonal whose stationary law has the least divergence from the posterior, by
+    - "kl-diag": the diagonal whose stationary distribution has the least divergence from the
+    posterior, by
       numerical minimisation, some 400 times D^3 operations
       (math/constant_sgd.md#the-best-diagonal);
     - "scalar": 2 D / Tr P;
@@ -71,7 +73,7 @@ def optimal_preconditioner(Lam: NDArray, M: NDArray, kind: str = "full") -> NDAr
 
 
 def _best_diagonal(Lam: NDArray, M: NDArray, discrete: bool) -> NDArray:
-    """The k > 0 with the least KL of the stationary law of K = diag(k) from N(0, Lam^-1).
+    """The k > 0 with the least KL of the stationary distribution of K = diag(k) from N(0, Lam^-1).
 
     The divergence has several local minima for one pair of matrices in ten. L-BFGS in log k starts
     at 2 / P_kk, at the scalar, and at random points, always the same ones.
@@ -101,7 +103,7 @@ def _best_diagonal(Lam: NDArray, M: NDArray, discrete: bool) -> NDArray:
 
 
 def _divergence(Lam: NDArray, M: NDArray, k: NDArray, discrete: bool) -> tuple[float, NDArray]:
-    """KL of the stationary law of K = diag(k) from N(0, Lam^-1), and its gradient in log k.
+    """KL of what K = diag(k) draws from N(0, Lam^-1), and its gradient in log k.
 
     With G = (Lam - Sigma^-1) / 2, the gradient in Sigma, and Y the solution of the adjoint equation
     Y = F^T Y F + G, the gradient in k is 2 diag((M K - Lam Sigma F^T) Y); in continuous time F is I

@@ -1,4 +1,4 @@
-"""Stationary laws of linear stochastic recursions, in closed form, before any run.
+"""Stationary distributions of linear stochastic recursions, in closed form, before any run.
 
 Near a mode every sampler here is ``theta' = theta - K (Lam theta - xi)``: curvature Lam (D, D) of
 the negative log posterior, gradient noise xi of covariance M (D, D), preconditioner K. Units are
@@ -38,7 +38,7 @@ def noise_cov(
 
 
 def stationary_cov(Lam: NDArray, M: NDArray, K: ArrayLike, discrete: bool = True) -> NDArray:
-    """Covariance of the stationary law; Mandt et al. Eq. 13, 22, 34 and 60 in one.
+    """Covariance of the stationary distribution; Mandt et al. Eq. 13, 22, 34 and 60 in one.
 
     ``Sigma = F Sigma F^T + K M K^T`` with F = I - K Lam, or its continuous-time limit
     ``K Lam Sigma + Sigma Lam K^T = K M K^T``.
@@ -85,7 +85,7 @@ def kl_gauss(
 
 
 def kl_stationary(Lam: NDArray, M: NDArray, K: ArrayLike, discrete: bool = True) -> float:
-    """KL of the stationary law from the posterior N(0, Lam^-1), in nats."""
+    """KL of the stationary distribution from the posterior N(0, Lam^-1), in nats."""
     return kl_gauss(stationary_cov(Lam, M, K, discrete), np.linalg.inv(Lam))
 
 
@@ -239,8 +239,8 @@ def underdamped_cov(
     if np.abs(np.linalg.eigvals(F)).max() >= 1:
         raise ValueError("unstable: the time step is too long for this curvature; raise alpha")
     from_gradient = np.concatenate([drift * force, persistence * force])
-    from_kick = np.concatenate([0.5 * time_step * eye, eye])
-    noise = from_gradient @ M @ from_gradient.T + from_kick @ W @ from_kick.T
+    from_injected = np.concatenate([0.5 * time_step * eye, eye])
+    noise = from_gradient @ M @ from_gradient.T + from_injected @ W @ from_injected.T
     return solve_discrete_lyapunov(F, noise)[:dim, :dim]
 
 

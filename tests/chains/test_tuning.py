@@ -1,4 +1,4 @@
-"""The choice of alpha by short runs: what they measure, and where the ladder goes."""
+"""The choice of alpha by short runs: what they measure, and where the grid goes."""
 
 import warnings
 
@@ -29,13 +29,13 @@ def short_run(sampler, known, n_steps, n_chains, seed, about=None):
 def expected_ratio(known, sampler, state):
     """tr(Sigma Lam) / D of the frozen chain, by the discrete Lyapunov equation."""
     M = state.rows.noise_factor * known.N * known.I1
-    K, root = state.memory.gain.dense(), state.memory.kick.dense()
+    K, root = state.memory.preconditioner.dense(), state.memory.noise_root.dense()
     Sigma = theory.stationary_cov(known.Lam, M + root @ root.T, K)
     return np.trace(Sigma @ known.Lam) / len(K)
 
 
 @pytest.mark.parametrize("structure", ["diag", "block", "kron", "scalar"])
-def test_the_balance_is_the_stein_ratio_of_the_stationary_law(structure, seed):
+def test_the_balance_is_the_stein_ratio_of_the_stationary_distribution(structure, seed):
     known = KnownGaussian(misspecified=False)
     block_size = 2 if structure == "block" else None
     sampler = SGFS(1.0, structure, block_size, batch_size=20)
@@ -86,7 +86,7 @@ def test_alpha_is_the_smallest_that_theory_allows(seed):
     assert sum(len(state.theta) for state in chosen.states) == len(start)
 
 
-def test_chains_on_their_way_are_not_judged_in_silence(monkeypatch):
+def test_chains_on_their_way_are_not_diagnosed_in_silence(monkeypatch):
     monkeypatch.setattr(tuning, "_SETTLING", 20)
     monkeypatch.setattr(tuning, "_STEPS", 20)
     monkeypatch.setattr(tuning, "_PASSES", 1)
@@ -110,9 +110,9 @@ def test_a_run_that_diverges_is_taken_back():
             posterior, np.zeros((2, 16)), np.random.default_rng(0)
         )
     ]
-    ladder = tuning._Grid(sampler, posterior, states, None)
-    before = leaves(ladder.states)
+    grid = tuning._Grid(sampler, posterior, states, None)
+    before = leaves(grid.states)
     lowest = len(tuning._ALPHAS) - 1
-    assert not ladder.run(lowest, 400)
-    assert not differences(before, leaves(ladder.states))
-    assert (ladder.place, ladder.steps) == (0, 400)
+    assert not grid.run(lowest, 400)
+    assert not differences(before, leaves(grid.states))
+    assert (grid.place, grid.steps) == (0, 400)

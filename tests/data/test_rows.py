@@ -33,9 +33,9 @@ def test_subsets_are_uniform_and_independent(n_rows, size, seed):
         (hit[1::2, 0] * hit[::2, 0], p * p),  # of pairs that share no step
         (hit[:, 0] * hit[:, 1], p * p),
     ]:
-        count, law = indicator.sum(axis=0), stats.binom(len(indicator), truth)
-        # as rare as five errors of a normal law, which counts of ten are far from
-        assert np.minimum(law.cdf(count), law.sf(count - 1)).min() > 3e-7
+        count, distribution = indicator.sum(axis=0), stats.binom(len(indicator), truth)
+        # as rare as five errors of a normal distribution, which counts of ten are far from
+        assert np.minimum(distribution.cdf(count), distribution.sf(count - 1)).min() > 3e-7
 
 
 def test_replacement_allows_repeats_and_changes_the_noise_factor():
@@ -84,8 +84,8 @@ def test_minibatches_are_subsets_of_the_size_asked_for(
         np.random.default_rng(seed),
         n_chains,
     )
-    assert stream.whole == (not replace and size >= n_rows)
-    if stream.whole:
+    assert stream.full_data == (not replace and size >= n_rows)
+    if stream.full_data:
         assert [stream.draw() for _ in range(3)] == 3 * [slice(None)]
         return
     for _ in range(5):
@@ -106,7 +106,7 @@ def test_noise_factors_are_those_of_the_population(n_rows, size, replace, times)
     assert stream.noise_factor == pytest.approx(n_total / drawn - (not replace), abs=1e-9)
     alone = Minibatches(SamplingFrame(n_rows), size, replace, np.random.default_rng(0))
     assert alone.noise_factor == pytest.approx(n_rows / drawn - (not replace))
-    assert (alone.noise_factor == 0) == alone.whole
+    assert (alone.noise_factor == 0) == alone.full_data
 
 
 @given(st.integers(1, 300), st.integers(1, 300), st.floats(1.0, 1e6), SEED)

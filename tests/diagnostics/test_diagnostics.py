@@ -85,7 +85,7 @@ def test_errors_of_ahn_eq_14():
 
 
 def test_stein_ratio_is_the_variance_ratio_of_a_gaussian(seed):
-    """With gradient -Lam theta + noise, R is Sigma Lam, whatever law theta has."""
+    """With gradient -Lam theta + noise, R is Sigma Lam, whatever distribution theta has."""
     rng = np.random.default_rng(seed)
     Lam = np.array([4.0, 1.0])
     theta = rng.standard_normal((50_000, 2)) * np.sqrt([0.25, 0.5])
@@ -195,5 +195,5 @@ def test_moments_of_very_many_draws_are_taken_by_parts(monkeypatch):
     rng = np.random.default_rng(0)
     draws, weights = rng.standard_normal((3, 40, 7)), rng.dirichlet(np.ones(40))
     at_once = diagnostics.moments(draws, weights)
-    monkeypatch.setattr(convergence, "_MANY_NUMBERS", 300)
+    monkeypatch.setattr(convergence, "_MANY_ELEMENTS", 300)
     np.testing.assert_allclose(diagnostics.moments(draws, weights), at_once, atol=1e-12)

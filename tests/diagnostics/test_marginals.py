@@ -1,4 +1,4 @@
-"""Moments of the posterior from gradients at draws of another law, and what the verdict says."""
+"""Moments of the posterior from gradients at draws of another distribution, and the warnings."""
 
 import warnings
 
@@ -23,7 +23,7 @@ MEAN = np.array([3.0, -1.0])
 
 
 def test_a_normal_posterior_is_found_from_any_draws(seed):
-    """Exactly: its slope is linear, whatever the law of the draws."""
+    """Exactly: its slope is linear, whatever the distribution of the draws."""
     theta = np.random.default_rng(seed).exponential(size=(40, 2)) @ [[1.0, 0.3], [0.0, 5.0]]
     found = from_gradients(theta, -(theta - MEAN) @ LAM)
     np.testing.assert_allclose(found.mean, MEAN)
@@ -127,7 +127,7 @@ def test_few_gradients_say_nothing():
     ],
 )
 def test_what_was_silent_speaks(sampler, word):
-    """Laws whose Stein ratio is near 1 or unknown: a heavy tail, and nearly equal columns."""
+    """Draws whose Stein ratio is near 1 or unknown: a heavy tail, and nearly equal columns."""
     rng = np.random.default_rng(0)
     X = rng.standard_t(2, (100, 1))
     if isinstance(sampler, ConstantSGD):
@@ -163,12 +163,12 @@ def test_gradients_of_many_classes_are_those_of_the_whole_posterior():
     draws, weights = rng.standard_normal((2, 40, 9)), np.full(40, 1 / 40)
     whole = diagnose.of_gradients(posterior, draws, weights, 64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(diagnose, "numbers_at_a_time", lambda: 100)
+        patch.setattr(diagnose, "elements_at_a_time", lambda: 100)
         assert diagnose.of_gradients(posterior, draws, weights, 64) == pytest.approx(whole)
 
 
 @pytest.mark.parametrize("sampler", ["sgfs", "hmc"])
-def test_more_parameters_than_sixty_four_are_judged_one_by_one(sampler):
+def test_more_parameters_than_sixty_four_are_diagnosed_one_by_one(sampler):
     """One of 179 has a standard deviation of half of what it should be, by SGFS and not by HMC."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((31, 177))

@@ -22,7 +22,7 @@ from skbayes_sg import BayesianLogisticRegressionSGFS
 from skbayes_sg.samplers import ConstantSGD
 
 pytestmark = [
-    pytest.mark.usefixtures("_short_runs_may_complain", "_short_searches"),
+    pytest.mark.usefixtures("_short_runs_may_warn", "_short_searches"),
     pytest.mark.filterwarnings("ignore:y holds labels"),  # words, which the alphabet then orders
 ]
 NOISE = RNG.standard_normal(200)

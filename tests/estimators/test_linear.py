@@ -12,7 +12,7 @@ from skbayes_sg.samplers import IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, Poly
 
 BLR = BayesianLinearRegressionSGFS
 SHORT = {"n_chains": 2, "n_draws": 60, "burn_in": 40, "random_state": 0}
-pytestmark = pytest.mark.usefixtures("_short_runs_may_complain")
+pytestmark = pytest.mark.usefixtures("_short_runs_may_warn")
 
 
 def generated(n_rows=8000, seed=0):
@@ -61,14 +61,14 @@ def compare(model, mean, cov):
 # -- exactness --------------------------------------------------------------------------------
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 @pytest.mark.parametrize("noise_variance", [4.0, 1.0, None])
 def test_defaults_agree_with_the_conjugate_posterior(many, noise_variance, seed):
     model = BLR(prior_precision=1.0, noise_variance=noise_variance, random_state=seed).fit(*many)
     compare(model, *conjugate(*many, noise_variance))
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 def test_few_rows_and_the_handouts_prior(seed):
     X, y = generated(60)
     model = BLR(noise_prior=(1.0, 1.0), n_draws=500, prior_precision=0.01, random_state=seed).fit(
@@ -147,7 +147,7 @@ def test_predicted_covariance_counts_noise_far_from_the_mode_without_chance(batc
     sampler = IASG(structure="scalar", batch_size=batch_size)
     one = {"n_chains": 1, "n_draws": 4, "fit_intercept": False, "prior_precision": 1.0}
     model = BLR(sampler, noise_variance=4.0, random_state=0, **one).fit(X, y)
-    K = model.states_[0].memory.gain.dense()
+    K = model.states_[0].memory.preconditioner.dense()
     window = model.states_[0].memory.length
     Lam, M = theory.lsq_noise(
         X,
@@ -168,9 +168,9 @@ def test_predicted_covariance_counts_noise_far_from_the_mode_without_chance(batc
     ["sgd", SGLD(PolynomialDecay(1e-5, 1.0, 0.0)), SGLD(1e-5, clip=("norm", 1e3))],
     ids=["decreasing", "changing", "clipped"],
 )
-def test_steps_that_decrease_change_or_are_clipped_have_no_stationary_law(many, sampler):
+def test_steps_that_decrease_change_or_are_clipped_have_no_stationary_distribution(many, sampler):
     model = BLR(sampler, **SHORT).fit(*many)
-    with pytest.raises(ValueError, match="no stationary law"):
+    with pytest.raises(ValueError, match="no stationary distribution"):
         model.predicted_covariance(*many)
 
 
@@ -244,10 +244,12 @@ def test_intervals_are_those_of_students_distribution(many, shape, seed):
     rate = 2.0 + 0.5 * (y @ y - mean @ precision @ mean)
     a = np.column_stack([many[0][:50], np.ones(50)])
     width = 1 + np.einsum("ni,in->n", a, np.linalg.solve(precision, a.T))
-    law = stats.t(2 * shape + 6, a @ mean, np.sqrt(rate / (shape + 3) * width))
+    distribution = stats.t(2 * shape + 6, a @ mean, np.sqrt(rate / (shape + 3) * width))
     few = 5 / np.sqrt(model.diagnostics_["ess_min"])  # errors of a log scale and of a mean, in sd
-    assert np.abs(np.log((high - low) / (law.ppf(0.95) - law.ppf(0.05)))).max() < few
-    assert (np.abs(low + high - 2 * a @ mean) / 2 < few * law.std()).all()
+    assert (
+        np.abs(np.log((high - low) / (distribution.ppf(0.95) - distribution.ppf(0.05)))).max() < few
+    )
+    assert (np.abs(low + high - 2 * a @ mean) / 2 < few * distribution.std()).all()
 
 
 def test_coverage_of_new_rows():

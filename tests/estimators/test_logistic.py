@@ -19,7 +19,7 @@ from skbayes_sg.samplers import HMC, SGD, SGFS, SGLD, ConstantSGD, PolynomialDec
 
 BLR = BayesianLogisticRegressionSGFS
 SHORT = {"n_chains": 2, "n_draws": 60, "burn_in": 40, "random_state": 0}
-pytestmark = pytest.mark.usefixtures("_short_runs_may_complain")
+pytestmark = pytest.mark.usefixtures("_short_runs_may_warn")
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def fitted(binary):
 # -- what a fit leaves behind -----------------------------------------------------------------
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 def test_sgfs_agrees_with_the_exact_posterior(binary, fitted):
     """HMC on the same posterior; bounds in Monte-Carlo errors."""
     X, y = binary
@@ -232,7 +232,7 @@ def test_ten_rows_a_constant_column_and_columns_in_the_millions(scale):
     )  # known by the prior, and by nothing else apart from the intercept
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 def test_one_row_of_leverage_does_not_spoil_the_others():
     """A single row a thousand sds out: the fit agrees with exact HMC, without a warning."""
     X, y = logistic_data(2000, 3)
@@ -243,7 +243,7 @@ def test_one_row_of_leverage_does_not_spoil_the_others():
     assert np.abs((model.coef_ - exact.coef_) / exact.coef_std_).max() < 0.15
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 def test_too_many_columns_for_a_matrix(monkeypatch):
     monkeypatch.setattr("skbayes_sg.linalg.sizes._ONCE", 300)
     rng = np.random.default_rng(0)
@@ -259,10 +259,10 @@ def test_too_many_columns_for_a_matrix(monkeypatch):
     assert "is stable" in model.sampler_reason_
 
 
-# -- the verdict ------------------------------------------------------------------------------
+# -- the warnings ------------------------------------------------------------------------------
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 @pytest.mark.parametrize(
     ("model", "message"),
     [
@@ -288,7 +288,7 @@ def test_a_poor_fit_says_so_with_figure_and_knob(binary, model, message):
     assert all(w.filename == __file__ for w in caught)
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 @pytest.mark.parametrize("scaled", [True, False])
 def test_breast_cancer_as_it_comes_and_scaled(scaled):
     X, y = load_breast_cancer(return_X_y=True)
@@ -434,7 +434,7 @@ def test_bad_parameters_are_named_before_any_sampling(
         BLR(**parameters).fit(*binary)
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 def test_a_column_whose_prior_allows_any_logit_is_named_with_what_helps():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 3))

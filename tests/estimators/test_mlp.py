@@ -84,7 +84,7 @@ def test_the_reference_prior_does_not_depend_on_the_unit_of_the_inputs():
     np.testing.assert_array_equal(*rest)
 
 
-# -- predictions and verdict ------------------------------------------------------------------
+# -- predictions and warnings ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

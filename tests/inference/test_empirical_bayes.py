@@ -21,7 +21,7 @@ from skbayes_sg import (
     VariationalEM,
 )
 from skbayes_sg.chains.run import start_chains
-from skbayes_sg.inference.em_control_variate import MatrixShare
+from skbayes_sg.inference.em_control_variate import MatrixControlVariate
 from skbayes_sg.inference.variational_em import BOUNDS, StochasticEM, fit_prior
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
@@ -98,7 +98,7 @@ def test_the_evidence_is_maximised_where_data_are_weak(sampler, seed):
 def test_without_the_control_variate_null_columns_mislead(monkeypatch, seed):
     """What would be learned without it: a precision too large by the share of the null columns."""
     X, y = rows_of_the_figures("null")
-    monkeypatch.setattr(MatrixShare, "term", lambda share, target, theta, gradient: 0.0)
+    monkeypatch.setattr(MatrixControlVariate, "term", lambda share, target, theta, gradient: 0.0)
     learned = learn(ConstantSGD("scalar", batch_size=100), X, y, seed, 250)
     assert learned.values[0] == pytest.approx(evidence_optimum(X, y) * 40 / 30, rel=0.02)
 
@@ -192,18 +192,20 @@ def test_matrices_follow_the_prior():
         )
         sampler.change_prior(changed, under(posterior, 1.001))
         assert changed.memory.prior is not None
-        gain_before = getattr(changed.memory, "gain", None)
+        gain_before = getattr(changed.memory, "preconditioner", None)
         sampler.change_prior(changed, under(posterior, 1e5))
         if isinstance(sampler, SGLD):
             assert changed.memory.step_size == pytest.approx(
                 0.2 / (0.2 / fresh.memory.step_size + 1e5 - 1)
             )
         else:
-            assert changed.memory.gain is not gain_before
+            assert changed.memory.preconditioner is not gain_before
             fresh.memory.prior.values[:] = 1e5
             sampler.refresh(fresh, posterior)
             v = np.ones((1, 40))
-            np.testing.assert_allclose(changed.memory.gain.matvec(v), fresh.memory.gain.matvec(v))
+            np.testing.assert_allclose(
+                changed.memory.preconditioner.matvec(v), fresh.memory.preconditioner.matvec(v)
+            )
 
 
 def test_an_anchored_posterior_takes_another_prior():

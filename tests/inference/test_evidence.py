@@ -79,7 +79,7 @@ def test_the_precision_is_about_where_it_was_sought(seed):
     assert error < 0.1 * sd
 
 
-def test_separable_classes_have_a_wide_law():
+def test_separable_classes_have_a_wide_distribution():
     """Intervals show what rows do not know, and no sentence has to."""
     X, _ = labels(100, 4)
     y = X[:, 0] > X[:, 1]
@@ -136,8 +136,8 @@ def test_few_of_many_rows_tell_about_where_the_precision_is(monkeypatch):
     all_rows = located(X, y)
     monkeypatch.setattr(evidence, "_ENOUGH_ROWS", 800)
     some = located(X, y)
-    assert some.near is None
-    assert all_rows.near is not None
+    assert some.initial is None
+    assert all_rows.initial is not None
     assert abs(some.sampled.centre - all_rows.sampled.centre) < all_rows.sampled.width
 
 

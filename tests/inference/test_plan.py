@@ -9,7 +9,7 @@ from skbayes_sg import BayesianLogisticRegressionSGFS, BayesianMLPClassifier
 from skbayes_sg.samplers import SGFS, SGLD, PolynomialDecay
 
 SHORT = {"n_chains": 2, "n_draws": 8, "burn_in": 20, "thin": 1}
-pytestmark = pytest.mark.usefixtures("_short_runs_may_complain")
+pytestmark = pytest.mark.usefixtures("_short_runs_may_warn")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from conftest import z_scores
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, VariationalEM
-from skbayes_sg.inference.em_control_variate import DiagonalShare, MatrixShare
+from skbayes_sg.inference.em_control_variate import DiagonalControlVariate, MatrixControlVariate
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGLD, ConstantSGD, MomentumSGD
@@ -28,7 +28,7 @@ def features(n_features=4, null=1):
 
 def shares(posterior, theta):
     null = posterior.model.null_directions()
-    return MatrixShare(posterior, theta), DiagonalShare(posterior, theta, null)
+    return MatrixControlVariate(posterior, theta), DiagonalControlVariate(posterior, theta, null)
 
 
 def test_terms_have_mean_zero_under_the_posterior(seed):
@@ -58,7 +58,9 @@ def test_a_matrix_leaves_nothing_of_the_variance_that_is_drawn():
     covariance = np.linalg.inv(X.T @ X + 2 * np.eye(5))
     mean = covariance @ X.T @ y
     theta = mean + 10 * np.random.default_rng(2).standard_normal((50, 5))
-    term = MatrixShare(posterior, mean[None]).term(posterior, theta, posterior.full_gradient(theta))
+    term = MatrixControlVariate(posterior, mean[None]).term(
+        posterior, theta, posterior.full_gradient(theta)
+    )
     excess = posterior.prior.scaled_squares(theta) - 1 + term
     np.testing.assert_allclose(excess, 2 * (mean * theta + covariance.diagonal()) - 1, atol=1e-8)
 
@@ -84,7 +86,7 @@ def test_the_shift_of_all_classes_has_no_part_in_what_is_learned():
     coef = np.arange(15)
     shifted = theta.copy()
     shifted[:, coef] += np.tile(np.random.default_rng(2).standard_normal(5), 3)
-    share = MatrixShare(posterior, np.zeros((1, posterior.dim)))
+    share = MatrixControlVariate(posterior, np.zeros((1, posterior.dim)))
 
     def excess(theta):
         term = share.term(posterior, theta, posterior.full_gradient(theta))
@@ -101,7 +103,9 @@ def test_known_null_directions_are_restored_where_a_chain_stands_still():
     gradient = posterior.full_gradient(mode)
     null = posterior.model.null_directions()
     found, without = (
-        DiagonalShare(posterior, mode, given).term(posterior, mode, gradient)[0, :12].mean()
+        DiagonalControlVariate(posterior, mode, given)
+        .term(posterior, mode, gradient)[0, :12]
+        .mean()
         for given in (null, [])
     )
     assert without < 0.05
@@ -145,7 +149,8 @@ def test_a_sampler_without_noise_there_learns_what_hmc_learns(
     if of_model:
         null = Softmax(4, 3).null_directions()
         monkeypatch.setattr(
-            "skbayes_sg.inference.prepare._known", lambda _: partial(DiagonalShare, null=null)
+            "skbayes_sg.inference.prepare._known",
+            lambda _: partial(DiagonalControlVariate, null=null),
         )
     assert learned_on_three_classes(sampler) == pytest.approx(
         learned_by_hmc, rel=5 * np.hypot(0.015, 0.007)

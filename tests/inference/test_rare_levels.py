@@ -80,7 +80,7 @@ def test_a_gaussian_posterior_has_no_walls_and_a_rare_level_of_one_class_has():
     assert anchored(*one_hot(9), precision=0.1).anchor.column_steepness > 100
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 def test_the_default_is_hmc_where_a_coefficient_has_a_wall():
     X, y = one_hot(22)
     model = BayesianLogisticRegressionSGFS(prior_precision=0.1, random_state=0, n_draws=50)
@@ -92,7 +92,7 @@ def test_the_default_is_hmc_where_a_coefficient_has_a_wall():
     assert model.diagnostics_["column_steepness"] > 50
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 @pytest.mark.parametrize("sampler", [SGFS(), ConstantSGD(batch_size="auto")])
 def test_a_sampler_by_name_says_that_a_wall_stops_its_noise(sampler):
     X, y = one_hot(2)
@@ -104,7 +104,7 @@ def test_a_sampler_by_name_says_that_a_wall_stops_its_noise(sampler):
     assert any(re.match(said, str(one.message)) for one in caught)
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 def test_the_limit_of_a_wall_depends_on_where_noise_comes_from():
     """Injected noise is not stopped, so the limit rises with its share; SGLD has none."""
     X, y = one_hot(2)
@@ -146,7 +146,7 @@ def test_standard_deviations_of_rare_levels(number):
     assert np.abs(ratio - 1).max() < 5 * np.sqrt(0.5 / ess)
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypatch):
     X, y = logistic_data(400, 4)
     model = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0)
@@ -181,7 +181,7 @@ def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypat
     assert isinstance(model.sampler_, UnderdampedLangevin)
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 def test_a_plane_between_the_classes_is_said_under_a_learned_prior():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 4))
@@ -197,8 +197,8 @@ def test_a_plane_between_the_classes_is_said_under_a_learned_prior():
     assert not model._separated(model._posterior_of(X, y, None))
 
 
-@pytest.mark.verdict
-def test_a_stream_of_rare_levels_says_that_no_normal_law_will_do():
+@pytest.mark.convergence_warnings
+def test_a_stream_of_rare_levels_says_that_no_normal_distribution_will_do():
     X, y = one_hot(9)
     model = BayesianLogisticRegressionSGFS(prior_precision=0.1, random_state=0)
     with pytest.warns(ConvergenceWarning, match="no normal distribution stands.*call fit"):
@@ -233,7 +233,7 @@ def test_moments_along_lines_are_those_of_the_exact_density(seed):
         sd = np.sqrt(density @ (b - mean) ** 2 / density.sum())
         own, figures = model.posterior_.covariance.item() ** 0.5, model.diagnostics_
         shift = abs(model.posterior_.mean.item() - mean) / own
-        # the law is near the one whose expected gradient is zero
+        # the distribution is near the one whose expected gradient is zero
         assert figures["mean_shift"] == pytest.approx(shift, abs=0.15)
         assert figures["sd_ratio"] == pytest.approx(own / sd, rel=0.1)
         wrong += bool(said)

@@ -130,7 +130,7 @@ def test_before_the_noise_variance_has_a_mean_nothing_is_made_up():
 # -- logistic regression ----------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("_short_runs_may_complain")  # R-hat of 50 draws passes 1.05 at times
+@pytest.mark.usefixtures("_short_runs_may_warn")  # R-hat of 50 draws passes 1.05 at times
 @pytest.mark.parametrize("labels", [LABELS, SPECIES], ids=["two", "three"])
 def test_the_posterior_of_one_chunk_is_that_of_a_fit(labels, seed):
     model = after(LOGISTIC, np.arange(ROWS), y=labels)
@@ -155,7 +155,7 @@ def test_gradient_and_curvature_are_means_over_normal_draws(n_classes, scale, se
     posterior = Posterior.of(model, rng.standard_normal((30, 2)), model.encode(y, X.dtype))
     theta, normals = rng.standard_normal((1, model.dim)), rng.standard_normal((4000, model.dim))
     root = scale * np.tril(rng.standard_normal((model.dim, model.dim))) / np.sqrt(model.dim)
-    gradient, curvature = posterior.smoothed(theta, root)
+    gradient, curvature = posterior.expected_under_gaussian(theta, root)
     each = posterior.full_gradient(theta + normals @ root.T)
     error = np.abs(gradient - each.mean(axis=0)) / each.std(axis=0)
     assert error.max() < 5 / np.sqrt(4000) + 0.01  # of the rule for many classes
@@ -174,13 +174,17 @@ def test_a_weight_repeats_a_row_in_the_mean_over_normal_draws(n_classes):
     model, y = Softmax(2, n_classes), rng.integers(n_classes, size=12)
     X, y, times = rng.standard_normal((12, 2)), model.encode(y, np.float64), rng.integers(1, 4, 12)
     theta, root = rng.standard_normal((1, model.dim)), 0.3 * np.eye(model.dim)
-    weighted = Posterior.of(model, X, y, 1.0, times.astype(float)).smoothed(theta, root)
-    repeated = Posterior.of(model, X.repeat(times, axis=0), y.repeat(times)).smoothed(theta, root)
+    weighted = Posterior.of(model, X, y, 1.0, times.astype(float)).expected_under_gaussian(
+        theta, root
+    )
+    repeated = Posterior.of(
+        model, X.repeat(times, axis=0), y.repeat(times)
+    ).expected_under_gaussian(theta, root)
     np.testing.assert_allclose(weighted[0], repeated[0], rtol=1e-9)
     np.testing.assert_allclose(weighted[1].dense(), repeated[1].dense(), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.usefixtures("_short_runs_may_complain")
+@pytest.mark.usefixtures("_short_runs_may_warn")
 def test_separable_labels_leave_a_wide_posterior(seed):
     """Its skewness is out of reach of a normal distribution, its place and its width are not."""
     data = np.random.default_rng(seed).standard_normal((60, 3))
@@ -194,18 +198,20 @@ def test_separable_labels_leave_a_wide_posterior(seed):
 
 
 def off_its_own_means(model, data, labels, weight=None):
-    """How far gradient and curvature of all rows, in their means over the law, are from 0 and it.
+    """How far gradient and curvature of all rows, in their means over it, are from 0 and its own.
 
     In whitened directions: the root mean square of the step that the gradient wants, and the
     largest logarithm of a ratio of variances.
     """
-    law, softmax = model.posterior_.law, model.model_
+    distribution, softmax = model.posterior_.distribution, model.model_
     y = softmax.encode(np.searchsorted(model.classes_, labels), data.dtype)
     precision = softmax.prior(model.prior_precision_)
     rows = InMemory.of(data, y, weight)
-    covariance = law.operator.inverse().dense()
+    covariance = distribution.operator.inverse().dense()
     root = np.linalg.cholesky(covariance)
-    gradient, curvature = Posterior(softmax, rows, precision).smoothed(law.mean[None], root)
+    gradient, curvature = Posterior(softmax, rows, precision).expected_under_gaussian(
+        distribution.mean[None], root
+    )
     values = np.linalg.eigvalsh(root.T @ curvature.dense() @ root)
     return np.sqrt(np.mean((gradient @ root) ** 2)), np.abs(np.log(values)).max()
 
@@ -304,7 +310,7 @@ def test_draws_are_of_the_present_posterior_and_are_not_kept(model):
     assert not {"draws_", "coef_samples_"} & set(vars(model))
     assert model.draws_.shape == (8, 500, model.model_.dim)
     np.testing.assert_array_equal(model.draws_, model.draws_)
-    n = model.posterior_.law.operator.dim
+    n = model.posterior_.distribution.operator.dim
     draws = model.draws_.reshape(-1, model.model_.dim)[:, :n]
     sd = np.sqrt(model.posterior_.covariance.diagonal())
     assert np.abs((draws.mean(axis=0) - model.posterior_.mean) / sd).max() < 5 / np.sqrt(4000)

@@ -59,18 +59,18 @@ def budget_of(n_rows, X):
 
 
 def at_once(model, X, y):
-    """The law of all rows; `model` has the prior."""
+    """The distribution of all rows; `model` has the prior."""
     softmax = Softmax(X.shape[1], len(np.unique(y)))
     rows = InMemory.of(X, softmax.encode(y, X.dtype))
     posterior = Posterior(softmax, rows, softmax.prior(model.prior_precision_))
-    law = updated(posterior, np.zeros((1, softmax.dim)))
-    return updated(posterior, law.mean[None])
+    distribution = updated(posterior, np.zeros((1, softmax.dim)))
+    return updated(posterior, distribution.mean[None])
 
 
-def off(model, law):
+def off(model, distribution):
     """Root mean square over whitened directions, and extreme ratios of variances."""
-    root = np.linalg.cholesky(law.operator.dense())
-    shift = root.T @ (model.posterior_.mean - law.mean)
+    root = np.linalg.cholesky(distribution.operator.dense())
+    shift = root.T @ (model.posterior_.mean - distribution.mean)
     ratios = np.linalg.eigvalsh(root.T @ model.posterior_.covariance @ root)
     return np.sqrt(np.mean(shift**2)), ratios.min(), ratios.max()
 
@@ -126,7 +126,7 @@ def test_a_learned_prior_is_learned_again_while_it_rests_on_few_rows(order, n_cl
     X, y = data_of(1000, 5, n_classes)
     model = streamed(LEARNING, X, y, order(X, y), 10)
     whole = learned_at_once(n_classes)
-    assert off(model, whole.posterior_.law)[0] < 0.1
+    assert off(model, whole.posterior_.distribution)[0] < 0.1
     ratio = model.prior_precision_blocks_["coef"] / whole.prior_precision_blocks_["coef"]
     assert 0.6 < ratio < 1.6
     unit = model._stream.prior.unit[:5]
@@ -138,7 +138,7 @@ def test_above_a_thousand_parameters_rows_are_kept_too():
     """A diagonal for each chunk would forget how coefficients depend on each other."""
     X, y = data_of(120, 1001, 2)
     given = clone(GIVEN).set_params(prior_precision=10.0)
-    whole = streamed(given, X, y, np.arange(120), 1).posterior_.law
+    whole = streamed(given, X, y, np.arange(120), 1).posterior_.distribution
     model = streamed(given, X, y, ORDERS["sorted"](X, y), 3)
     shift = (model.posterior_.mean - whole.mean) / whole.variance**0.5
     assert np.sqrt(np.mean(shift**2)) < 0.05
@@ -243,16 +243,19 @@ def test_the_remainder_of_all_folded_rows_is_the_difference_of_their_expansions(
     rows = InMemory.of(X, model.encode(y, X.dtype), np.linspace(0.5, 2, 500))
     prior = model.prior(np.ones(model.dim))
     before = updated(Posterior(model, rows, prior), np.zeros((1, model.dim)))
-    law = GaussianPrior(before.operator * 0.5, before.draw(np.random.default_rng(seed), 1)[0])
-    folded = FoldedRows.of(model, rows, before, 0)
-    found = folded.remainder(model, law)
-    flat = Posterior(model, rows, GaussianPrior(np.zeros(model.dim)))
-    roots = (one.operator.inverse().cholesky().dense() for one in (before, law))
-    (gradient, curvature), (other, change) = (
-        flat.smoothed(one.mean[None], root) for one, root in zip((before, law), roots, strict=True)
+    distribution = GaussianPrior(
+        before.operator * 0.5, before.draw(np.random.default_rng(seed), 1)[0]
     )
-    left = other - (gradient - (law.mean - before.mean) @ curvature.dense())
-    covariance = law.operator.inverse().dense()
+    folded = FoldedRows.of(model, rows, before, 0)
+    found = folded.remainder(model, distribution)
+    flat = Posterior(model, rows, GaussianPrior(np.zeros(model.dim)))
+    roots = (one.operator.inverse().cholesky().dense() for one in (before, distribution))
+    (gradient, curvature), (other, change) = (
+        flat.expected_under_gaussian(one.mean[None], root)
+        for one, root in zip((before, distribution), roots, strict=True)
+    )
+    left = other - (gradient - (distribution.mean - before.mean) @ curvature.dense())
+    covariance = distribution.operator.inverse().dense()
     assert found.folded_shift == pytest.approx(np.sqrt((left @ covariance @ left.T).item()))
     product = covariance @ (change.dense() - curvature.dense())
     variance = np.sqrt(np.trace(product @ product) / model.dim)
@@ -265,9 +268,9 @@ def test_a_sample_of_folded_rows_stands_for_all(seed):
     X, y = data_of(4000, 3, 2, seed)
     model = Softmax(3, 2)
     rows = InMemory.of(X, model.encode(y, X.dtype))
-    law = updated(Posterior(model, rows, model.prior(np.ones(4))), np.zeros((1, 4)))
-    away = GaussianPrior(law.operator, law.mean + 1.0)
-    draws = [FoldedRows.of(model, rows, law, 4000 * start) for start in range(40)]
+    distribution = updated(Posterior(model, rows, model.prior(np.ones(4))), np.zeros((1, 4)))
+    away = GaussianPrior(distribution.operator, distribution.mean + 1.0)
+    draws = [FoldedRows.of(model, rows, distribution, 4000 * start) for start in range(40)]
     exact = draws[0].remainder(model, away).folded_shift
     found = [each.sampled(400).remainder(model, away) for each in draws]
     errors = np.array([one.folded_shift_se for one in found])
@@ -291,4 +294,4 @@ def test_rows_that_forgetting_leaves_next_to_nothing_of_are_folded():
     exact = clone(GIVEN).partial_fit(
         X[kept], labels[kept], classes=[0, 1], sample_weight=np.repeat(weight[40:], 500)
     )
-    assert off(model, exact.posterior_.law)[0] < 0.1
+    assert off(model, exact.posterior_.distribution)[0] < 0.1

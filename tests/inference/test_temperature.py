@@ -115,7 +115,7 @@ def test_chains_in_modes_average_to_more_than_each_and_pass_their_own_diagnostic
     assert model.diagnostics_["prediction_error"] < 0.02
 
 
-def complaints(figures):
+def warnings_of(figures):
     """Of averages that are better than the shares of the classes."""
     good = {"prediction_gain": 1.0, "temperature": 0.05}
     return diagnose._of_averages(good | figures, "remedy")
@@ -125,10 +125,10 @@ def complaints(figures):
 def test_averages_whose_error_is_not_known_are_reported(shape):
     figures = averages.of_predictions(np.random.default_rng(0).uniform(0, 0.01, shape), None)
     assert np.isnan(figures["prediction_drift"])
-    (warning,) = complaints(figures)
+    (warning,) = warnings_of(figures)
     assert "raise n_chains or n_draws" in warning
     known = averages.of_predictions(np.empty((2, 8, 0)), None)  # no probability varies
-    assert complaints(known) == []
+    assert warnings_of(known) == []
 
 
 def test_averages_that_depend_on_the_chains_are_reported():
@@ -136,9 +136,9 @@ def test_averages_that_depend_on_the_chains_are_reported():
     figures = averages.of_predictions(p, None)
     np.testing.assert_allclose(figures["prediction_error"], 0.4)
     assert figures["prediction_drift"] == 0
-    (warning,) = complaints(figures)
+    (warning,) = warnings_of(figures)
     assert "raise n_chains" in warning
-    assert complaints(figures | {"prediction_error": 0.01}) == []
+    assert warnings_of(figures | {"prediction_error": 0.01}) == []
 
 
 def test_averages_that_still_move_are_reported(seed):
@@ -149,11 +149,11 @@ def test_averages_that_still_move_are_reported(seed):
     error = 0.02 / np.sqrt(20 * 8)  # of an average against that of a half, by chance
     change = 0.1 * 5 / 19
     np.testing.assert_allclose(moving["prediction_drift"], change, atol=5 * error / 300**0.5)
-    (warning,) = complaints(moving)
+    (warning,) = warnings_of(moving)
     assert "raise burn_in" in warning
     # the excess of 300 squares over their mean has 300^-1/2 (2 + 2/7)^1/2 of it as standard error
     assert still["prediction_drift"] ** 2 < 5 * error**2 * ((2 + 2 / 7) / 300) ** 0.5
-    assert complaints(still) == []
+    assert warnings_of(still) == []
 
 
 def test_a_cold_fit_without_burn_in_warns_by_drift_and_one_with_it_does_not(seed):

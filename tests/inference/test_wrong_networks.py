@@ -1,4 +1,4 @@
-"""No fit of a network is wrong in silence: figures of averages and laws, and real fits."""
+"""No fit of a network is wrong in silence: figures of averages and distributions, and real fits."""
 
 import warnings
 
@@ -38,14 +38,14 @@ GOOD = {
         ({"r_hat_max": 1.2}, 1),
     ],
 )
-def test_the_law_at_temperature_one(changes, said):
+def test_the_distribution_at_temperature_one(changes, said):
     assert len(diagnose._of_modes(GOOD | changes, "remedy")) == said
 
 
 @pytest.mark.parametrize(("ratio", "said"), [(-0.5, 0), (1.5, 0), (2.5, 1), (5e6, 1)])
 def test_at_another_temperature_draws_may_be_too_narrow_but_not_far_too_wide(ratio, said):
     figures = GOOD | {"stein_ratio": ratio, "stein_se": 1e7}
-    assert len(diagnose._of_leaps(figures, "remedy")) == said
+    assert len(diagnose._of_wide_draws(figures, "remedy")) == said
 
 
 @pytest.mark.parametrize("gain", [-0.1, -50.0, np.nan])
@@ -74,7 +74,7 @@ def test_the_gain_is_the_difference_of_two_log_losses(n_classes, weighted):
     assert found == pytest.approx(losses[0] - losses[1])
 
 
-def complaints(model, X, y):
+def warnings_of(model, X, y):
     """What a fit warns of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -88,7 +88,7 @@ def wine():
     return (X - X.mean(axis=0)) / X.std(axis=0), y
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 @pytest.mark.parametrize("temperature", [1.0, 0.1])
 @pytest.mark.parametrize(
     ("cls", "sampler"),
@@ -98,41 +98,41 @@ def wine():
         (DRBMClassifier, SGHMC(1.0)),
     ],
 )
-def test_chains_that_are_thrown_say_so(cls, sampler, temperature, wine):
+def test_chains_that_diverge_say_so(cls, sampler, temperature, wine):
     model = cls(5, sampler=sampler, temperature=temperature, random_state=0)
     model.set_params(n_draws=20, burn_in=100, thin=5)
-    assert any("stein_ratio is" in said for said in complaints(model, *wine))
+    assert any("stein_ratio is" in said for said in warnings_of(model, *wine))
     assert model.diagnostics_["stein_ratio"] > 2
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 @pytest.mark.parametrize("cls", [BayesianMLPClassifier, DRBMClassifier])
 def test_a_right_fit_is_silent_and_gains(cls, wine):
-    X, y = (part[::2] for part in wine)  # fewer than a hundred rows, all of which are judged
+    X, y = (part[::2] for part in wine)  # fewer than a hundred rows, all of which are diagnosed
     model = cls(5, random_state=0)
-    assert complaints(model, X, y) == []
+    assert warnings_of(model, X, y) == []
     shares = np.bincount(y) / len(y)
     entropy = -(shares * np.log(shares)).sum()
     gain = entropy - log_loss(y, model.predict_proba(X))
     assert model.diagnostics_["prediction_gain"] == pytest.approx(gain, abs=1e-6)
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 def test_predictions_that_a_prior_forbids_to_learn_say_so(wine):
     X, y = wine[0][:90], wine[1][:90] == 0
     model = BayesianMLPClassifier((2,), prior_precision=1e8, n_chains=2, random_state=0)
     model.set_params(n_draws=4, burn_in=4, thin=1)
-    assert any("lower prior_precision" in said for said in complaints(model, X, y))
+    assert any("lower prior_precision" in said for said in warnings_of(model, X, y))
     share = y.mean()
     entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
     gain = entropy - np.log(2)
     assert model.diagnostics_["prediction_gain"] == pytest.approx(gain, abs=1e-3)
 
 
-@pytest.mark.verdict
-def test_the_law_of_predictions_is_judged_at_temperature_one_too(wine):
+@pytest.mark.convergence_warnings
+def test_predictions_are_diagnosed_at_temperature_one_too(wine):
     """Chains that never move agree on nothing."""
     sampler = SGHMC(1e-9)
     model = BayesianMLPClassifier((2,), sampler=sampler, n_draws=8, burn_in=8, thin=1)
-    said = complaints(model.set_params(random_state=0), *wine)
+    said = warnings_of(model.set_params(random_state=0), *wine)
     assert any("prediction_error is" in text for text in said)

@@ -1,4 +1,4 @@
-"""Posterior predictive checks: what is drawn, which laws they refute, what is refused."""
+"""Posterior predictive checks: what is drawn, which distributions they refute, what is refused."""
 
 import matplotlib
 import numpy as np
@@ -105,7 +105,7 @@ def test_large_counts_share_bars_and_the_last_has_the_rest():
     assert f"{far._step * (len(far.seen) - 1)} and more" in far.ax_.get_xlabel()
 
 
-def test_a_law_too_narrow_for_the_counts_is_found_and_the_right_one_is_not(poisson):
+def test_a_distribution_too_narrow_for_the_counts_is_found_and_the_right_one_is_not(poisson):
     assert places(check(poisson, X, COUNTS, n_draws=200))[0] == 1  # more zeros than in any set
     wider = BayesianNegativeBinomialRegressor(**SHORT).fit(X, COUNTS)
     assert 0.005 < places(check(wider, X, COUNTS, n_draws=200))[0] < 0.995

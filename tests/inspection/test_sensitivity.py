@@ -55,7 +55,7 @@ def rate_of_normals(base, scaled, low, high):
     for alpha, other in scaled.items():
         ratios = []
         for side in ("cdf", "sf"):
-            p, q = (getattr(stats.norm(*law), side)(x) for law in (base, other))
+            p, q = (getattr(stats.norm(*distribution), side)(x) for distribution in (base, other))
             divergence = xlogy(p, 2 * p / (p + q)) + xlogy(q, 2 * q / (p + q))
             ratios.append(divergence.sum() / np.log(2) / (p + q).sum())
         found.append(np.sqrt(max(ratios)) / abs(np.log2(alpha)))
@@ -85,7 +85,10 @@ def test_normal_posteriors_have_the_values_of_quadrature(seed):
                 [
                     rate_of_normals(
                         [each[j] for each in base],
-                        {alpha: [each[j] for each in law] for alpha, law in other.items()},
+                        {
+                            alpha: [each[j] for each in distribution]
+                            for alpha, distribution in other.items()
+                        },
                         draws[:, j].min(),
                         draws[:, j].max(),
                     )

@@ -1,4 +1,4 @@
-"""Families of generalized linear models against SciPy's laws, and their derivatives."""
+"""Families of generalized linear models against SciPy's distributions, and their derivatives."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ FAMILY = pytest.mark.parametrize("model", [Poisson(3), Gamma(3), NegativeBinomia
 STEP = 1e-5
 
 
-def law(model, outputs):
-    """SciPy's law of y."""
+def distribution(model, outputs):
+    """SciPy's distribution of y."""
     mu = np.exp(outputs[:, 0])
     if isinstance(model, Poisson):
         return stats.poisson(mu)
@@ -37,9 +37,9 @@ def along_each_output(model, function, outputs):
 
 
 @FAMILY
-def test_density_and_distribution_are_those_of_the_law(model):
+def test_density_and_distribution_are_those_of_the_distribution(model):
     outputs, y = some(model)
-    expected = law(model, outputs)
+    expected = distribution(model, outputs)
     density = expected.logpdf if isinstance(model, Gamma) else expected.logpmf
     np.testing.assert_allclose(model.value(outputs, y), density(y))
     np.testing.assert_allclose(model.mean(outputs), expected.mean())
@@ -66,7 +66,7 @@ def test_expected_curvature_is_the_mean_of_that_of_rows(model, dispersion, of_co
     outputs = np.log([[[0.3, 2.0, 30.0]], [[dispersion] * 3]]).swapaxes(0, 1)[:, : model.widest]
     levels = (np.arange(20_000) + 0.5) / 20_000
     for row in range(3):
-        y = law(model, outputs[:, :, row : row + 1]).ppf(levels)[0]
+        y = distribution(model, outputs[:, :, row : row + 1]).ppf(levels)[0]
         each = model.observed_at(np.repeat(outputs[:, :, row : row + 1], len(y), axis=2), y)
         expected = model.expected(outputs)[0, ..., row]
         scale = np.sqrt(np.outer(expected.diagonal(), expected.diagonal()))
@@ -96,7 +96,7 @@ def test_an_expansion_is_what_a_row_has_beyond_first_and_second_order(model):
 
 
 @FAMILY
-def test_information_and_means_over_a_normal_law(model):
+def test_information_and_means_over_a_normal_distribution(model):
     X, theta = RNG.standard_normal((6, 3)), 0.3 * RNG.standard_normal((1, model.dim))
     y, weight = some(model)[1], np.arange(1.0, 7.0)
     batch = Batch(X, y, weight)
@@ -114,7 +114,7 @@ def test_information_and_means_over_a_normal_law(model):
 
 
 @FAMILY
-def test_draws_have_the_moments_of_the_law(model):
+def test_draws_have_the_moments_of_the_distribution(model):
     outputs = np.repeat(some(model, 1, 3)[0] * 0.3, 100_000, axis=0)
     draws = model.draw(outputs, RNG)
     error = np.sqrt(model.variance(outputs)[0] / len(draws))

@@ -73,11 +73,14 @@ def labels(model, theta, X):
     mean = model.predict(theta, X)[0]
     nodes, weights = np.polynomial.hermite_e.hermegauss(3)  # exact for r^4
     if isinstance(model, GaussianMLP):
-        law = model.outputs(theta, X)[0].reshape(2, len(X), -1)
+        distribution = model.outputs(theta, X)[0].reshape(2, len(X), -1)
         every = product(zip(nodes, weights / weights.sum(), strict=True), repeat=model.n_responses)
         each = [tuple(zip(*chosen, strict=True)) for chosen in every]
         return [
-            (model.encode(law[0] + np.exp(law[1] / 2) * r, X.dtype), np.full(len(X), np.prod(w)))
+            (
+                model.encode(distribution[0] + np.exp(distribution[1] / 2) * r, X.dtype),
+                np.full(len(X), np.prod(w)),
+            )
             for r, w in each
         ]
     if isinstance(model, Linear):
@@ -140,7 +143,7 @@ def test_a_pass_for_values_and_scores_gives_those_of_two_passes(model):
 
 @MODEL
 @pytest.mark.parametrize("private", [True, False], ids=["rows of its own", "shared rows"])
-def test_chains_in_lock_step_equal_chains_one_by_one(model, private):
+def test_vectorised_chains_equal_chains_one_by_one(model, private):
     X, y = data(model, chains=4 if private else None)
     theta = theta_of(model, 4)
     total = model.scores(theta, X, y).total()
@@ -268,7 +271,7 @@ def test_null_directions_follow_the_prior_under_sgfs(model, seed):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_terms_of_rows_at_a_point_are_the_limit_of_those_over_a_narrow_law(n_classes):
+def test_terms_of_rows_at_a_point_are_the_limit_of_those_over_a_narrow_distribution(n_classes):
     rng = np.random.default_rng(0)
     model, X = Softmax(3, n_classes), rng.standard_normal((20, 3))
     y = rng.integers(0, n_classes, 20)

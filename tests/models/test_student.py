@@ -1,4 +1,4 @@
-"""Student's t as the law of noise: density, derivatives, and what a fit expands."""
+"""Student's t as the distribution of noise: density, derivatives, and what a fit expands."""
 
 import numpy as np
 import pytest
@@ -19,19 +19,19 @@ def some(n_own=6):
     return outputs, 4 * RNG.normal(size=6)
 
 
-def law(outputs):
+def distribution(outputs):
     eta, log_scale, log_freedom = outputs.swapaxes(0, 1)
     return stats.t(np.exp(log_freedom), eta, 0.3 + np.exp(log_scale))
 
 
 @OF_ROWS
-def test_density_and_distribution_are_those_of_the_law(n_own):
+def test_density_and_distribution_are_those_of_the_distribution(n_own):
     outputs, y = some(n_own)
     outputs[1, 2] += 2  # a variance in some rows
-    np.testing.assert_allclose(MODEL.value(outputs, y), law(outputs).logpdf(y))
-    np.testing.assert_allclose(MODEL.distribution(y, outputs), law(outputs).cdf(y))
+    np.testing.assert_allclose(MODEL.value(outputs, y), distribution(outputs).logpdf(y))
+    np.testing.assert_allclose(MODEL.distribution(y, outputs), distribution(outputs).cdf(y))
     freedom = np.exp(outputs[:, 2])
-    expected = np.where(freedom > 2, law(outputs).var(), np.inf)
+    expected = np.where(freedom > 2, distribution(outputs).var(), np.inf)
     np.testing.assert_allclose(MODEL.variance(outputs), expected)
     assert np.isfinite(MODEL.width(outputs)).all()
 
@@ -51,12 +51,12 @@ def test_residuals_and_curvature_are_derivatives(n_own):
 @pytest.mark.parametrize("freedom", [0.8, 3.0, 40.0])
 def test_expected_curvature_is_the_mean_of_that_of_rows(freedom):
     outputs = np.array([[[0.3], [-0.5], [np.log(freedom)]]])
-    y = law(outputs).ppf((np.arange(100_000) + 0.5) / 100_000)[0]
+    y = distribution(outputs).ppf((np.arange(100_000) + 0.5) / 100_000)[0]
     each = MODEL.observed_at(np.repeat(outputs, len(y), axis=2), y)
     np.testing.assert_allclose(each.mean(axis=3)[0], MODEL.expected(outputs)[0, ..., 0], atol=1e-4)
 
 
-def test_draws_have_the_quantiles_of_the_law():
+def test_draws_have_the_quantiles_of_the_distribution():
     outputs = np.repeat(some()[0][:1], 20_000, axis=0)
     draws = MODEL.draw(outputs, RNG)
     below = MODEL.distribution(draws, outputs)

@@ -71,7 +71,7 @@ def test_draws_have_the_moments_of_the_closed_form(noise_variance, intercept, we
 
 
 @pytest.mark.parametrize("as_given", [np.float32, sparse.csr_matrix], ids=["float32", "sparse"])
-def test_rows_of_any_kind_lead_to_the_same_law(as_given):
+def test_rows_of_any_kind_lead_to_the_same_distribution(as_given):
     X, y = generated()
     given = as_given(X)
     model = BLR(prior_precision=1.0, random_state=0).fit(given, y.astype(given.dtype))
@@ -81,7 +81,7 @@ def test_rows_of_any_kind_lead_to_the_same_law(as_given):
     assert np.abs(off).max() < 1e-3
 
 
-def test_rows_on_disk_lead_to_the_same_law(tmp_path, monkeypatch):
+def test_rows_on_disk_lead_to_the_same_distribution(tmp_path, monkeypatch):
     X, y = generated(3000)
     np.save(tmp_path / "X.npy", X)
     monkeypatch.setattr(
@@ -113,7 +113,7 @@ def test_draws_do_not_depend_on_where_a_run_stops():
     np.testing.assert_array_equal(np.concatenate([first, two.fit(X, y).draws_], axis=1), both)
 
 
-def test_posterior_and_predicted_covariance_are_the_law():
+def test_posterior_and_predicted_covariance_are_the_distribution():
     X, y = generated()
     model = BLR(prior_precision=1.0, random_state=0).fit(X, y)
     mean, cov = closed_form(X, y, None)
@@ -134,11 +134,11 @@ def test_another_prior_needs_no_pass_over_the_rows(noise_variance):
         moved.coordinates.centre, fresh.coordinates.centre, rtol=1e-9, atol=1e-9
     )
     np.testing.assert_allclose(moved.coordinates.S, fresh.coordinates.S, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(moved.law.variance, fresh.law.variance, rtol=1e-9)
+    np.testing.assert_allclose(moved.closed_form.variance, fresh.closed_form.variance, rtol=1e-9)
     theta = np.random.default_rng(0).standard_normal((3, model.dim))
     natural = fresh.coordinates.inverse_transform(theta)
     pullback = fresh.coordinates.pullback(after.full_gradient(natural))
-    np.testing.assert_allclose(fresh.law.gradient(theta), pullback, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(fresh.closed_form.gradient(theta), pullback, rtol=1e-6, atol=1e-6)
 
 
 def test_prior_precisions_learned_in_the_chains_are_those_of_the_evidence():
@@ -181,12 +181,12 @@ def test_a_posterior_without_a_closed_form_is_refused():
         BayesianLogisticRegressionSGFS(IndependentDraws(), random_state=0).fit(X, y > 0)
 
 
-def test_the_law_is_standard_in_its_own_coordinates():
+def test_the_distribution_is_standard_in_its_own_coordinates():
     X, y = generated()
     posterior = Posterior.of(Linear(4, True, 2.0), X, y, np.append(np.ones(4), 1e-6))
     target = ClosedTarget.at(posterior, expanded_twice(posterior, np.zeros((1, 5))))
-    assert isinstance(target.law, GaussianPrior)
-    np.testing.assert_array_equal(target.law.precision, np.ones(5))
+    assert isinstance(target.closed_form, GaussianPrior)
+    np.testing.assert_array_equal(target.closed_form.precision, np.ones(5))
     mean, cov = closed_form(X, y, 2.0)
     np.testing.assert_allclose(target.coordinates.covariance(np.eye(5)), cov, rtol=1e-7)
     np.testing.assert_allclose(target.coordinates.centre[0], mean, rtol=1e-7)

@@ -284,9 +284,9 @@ def test_steepness_is_the_largest_slope_where_the_posterior_has_mass(
     """1 for a Gaussian; in one dimension the largest -gradient / distance of a skewed density."""
     lines = []
 
-    def along(gradient, curvature, rough, points):
-        lines.append(rough)
-        return steepness(gradient, curvature, rough, points)
+    def along(gradient, curvature, least_linear, points):
+        lines.append(least_linear)
+        return steepness(gradient, curvature, least_linear, points)
 
     monkeypatch.setattr(expansion, "steepness", along)
     linear = Posterior.of(Linear(3, noise_variance=1.0), *regression.data.load(slice(None))[:2])
@@ -294,9 +294,9 @@ def test_steepness_is_the_largest_slope_where_the_posterior_has_mass(
     assert 1.0 < anchored(binary).anchor.steepness < 1.3
     few = anchored(dict(posteriors())["three classes"]).anchor
     assert few.batch_size == few.pool_size
-    for rough in lines[1:]:  # unit vectors, also where a step has all rows of the pool
-        assert len(rough) > 1
-        np.testing.assert_allclose(np.linalg.norm(rough, axis=1), 1.0)
+    for least_linear in lines[1:]:  # unit vectors, also where a step has all rows of the pool
+        assert len(least_linear) > 1
+        np.testing.assert_allclose(np.linalg.norm(least_linear, axis=1), 1.0)
 
     def gradient(d):  # of log density -(e^(s d) - s d - 1) / s^2: 1 at 0, steeper to the right
         return -(np.expm1(0.5 * d)) / 0.5
@@ -326,7 +326,7 @@ def test_rare_levels_that_were_standardised_take_short_steps_of_all_rows():
     assert sampler.alpha**2 == pytest.approx(3 * mine.anchor.steepness - 1)
 
 
-# -- the law of the chain ---------------------------------------------------------------------
+# -- the distribution of the chain ----------------------------------------------------------------
 
 
 def groups(sampler, posterior, seed, n_groups=24, n_draws=84, thin=3):
@@ -404,7 +404,7 @@ def test_the_noise_in_the_step_keeps_variances_right(seed, monkeypatch):
     sampler = UnderdampedLangevin(alpha=2.0, batch_size=1)
     state = sampler.init(mine, np.zeros((4, 4)), np.random.default_rng(seed))
     M = state.rows.noise_factor * mine.n_total * mine.anchor.noise.diagonal()
-    mass = 1 / state.memory.gain.diagonal()
+    mass = 1 / state.memory.preconditioner.diagonal()
     assert M.max() > 0.1
     np.testing.assert_allclose(mass, 1 + M, rtol=1e-6)
 

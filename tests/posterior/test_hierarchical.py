@@ -40,7 +40,9 @@ def made(hyperprior="one", n_classes=2, n_rows=300, seed=0):
     scales = PRIORS[hyperprior].of(posterior)
     located = locate(scales, posterior)
     posterior = located.learned.under(posterior)
-    mode = posterior_mean(posterior, find_mode(posterior, located.near, np.random.default_rng(0)))
+    mode = posterior_mean(
+        posterior, find_mode(posterior, located.initial, np.random.default_rng(0))
+    )
     return posterior, HierarchicalTarget.at(posterior, mode, located.sampled)
 
 
@@ -140,7 +142,7 @@ def test_the_hyperprior_curves_as_it_says(hyperprior, n_classes):
     )
 
 
-def test_curves_of_short_runs_take_the_place_of_the_normal_law():
+def test_curves_of_short_runs_take_the_place_of_the_normal_distribution():
     """Points along a line with a bend are independent of the precision in fitted coordinates."""
     _, target = made()
     rng = np.random.default_rng(0)

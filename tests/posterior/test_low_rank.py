@@ -174,19 +174,22 @@ def test_columns_of_zeros_are_left_out_and_follow_the_prior(always_wide):
     X[:, 29] = np.where(np.arange(60) == 3, 1.0, 0.0)
     whole = problem("three classes", X, eta)
     part = nonzero_columns(whole)
-    assert part.whole is whole
+    assert part.all_columns is whole
     coef = whole.model.unpack(np.arange(93))["coef"]
-    np.testing.assert_array_equal(part.silent, coef[:, [2, 17]].ravel())
+    np.testing.assert_array_equal(part.uninformed, coef[:, [2, 17]].ravel())
     theta = np.random.default_rng(0).standard_normal((2, 93))
     gradient = whole.full_gradient(theta)
     np.testing.assert_allclose(part.full_gradient(theta[:, part.kept]), gradient[:, part.kept])
-    np.testing.assert_allclose(gradient[:, part.silent], -2 * theta[:, part.silent])
+    np.testing.assert_allclose(gradient[:, part.uninformed], -2 * theta[:, part.uninformed])
     learned = part.prior.precision.copy()
     learned[:-3] *= 3
     np.testing.assert_allclose(
-        part.with_prior(part.prior.with_precision(learned)).whole.prior.precision[part.silent], 6.0
+        part.with_prior(part.prior.with_precision(learned)).all_columns.prior.precision[
+            part.uninformed
+        ],
+        6.0,
     )
-    assert nonzero_columns(problem("linear", X[:, 3:10], eta)).whole.dim == 9
+    assert nonzero_columns(problem("linear", X[:, 3:10], eta)).all_columns.dim == 9
 
 
 def test_langevin_dynamics_take_the_gradient_in_the_coordinates_of_the_chains(always_wide):

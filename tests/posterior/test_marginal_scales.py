@@ -1,4 +1,4 @@
-"""Hyperparameters beside a normal law: their density, against integrals over the parameters."""
+"""Hyperparameters beside normal parameters: their density, against integrals over these."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import expanded_twice, known_at
 from skbayes_sg.posterior.marginal_scales import MarginalScales
-from skbayes_sg.posterior.precision import JointLaw
+from skbayes_sg.posterior.precision import JointDistribution
 from skbayes_sg.priors.scales import Groups, OnePrecision
 
 
@@ -18,16 +18,16 @@ def made(noise_variance, kind=Groups):
     model = Linear(4, True, noise_variance, (1.0, 1.0))
     prior = model.prior(np.append(np.full(4, 2.0), [0.01] * (model.dim - 4)))
     posterior = Posterior(model, Posterior.of(model, X, y).data, prior)
-    law = known_at(prior, expanded_twice(posterior, model.guess(y, None)))
+    distribution = known_at(prior, expanded_twice(posterior, model.guess(y, None)))
     group = np.array([0, 0, 1, 1]) if kind is Groups else np.zeros(4, int)
     scales = kind(np.arange(4), group, ["a", "b"][: group.max() + 1], 0.7)
-    return posterior, scales, law
+    return posterior, scales, distribution
 
 
 @pytest.mark.parametrize("noise_variance", [None, 1.5])
 def test_the_gradient_is_that_of_the_density_and_vanishes_at_the_mode(noise_variance):
-    posterior, scales, law = made(noise_variance)
-    marginal = MarginalScales(scales, law, posterior.prior)
+    posterior, scales, distribution = made(noise_variance)
+    marginal = MarginalScales(scales, distribution, posterior.prior)
     eta = np.array([0.3, -0.8])
     _, gradient = marginal.log_density(eta)
     for k, step in enumerate(1e-5 * np.eye(2)):
@@ -43,10 +43,10 @@ def test_the_gradient_is_that_of_the_density_and_vanishes_at_the_mode(noise_vari
 
 
 @pytest.mark.parametrize("noise_variance", [None, 1.5])
-def test_one_precision_has_the_law_on_a_grid(noise_variance):
-    posterior, scales, law = made(noise_variance, OnePrecision)
-    marginal = MarginalScales(scales, law, posterior.prior)
-    joint, _ = JointLaw.of(law, posterior.prior, scales)
+def test_one_precision_has_the_distribution_on_a_grid(noise_variance):
+    posterior, scales, distribution = made(noise_variance, OnePrecision)
+    marginal = MarginalScales(scales, distribution, posterior.prior)
+    joint, _ = JointDistribution.of(distribution, posterior.prior, scales)
     rho = np.linspace(-3, 3, 7)
     found = np.array([marginal.log_density(one[None])[0] for one in rho])
     grid, share = joint._grid
@@ -55,8 +55,8 @@ def test_one_precision_has_the_law_on_a_grid(noise_variance):
 
 
 def test_what_is_known_of_groups_sums_to_what_is_known():
-    posterior, scales, law = made(1.5)
-    marginal = MarginalScales(scales, law, posterior.prior)
+    posterior, scales, distribution = made(1.5)
+    marginal = MarginalScales(scales, distribution, posterior.prior)
     known = marginal.known(scales.of(posterior.prior))
-    covariance = law.operator.inverse().dense().diagonal()[:4]
+    covariance = distribution.operator.inverse().dense().diagonal()[:4]
     np.testing.assert_allclose(known.sum(), (1 - 2.0 * covariance).sum(), rtol=1e-9)

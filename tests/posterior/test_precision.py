@@ -1,4 +1,4 @@
-"""The joint law of coefficients and a sampled precision, against quadrature over the precision."""
+"""Coefficients and a sampled precision: their joint distribution, against quadrature."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.conjugate import ClosedTarget
 from skbayes_sg.posterior.gaussian import expanded_twice, known_at
-from skbayes_sg.posterior.precision import Carry, JointLaw
+from skbayes_sg.posterior.precision import Carry, JointDistribution
 from skbayes_sg.priors.scales import OnePrecision
 
 CERTAIN = 5.0  # Monte Carlo errors
@@ -70,16 +70,18 @@ def test_draws_and_moments_are_those_of_quadrature(noise_variance, intercept):
     posterior, anchor, _ = bound(noise_variance, intercept)
     target = ClosedTarget.at(posterior, anchor, PRECISION)
     mean, cov = quadrature(*generated(), noise_variance, intercept)
-    draws = target.coordinates.inverse_transform(target.law.draw(np.random.default_rng(0), 40_000))
+    draws = target.coordinates.inverse_transform(
+        target.closed_form.draw(np.random.default_rng(0), 40_000)
+    )
     values, vectors = np.linalg.eigh(cov)
     z = (draws - mean) @ vectors / np.sqrt(values)
     assert np.abs(z.mean(axis=0)).max() < CERTAIN / 200
     spread = np.sqrt((z**4).mean(axis=0).max())
     assert np.abs(z.T @ z / len(z) - np.eye(len(mean))).max() < CERTAIN * spread / 200
-    exact = target.coordinates.whitened.covariance(target.law.covariance)
+    exact = target.coordinates.whitened.covariance(target.closed_form.covariance)
     np.testing.assert_allclose(exact, cov[:-1, :-1], rtol=1e-3, atol=1e-3 * cov.max())
-    assert target.law.mean == pytest.approx(mean[-1], abs=1e-3)
-    assert target.law.sd == pytest.approx(cov[-1, -1] ** 0.5, rel=1e-3)
+    assert target.closed_form.mean == pytest.approx(mean[-1], abs=1e-3)
+    assert target.closed_form.sd == pytest.approx(cov[-1, -1] ** 0.5, rel=1e-3)
 
 
 def under(posterior, rho):
@@ -94,8 +96,8 @@ def test_the_gradient_is_that_of_the_density_and_the_density_that_of_the_posteri
     x, v = rng.standard_normal((2, 5, target.dim)) * 0.5
     if noise_variance is None:
         x[:, -2] += anchor.theta[0, -1]
-    up, down = (target.law.log_density(x + step * v) for step in (1e-5, -1e-5))
-    slope = (target.law.gradient(x) * v).sum(axis=1)
+    up, down = (target.closed_form.log_density(x + step * v) for step in (1e-5, -1e-5))
+    slope = (target.closed_form.gradient(x) * v).sum(axis=1)
     np.testing.assert_allclose((up - down) / 2e-5, slope, rtol=1e-5, atol=1e-5)
     theta = target.coordinates.inverse_transform(x)
     expected = [
@@ -103,30 +105,33 @@ def test_the_gradient_is_that_of_the_density_and_the_density_that_of_the_posteri
         + PRECISION.log_density(one[None, -1:])
         for one in theta
     ]
-    found = target.law.log_density(x)
+    found = target.closed_form.log_density(x)
     np.testing.assert_allclose(found - found[0], np.ravel(expected) - expected[0], rtol=1e-7)
 
 
 def test_carried_draws_are_those_over_the_precision():
-    """Draws of the normal law under one precision become those of the joint law."""
-    posterior, _, law = bound(4.0)
-    joint, T = JointLaw.of(law, posterior.prior, PRECISION)
-    carry = Carry(joint, law.mean, T, np.log(3.0))
+    """Normal draws under one precision become those of the joint distribution."""
+    posterior, _, distribution = bound(4.0)
+    joint, T = JointDistribution.of(distribution, posterior.prior, PRECISION)
+    carry = Carry(joint, distribution.mean, T, np.log(3.0))
     rng = np.random.default_rng(0)
-    half = rng.standard_normal((4, 10_000, 5)) @ np.linalg.cholesky(law.operator.inverse().matrix).T
-    draws, rho = carry.over(law.mean + np.concatenate([half, -half], axis=1))
+    half = (
+        rng.standard_normal((4, 10_000, 5))
+        @ np.linalg.cholesky(distribution.operator.inverse().matrix).T
+    )
+    draws, rho = carry.over(distribution.mean + np.concatenate([half, -half], axis=1))
     mean, cov = quadrature(*generated(), 4.0, True)
     assert rho.mean() == pytest.approx(mean[-1], abs=2e-3)
     flat = draws.reshape(-1, 5)
     error = CERTAIN * np.sqrt(cov.diagonal()[:-1] / len(flat))
     assert (np.abs(flat.mean(axis=0) - mean[:-1]) < error).all()
     np.testing.assert_allclose(np.cov(flat.T), cov[:-1, :-1], rtol=0.1, atol=0.02 * cov.max())
-    under = law.operator.inverse().matrix
+    under = distribution.operator.inverse().matrix
     np.testing.assert_allclose(carry.covariance(under), cov[:-1, :-1], rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("n_features", [20, 60])
-def test_rows_that_are_met_exactly_leave_a_proper_law(n_features):
+def test_rows_that_are_met_exactly_leave_a_proper_distribution(n_features):
     """With more columns than rows the squares left go to zero with the precision."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, n_features))

@@ -18,7 +18,7 @@ from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
 
 pytestmark = [
     pytest.mark.usefixtures("_short_searches"),
-    pytest.mark.usefixtures("_short_runs_may_complain"),
+    pytest.mark.usefixtures("_short_runs_may_warn"),
 ]
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((600, 3)) @ [[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, -0.5, 2.0]]
@@ -162,7 +162,7 @@ def test_the_posterior_is_a_value():
     shape, rate = posterior.noise
     assert rate / (shape - 1) == pytest.approx(fitted.noise_variance_, rel=0.02)
     with pytest.raises(AttributeError):
-        posterior.law = None
+        posterior.closed_form = None
     model = clone(clone(LINEAR).set_params(prior=posterior))
     twin = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(model.prior.precision, posterior.precision)

@@ -118,7 +118,7 @@ def test_levels_of_a_factor_are_random_intercepts(seed):
 
 @pytest.mark.parametrize("noise_variance", [None, 3000.0])
 def test_sufficient_statistics_lead_to_the_exact_posterior(noise_variance, seed):
-    """HMC on them beside independent draws, with one precision, whose law is known."""
+    """HMC on them beside independent draws, with one precision, whose distribution is known."""
     X, y = load_diabetes(return_X_y=True)
     given = {"noise_variance": noise_variance, "random_state": seed}
     exact, ours = (
@@ -241,7 +241,7 @@ def test_nothing_is_said_of_precisions_that_chains_sample():
 
 
 def test_many_weak_coefficients_do_not_keep_their_precision_from_mixing(seed):
-    """300 rows of 100 columns: no direction is steep, yet the law is far from normal."""
+    """300 rows of 100 columns: no direction is steep, yet the distribution is far from normal."""
     rng = np.random.default_rng([4, seed])
     X = rng.standard_normal((300, 100))
     y = X @ rng.standard_normal(100) / 3 + rng.logistic(size=300) > 0

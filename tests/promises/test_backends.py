@@ -34,7 +34,7 @@ def of_this_process(name):
 
 
 def assert_same_draws(backend):
-    """Groups of chains run elsewhere, and give the same draws."""
+    """Groups of chains run on other workers, and give the same draws."""
     with parallel_config(backend=backend):
         assert os.getpid() not in in_parallel(lambda _: os.getpid(), range(4), n_jobs=2)
         for name in MODELS:

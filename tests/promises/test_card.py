@@ -28,7 +28,7 @@ from skbayes_sg import (
     DRBMClassifier,
     VariationalEM,
 )
-from skbayes_sg.chains.tuning import set_off
+from skbayes_sg.chains.tuning import start_without_pilots
 from skbayes_sg.samplers import SAMPLERS, SGLD
 
 SHORT = {"n_chains": 2, "n_draws": 8, "burn_in": 20, "thin": 2, "random_state": 0}
@@ -39,7 +39,7 @@ ESTIMATORS = {
     "machine": DRBMClassifier(3, **SHORT),
 }
 EACH = pytest.mark.parametrize("name", ESTIMATORS)
-pytestmark = pytest.mark.usefixtures("_short_runs_may_complain")
+pytestmark = pytest.mark.usefixtures("_short_runs_may_warn")
 
 X, SPECIES = load_iris(return_X_y=True)
 X = MinMaxScaler().fit_transform(X)
@@ -69,7 +69,9 @@ def test_estimators_sample_posteriors_from_minibatches(name):
 @pytest.mark.parametrize("sampler", sorted(SAMPLERS))
 def test_fit_runs_a_stochastic_gradient_sampler(name, sampler, monkeypatch):
     """Fit runs a stochastic-gradient sampler: every one, in every estimator."""
-    monkeypatch.setattr("skbayes_sg.inference.prepare.choose_alpha", set_off)  # alpha = 0 will do
+    monkeypatch.setattr(
+        "skbayes_sg.inference.prepare.choose_alpha", start_without_pilots
+    )  # alpha = 0 will do
     model, y = estimator(name, sampler=sampler)
     model.fit(X, y)
     assert type(model.sampler_) is SAMPLERS[sampler]

@@ -152,7 +152,7 @@ def test_a_level_that_few_rows_have_is_looked_for_in_all():
     np.testing.assert_allclose(of_columns(InMemory.of(X, X[:, 0])).unit[1], 0.5)
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 def test_a_column_of_one_value_is_held_at_zero_and_named():
     X = np.column_stack([DIABETES, np.full(len(DIABETES), 2000.0)])
     model = BayesianLogisticRegressionSGFS(**SHORT)
@@ -166,7 +166,7 @@ def test_a_column_of_one_value_is_held_at_zero_and_named():
     assert model.coef_std_[0, 10] > 1e-4
 
 
-@pytest.mark.verdict
+@pytest.mark.convergence_warnings
 @pytest.mark.parametrize("prior", ["horseshoe", "student_t"])
 def test_columns_of_one_value_alone_leave_the_intercept(prior):
     """Rows inform no coefficient, and the scale of the horseshoe is over their information."""

@@ -88,7 +88,7 @@ def test_a_state_is_the_whole_checkpoint(cls, posterior):
     assert np.isfinite(state.theta).all()
 
 
-def test_a_sampler_without_a_law_says_so(gaussian):
+def test_a_sampler_without_a_distribution_says_so(gaussian):
     class Still(Sampler):
         batch_size, replace = 30, False
 
@@ -96,8 +96,10 @@ def test_a_sampler_without_a_law_says_so(gaussian):
             state.gradient = 0.0 * state.theta
 
     state = Still().init(gaussian.posterior, np.zeros((1, 4)), np.random.default_rng(0))
-    with pytest.raises(ValueError, match=r"^Still has no law in closed form$"):
-        Still().law(state, gaussian.posterior).covariance(gaussian.Lam, gaussian.Lam)
+    with pytest.raises(ValueError, match=r"^Still has no stationary distribution in closed form$"):
+        Still().stationary_distribution(state, gaussian.posterior).covariance(
+            gaussian.Lam, gaussian.Lam
+        )
 
 
 @pytest.mark.parametrize(("cls", "posterior"), ON_EVERYTHING)

@@ -20,7 +20,7 @@ from skbayes_sg import (
     DRBMClassifier,
 )
 from skbayes_sg.estimators.renamed import DEPRECATED
-from skbayes_sg.samplers import SGLD
+from skbayes_sg.samplers import SGLD, Sampler
 
 X = np.random.default_rng(0).standard_normal((120, 3))
 NUMBERS = X[:, 0] + np.random.default_rng(1).standard_normal(120)
@@ -199,3 +199,27 @@ def test_the_former_word_for_a_learned_precision_works_and_warns():
         old = BayesianLinearRegressionSGFS(prior_precision="em", **short).fit(X, y)
     new = BayesianLinearRegressionSGFS(**short).fit(X, y)
     np.testing.assert_array_equal(old.draws_, new.draws_)
+
+
+class Former(Sampler):
+    """A sampler of a user, with the former name of a method."""
+
+    batch_size, replace = 20, False
+
+    def step(self, state, target):
+        """Stay."""
+
+    def law(self, state, target):
+        return "theirs"
+
+
+def test_the_former_name_of_a_method_of_samplers_works_and_warns(gaussian):
+    said = "law of a sampler was renamed to stationary_distribution in version 0.4, and goes in 0.5"
+    sampler, theta = SGLD(1e-5, batch_size=20), np.zeros((1, 4))
+    state = sampler.init(gaussian.posterior, theta, np.random.default_rng(0))
+    with pytest.warns(FutureWarning, match=said):
+        old = sampler.law(state, gaussian.posterior)
+    new = sampler.stationary_distribution(state, gaussian.posterior)
+    assert differences(leaves(old), leaves(new)) == []
+    with pytest.warns(FutureWarning, match=said):
+        assert Former().stationary_distribution(state, gaussian.posterior) == "theirs"

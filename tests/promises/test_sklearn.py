@@ -65,7 +65,7 @@ def every_check_of(*estimators):
     return pytest.mark.parametrize(names, list(cases), **mark.kwargs)
 
 
-@pytest.mark.filterwarnings("ignore")  # tiny and odd data: the verdict is expected
+@pytest.mark.filterwarnings("ignore")  # tiny and odd data: the warnings are expected
 @every_check_of(
     BayesianLogisticRegressionSGFS(**TINY),
     BayesianLinearRegressionSGFS(**TINY),

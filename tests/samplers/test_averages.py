@@ -91,8 +91,8 @@ def test_with_the_prior_algorithm_1_of_ahn_runs_where_its_p_is_singular(alpha, s
     prior = np.diag(posterior.prior.precision)
     assert np.linalg.matrix_rank(gamma_I_N) == 6
     P = (1 + alpha**2) * gamma_I_N + 2 * prior
-    np.testing.assert_allclose(memory.gain.dense(), 2 * np.linalg.inv(P), rtol=1e-8)
-    noise = memory.kick.dense() @ memory.kick.dense().T
+    np.testing.assert_allclose(memory.preconditioner.dense(), 2 * np.linalg.inv(P), rtol=1e-8)
+    noise = memory.noise_root.dense() @ memory.noise_root.dense().T
     np.testing.assert_allclose(noise, alpha**2 * gamma_I_N + prior, atol=1e-8 * noise.max())
     draws = run_chain(sampler, posterior, state, Length(4000, 100)).draws[0]
     coordinates = np.concatenate([null.coordinates for null in model.null_directions()])
@@ -186,13 +186,15 @@ def test_the_drift_of_the_iterates_adds_one_over_c_to_noise_over_steps(seed):
     ids=repr,
 )
 def test_what_is_learnt_from_one_row_a_step_is_near_the_posterior(gaussian, sampler):
-    """The law of the frozen step, with the measured matrices in it, has 3 % errors at most."""
+    """The covariance of the frozen step, with its measured matrices, has 3 % errors at most."""
     n, burn_in = (20, 2000) if sampler.covariance == "single_row" else (1, 6000)
     sampler.set_params(batch_size=n)
     state = start(sampler, gaussian.posterior, 4, theta=np.tile(gaussian.mean, (4, 1)))
     state = run_chain(sampler, gaussian.posterior, state, Length(1, burn_in)).state
     M = noise_of(gaussian, state)
-    predicted = sampler.law(state, gaussian.posterior).covariance(gaussian.Lam, M)
+    predicted = sampler.stationary_distribution(state, gaussian.posterior).covariance(
+        gaussian.Lam, M
+    )
     assert theory.kl_gauss(predicted, np.linalg.inv(gaussian.Lam)) < 0.005
 
 
@@ -201,7 +203,9 @@ def test_iasg_with_one_row_averages_over_a_pass():
     sampler = IASG(batch_size=1)
     state = start(sampler, known.posterior, 4, theta=np.tile(known.mean, (4, 1)))
     state = run_chain(sampler, known.posterior, state, Length(1, 4000)).state
-    predicted = sampler.law(state, known.posterior).covariance(known.Lam, noise_of(known, state))
+    predicted = sampler.stationary_distribution(state, known.posterior).covariance(
+        known.Lam, noise_of(known, state)
+    )
     assert np.trace(predicted @ known.Lam) / 4 == pytest.approx(1.0, abs=0.1)
     assert 120 < state.memory.length < 200
 
@@ -218,8 +222,8 @@ def test_a_window_is_ten_passes_at_most_and_the_report_says_so():
     state.memory.I1 = state.memory.I1 * 100.0
     sampler.freeze(state, known.posterior)
     assert 5 * one_pass < state.memory.length <= 10 * one_pass
-    (complaint,) = sampler.report(state).warnings
-    assert "IASG: theory expects from" in complaint
+    (warning,) = sampler.report(state).warnings
+    assert "IASG: theory expects from" in warning
 
 
 def test_a_part_of_one_row_among_larger_ones_is_not_measured(gaussian):
@@ -241,7 +245,7 @@ def test_a_single_row_of_data_has_no_noise():
     )
     state = start(SGFS(batch_size=5), posterior, 2)
     assert state.memory.I1.dense().max() == 0
-    assert np.isfinite(state.memory.gain.dense()).all()
+    assert np.isfinite(state.memory.preconditioner.dense()).all()
 
 
 # -- theorem 1 of Ahn et al. ------------------------------------------------------------------

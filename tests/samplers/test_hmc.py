@@ -47,7 +47,7 @@ def test_a_skewed_posterior_is_sampled_exactly(seed):
     assert np.abs(z_scores(((theta - mean) ** 2).mean(axis=1), weight @ (grid - mean) ** 2)) < 5
 
 
-def test_the_law_is_exact_whatever_single_gradients_follow(seed):
+def test_the_distribution_is_exact_whatever_single_gradients_follow(seed):
     """Those of other rows: leapfrog steps stay reversible, and the energy decides."""
     X, y = logistic_data(50, 1, seed=3)
     posterior = Posterior.of(Softmax(1, 2, fit_intercept=False), X, y, 1.0)
@@ -121,7 +121,7 @@ def logistic_posterior(n_rows, seed=3):
 
 
 @pytest.mark.parametrize("of_all", [True, False], ids=["all rows", "a pool"])
-def test_the_law_is_that_of_the_pool(of_all, seed, monkeypatch):
+def test_the_distribution_is_that_of_the_pool(of_all, seed, monkeypatch):
     """Quadrature of the log density that the pool gives; with all rows it is the posterior's."""
     posterior = logistic_posterior(60 if of_all else 400)
     if not of_all:
@@ -164,9 +164,9 @@ def test_chains_that_hardly_move_are_reported():
     chain = run(HMC(), known.posterior, 0, n_chains=16, n_draws=20, burn_in=64)
     assert HMC().report(chain.state).warnings == []
     chain.state.memory.accepted[3] = 0.0
-    (complaint,) = HMC().report(chain.state).warnings
-    assert complaint.startswith("1 of 16 chains hardly moved")
-    assert "raise target_accept" in complaint
+    (warning,) = HMC().report(chain.state).warnings
+    assert warning.startswith("1 of 16 chains hardly moved")
+    assert "raise target_accept" in warning
 
 
 def test_a_chain_in_a_narrow_corner_gets_out(seed):

@@ -27,9 +27,9 @@ def known_state(sampler, known):
     return state
 
 
-def law(state):
+def step_matrices(state):
     """K and W of the frozen transition."""
-    K, root = state.memory.gain.dense(), state.memory.kick.dense()
+    K, root = state.memory.preconditioner.dense(), state.memory.noise_root.dense()
     return K, root @ root.T
 
 
@@ -37,9 +37,9 @@ def law(state):
 
 
 @pytest.mark.parametrize("shape", [B, B.diagonal()], ids=["matrix", "vector"])
-def test_the_posterior_is_the_law_for_any_matrix_b(gaussian, shape):
+def test_the_posterior_is_the_distribution_for_any_matrix_b(gaussian, shape):
     state = known_state(SGFS(2.0, B=shape, batch_size=20), gaussian)
-    K, W = law(state)
+    K, W = step_matrices(state)
     full = shape if shape.ndim == 2 else np.diag(shape)
     np.testing.assert_allclose(W, 4 * full + np.diag(state.memory.prior.values))
     assert theory.kl_stationary(gaussian.Lam, noise_of(gaussian, state) + W, K) < 1e-10
@@ -55,7 +55,7 @@ def test_b_is_injected_whole_and_p_keeps_what_its_structure_keeps(variant, struc
     state = known_state(sampler, known)
     plain = sampler.set_params(B=1e-9)._operators(state, known.posterior)  # P, and what is beside B
     P, beside = 2 * np.linalg.inv(plain[0].dense()), plain[1].dense() - 9e-9 * np.eye(4)
-    K, W = law(state)
+    K, W = step_matrices(state)
     np.testing.assert_allclose(W, 9 * B + beside, rtol=1e-6)
     kept = {
         "full": np.ones((4, 4)),
@@ -80,7 +80,7 @@ def test_moments_of_one_step(gaussian, given, seed):
     theta = np.full((4000, 4), 0.3)
     state = start(sampler, gaussian.posterior, 4000, seed, theta)
     state.memory.adapting = False
-    K, W = law(state)
+    K, W = step_matrices(state)
     sampler.step(state, gaussian.posterior)
     drift = K @ gaussian.Lam @ (gaussian.mean - theta[0])
     covariance = K @ (noise_of(gaussian, state) + W) @ K.T
@@ -95,10 +95,10 @@ def test_e_of_mandt_eq_35_to_the_letter():
     H = 2 / known.N * np.linalg.inv(eps * C_of_mandt / S + E @ E.T)
     sampler = SGFS(1.0, B=known.N**2 / eps * E @ E.T, variant="mandt", replace=True, batch_size=S)
     state = known_state(sampler, known)
-    K, W = law(state)
+    K, W = step_matrices(state)
     np.testing.assert_allclose(K, eps / known.N * H)  # the gradient here is N times the mean's
     np.testing.assert_allclose(K @ W @ K, eps * H @ E @ E.T @ H)
-    # and theorem 3: the posterior is the law in continuous time
+    # and theorem 3: the posterior is the distribution in continuous time
     M = state.rows.noise_factor * known.N * known.I1
     assert theory.kl_stationary(known.Lam, M + W, K, discrete=False) < 1e-10
 
@@ -112,7 +112,7 @@ def test_c_of_ahn_eq_9_to_the_letter(shape):
     known = KnownGaussian(misspecified=False)
     sampler = SGFS(5.0, C=shape, variant="paper", replace=True, batch_size=20)
     state = known_state(sampler, known)
-    K, W = law(state)
+    K, W = step_matrices(state)
     full = shape if shape.ndim == 2 else np.diag(shape)
     eps, gamma, I_N = 4 / 5.0**2, (20 + 200) / 20, 200 * known.I1
     np.testing.assert_allclose(K, eps / 2 * full)
@@ -123,11 +123,11 @@ def test_c_of_ahn_eq_9_to_the_letter(shape):
 
 @pytest.mark.parametrize("replace", [False, True])
 @pytest.mark.parametrize("alpha", [5.0, 20.0])
-def test_the_posterior_is_the_law_for_any_c(gaussian, replace, alpha):
+def test_the_posterior_is_the_distribution_for_any_c(gaussian, replace, alpha):
     """With the prior and the right noise factor; curvature and noise do not commute with C."""
     sampler = SGFS(alpha, C=C, replace=replace, batch_size=20)
     state = known_state(sampler, gaussian)
-    K, W = law(state)
+    K, W = step_matrices(state)
     M = state.rows.noise_factor * gaussian.N * gaussian.I1
     assert theory.kl_stationary(gaussian.Lam, M + W, K) < 1e-10
 
@@ -135,10 +135,14 @@ def test_the_posterior_is_the_law_for_any_c(gaussian, replace, alpha):
 def test_the_c_of_ahn_eq_10_is_the_step_with_b(gaussian):
     """C = 4 (eps gamma I_N + 4 B)^-1 turns Eq. 9 into Eq. 11."""
     by_B = SGFS(2.0, B=B, variant="paper", batch_size=20)
-    P = 2 * np.linalg.inv(law(known_state(by_B, gaussian))[0])  # gamma I_N + 4 B / eps, eps = 1
+    P = 2 * np.linalg.inv(
+        step_matrices(known_state(by_B, gaussian))[0]
+    )  # gamma I_N + 4 B / eps, eps = 1
     by_C = SGFS(2.0, C=4 * np.linalg.inv(P), variant="paper", batch_size=20)
     for ours, theirs in zip(
-        law(known_state(by_C, gaussian)), law(known_state(by_B, gaussian)), strict=True
+        step_matrices(known_state(by_C, gaussian)),
+        step_matrices(known_state(by_B, gaussian)),
+        strict=True,
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-8)
 
@@ -166,7 +170,7 @@ def test_as_alpha_grows_the_step_is_that_of_sgld_with_p_the_inverse_of_b(gaussia
         errors = []
         for alpha in (1e2, 1e3):
             state = known_state(SGFS(alpha, B=B, variant=variant, batch_size=20), gaussian)
-            K, W = law(state)
+            K, W = step_matrices(state)
             eps, P = 4 / alpha**2, np.linalg.inv(B)
             error = max(np.abs(K - eps / 2 * P).max(), np.abs(K @ W @ K - eps * P).max())
             errors.append(error / np.abs(eps * P).max())
@@ -181,13 +185,13 @@ def test_as_alpha_grows_the_step_is_that_of_sgld_with_p_the_inverse_of_b(gaussia
 def test_the_gain_is_h_max_where_it_would_be_larger(gaussian, variant):
     """W = 2 / h_max - P there, and nothing elsewhere."""
     plain = known_state(SGFS(0.0, "diag", variant=variant, batch_size=20), gaussian)
-    free = plain.memory.gain.values
+    free = plain.memory.preconditioner.values
     h_max = np.sort(free)[1:3].mean()
     sampler = SGFS(0.0, "diag", variant=variant, h_max=h_max, batch_size=20)
     state = known_state(sampler, gaussian)
-    np.testing.assert_allclose(state.memory.gain.values, np.minimum(free, h_max))
-    before = 0.0 if plain.memory.kick is None else plain.memory.kick.values**2
-    injected = state.memory.kick.values**2 - before
+    np.testing.assert_allclose(state.memory.preconditioner.values, np.minimum(free, h_max))
+    before = 0.0 if plain.memory.noise_root is None else plain.memory.noise_root.values**2
+    injected = state.memory.noise_root.values**2 - before
     np.testing.assert_allclose(injected, np.maximum(0, 2 / h_max - 2 / free), atol=1e-8)
 
 
@@ -228,5 +232,5 @@ def test_numbers_of_numpy_are_numbers(gaussian):
 
 def sampler_noise(state):
     """The root of W, a multiple of the identity."""
-    np.testing.assert_allclose(state.memory.kick.dense(), np.sqrt(28.0) * np.eye(4))
-    return state.memory.kick
+    np.testing.assert_allclose(state.memory.noise_root.dense(), np.sqrt(28.0) * np.eye(4))
+    return state.memory.noise_root

@@ -1,4 +1,4 @@
-"""The step with momentum of control variates: its law in closed form, and the coordinates."""
+"""The step of control variates: its stationary distribution, and the coordinates."""
 
 import math
 
@@ -62,7 +62,7 @@ def test_variance_and_autocorrelation_time_in_one_direction():
     assert 1 + 2 * later / Sigma[0, 0] == pytest.approx(iat)
 
 
-def test_an_unstable_step_has_no_law():
+def test_an_unstable_step_has_no_distribution():
     one = np.eye(1)
     with pytest.raises(ValueError, match=r"unstable.*alpha"):
         theory.underdamped_cov(5 * one, 0 * one, one, one, 1.0, 0.5)
@@ -96,7 +96,7 @@ def test_the_whole_pool_of_all_rows_has_no_noise(posterior):
     )
     mine = ExpandedTarget.at(posterior, mode)
     rows = mine.minibatches(10**6, False, np.random.default_rng(0), 1)
-    assert rows.whole
+    assert rows.full_data
     assert rows.noise_factor == 0
     u = mine.coordinates.transform(mode.theta)
     u = u + 0.5 * np.random.default_rng(5).standard_normal((3, posterior.dim))

@@ -1,4 +1,4 @@
-"""SGD and its sampling kin; their stationary laws are in test_stationary_law.py."""
+"""SGD and its kin; for covariances see test_stationary_distribution.py."""
 
 import re
 
@@ -27,8 +27,8 @@ def known_state(sampler, known, dense):
 
 def injected(state):
     """Covariance of the noise that is added to the gradient; 0 for SGD and IASG."""
-    kick = getattr(state.memory, "kick", None)
-    return 0.0 if kick is None else kick.dense() @ kick.dense().T
+    noise_root = getattr(state.memory, "noise_root", None)
+    return 0.0 if noise_root is None else noise_root.dense() @ noise_root.dense().T
 
 
 # -- one step ---------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def test_moments_of_one_step(gaussian, sampler, replace, seed):
     sampler.set_params(batch_size=20, replace=replace)
     theta = np.full((4000, 4), 0.3)
     state = start(sampler, gaussian.posterior, 4000, seed, theta)
-    K = 2e-4 * np.eye(4) if isinstance(sampler, SGD) else state.memory.gain.dense()
+    K = 2e-4 * np.eye(4) if isinstance(sampler, SGD) else state.memory.preconditioner.dense()
     if not isinstance(sampler, SGD):
         state.memory.adapting = False
     sampler.step(state, gaussian.posterior)
@@ -88,13 +88,15 @@ def test_steps_are_those_of_the_theory(gaussian, structure, correction):
 
 
 @pytest.mark.parametrize("damping", [0.05, 0.3, 1.0])
-def test_momentum_has_the_posterior_as_stationary_law_for_any_damping(gaussian, damping):
+def test_momentum_has_the_posterior_as_stationary_distribution_for_any_damping(gaussian, damping):
     sampler = MomentumSGD(damping, batch_size=20)
     state = known_state(sampler, gaussian, dense=True)
     sampler.refresh(state, gaussian.posterior)
     M = state.rows.noise_factor * gaussian.N * gaussian.I1
-    law = sampler.law(state, gaussian.posterior).covariance(gaussian.Lam, M)
-    assert theory.kl_gauss(law, np.linalg.inv(gaussian.Lam)) < 1e-10
+    distribution = sampler.stationary_distribution(state, gaussian.posterior).covariance(
+        gaussian.Lam, M
+    )
+    assert theory.kl_gauss(distribution, np.linalg.inv(gaussian.Lam)) < 1e-10
 
 
 @pytest.mark.parametrize("damping", [0.05, 0.3, 1.0])
@@ -179,14 +181,18 @@ def test_sgd_goes_to_the_mode(gaussian, batch_size):
 
 
 @pytest.mark.parametrize("step_size", ["auto", PolynomialDecay(1e-3, 1.0, 1.0)], ids=str)
-def test_decreasing_steps_have_no_law_and_say_so(gaussian, step_size):
+def test_decreasing_steps_have_no_distribution_and_say_so(gaussian, step_size):
     sampler = SGD(step_size, batch_size=20)
     state = start(sampler, gaussian.posterior, 1)
-    with pytest.raises(ValueError, match=r"no stationary law but the mode; use ConstantSGD$"):
-        sampler.law(state, gaussian.posterior).covariance(gaussian.Lam, gaussian.Lam)
-    (complaint,) = sampler.report(state).warnings
+    with pytest.raises(
+        ValueError, match=r"no stationary distribution but the mode; use ConstantSGD$"
+    ):
+        sampler.stationary_distribution(state, gaussian.posterior).covariance(
+            gaussian.Lam, gaussian.Lam
+        )
+    (warning,) = sampler.report(state).warnings
     remedy = "their standard deviations mean nothing; use SGFS or ConstantSGD for a posterior"
-    assert complaint.endswith(remedy)
+    assert warning.endswith(remedy)
     assert SGD(1e-4, batch_size=20).report(state).warnings == []
 
 
@@ -231,7 +237,7 @@ def test_the_mean_of_the_draws_is_the_average(gaussian, sampler, seed):
     state = start(sampler, gaussian.posterior, 200, seed, theta)
     chain = run_chain(sampler, gaussian.posterior, state, Length(n_steps, 200))
     means = chain.draws.mean(axis=1) - gaussian.mean
-    K = 1.0 if isinstance(sampler, SGD) else chain.state.memory.gain.dense()
+    K = 1.0 if isinstance(sampler, SGD) else chain.state.memory.preconditioner.dense()
     K = sampler.step_size * K if isinstance(sampler, SGD) else K
     predicted = theory.iasg_cov(gaussian.Lam, noise_of(gaussian, chain.state), K, n_steps)
     limit = 200**2 / 16_000 * inverse @ gaussian.I1 @ inverse
@@ -244,15 +250,17 @@ def test_the_mean_of_the_draws_is_the_average(gaussian, sampler, seed):
 
 @pytest.mark.parametrize("batch_size", [20, 200, 1000])
 @pytest.mark.parametrize("sampler", [ConstantSGD(), MomentumSGD()], ids=repr)
-def test_the_law_is_the_posteriors_however_little_noise_the_gradient_has(sampler, batch_size):
+def test_the_distribution_is_the_posteriors_however_little_noise_the_gradient_has(
+    sampler, batch_size
+):
     """Of all 1,000 rows it has none, and along the null column it never has."""
     known = KnownGaussian(null=True, prior_precision=4.0)
     state = known_state(sampler.set_params(batch_size=batch_size), known, dense=True)
     sampler.refresh(state, known.posterior)
     M = state.rows.noise_factor * known.N * known.I1
-    law = sampler.law(state, known.posterior).covariance(known.Lam, M)
-    assert theory.kl_gauss(law, np.linalg.inv(known.Lam)) < 1e-9
-    K, root = state.memory.gain.dense(), state.memory.kick.dense()
+    distribution = sampler.stationary_distribution(state, known.posterior).covariance(known.Lam, M)
+    assert theory.kl_gauss(distribution, np.linalg.inv(known.Lam)) < 1e-9
+    K, root = state.memory.preconditioner.dense(), state.memory.noise_root.dense()
     assert np.abs(np.linalg.eigvals(np.eye(4) - K @ known.Lam)).max() < 1
     least = np.linalg.eigvals(np.linalg.solve(known.Lam, M + root @ root.T)).real.min()
     assert least == pytest.approx(1.0)  # no more is injected than is missing
@@ -344,7 +352,7 @@ def test_iasg_averages_correlated_parameters_less_along_a_diagonal_and_says_so()
     for structure, smallest in [("diag", (0.1, 0.5)), ("full", (0.9, 1.0))]:
         sampler = IASG(structure=structure, batch_size=20, step_size=0.1)
         state = run_chain(sampler, posterior, start(sampler, posterior, 2), Length(10, 400)).state
-        covariance = sampler.law(state, posterior).covariance(Lam, 99 * Lam)
+        covariance = sampler.stationary_distribution(state, posterior).covariance(Lam, 99 * Lam)
         low, high = smallest
         assert low < np.linalg.eigvalsh(root.T @ covariance @ root)[0] < high
         found = sampler.report(state).warnings
@@ -366,12 +374,14 @@ def test_iasg_reports_the_sandwich():
     )
     Lam = posterior.data.X.T @ posterior.data.X + 1e-3 * np.eye(3)
     M = 99 * 2000 * posterior.score_covariance(mode)
-    ratios = np.linalg.eigvals(sampler.law(state, posterior).covariance(Lam, M) @ Lam).real
+    ratios = np.linalg.eigvals(
+        sampler.stationary_distribution(state, posterior).covariance(Lam, M) @ Lam
+    ).real
     assert ratios.min() > 3
     np.testing.assert_allclose(state.memory.expected, (ratios.min(), ratios.max()), rtol=0.1)
-    (complaint,) = sampler.report(state).warnings
-    assert f"from {state.memory.expected[0]:.2f}" in complaint
-    assert complaint.endswith("the prior counts, or the window is off; use SGFS")
+    (warning,) = sampler.report(state).warnings
+    assert f"from {state.memory.expected[0]:.2f}" in warning
+    assert warning.endswith("the prior counts, or the window is off; use SGFS")
 
 
 @pytest.mark.parametrize(
@@ -437,8 +447,8 @@ def test_the_continuous_time_step_needs_noise_everywhere():
 def test_the_automatic_step_of_a_matrix_is_stable_on_any_data(gaussian, sampler, stable):
     sampler.set_params(batch_size=20)
     state = start(sampler, gaussian.posterior, 1)
-    law = sampler.law(state, gaussian.posterior)
-    assert (law.spectral_radius(state, gaussian.posterior) == 0.0) == stable
+    distribution = sampler.stationary_distribution(state, gaussian.posterior)
+    assert (distribution.spectral_radius(state, gaussian.posterior) == 0.0) == stable
 
 
 @pytest.mark.parametrize(
@@ -457,5 +467,7 @@ def test_spectral_radius_crosses_one_where_theory_says(sampler, stable, unstable
     for factor, below in [(stable, True), (unstable, False)]:
         sampler.set_params(step_size=factor / largest, batch_size=50)
         state = start(sampler, known.posterior, 1)
-        radius = sampler.law(state, known.posterior).spectral_radius(state, known.posterior)
+        radius = sampler.stationary_distribution(state, known.posterior).spectral_radius(
+            state, known.posterior
+        )
         assert (radius < 1) == below

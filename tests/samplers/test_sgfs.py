@@ -33,11 +33,11 @@ EXACT = [
 ]
 
 
-def law(state):
+def step_matrices(state):
     """K and W of the frozen transition."""
     memory = state.memory
-    K = memory.gain.dense()
-    root = np.zeros_like(K) if memory.kick is None else memory.kick.dense()
+    K = memory.preconditioner.dense()
+    root = np.zeros_like(K) if memory.noise_root is None else memory.noise_root.dense()
     return K, root @ root.T
 
 
@@ -50,7 +50,7 @@ def test_moments_of_one_step(gaussian, parameters, seed):
     sampler = SGFS(batch_size=20, **parameters)
     theta = np.full((4000, 4), 0.3)
     state = start(sampler, gaussian.posterior, 4000, seed, theta)
-    K, W = law(state)
+    K, W = step_matrices(state)
     state.memory.adapting = False
     sampler.step(state, gaussian.posterior)
     drift = K @ gaussian.Lam @ (gaussian.mean - theta[0])
@@ -65,7 +65,7 @@ def test_moments_of_one_step_on_logistic_regression(seed):
     sampler = SGFS(alpha=1.0, batch_size=40)
     theta = np.tile([0.5, -0.2, 0.1, 0.3], (4000, 1))
     state = start(sampler, posterior, 4000, seed, theta)
-    K, W = law(state)
+    K, W = step_matrices(state)
     state.memory.adapting = False
     sampler.step(state, posterior)
     scores = posterior.scores(theta[:1], slice(None))
@@ -76,7 +76,7 @@ def test_moments_of_one_step_on_logistic_regression(seed):
     assert np.abs(z_scores(np.einsum("ci,cj->cij", centred, centred), K @ (M + W) @ K.T)).max() < 5
 
 
-# -- stationary law ---------------------------------------------------------------------------
+# -- stationary distribution ----------------------------------------------------------------------
 
 
 def stationary_draws(sampler, known, seed, n_chains=64, n_draws=400, thin=5, burn_in=600):
@@ -88,7 +88,9 @@ def stationary_draws(sampler, known, seed, n_chains=64, n_draws=400, thin=5, bur
 @pytest.mark.parametrize("alpha", [0.0, 2.0])
 @pytest.mark.parametrize("prior_precision", [1.0, 300.0])
 @pytest.mark.parametrize("B", ["fisher", 50.0])
-def test_exact_operators_have_the_posterior_as_stationary_law(replace, alpha, prior_precision, B):
+def test_exact_operators_have_the_posterior_as_stationary_distribution(
+    replace, alpha, prior_precision, B
+):
     """KL < 1e-10 for full matrices, from the sampler's own P and W, whatever the settings."""
     known = KnownGaussian(prior_precision=prior_precision)
     sampler = SGFS(alpha=alpha, B=B, batch_size=20, replace=replace)
@@ -145,8 +147,8 @@ def test_paper_variant_injects_alpha_squared_b(gaussian):
         I1 = state.memory.I1.dense()
         np.testing.assert_allclose(W.dense(), 28 * np.eye(4) if expected is None else expected * I1)
         np.testing.assert_allclose(P.dense(), 11 * 200 * I1)
-        gain = 2 * np.linalg.inv(11 * 200 * I1 + W.dense())
-        np.testing.assert_allclose(state.memory.gain.dense(), gain)
+        preconditioner = 2 * np.linalg.inv(11 * 200 * I1 + W.dense())
+        np.testing.assert_allclose(state.memory.preconditioner.dense(), preconditioner)
 
 
 # -- corners ----------------------------------------------------------------------------------
@@ -166,7 +168,7 @@ def test_fewer_rows_than_the_minibatch(structure, seed):
     """No gradient noise is left: what is injected carries the variance, in steps that forget."""
     known = KnownGaussian(n_rows=30)
     chain = stationary_draws(SGFS(structure=structure, batch_size=500), known, seed, thin=1)
-    K, W = law(chain.state)
+    K, W = step_matrices(chain.state)
     predicted = theory.stationary_cov(known.Lam, W, K)
     assert np.abs(z_scores(second_moments(chain.draws, known.mean), predicted)).max() < 5
     if structure == "full":
@@ -249,16 +251,16 @@ def test_refresh_every_decides_when_matrices_are_factorised(gaussian):
     gains = []
     for _ in range(11):
         sampler.step(state, gaussian.posterior)
-        gains.append(state.memory.gain)
+        gains.append(state.memory.preconditioner)
     assert len({id(g) for g in gains}) == 3
 
 
 def test_alpha_may_anneal_after_the_freeze(gaussian, seed):
-    """Each step is exact at its own alpha, so the stationary law does not move."""
+    """Each step is exact at its own alpha, so the stationary distribution does not move."""
     sampler = SGFS(alpha=lambda t: 3.0 / (1 + t / 200), batch_size=20)
     chain = stationary_draws(sampler, gaussian, seed)
     assert chain.state.memory.alpha < 0.4
-    K, W = law(chain.state)
+    K, W = step_matrices(chain.state)
     predicted = theory.stationary_cov(gaussian.Lam, noise_of(gaussian, chain.state) + W, K)
     assert theory.kl_gauss(predicted, np.linalg.inv(gaussian.Lam)) < 0.01
     ratio = second_moments(chain.draws, gaussian.mean) @ gaussian.Lam
@@ -277,16 +279,16 @@ def test_an_unstable_diagonal_form_says_so():
     for alpha, unstable in [(0.0, True), (4.0, False)]:
         sampler = SGFS(alpha=alpha, structure="diag", batch_size=150)
         state = start(sampler, posterior, 2)
-        radius = theory.spectral_radius(Lam, state.memory.gain.dense())
+        radius = theory.spectral_radius(Lam, state.memory.preconditioner.dense())
         assert (radius >= 1) == unstable
         if unstable:
-            assert sampler.law(state, posterior).spectral_radius(state, posterior) == pytest.approx(
-                radius, rel=0.05
-            )
+            assert sampler.stationary_distribution(state, posterior).spectral_radius(
+                state, posterior
+            ) == pytest.approx(radius, rel=0.05)
         state = run_chain(sampler, posterior, state, Length(10, 200)).state
-        complaints = sampler.report(state).warnings
-        assert bool(complaints) == unstable
-        assert all("raise alpha" in complaint for complaint in complaints)
+        said = sampler.report(state).warnings
+        assert bool(said) == unstable
+        assert all("raise alpha" in one for one in said)
 
 
 @pytest.mark.parametrize(
@@ -357,7 +359,7 @@ def test_bounded_noise_is_that_of_precision_plus_its_mean_everywhere(gaussian):
     for B in ("precision", "bounded"):
         sampler = SGFS(alpha=alpha, B=B, structure="diag", batch_size=20)
         state = sampler.init(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
-        injected[B] = np.diag(law(state)[1])
+        injected[B] = np.diag(step_matrices(state)[1])
     proportional = (
         injected["precision"] - posterior.prior.precision
     )  # the prior's part is there for both

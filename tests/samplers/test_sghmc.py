@@ -1,4 +1,4 @@
-"""SGHMC: its step against the formula, its scale, its law and what it refuses."""
+"""SGHMC: its step against the formula, its scale, its distribution and what it refuses."""
 
 import math
 from types import SimpleNamespace
@@ -20,12 +20,12 @@ def test_without_noise_a_step_is_momentum_on_the_scaled_gradient():
     sampler = SGHMC(step_size=0.01, damping=0.25, temperature=0.0, batch_size=30)
     posterior, state = begun(sampler)
     sampler.freeze(state, posterior)
-    gain, theta = 0.01 * state.memory.gain, state.theta.copy()
+    preconditioner, theta = 0.01 * state.memory.preconditioner, state.theta.copy()
     state.t = 1  # the scale is looked at in every tenth step
     velocity = np.zeros_like(theta)
     for _ in range(3):
         sampler.step(state, posterior)
-        velocity = 0.75 * velocity + gain * state.gradient
+        velocity = 0.75 * velocity + preconditioner * state.gradient
         theta = theta + velocity
         np.testing.assert_allclose(state.theta, theta, rtol=1e-12)
 
@@ -36,9 +36,9 @@ def test_moments_of_the_noise_of_a_step(seed):
     sampler.freeze(state, posterior)
     state.t, start = 1, state.theta.copy()
     sampler.step(state, posterior)
-    gain = 0.01 * state.memory.gain
-    noise = state.theta - start - gain * state.gradient
-    expected = 2 * 0.5 * 0.25 * gain
+    preconditioner = 0.01 * state.memory.preconditioner
+    noise = state.theta - start - preconditioner * state.gradient
+    expected = 2 * 0.5 * 0.25 * preconditioner
     np.testing.assert_allclose(noise.var(axis=0), expected, rtol=5 * math.sqrt(2 / 5000))
 
 
@@ -65,7 +65,7 @@ def test_a_gradient_far_beyond_its_scale_is_learned_before_it_throws_the_chain(a
         sampler.freeze(state, posterior)
     memory = state.memory
     memory.square, memory.recent = np.zeros_like(memory.square), np.zeros_like(memory.recent)
-    memory.gain = 1e6 * memory.gain  # as if gradients had been a millionth
+    memory.preconditioner = 1e6 * memory.preconditioner  # as if gradients had been a millionth
     state.t, start = 1, state.theta.copy()
     sampler.step(state, posterior)
     assert np.abs(state.theta - start).max() < 0.01 * (2 * memory.window) ** 0.5
@@ -93,11 +93,13 @@ def test_a_draw_of_many_rows_takes_a_thousand_steps_and_no_whole_pass(n_rows, th
     assert SGHMC().run_length(state) == (5 * thin, thin)
 
 
-def test_a_changing_step_has_no_law():
+def test_a_changing_step_has_no_distribution():
     posterior, state = begun(SGHMC(step_size=lambda t: 0.01))
-    why = "^a step_size or temperature that changes has no stationary law; give numbers$"
+    why = "^a step_size or temperature that changes has no stationary distribution; give numbers$"
     with pytest.raises(ValueError, match=why):
-        SGHMC(step_size=lambda t: 0.01).law(state, posterior).covariance(np.eye(4), np.eye(4))
+        SGHMC(step_size=lambda t: 0.01).stationary_distribution(state, posterior).covariance(
+            np.eye(4), np.eye(4)
+        )
 
 
 @pytest.mark.parametrize(

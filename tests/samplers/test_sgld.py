@@ -127,12 +127,12 @@ def test_clips():
 
 @pytest.mark.parametrize("kind", ["norm", "value", "scale"])
 def test_clipping_more_than_one_step_in_a_hundred_is_reported(gaussian, kind):
-    for threshold, complains in [(1e-3, True), (1e9, kind == "scale")]:
+    for threshold, warns in [(1e-3, True), (1e9, kind == "scale")]:
         sampler = SGLD(1e-6 if threshold < 1 else 1e-12, clip=(kind, threshold), batch_size=20)
         state = sampler.init(gaussian.posterior, np.zeros((1, 4)), np.random.default_rng(0))
         chain = run_chain(sampler, gaussian.posterior, state, Length(50, 10))
         assert chain.state.memory.steps == 50
-        assert bool(sampler.report(chain.state).warnings) == complains
+        assert bool(sampler.report(chain.state).warnings) == warns
 
 
 def test_draws_are_weighted_by_the_step_that_leaves_them(gaussian):
@@ -193,10 +193,10 @@ def test_a_schedule_that_turns_bad_on_the_way_is_named(gaussian, sampler, messag
         run_chain(sampler, gaussian.posterior, state, Length(10))
 
 
-def test_a_schedule_has_no_stationary_law(gaussian):
+def test_a_schedule_has_no_stationary_distribution(gaussian):
     for changing in ({"temperature": lambda t: 1.0}, {"preconditioner": lambda t: P_DIAG}):
         sampler = SGLD(1e-4, batch_size=20, **changing)
         state = sampler.init(gaussian.posterior, np.zeros((1, 4)), np.random.default_rng(0))
-        law = sampler.law(state, gaussian.posterior)
-        with pytest.raises(ValueError, match="that changes has no stationary law"):
-            law.covariance(gaussian.Lam, noise_of(gaussian, state))
+        distribution = sampler.stationary_distribution(state, gaussian.posterior)
+        with pytest.raises(ValueError, match="that changes has no stationary distribution"):
+            distribution.covariance(gaussian.Lam, noise_of(gaussian, state))

@@ -386,7 +386,7 @@ def test_the_posterior_mean_of_the_noise_makes_it_exact(least_squares, share, re
 
 @pytest.mark.parametrize("replace", [True, False])
 def test_least_squares_against_all_minibatches(replace):
-    """The law's second moments by counting each minibatch of two of five rows, no formula used."""
+    """Second moments by counting each minibatch of two of five rows, no formula used."""
     rng = np.random.default_rng(6)
     X, y, n = rng.standard_normal((5, 2)), rng.standard_normal(5), 2
     Lam = X.T @ X + np.eye(2)

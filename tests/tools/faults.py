@@ -221,14 +221,14 @@ FAULTS = [
         "posterior/test_posterior.py",
     ),
     Fault(
-        "chains/walk.py",
+        "chains/steps.py",
         "draws[kept], weights[kept] = sampler.draw(state), sampler.weight(state)",
         "draws[kept], weights[kept] = sampler.draw(state)[::-1], sampler.weight(state)",
         "chains are swapped within their group",
         "chains/test_chains.py",
     ),
     Fault(
-        "chains/walk.py",
+        "chains/steps.py",
         "if start + i in recorded",
         "if start + i + 1 - recorded.step in recorded",
         "thinning is off: the last of each few points is kept",
@@ -242,7 +242,7 @@ FAULTS = [
         "estimators/test_logistic.py samplers/test_hmc.py",
     ),
     Fault(
-        "chains/walk.py",
+        "chains/steps.py",
         "        sampler.restart(state, target)\n        done = until",
         "        done = until",
         "what was learnt far out is never forgotten",
@@ -621,8 +621,8 @@ FAULTS = [
     ),
     Fault(
         "priors/normal_inverse_gamma.py",
-        "- 0.5 * np.sum(step * pull)",
-        "- np.sum(step * pull)",
+        "- 0.5 * np.sum(step * scaled)",
+        "- np.sum(step * scaled)",
         "the rate of the noise after an update is too small",
         "priors/test_priors.py",
     ),

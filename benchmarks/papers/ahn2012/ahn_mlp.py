@@ -49,7 +49,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.common.datasets import mnist
 from benchmarks.common.harness import Claim, Report, benchmark
-from benchmarks.common.internals import Posterior, begin, posterior_of, whole_path
+from benchmarks.common.internals import Posterior, begin, full_path, posterior_of
 from benchmarks.common.timing import Clock
 from skbayes_sg import BayesianMLPClassifier
 from skbayes_sg.models import MLP
@@ -121,14 +121,14 @@ class Path(NamedTuple):
     radius: float
 
 
-def walk(sampler, posterior: Posterior, n_passes: int, seed: int) -> Path:
+def path_of(sampler, posterior: Posterior, n_passes: int, seed: int) -> Path:
     """A chain from random weights; the first half is its burn-in."""
     n_steps = n_passes * STEPS_PER_PASS
     start = posterior.model.init(np.random.default_rng(seed))
     with threadpool_limits(1, "blas"):
         state = begin(sampler, posterior, start, 52 + seed)
-        draws, weights = whole_path(sampler, posterior, state, n_steps, STEPS_PER_PASS)
-        radius = sampler.law(state, posterior).spectral_radius(state, posterior)
+        draws, weights = full_path(sampler, posterior, state, n_steps, STEPS_PER_PASS)
+        radius = sampler.stationary_distribution(state, posterior).spectral_radius(state, posterior)
     return Path(draws[:, 0].astype(np.float32), weights, radius)
 
 
@@ -272,7 +272,7 @@ def main(report: Report, full: bool) -> None:
     for family, label, sampler in [*best, *scored()]:
         cold = family == "cold"
         length, seeds = int(n_passes * COLD_SHARE) if cold else n_passes, 1 if cold else N_CHAINS
-        each = (delayed(walk)(sampler, posterior, length, seed) for seed in range(seeds))
+        each = (delayed(path_of)(sampler, posterior, length, seed) for seed in range(seeds))
         with Clock() as clock:
             paths = Parallel(n_jobs=-1)(each)
         train = Errors(model, paths, X[:10_000], y[:10_000])

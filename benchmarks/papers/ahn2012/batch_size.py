@@ -10,10 +10,10 @@ of burn-in and 250 of draws each.
 
 E1 and E2 are the errors of mean and covariance (Ahn et al. Eq. 14) against importance sampling. A
 perfect sampler has errors too: "limit" is the mean plus three standard deviations of what
-Monte-Carlo error alone gives, by a bootstrap over the chains. "theory" is the stationary law by the
-discrete Lyapunov equation at the mode. For n >= 100 the errors must lie below the limits, the Stein
-ratio within max(.02, 3 se) of 1, and effective draws per pass within three standard errors of
-theory's. Fewer rows are in the table for comparison.
+Monte-Carlo error alone gives, by a bootstrap over the chains. "theory" is the stationary
+distribution by the discrete Lyapunov equation at the mode. For n >= 100 the errors must lie below
+the limits, the Stein ratio within max(.02, 3 se) of 1, and effective draws per pass within three
+standard errors of theory's. Fewer rows are in the table for comparison.
 
 The second table (burn_in.csv) is for the sentence of section 6 that "during its burn-in phase, SGFS
 is an efficient optimizer". It has the passes from theta = 0 until the log posterior is as near to
@@ -37,7 +37,7 @@ from benchmarks.common.internals import Posterior, begin, logistic_posterior
 from benchmarks.common.reference import Reference, importance_reference
 from skbayes_sg import diagnostics, theory
 from skbayes_sg.chains.run import Length, run_chain
-from skbayes_sg.chains.walk import walk
+from skbayes_sg.chains.steps import iterate_steps
 from skbayes_sg.diagnostics import stein_ratio_of_sums
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.samplers import SGD, SGFS, PolynomialDecay
@@ -168,7 +168,7 @@ class Race:
         gaps = [self.gap(state.theta)]
         for _ in range(round(LONGEST / per_step)):
             try:
-                for _ in walk(sampler, self.posterior, state, 1):
+                for _ in iterate_steps(sampler, self.posterior, state, 1):
                     gaps.append(self.gap(state.theta))
             except FloatingPointError:
                 break

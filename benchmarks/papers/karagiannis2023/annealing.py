@@ -48,7 +48,7 @@ from benchmarks.common.internals import (
 )
 from skbayes_sg import diagnostics
 from skbayes_sg.chains.run import Length, run_chain
-from skbayes_sg.chains.walk import walk
+from skbayes_sg.chains.steps import iterate_steps
 from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models import Model
 from skbayes_sg.samplers import HMC, SGFS, SGLD, PolynomialDecay
@@ -171,7 +171,7 @@ def approach(posterior: Posterior, reference: Reference) -> tuple[NDArray, NDArr
     state = begin(sampler, posterior, np.zeros((N_CHAINS, posterior.dim)), seed=2)
     for _ in range(300):
         gaps.append(np.median(best - posterior.log_prob(state.theta)))
-        for _ in walk(sampler, posterior, state, 1):
+        for _ in iterate_steps(sampler, posterior, state, 1):
             pass
     return np.arange(300) * BATCH / 400, np.array(gaps)
 
@@ -286,7 +286,7 @@ class TwoModes:
         sampler = SGLD(self.step, temperature, batch_size=TWO_BATCH)
         theta = np.repeat(self.minor[None], TWO_CHAINS, axis=0)
         state = begin(sampler, self.posterior, theta, seed=4)
-        parts = walk(sampler, self.posterior, state, TWO_STEPS, range(0, TWO_STEPS, 40))
+        parts = iterate_steps(sampler, self.posterior, state, TWO_STEPS, range(0, TWO_STEPS, 40))
         return np.concatenate([part.draws[..., 1].copy() for part in parts]).T
 
     def row(self, label: str, b: NDArray) -> dict:
@@ -308,7 +308,7 @@ class TwoModes:
         theta = np.repeat(self.minor[None], TWO_CHAINS, axis=0)
         state, rows = begin(sampler, self.posterior, theta, seed=5), []
         for n_steps in (1, 9, 90, 900, 9000, 30_000):
-            for _ in walk(sampler, self.posterior, state, n_steps):
+            for _ in iterate_steps(sampler, self.posterior, state, n_steps):
                 pass
             draw = self.posterior.minibatches(
                 TWO_BATCH, False, np.random.default_rng(6), TWO_CHAINS

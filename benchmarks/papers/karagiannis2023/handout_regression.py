@@ -6,12 +6,12 @@ The model is y ~ N(b0 + b1 x, s2), b given s2 ~ N(0, 100 s2 I), s2 ~ IG(1, 1), s
 b1, log s2). Figures show s2 itself, as the handout does.
 
 The handout's text does not give data and steps. Its footnote names public code, which does: n =
-10,000 pairs (x, y) from a normal law with variances 1 and correlation .9; start w = (1.1, -2, 0);
-eta = 1e-5; 1,000 steps; rows without replacement; m = 10, 100, 1,000 rows; tau = .01, 1, 10. The
-histograms are of the second half of one chain. R's random numbers are not NumPy's, so the pairs are
-drawn anew. Two things differ on purpose. The code multiplies the noise by sqrt(eta tau), which
-samples at temperature tau / 2; here it is sqrt(2 eta tau). The code's prior of b does not depend on
-s2, in the text it does, as here.
+10,000 pairs (x, y) from a normal distribution with variances 1 and correlation .9; start w = (1.1,
+-2, 0); eta = 1e-5; 1,000 steps; rows without replacement; m = 10, 100, 1,000 rows; tau = .01, 1,
+10. The histograms are of the second half of one chain. R's random numbers are not NumPy's, so the
+pairs are drawn anew. Two things differ on purpose. The code multiplies the noise by sqrt(eta tau),
+which samples at temperature tau / 2; here it is sqrt(2 eta tau). The code's prior of b does not
+depend on s2, in the text it does, as here.
 
 Fig. 4.1: SGD against the maximum of the likelihood (MLE). Fig. 4.2: SGLD by batch size against the
 exact posterior. Fig. 4.3: SGLD with m = 100 by temperature. What they show: with these steps the
@@ -101,10 +101,10 @@ class Problem(NamedTuple):
 
 
 def problem() -> Problem:
-    """Pairs of the handout's law, and the conjugate posterior."""
+    """Pairs of the handout's distribution, and the conjugate posterior."""
     rng = np.random.default_rng(2023)
-    law = [[1.0, CORRELATION], [CORRELATION, 1.0]]
-    x, y = rng.multivariate_normal(np.zeros(2), law, N).T
+    distribution = [[1.0, CORRELATION], [CORRELATION, 1.0]]
+    x, y = rng.multivariate_normal(np.zeros(2), distribution, N).T
     X = np.column_stack([np.ones(N), x])
     model = Linear(2, fit_intercept=False, noise_variance=None, noise_prior=(PHI, PSI))
     posterior = posterior_of(model, X, y, 1 / V)
@@ -170,7 +170,10 @@ def study_sgld(given: Problem, figure: str, m: int, tau: float, seed: int, **mor
     """
     sampler = SGLD(step_size=more.pop("eta", STEP), temperature=tau, batch_size=m)
     marginals = given.exact.tempered(tau).marginals()
-    mean, sd = (np.array([getattr(law, name)() for law in marginals]) for name in ("mean", "std"))
+    mean, sd = (
+        np.array([getattr(distribution, name)() for distribution in marginals])
+        for name in ("mean", "std")
+    )
     target = np.sqrt(tau * np.linalg.inv(given.Lam).diagonal()) * [1, 1, np.exp(given.mode[2])]
     predicted = sd * linear_sd(given, sampler, tau) / target
     setting = {"m": m, "eta": sampler.step_size, "tau": tau}
@@ -183,7 +186,7 @@ def summary(given: Problem, panel: Panel) -> list[dict]:
     draws = draws[:, draws.shape[1] // 2 :] if len(draws) == N_CHAINS else draws
     variances = ((draws - draws.mean(axis=(0, 1))) ** 2).mean(axis=1)
     sd, root = np.sqrt(variances.mean(axis=0)), np.sqrt(len(draws))
-    posterior = np.array([law.std() for law in given.exact.marginals()])
+    posterior = np.array([distribution.std() for distribution in given.exact.marginals()])
     columns = {
         "target mean": panel.exact_mean,
         "mean": draws.mean(axis=(0, 1)),
@@ -257,7 +260,7 @@ def figure_1(panels: list[Panel], mle: NDArray) -> Figure:
 
 
 def histograms(title: str, panels: dict[str, Panel], given: Problem) -> Figure:
-    """Second half of one chain; the posterior in red, tempered dashed, the law expected in blue."""
+    """Second half of one chain; the posterior in red, tempered dashed, what is expected in blue."""
     fig = Figure(figsize=(3.3 * len(panels) + 0.5, 9), layout="constrained", dpi=100)
     axes = fig.subplots(3, len(panels))
     exact, seen = given.exact.marginals(), {}
@@ -275,7 +278,9 @@ def histograms(title: str, panels: dict[str, Panel], given: Problem) -> Figure:
             if tau != 1:
                 tempered = given.exact.tempered(tau).marginals()[k]
                 ax.plot(grid, tempered.pdf(grid), "--k", lw=1.2, label="exact, tempered")
-            ax.plot(grid, expected, color="tab:blue", lw=1.4, label="law expected of this step")
+            ax.plot(
+                grid, expected, color="tab:blue", lw=1.4, label="distribution expected of this step"
+            )
             ax.set(xlim=(grid[0], grid[-1]), yscale="log", xlabel=NAMES[k])
             top = max(exact[k].pdf(grid).max(), expected.max())
             ax.set_ylim(expected.max() / 300, 4 * top)

@@ -37,7 +37,7 @@ from skbayes_sg.chains.run import Length, run_chain, start_chains
 from skbayes_sg.models import Linear
 
 N_CHAINS = 16
-LAWS = ("OU", "discrete", "exact")
+DISTRIBUTIONS = ("OU", "discrete", "exact")
 METHODS = {"full": "SGD-f", "scalar": "constant SGD"}
 CLAIM = "very good agreement"  # of prediction and draws, section 6.1
 TITLES = {
@@ -53,19 +53,19 @@ class Run(NamedTuple):
 
     draws: NDArray
     """(chains, draws, D)"""
-    laws: dict[str, NDArray]
+    distributions: dict[str, NDArray]
 
 
 def sgd(given: Problem, name: str, n_draws: int, seed: int) -> Run:
     """Chains of constant SGD; every tenth point is kept."""
     method = methods(given)[METHODS[name]]
-    laws = {
+    distributions = {
         "OU": theory.stationary_cov(given.Lam, given.M, method.K, discrete=False),
         "discrete": theory.stationary_cov(given.Lam, given.M, method.K),
     }
     if isinstance(given.posterior.model, Linear):
         X, y = given.posterior.data.X, given.posterior.data.y
-        laws["exact"] = theory.lsq_cov(X, y, method.K, given.batch_size, replace=True)
+        distributions["exact"] = theory.lsq_cov(X, y, method.K, given.batch_size, replace=True)
     slowest = slowest_time(given, method.K)
     start = np.repeat(given.mode, N_CHAINS, axis=0)
     states = start_chains(
@@ -76,7 +76,7 @@ def sgd(given: Problem, name: str, n_draws: int, seed: int) -> Run:
         run_chain(method.sampler, given.posterior, state, Length(n_draws // 10, burn_in, 10))
         for state in states
     ]
-    return Run(np.concatenate([chain.draws for chain in chains]), laws)
+    return Run(np.concatenate([chain.draws for chain in chains]), distributions)
 
 
 def slowest_time(given: Problem, K: NDArray) -> int:
@@ -128,7 +128,10 @@ def rows_of(given: Problem, name: str, result: Run) -> list[dict]:
             "axis": axis,
             "posterior": float(u @ np.linalg.solve(given.Lam, u)),
             "published": CLAIM if name in METHODS else None,
-            **{law: variance_along(result.laws.get(law), u) for law in LAWS},
+            **{
+                distribution: variance_along(result.distributions.get(distribution), u)
+                for distribution in DISTRIBUTIONS
+            },
             "simulated": float(mean[k, k]),
             "se": float(error[k, k]),
         }
@@ -141,12 +144,12 @@ def whole_covariance(result: Run) -> list[dict]:
     mean, error = mean_and_error(covariances(result.draws))
     return [
         {
-            "theory": law,
+            "theory": distribution,
             "relative difference": float(np.linalg.norm(mean - cov) / np.linalg.norm(cov)),
             "expected of noise": float(np.linalg.norm(error) / np.linalg.norm(cov)),
             "max |z|": float(np.abs((mean - cov) / error).max()),
         }
-        for law, cov in result.laws.items()
+        for distribution, cov in result.distributions.items()
     ]
 
 
@@ -154,9 +157,9 @@ def claims(rows: list[dict]) -> list[Claim]:
     """The finest theory at hand against what was measured."""
     found = []
     for row in (row for row in rows if row["method"] in METHODS):
-        law = "discrete" if row["exact"] is None else "exact"
-        label = f"{row['data']}, {row['method']}, {row['axis']} axis: z against {law}"
-        found.append(Claim(label, (row["simulated"] - row[law]) / row["se"], -4, 4))
+        distribution = "discrete" if row["exact"] is None else "exact"
+        label = f"{row['data']}, {row['method']}, {row['axis']} axis: z against {distribution}"
+        found.append(Claim(label, (row["simulated"] - row[distribution]) / row["se"], -4, 4))
     return found
 
 
@@ -203,7 +206,7 @@ def _project(ax, given: Problem, result: Run) -> None:
     style = {"ms": 2, "alpha": 0.5, "rasterized": True}
     ax.plot(*posterior.T, ".", color="tab:blue", label="posterior samples", **style)
     ax.plot(*points.T, ".", color="tab:cyan", label="draws", **style)
-    predicted = result.laws.get("discrete", result.laws.get("exact"))
+    predicted = result.distributions.get("discrete", result.distributions.get("exact"))
     covs = {
         "posterior": ((0, 0), np.eye(2), "black", "-", 1.6),
         "covariance of the draws": (points.mean(axis=0), np.cov(points.T), "orange", "-", 3.0),
@@ -219,7 +222,7 @@ def _project(ax, given: Problem, result: Run) -> None:
 def figure_2(result: Run) -> Figure:
     """Measured and predicted covariance of the iterates on one colour scale."""
     measured = covariances(result.draws).mean(axis=0)
-    panels = {"measured": measured, "predicted": result.laws["discrete"]}
+    panels = {"measured": measured, "predicted": result.distributions["discrete"]}
     limit = np.abs(panels["predicted"]).max()
     fig = Figure(figsize=(9, 4.6), layout="constrained", dpi=110)
     axes = fig.subplots(1, 2)

@@ -141,25 +141,28 @@ def predicted(setting: Setting, given: Problem, result: Run) -> tuple[NDArray, N
     if sampler is None:
         return np.linalg.inv(given.Lam), np.linalg.inv(given.Lam)
     if not isinstance(sampler, SGLD):
-        K = state.memory.gain.dense()
-        return _both_laws(
+        K = state.memory.preconditioner.dense()
+        return _both_distributions(
             given,
             sampler,
             lambda Lam, M: theory.stationary_cov(Lam, M, K),
-            lambda Lam, M: sampler.law(state, given.posterior).covariance(Lam, M),
+            lambda Lam, M: sampler.stationary_distribution(state, given.posterior).covariance(
+                Lam, M
+            ),
         )
-    # the step decreases slowly: the average of the stationary laws of some steps on the way
+    # the step decreases slowly: the average of the stationary distributions of some steps on the
+    # way
     on_the_way = np.quantile(result.passes, (np.arange(40) + 0.5) / 40)
     steps = [sampler.step_size(p * N / sampler.rows_per_step) for p in on_the_way]
     each = [
-        _both_laws(given, sampler, law, law)
-        for law in (lambda Lam, M, eta=eta: theory.sgld_cov(Lam, M, eta) for eta in steps)
+        _both_distributions(given, sampler, distribution, distribution)
+        for distribution in (lambda Lam, M, eta=eta: theory.sgld_cov(Lam, M, eta) for eta in steps)
     ]
     return tuple(np.mean(each, axis=0))
 
 
-def _both_laws(given: Problem, sampler, points, draws) -> tuple[NDArray, NDArray]:
-    """`draws` under additive noise, and under that of the law `points` of the iterates."""
+def _both_distributions(given: Problem, sampler, points, draws) -> tuple[NDArray, NDArray]:
+    """`draws` under additive noise, and under that of the distribution `points` of the iterates."""
     I1 = given.posterior.score_covariance(given.mode[None])
     additive = theory.noise_cov(I1, N, sampler.rows_per_step, sampler.replace)
     exact = theory.lsq_noise(given.X, given.y, points, sampler.rows_per_step, sampler.replace)
@@ -201,7 +204,7 @@ def row(name: str, start: str, setting: Setting, given: Problem, result: Run) ->
 
 
 def claims(rows: list[dict], resemblance: dict[str, float]) -> list[Claim]:
-    """Constant steps have a law to be compared with; a decreasing one does not."""
+    """Constant steps have a distribution to be compared with; a decreasing one does not."""
     fixed = [r for r in rows if not r["setting"].startswith(("SGLD", "NUTS"))]
     default = [r for r in rows if r["setting"] == "IASG, default"]
     label = "{setting} ({start} start): ratio".format
@@ -217,7 +220,7 @@ def claims(rows: list[dict], resemblance: dict[str, float]) -> list[Claim]:
 
 
 def largest_z(draws: NDArray, mode: NDArray, cov: NDArray) -> float:
-    """Of all covariances of the draws (chains, draws, D) against those of a law."""
+    """Of all covariances of the draws (chains, draws, D) against those of a distribution."""
     each = np.einsum("cti,ctj->cij", draws - mode, draws - mode) / draws.shape[1]
     error = each.std(axis=0, ddof=1) / np.sqrt(len(each))
     return float(np.abs((each.mean(axis=0) - cov) / error).max())
@@ -231,7 +234,7 @@ def _z(row: dict) -> float:
 
 
 def averaging(n_passes: float) -> tuple[dict, list[dict], dict[str, float]]:
-    """Fig. 3: runs per design, rows of the table, and largest z against the law expected."""
+    """Fig. 3: runs per design, rows of the table, and largest z against theory."""
     found, rows, z = {}, [], {}
     designs = {"independent features": problem(), "correlated features": problem(0.5)}
     for k, (design, given) in enumerate(designs.items()):
@@ -242,9 +245,9 @@ def averaging(n_passes: float) -> tuple[dict, list[dict], dict[str, float]]:
                 setting = setting._replace(x=None)  # one for each eigenvalue
             result = run(setting, given, start, n_passes, seed=2 * k + len(pair))
             rows.append(row(name, f"mode, {design}", setting, given, result))
-            law = predicted(setting, given, result)[1]
+            distribution = predicted(setting, given, result)[1]
             z[f"{name[:4].strip(',')} covariances, {design}"] = largest_z(
-                result.draws, given.mode, law
+                result.draws, given.mode, distribution
             )
             pair.append(result)
         found[design] = (given, *pair)

@@ -3,10 +3,10 @@
     python -m benchmarks.papers.mandt2017.mandt_momentum
 
 Constant SGD with momentum on wine (mandt_problems.py), one step for all directions, S = 100. The
-paper says that only eps / mu matters for the stationary law (Eq. 31), that a smaller mu sometimes
-makes the discretised dynamics more stable, and that mu may change the autocorrelation time. All
-three are checked at Theorem 1's step, eps / mu = 2 D / Tr M in sum units, and at three times that,
-where SGD without momentum (mu = 1) diverges.
+paper says that only eps / mu matters for the stationary distribution (Eq. 31), that a smaller mu
+sometimes makes the discretised dynamics more stable, and that mu may change the autocorrelation
+time. All three are checked at Theorem 1's step, eps / mu = 2 D / Tr M in sum units, and at three
+times that, where SGD without momentum (mu = 1) diverges.
 
 The table has, per eps / mu ("multiple" of Theorem 1's) and mu: the spectral radius, the largest
 stable eps / mu over Theorem 1's, KL from the posterior (by Eq. 31 it is the same in each line,
@@ -96,7 +96,7 @@ def simulated(given: Problem, h: float, mu: float, seed: int) -> tuple[float, fl
 
 
 def claims(rows: list[dict]) -> list[Claim]:
-    """The paper's three sentences, and chains against the exact law."""
+    """The paper's three sentences, and chains against the exact distribution."""
     found = []
     for row in (row for row in rows if "KL" in row):
         label = f"{row['multiple']} x Theorem 1, mu {row['mu']:g}"

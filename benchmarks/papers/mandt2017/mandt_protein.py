@@ -2,22 +2,23 @@
 
     python -m benchmarks.papers.mandt2017.mandt_protein [--full]
 
-The published KL of constant SGD on protein, 1000.9, is 60 times what the stationary law has in
-closed form (mandt_table1.py), and the chain forgets its start in 1e7 steps only. The hypothesis is
-that the published figures hold a mean that was still on its way. So chains start here at zero. The
-mean of the chain is F^t from the mode, and KL of its law at step t is known.
+The published KL of constant SGD on protein, 1000.9, is 60 times what the stationary distribution
+has in closed form (mandt_table1.py), and the chain forgets its start in 1e7 steps only. The
+hypothesis is that the published figures hold a mean that was still on its way. So chains start here
+at zero. The mean of the chain is F^t from the mode, and KL of its distribution at step t is known.
 
 It equals the published 1000.9, 678.4 and 597.4 of constant SGD, SGD-d and SGFS-d at 2.6, 2.8 and
-3.2 million steps: one number of steps would explain the three. Black-box variational inference
-with Adam from zero has KL 563 after 20,000 steps and 315 after 40,000, the published 478 between
-them. The hypothesis does not explain -f (8e4 steps), nor SGLD, whose law alone has KL 77. The paper
-has 8 features of the 9 here and does not say how long it ran, so more cannot be said.
+3.2 million steps: one number of steps would explain the three. Black-box variational inference with
+Adam from zero has KL 563 after 20,000 steps and 315 after 40,000, the published 478 between them.
+The hypothesis does not explain -f (8e4 steps), nor SGLD, whose distribution alone has KL 77. The
+paper has 8 features of the 9 here and does not say how long it ran, so more cannot be said.
 
-The table has, per method, the published figure and the step at which the law from zero has it.
-Then, at five steps, KL of the law (with the preconditioner that the chains measured), KL of the
-mean of four chains with that covariance ("chains", about 1 of it by chance), and this mean less the
-law's in standard errors, along the distance that is left ("z"). The law has additive noise; far
-from the mode there is more. ``--full`` simulates 250,000 steps; the default is 50,000.
+The table has, per method, the published figure and the step at which the distribution from zero has
+it. Then, at five steps, KL of the distribution (with the preconditioner that the chains measured),
+KL of the mean of four chains with that covariance ("chains", about 1 of it by chance), and this
+mean less the distribution's in standard errors, along the distance that is left ("z"). The
+distribution has additive noise; far from the mode there is more. ``--full`` simulates 250,000
+steps; the default is 50,000.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ SIMULATED = ["constant SGD", "SGD-d"]
 N_CHAINS = 4
 
 
-def law_at(given: Problem, method: Method, t: float) -> tuple[NDArray, NDArray]:
+def distribution_at(given: Problem, method: Method, t: float) -> tuple[NDArray, NDArray]:
     """Mean (from the mode) and covariance of the chain at step t from zero, additive noise."""
     values, vectors = np.linalg.eig(method.K @ given.Lam)
     power = ((vectors * (1 - values) ** t) @ np.linalg.inv(vectors)).real
@@ -47,13 +48,13 @@ def law_at(given: Problem, method: Method, t: float) -> tuple[NDArray, NDArray]:
 
 
 def on_the_way(given: Problem, n_steps: int) -> list[dict]:
-    """Per method: the law at all times, where the published figure is met, and chains."""
+    """Per method: the distribution at all times, where the published figure is met, and chains."""
     cov, rows = np.linalg.inv(given.Lam), []
     steps = np.geomspace(1e3, 1e7, 400).round()
     for seed, label in enumerate(METHODS):
         method, published = methods(given)[label], float(PUBLISHED[label][2])
-        laws = [law_at(given, method, t) for t in steps]
-        kl = np.array([theory.kl_gauss(Sigma, cov, mean) for mean, Sigma in laws])
+        distributions = [distribution_at(given, method, t) for t in steps]
+        kl = np.array([theory.kl_gauss(Sigma, cov, mean) for mean, Sigma in distributions])
         met = steps[kl <= published]
         row = {"method": label, "published": published}
         row |= {"met at step": float(met[0]) if len(met) else None, "curve": (steps, kl)}
@@ -72,12 +73,14 @@ def chains(given: Problem, method: Method, n_steps: int, seed: int) -> dict[str,
     burn_in = method.sampler.run_length(state).burn_in
     # a burn-in at the mode measures the noise there, as the closed form has it
     state = run_chain(method.sampler, given.posterior, state, Length(0, burn_in)).state
-    own = method._replace(K=state.memory.gain.dense())  # the step that is measured, and taken
+    own = method._replace(
+        K=state.memory.preconditioner.dense()
+    )  # the step that is measured, and taken
     state.theta[:] = 0.0
     draws = run_chain(method.sampler, given.posterior, state, Length(6, thin=every)).draws
     found = {}
     for k in range(1, 6):
-        mean, Sigma = law_at(given, own, k * every)
+        mean, Sigma = distribution_at(given, own, k * every)
         path, u = draws[:, k].mean(axis=0) - given.mode[0], given.Lam @ mean
         found[f"law {k * every}"] = theory.kl_gauss(Sigma, cov, mean)
         found[f"chains {k * every}"] = theory.kl_gauss(Sigma, cov, path)
@@ -96,13 +99,13 @@ def claims(rows: list[dict]) -> list[Claim]:
 
 
 def figure(rows: list[dict]) -> Figure:
-    """KL of the law at each step, the published figures on the curves, and chains."""
+    """KL of the distribution at each step, the published figures on the curves, and chains."""
     fig = Figure(figsize=(9, 6), layout="constrained", dpi=110)
     ax = fig.subplots()
     for k, row in enumerate(rows):
         steps, kl = row["curve"]
         style = {"color": f"C{k}", "ls": "--" if row["method"] == "SGFS-d" else "-"}
-        ax.plot(steps, kl, label=f"{row['method']}: law in closed form", **style)
+        ax.plot(steps, kl, label=f"{row['method']}: distribution in closed form", **style)
         if row["met at step"]:
             ax.plot(row["met at step"], row["published"], "D", color=f"C{k}", mec="black", ms=9)
         found = [(float(name[7:]), v) for name, v in row.items() if name.startswith("chains ")]
@@ -113,7 +116,7 @@ def figure(rows: list[dict]) -> Figure:
     ax.set(xscale="log", yscale="log", xlabel="step from zero", ylabel="KL (nats)", ylim=(1, 3e6))
     ax.legend(loc="lower left")
     fig.suptitle(
-        "Protein (S = 100) from zero: KL of the chain's law at each step (Mandt et al. Table 1)\n"
+        "Protein (S = 100) from zero: KL of the chain at each step (Mandt et al. Table 1)\n"
         "Three published figures may be means still on their way, after some 3 million steps"
     )
     return fig

@@ -1,4 +1,4 @@
-"""Mandt, Hoffman & Blei (2017), Table 1: KL divergence of each sampler's law from the posterior.
+"""Mandt, Hoffman & Blei (2017), Table 1: KL divergence of each sampler from the posterior.
 
     python -m benchmarks.papers.mandt2017.mandt_table1
 
@@ -9,16 +9,18 @@ table has
 - KL in closed form in continuous time ("OU"), of the recursion with additive noise ("discrete"),
   and with the noise that grows with the distance from the mode ("exact": linear regression only);
 - "expected": the first two by an independent calculation. "exact" is derived twice: by the
-  package, which iterates between the law and its mean noise, and here by one linear equation for
-  the second moments, which needs the fourth moments of the rows. The claim is that they agree.
-  tests/theory/test_theory.py checks the same law by counting all minibatches of a small data set;
+  package, which iterates between the distribution and its mean noise, and here by one linear
+  equation for the second moments, which needs the fourth moments of the rows. The claim is that
+  they agree. tests/theory/test_theory.py checks the same distribution by counting all minibatches
+  of a small data set;
 - KL of simulated chains that start at the mode (mean and range), their effective draws by theory
   ("M_eff": steps over autocorrelation time, on average over the posterior's axes), and the bias
   [D/2 + D(D+1)/8] / M_eff that a finite chain adds. A chain of fewer effective draws than
-  covariances, D(D+1)/2, says nothing of the stationary law and is not run: "not simulated".
-  "own K" is the closed form with the preconditioner that the chains measured in their burn-in of
-  1,000 steps, whose error is the larger part of KL with full matrices; "z" is what simulation has
-  beyond it and the bias, in standard errors. "unstable" comes with the spectral radius;
+  covariances, D(D+1)/2, says nothing of the stationary distribution and is not run: "not
+  simulated". "own K" is the closed form with the preconditioner that the chains measured in their
+  burn-in of 1,000 steps, whose error is the larger part of KL with full matrices; "z" is what
+  simulation has beyond it and the bias, in standard errors. "unstable" comes with the spectral
+  radius;
 - for BBVI, "exact" is the optimal mean-field Gaussian N(mode, diag(1/Lam_kk)) in closed form, and
   "simulated" are four runs of black-box variational inference with Adam from zero, of 20,000
   steps (skin: 2,000). No run can be below the optimum.
@@ -85,27 +87,32 @@ EXPECTED = {
     ("protein", "exact K"): ("", "0"),
     ("protein", "SGLD"): ("76", "77"),
 }
-LAWS = ("OU", "discrete", "exact")
+DISTRIBUTIONS = ("OU", "discrete", "exact")
 FULL_RANK = ["SGD-f", "exact K", "SGFS-f", "SGFS-f, Eq. 36"]
-"""Methods whose law is the posterior's but for terms of order S/N."""
+"""Methods whose distribution is the posterior's but for terms of order S/N."""
 
 
 # -- closed forms ---------------------------------------------------------------------------------
 
 
 def closed_forms(given: Problem, method: Method) -> dict[str, float | str]:
-    """KL by the three laws, and "exact" again; "unstable" with the radius if there is no law."""
+    """KL by the three theories, and "exact" again; "unstable" with the radius if it diverges."""
     noise = given.M + method.injected
-    laws = {
+    distributions = {
         "OU": lambda: theory.stationary_cov(given.Lam, noise, method.K, discrete=False),
         "discrete": lambda: theory.stationary_cov(given.Lam, noise, method.K),
     }
     if isinstance(given.posterior.model, Linear):
         X, y = given.posterior.data.X, given.posterior.data.y
         sampling = {"replace": True, "injected": method.injected}
-        laws["exact"] = lambda: theory.lsq_cov(X, y, method.K, given.batch_size, **sampling)
-        laws["exact again"] = lambda: second_moments(given, method)
-    return {law: _kl_or_unstable(given, method, cov) for law, cov in laws.items()}
+        distributions["exact"] = lambda: theory.lsq_cov(
+            X, y, method.K, given.batch_size, **sampling
+        )
+        distributions["exact again"] = lambda: second_moments(given, method)
+    return {
+        distribution: _kl_or_unstable(given, method, cov)
+        for distribution, cov in distributions.items()
+    }
 
 
 def second_moments(given: Problem, method: Method) -> NDArray:
@@ -164,8 +171,8 @@ def simulated(given: Problem, method: Method, seed: int) -> dict[str, float | st
     chains = [run_chain(sampler, posterior, state, Length(n_steps, burn_in)) for state in states]
     cov, kl, own = np.linalg.inv(given.Lam), [], []
     for group in chains:
-        K = group.state.memory.gain.dense()
-        own += [theory.kl_gauss(law_of(given, method, K), cov)] * len(group.draws)
+        K = group.state.memory.preconditioner.dense()
+        own += [theory.kl_gauss(distribution_of(given, method, K), cov)] * len(group.draws)
         each = ((np.cov(one.T), one.mean(axis=0)) for one in group.draws)
         kl += [theory.kl_gauss(Sigma, cov, mean, given.mode[0]) for Sigma, mean in each]
     excess = np.subtract(kl, own)
@@ -174,7 +181,7 @@ def simulated(given: Problem, method: Method, seed: int) -> dict[str, float | st
     return spread(kl, n_steps) | found | z
 
 
-def law_of(given: Problem, method: Method, K: NDArray) -> NDArray:
+def distribution_of(given: Problem, method: Method, K: NDArray) -> NDArray:
     """Stationary covariance with the preconditioner K that a chain has measured."""
     if isinstance(given.posterior.model, Linear):
         X, y = given.posterior.data.X, given.posterior.data.y
@@ -213,7 +220,7 @@ def table(given: Problem) -> list[dict]:
         published = PUBLISHED.get(label.removesuffix(", Eq. 36"), ("",) * 3)[column]
         first = {"data": given.name, "method": label, "published": published}
         expected = " / ".join(EXPECTED.get((given.name, label), ()))
-        return {**first, **dict.fromkeys(LAWS), "expected": expected, **figures}
+        return {**first, **dict.fromkeys(DISTRIBUTIONS), "expected": expected, **figures}
 
     rows = [
         row(label, **closed_forms(given, method), **simulated(given, method, seed))
@@ -250,9 +257,9 @@ def claims(rows: list[dict]) -> list[Claim]:
     """Closed forms as expected and derived twice; chains and runs where they must be."""
     by_name = {(row["data"], row["method"]): row for row in rows}
     found = [
-        agreement(f"{data}, {method}, {law}", by_name[data, method][law], figure)
+        agreement(f"{data}, {method}, {distribution}", by_name[data, method][distribution], figure)
         for (data, method), figures in EXPECTED.items()
-        for law, figure in zip(LAWS, figures, strict=False)
+        for distribution, figure in zip(DISTRIBUTIONS, figures, strict=False)
         if figure
     ]
     for row in rows:
@@ -293,7 +300,7 @@ def figure(rows: list[dict]) -> Figure:
     handles = dict(zip(*reversed(axes[0].get_legend_handles_labels()), strict=True))
     fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5)
     fig.suptitle(
-        "KL from the stationary law to the posterior (Mandt et al. Table 1)\n"
+        "KL from the stationary distribution to the posterior (Mandt et al. Table 1)\n"
         "Wine and skin: alike but for SGLD, BBVI and full matrices (in chains measured in 1,000 "
         "steps). Protein: published figures are not stationary"
     )

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Dense, Diag, Operator
-from skbayes_sg.linalg.coordinates import Natural, Whitened
-from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.coordinates import Identity, Whitened
+from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -33,14 +33,14 @@ from skbayes_sg.posterior.control_variates.remainders import PoolRows
 from skbayes_sg.posterior.control_variates.subsample import choose_pool
 from skbayes_sg.posterior.laplace import laplace_points
 from skbayes_sg.posterior.mode import Mode
-from skbayes_sg.posterior.whitening import BarePrior
+from skbayes_sg.posterior.whitening import PriorOnColumns
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.base import NoAnchorError
 from skbayes_sg.samplers.langevin import STEEP_COLUMN
 
 _DIAGONAL = 1e-6  # entries off the diagonal that are rounding, of a matrix near the identity
-_ROUGHEST = 32  # rows whose remainders show where a posterior is steep
+_LEAST_LINEAR = 32  # rows whose remainders show where a posterior is steep
 
 
 class Expansion(NamedTuple):
@@ -68,7 +68,7 @@ class ExpandedTarget(ChainTarget):
     """
 
     anchor: Anchor
-    coordinates: Natural | Whitened
+    coordinates: Identity | Whitened
     points: NDArray
     """Distances from the anchor that stand for the normal approximation."""
 
@@ -101,7 +101,7 @@ class ExpandedTarget(ChainTarget):
     def _steepness(self, points: NDArray) -> float:
         """`steepness` of the gradient that the pool gives, at points (points, D) in theta."""
         change = self.coordinates.transform(points) - self._origin
-        together = max(1, numbers_at_a_time() // len(self._rows.weight))
+        together = max(1, elements_at_a_time() // len(self._rows.weight))
 
         def gradient(change: NDArray) -> NDArray:
             parts = np.array_split(change, -(-len(change) // together))
@@ -109,12 +109,12 @@ class ExpandedTarget(ChainTarget):
 
         root = self.anchor.curvature.inverse().cholesky()
         if self.anchor.batch_size < self.anchor.pool_size:
-            turn = root.dense()
-            rough = np.linalg.eigh(turn.T @ self.anchor.noise.dense() @ turn)[1].T[-_ROUGHEST:]
+            axes = root.dense()
+            lines = np.linalg.eigh(axes.T @ self.anchor.noise.dense() @ axes)[1].T[-_LEAST_LINEAR:]
         else:
-            rough = self._rows.roughest(change[:1]) @ root.dense()
-            rough = rough / np.maximum(np.linalg.norm(rough, axis=1, keepdims=True), 1e-300)
-        return steepness(gradient, self.anchor.curvature, rough, change)
+            lines = self._rows.least_linear(change[:1]) @ root.dense()
+            lines = lines / np.maximum(np.linalg.norm(lines, axis=1, keepdims=True), 1e-300)
+        return steepness(gradient, self.anchor.curvature, lines, change)
 
     def _column_steepness(self) -> float:
         """`column_steepness` of all parameters; 1 where the likelihood is quadratic."""
@@ -128,7 +128,7 @@ class ExpandedTarget(ChainTarget):
         )
         of_prior = np.einsum("ld,de,le->l", directions, precision, directions, optimize=True)
         each = len(self._rows.weight) * self._rows.model.widest
-        parts = np.array_split(np.arange(self.dim), -(-self.dim * each // numbers_at_a_time()))
+        parts = np.array_split(np.arange(self.dim), -(-self.dim * each // elements_at_a_time()))
         along = partial(column_steepness, self._rows.forces_along, limit=STEEP_COLUMN)
         return max(along(directions[i], of_prior[i]) for i in parts)
 
@@ -172,7 +172,7 @@ class ExpandedTarget(ChainTarget):
             ) from None
         batch, pool = choose_pool(posterior, mode, deterministic_rng("pool"))
         columns = posterior.model.columns()
-        coordinates = Whitened.of(columns, at, curvature) if whiten else Natural()
+        coordinates = Whitened.of(columns, at, curvature) if whiten else Identity()
         if along is not None:
             assert isinstance(coordinates, Whitened)
             coordinates = coordinates.along(*along.members(prior))
@@ -182,7 +182,7 @@ class ExpandedTarget(ChainTarget):
         change = coordinates.transform(points) - coordinates.transform(at)
         anchored = cls(posterior, rows, partial(rows.noise, change), expansion)
         if anchored.anchor.batch_size < anchored.anchor.pool_size and along is None:
-            rows, noise = rows.turned(change)
+            rows, noise = rows.rotated(change)
             anchored = cls(posterior, rows, partial(_known, noise), expansion)
         anchored.points = change
         anchored.anchor = replace(
@@ -244,7 +244,7 @@ class ExpandedTarget(ChainTarget):
         precision = prior.curvature(self.anchor.theta)
         whitened = coordinates if isinstance(coordinates, Whitened) else None
         if isinstance(precision, Diag) and whitened is not None and not len(whitened.rest):
-            return BarePrior(precision.values[whitened.columns], whitened.S).force
+            return PriorOnColumns(precision.values[whitened.columns], whitened.S).force
         return _stored(coordinates.pullback_matrix(precision.dense())).matvec
 
     def score_covariance(self, theta: NDArray) -> NDArray:

@@ -11,7 +11,7 @@ from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Diag, largest_eigenvalue
 from skbayes_sg.linalg.low_rank import LowRank
-from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
@@ -22,7 +22,7 @@ from skbayes_sg.posterior.whitening import low_rank
 from skbayes_sg.priors import GaussianPrior, Prior
 
 _POINTS = 32
-_ROUGHEST = 16
+_LEAST_LINEAR = 16
 
 
 class FullDataTarget(ChainTarget):
@@ -106,16 +106,16 @@ class FullDataTarget(ChainTarget):
         """`steepness` around the mode, along random lines where the gradient is least linear."""
         rng = deterministic_rng("steepness")
         each = max(self.dim, self.n_rows * self.posterior.model.widest)
-        together = max(1, numbers_at_a_time() // each)
+        together = max(1, elements_at_a_time() // each)
 
         def gradient(u: NDArray) -> NDArray:
             parts = np.array_split(u, -(-len(u) // together))
             return np.concatenate([self.noisy_gradient(part, slice(None)) for part in parts])
 
         points = rng.standard_normal((_POINTS, self.dim))
-        rough = gradient(points[:_ROUGHEST])
-        rough /= np.linalg.norm(rough, axis=1, keepdims=True)
-        return steepness(gradient, Diag(np.ones(self.dim)), rough, points)
+        least_linear = gradient(points[:_LEAST_LINEAR])
+        least_linear /= np.linalg.norm(least_linear, axis=1, keepdims=True)
+        return steepness(gradient, Diag(np.ones(self.dim)), least_linear, points)
 
 
 def _in_single(prior: Prior) -> Prior:

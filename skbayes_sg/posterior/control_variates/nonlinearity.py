@@ -24,7 +24,9 @@ _NEARLY_NORMAL = 0.5  # of a mean slope over four standard deviations, from the 
 Gradient = Callable[[NDArray], NDArray]
 
 
-def steepness(gradient: Gradient, curvature: Operator, rough: NDArray, points: NDArray) -> float:
+def steepness(
+    gradient: Gradient, curvature: Operator, least_linear: NDArray, points: NDArray
+) -> float:
     """The largest slope of the gradient within four standard deviations of the anchor.
 
     It is the change of -gradient over the distance along a line, over the curvature at the anchor:
@@ -41,7 +43,7 @@ def steepness(gradient: Gradient, curvature: Operator, rough: NDArray, points: N
         Gradient of the log posterior at distances (n, D) from the anchor, (n, D).
     curvature : Operator
         Minus the Hessian there.
-    rough : array of shape (k, D)
+    least_linear : array of shape (k, D)
         Unit vectors in whitened coordinates, along which single rows count most.
     points : array of shape (points, D)
         A sample of distances from the anchor, of covariance about that of the posterior.
@@ -49,16 +51,16 @@ def steepness(gradient: Gradient, curvature: Operator, rough: NDArray, points: N
     root = curvature.inverse().cholesky()
     at_anchor = gradient(np.zeros_like(points[:1]))
 
-    def turned(v: NDArray) -> NDArray:
+    def whitened(v: NDArray) -> NDArray:
         """``v L`` of the root L, without a matrix where that is a diagonal."""
         return root.matvec(v) if isinstance(root, Diag) else v @ root.dense()
 
-    if not np.mean(turned(at_anchor) ** 2) < 1:
+    if not np.mean(whitened(at_anchor) ** 2) < 1:
         return np.inf
     rest = gradient(points) - at_anchor + curvature.matvec(points)
     # the remainder in units of standard deviations: R L, L L^T = curvature^-1
-    lines = np.linalg.svd(turned(rest), full_matrices=False)[2][:_LINES]
-    directions = root.matvec(np.concatenate([lines, rough]))
+    lines = np.linalg.svd(whitened(rest), full_matrices=False)[2][:_LINES]
+    directions = root.matvec(np.concatenate([lines, least_linear]))
     from_anchor = _along(gradient, directions, at_anchor)
     return max(from_anchor, _around(gradient, directions, points[:_PLACES]))
 

@@ -12,9 +12,9 @@ from skbayes_sg.data import Batch
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Dense, Diag, Operator
-from skbayes_sg.linalg.coordinates import Natural, Whitened
+from skbayes_sg.linalg.coordinates import Identity, Whitened
 from skbayes_sg.linalg.layouts import FULL
-from skbayes_sg.linalg.memory import numbers_at_a_time
+from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.linalg.products import with_signs
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models.predictor import Predictor
@@ -22,7 +22,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.subsample import Pool
 
 _NOISE_ROWS = 4000
-_ROUGHEST = 32  # rows whose remainders show where a posterior is steep
+_LEAST_LINEAR = 32  # rows whose remainders show where a posterior is steep
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class PoolRows:
     """
 
     model: Predictor
-    coordinates: Natural | Whitened
+    coordinates: Identity | Whitened
     centre: NDArray
     X: NDArray
     at_anchor: tuple[NDArray, ...]
@@ -59,7 +59,7 @@ class PoolRows:
         centre: NDArray,
         batch: Batch,
         pool: Pool,
-        coordinates: Natural | Whitened,
+        coordinates: Identity | Whitened,
     ) -> PoolRows:
         """From the rows as they are in the data."""
         model = posterior.model
@@ -80,14 +80,14 @@ class PoolRows:
         )
 
     @cached_property
-    def whole_weight(self) -> NDArray:
+    def full_weight(self) -> NDArray:
         """Weight of each row where all are taken, (m,)."""
         return self.weight * (len(self.weight) * self.pool.probability).astype(self.weight.dtype)
 
     def differences(self, change: NDArray) -> Scores:
         """Weighted changes of the scores of all rows at `change` from the anchor."""
         left = self.model.difference(self.model.outputs(change, self.X), self.at_anchor)
-        left *= self.whole_weight
+        left *= self.full_weight
         return self.model.times_inputs(left, self.X)
 
     def slope(self, change: NDArray, order: int) -> tuple[NDArray, Scores]:
@@ -104,14 +104,14 @@ class PoolRows:
             left = self.model.remainder(outputs.copy(), self.at_anchor)
             # the remainder is the difference less its linear part
             value += 0.5 * np.einsum("ckn,ckn->cn", outputs, left - difference)
-        left *= self.whole_weight
-        value *= self.whole_weight
+        left *= self.full_weight
+        value *= self.full_weight
         return value.sum(axis=1, dtype=np.float64), self.model.times_inputs(left, self.X)
 
     def scores(self, change: NDArray, rows: Rows) -> Scores:
         """Weighted remainders at `change` from the anchor, of drawn rows by number or of all."""
         if isinstance(rows, slice):  # the whole pool: the mean over all draws
-            X, at_anchor, weight = self.X, self.at_anchor, self.whole_weight
+            X, at_anchor, weight = self.X, self.at_anchor, self.full_weight
         else:
             X, weight = self.X.take(rows, axis=0), self.weight[rows]
             at_anchor = tuple(kept[..., rows] for kept in self.at_anchor)
@@ -123,28 +123,30 @@ class PoolRows:
         """`noise_at` as an operator."""
         return Dense(self.noise_at(change))
 
-    def turned(self, change: NDArray) -> tuple[PoolRows, Operator]:
-        """The same rows, and their noise; where coordinates turn, they do so that it is diagonal.
+    def rotated(self, change: NDArray) -> tuple[PoolRows, Operator]:
+        """The same rows and their noise, which is diagonal where coordinates may rotate.
 
         Points are (points, D) from the anchor.
         """
         noise, coordinates = self.noise_at(change), self.coordinates
-        if not isinstance(coordinates, Whitened) or not coordinates.turns:
+        if not isinstance(coordinates, Whitened) or not coordinates.rotates:
             return self, Dense(noise)
         values, V = np.linalg.eigh(noise)
         V = with_signs(V)
         X = self.X @ V.astype(self.X.dtype)
-        return replace(self, coordinates=coordinates.turned(V), X=X), Diag(np.maximum(values, 0.0))
+        return replace(self, coordinates=coordinates.rotated(V), X=X), Diag(np.maximum(values, 0.0))
 
-    def roughest(self, change: NDArray) -> NDArray:
+    def least_linear(self, change: NDArray) -> NDArray:
         """Remainders of the rows that have the largest at some point (1, D), (rows, D)."""
-        size = self.pool.probability / np.maximum(self.whole_weight, 1e-30)
-        each = [self.scores(change, np.array([i])).total() for i in np.argsort(-size)[:_ROUGHEST]]
+        size = self.pool.probability / np.maximum(self.full_weight, 1e-30)
+        each = [
+            self.scores(change, np.array([i])).total() for i in np.argsort(-size)[:_LEAST_LINEAR]
+        ]
         return np.concatenate(each)
 
     def forces_along(self, directions: NDArray, distances: NDArray) -> NDArray:
         """`Predictor.forces_along` of the rows, from the anchor."""
-        rows = self.X, self.at_anchor, self.whole_weight
+        rows = self.X, self.at_anchor, self.full_weight
         return self.model.forces_along(directions, distances, *rows)
 
     def noise_at(self, change: NDArray) -> NDArray:
@@ -162,9 +164,11 @@ class PoolRows:
             share = np.full(_NOISE_ROWS, 1 / _NOISE_ROWS)
         total = np.zeros((len(change), self.model.dim))
         moment = Dense(np.zeros((self.model.dim,) * 2))
-        n_blocks = 1 + len(rows) * len(change) // numbers_at_a_time()
+        n_blocks = 1 + len(rows) * len(change) // elements_at_a_time()
         for block in np.array_split(np.arange(len(rows)), n_blocks):
             scores = self.scores(change, rows[block])
             total += scores.scaled(share[block]).total()
-            moment = moment + scores.pooled().scaled(np.sqrt(share[block])).moment(FULL)
+            moment = moment + scores.with_chains_as_labels().scaled(np.sqrt(share[block])).moment(
+                FULL
+            )
         return (moment.matrix - total.T @ total) / len(change)

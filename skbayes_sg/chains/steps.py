@@ -33,7 +33,7 @@ class StepBlock(NamedTuple):
     """(draws,)"""
 
 
-def walk(
+def iterate_steps(
     sampler: Sampler,
     target: Target,
     state: State,
@@ -101,7 +101,7 @@ def burn(sampler: Sampler, target: Target, state: State, n_steps: int) -> None:
 
 def move(sampler: Sampler, target: Target, state: State, n_steps: int) -> bool:
     """Move a group of chains, in place, and say whether the time sufficed."""
-    return all(not time_is_up() for _ in walk(sampler, target, state, n_steps))
+    return all(not time_is_up() for _ in iterate_steps(sampler, target, state, n_steps))
 
 
 def check_divergence(sampler: Sampler, state: State, thetas: NDArray) -> None:

@@ -1,4 +1,4 @@
-"""Every sampler against its stationary law in closed form, before any use: simulated covariance,
+"""Every sampler against its stationary distribution, before any use: simulated covariance,
 entry by entry.
 
 Curvature and noise do not commute, so that no formula is right by accident. On linear regression
@@ -114,7 +114,9 @@ def test_gaussian_target(gaussian, sampler, seed):
     burn_in = 400 if sampler.get_params().get("batch_size") == 1 else 200  # one row teaches less
     chain = simulated(sampler, gaussian.posterior, gaussian.mean, seed, burn_in, every=3)
     M = noise_of(gaussian, chain.state)
-    predicted = sampler.law(chain.state, gaussian.posterior).covariance(gaussian.Lam, M)
+    predicted = sampler.stationary_distribution(chain.state, gaussian.posterior).covariance(
+        gaussian.Lam, M
+    )
     agree(chain, gaussian.mean, predicted)
     if isinstance(sampler, SGFS) and (sampler.structure, sampler.variant) == ("full", "exact"):
         # what was learnt in burn-in is near enough to be exact
@@ -140,20 +142,20 @@ def test_linear_regression_with_real_minibatches(regression, sampler, seed):
 
     def of_points(Lam, M):
         if isinstance(sampler, IASG):  # the noise is that of the iterates, not of their averages
-            return theory.stationary_cov(Lam, M, state.memory.gain.dense())
-        return sampler.law(state, posterior).covariance(Lam, M)
+            return theory.stationary_cov(Lam, M, state.memory.preconditioner.dense())
+        return sampler.stationary_distribution(state, posterior).covariance(Lam, M)
 
     if isinstance(sampler, HMC):
         predicted = np.linalg.inv(Lam)
     else:
         settings = (sampler.batch_size, sampler.replace, 1.5, 2.0)
         Lam, M = theory.lsq_noise(X, y, of_points, *settings)
-        predicted = sampler.law(state, posterior).covariance(Lam, M)
+        predicted = sampler.stationary_distribution(state, posterior).covariance(Lam, M)
         if isinstance(sampler, SGFS):
-            root = state.memory.kick.dense()
+            root = state.memory.noise_root.dense()
             W = root @ root.T
             np.testing.assert_allclose(
-                theory.lsq_cov(X, y, state.memory.gain.dense(), *settings, W), predicted
+                theory.lsq_cov(X, y, state.memory.preconditioner.dense(), *settings, W), predicted
             )
     agree(chain, mean, predicted)
 
@@ -167,6 +169,8 @@ def test_the_bias_that_the_continuous_time_formulas_leave(seed):
         moments = second_moments(chain.draws, known.mean)
         drawn = np.einsum("cij,ij->c", moments, known.Lam) / 4
         M = 10 * known.N * known.I1 * (1 - 1 / known.N)
-        predicted = sampler.law(chain.state, known.posterior).covariance(known.Lam, M)
+        predicted = sampler.stationary_distribution(chain.state, known.posterior).covariance(
+            known.Lam, M
+        )
         assert np.trace(predicted @ known.Lam) / 4 == pytest.approx(ratio, abs=0.05)
         assert np.abs(z_scores(drawn, np.trace(predicted @ known.Lam) / 4)) < 5

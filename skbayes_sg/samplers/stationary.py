@@ -1,4 +1,4 @@
-"""The law of a step in theory, as a value: its stationary covariance and its stability."""
+"""The distribution of a step in theory, as a value: its stationary covariance and its stability."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from skbayes_sg.linalg import Operator, largest_eigenvalue
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.samplers.state import State
-from skbayes_sg.samplers.target import Closed, Target
+from skbayes_sg.samplers.target import ClosedForm, Target
 
 _LINEARISED_ROWS = 5000
 _FEWEST_ROWS = 100
 
 
-class Law(Protocol):
-    """The stationary law of a chain whose sampler is frozen, in theory."""
+class StationaryDistribution(Protocol):
+    """The stationary distribution of a chain whose sampler is frozen, in theory."""
 
     def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
         """Stationary covariance under curvature Lam and minibatch gradient noise M, all (D, D).
@@ -31,7 +31,8 @@ class Law(Protocol):
         Raises
         ------
         ValueError
-            If there is no stationary law: the step changes, or is unstable under this curvature.
+            If there is no stationary distribution: the step changes, or is unstable under this
+            curvature.
         """
 
     def spectral_radius(self, state: State, target: Target) -> float:
@@ -43,12 +44,12 @@ class Law(Protocol):
 
 
 @dataclass(frozen=True)
-class LinearLaw:
+class LinearStep:
     """``theta += K (gradient + eta)``, ``eta ~ N(0, W)``, with momentum or averaging if given.
 
     Attributes
     ----------
-    gain : Operator or None
+    preconditioner : Operator or None
         K; None if the step changes, or is not linear.
     root : Operator or None
         A square root of W; None without injection.
@@ -59,10 +60,10 @@ class LinearLaw:
     stable : bool
         Whether the step is stable on any data.
     unknown : str
-        Why there is no stationary law; empty if there is one.
+        Why there is no stationary distribution; empty if there is one.
     """
 
-    gain: Operator | None
+    preconditioner: Operator | None
     root: Operator | None = None
     damping: float = 1.0
     window: int = 1
@@ -70,9 +71,9 @@ class LinearLaw:
     unknown: str = ""
 
     def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
-        if self.unknown or self.gain is None:
+        if self.unknown or self.preconditioner is None:
             raise ValueError(self.unknown)
-        K = self.gain.dense()
+        K = self.preconditioner.dense()
         if self.root is not None:
             root = self.root.dense()
             M = M + root @ root.T
@@ -83,19 +84,19 @@ class LinearLaw:
         return theory.stationary_cov(Lam, M, K)
 
     def spectral_radius(self, state: State, target: Target) -> float:
-        K = self.gain
+        K = self.preconditioner
         if self.stable or K is None:
             return 0.0
         here = Linearised(state, target)
-        gain = here.largest(lambda v: K.matvec(here.curvature(v)))
+        largest = here.largest(lambda v: K.matvec(here.curvature(v)))
         if self.damping < 1:
-            return theory.momentum_radius(np.array([[1.0]]), gain, self.damping)
-        return gain - 1.0
+            return theory.momentum_radius(np.array([[1.0]]), largest, self.damping)
+        return largest - 1.0
 
 
 @dataclass(frozen=True)
-class UnderdampedLaw(LinearLaw):
-    """``v += delta G gradient``, then BAOAB's drifts around ``v = c v + eta``; `gain` is G.
+class UnderdampedStep(LinearStep):
+    """``v += delta G gradient``, BAOAB's drifts around ``v = c v + eta``; `preconditioner` is G.
 
     Attributes
     ----------
@@ -107,13 +108,13 @@ class UnderdampedLaw(LinearLaw):
     persistence: float = 0.0
 
     def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
-        assert self.gain is not None
+        assert self.preconditioner is not None
         assert self.root is not None
-        G, root = self.gain.dense(), self.root.dense()
+        G, root = self.preconditioner.dense(), self.root.dense()
         return theory.underdamped_cov(Lam, M, G, root @ root.T, self.time_step, self.persistence)
 
 
-class ExactLaw:
+class ExactDistribution:
     """The posterior itself, for any shape of it; its covariance is approximated by Lam^-1."""
 
     def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
@@ -124,10 +125,10 @@ class ExactLaw:
 
 
 @dataclass(frozen=True)
-class DrawnLaw:
-    """A law in closed form with independent coordinates, whatever the curvature."""
+class ClosedFormDistribution:
+    """A distribution in closed form with independent coordinates, whatever the curvature."""
 
-    of: Closed
+    of: ClosedForm
 
     def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
         variance = self.of.variance
@@ -158,9 +159,9 @@ class Linearised:
         theta = state.theta[:1]
         few = max(10, math.ceil(_FEWEST_ROWS / state.rows.size))
         enough = min(few, max(3, math.ceil(_LINEARISED_ROWS / state.rows.size)))
-        n_batches = 1 if state.rows.whole else enough
+        n_batches = 1 if state.rows.full_data else enough
         batches: list[Any] = [rows_of(state.rows.draw(), 0) for _ in range(n_batches)]
-        rows = batches[0] if state.rows.whole else np.concatenate(batches, axis=-1)
+        rows = batches[0] if state.rows.full_data else np.concatenate(batches, axis=-1)
         posterior = target.posterior
         self._fisher, self._scores = posterior.fisher(theta, rows), posterior.scores(theta, rows)
         self._prior = target.prior.curvature(theta)
