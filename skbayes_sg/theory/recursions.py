@@ -305,12 +305,13 @@ def gaussian_regime(R: float, se: float) -> bool:
 def cv_gain(N: float, n: float, D: int, w: float = 3.0) -> float:
     """Effective draws per pass with first-order control variates and Gaussian rows.
 
-    N / (n IAT), with the IAT of the step with momentum (math/control_variates.md#noise-number) and
-    the noise number kappa = D + 1. Without control variates the gain is about 1 for every minibatch
-    sampler (Mandt et al. section 5.2).
+    N / (n IAT), with the IAT of the step with momentum
+    (math/control_variates.md#the-step-with-momentum) and the noise number D + 1. Without control
+    variates the gain is about 1 for every minibatch sampler (Mandt et al. section 5.2).
     """
-    kappa = D + 1
-    return float(N / ((1 + w) * (n + kappa) * np.tanh(1 / np.sqrt(1 + w))))
+    noise = (D + 1) / n  # over the curvature
+    both = (1 + w) * (1 + noise)
+    return float(N / (n * (both * np.tanh(1 / np.sqrt(1 + w)) - noise / (both - 1))))
 
 
 def _matrix(K: ArrayLike, dim: int) -> NDArray:

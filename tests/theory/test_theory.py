@@ -421,5 +421,22 @@ def test_small_rules():
     assert theory.gaussian_regime(1.015, 0.001)
     assert theory.gaussian_regime(1.05, 0.02)
     assert not theory.gaussian_regime(0.95, 0.01)
-    per_step = 4 * math.tanh(0.5) * (50 + 52)
-    assert theory.cv_gain(10_000, 50, 51) == pytest.approx(10_000 / per_step)
+
+
+@pytest.mark.parametrize("w", [1.0, 3.0, 9.0])
+@pytest.mark.parametrize("n", [5, 50, 5000])
+def test_draws_per_pass_by_the_recursion_of_place_and_velocity(w, n):
+    """The autocorrelation time is that of the matrix of the step under its own noise."""
+    mu, delta = 52 / n, 2 / math.sqrt(1 + w)  # curvature and noise are 1 and mu in units of both
+    c, curvature, noise = math.exp(-delta), 1 / (1 + mu), mu / (1 + mu)
+    k = delta**2 * (1 + c) / (1 - c)
+    injected = (1 - c**2) * (1 - k * noise / (4 - delta**2 * curvature))
+    drift = 0.5 * delta * (1 + c)
+    F = np.array([[1 - drift * delta * curvature, drift], [-c * delta * curvature, c]])
+    of_gradient, of_normals = np.array([drift, c]) * delta, np.array([0.5 * delta, 1.0])
+    added = noise * np.outer(of_gradient, of_gradient)
+    added += injected * np.outer(of_normals, of_normals)
+    Sigma = np.linalg.solve(np.eye(4) - np.kron(F, F), added.ravel()).reshape(2, 2)
+    assert Sigma[0, 0] == pytest.approx(1 / curvature)
+    iat = 2 * np.linalg.solve(np.eye(2) - F, Sigma)[0, 0] / Sigma[0, 0] - 1
+    assert theory.cv_gain(10_000, n, 51, w) == pytest.approx(10_000 / (n * iat))
