@@ -20,11 +20,10 @@ def optimal_preconditioner(Lam: NDArray, M: NDArray, kind: str = "full") -> NDAr
     With P = Lam + M, in discrete time (math/constant_sgd.md#constant-sgd):
 
     - "full": 2 P^-1, which has the posterior itself as stationary distribution, for any SPD Lam and
-    M;
+      M;
     - "diag": 2 / P_kk, which is not the optimal diagonal (math/errata.md#e2);
     - "kl-diag": the diagonal whose stationary distribution has the least divergence from the
-    posterior, by
-      numerical minimisation, some 400 times D^3 operations
+      posterior, by numerical minimisation, some 400 times D^3 operations
       (math/constant_sgd.md#the-best-diagonal);
     - "scalar": 2 D / Tr P;
     - "sqrt": h G^-1 with G = sqrt(diag M), h = 2 D / Tr(P G^-1).
