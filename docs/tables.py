@@ -16,7 +16,7 @@ names the pages that would change, and ends with exit code 1. What may stand und
 - ``over``: as ``where``, and the cell is divided by that of these rows.
 - ``digits`` after the point or ``significant`` ones, of numbers that are no integers in the file.
 - ``text``: words in place of the columns that they are named after; ``names``: what to call
-  values of the file. ``like``: the name of a table whose keys this one has too.
+  values of the file; ``missing``: what stands where no row is found. ``like``: the name of a table whose keys this one has too.
 
 A cell has the keys of the table, of its row and of its column, the later before the earlier; all
 conditions of ``where`` hold together.
@@ -94,6 +94,8 @@ def shown(number: float, spec: dict) -> str:
 def quantity(name: str, spec: dict, where: dict) -> str | float:
     """What the file has under a name: text of one row, or a number of several."""
     rows = selected(spec, where)
+    if rows.empty and "missing" in spec:
+        return spec["missing"]
     how, _, column = name.partition(" ")
     if name in rows or how not in SEVERAL:
         if len(rows) != 1:
@@ -112,7 +114,7 @@ def part(name: str, spec: dict) -> str:
     if name in spec.get("text", {}):
         return spec["text"][name]
     found = quantity(name, spec, spec["where"])
-    if "over" in spec:
+    if "over" in spec and found != spec.get("missing"):
         found = float(found) / float(quantity(name, spec, spec["where"] | spec["over"]))
     elif isinstance(found, str):
         if re.fullmatch(r"-?\d+", found):
