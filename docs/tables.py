@@ -16,7 +16,8 @@ names the pages that would change, and ends with exit code 1. What may stand und
 - ``over``: as ``where``, and the cell is divided by that of these rows.
 - ``digits`` after the point or ``significant`` ones, of numbers that are no integers in the file.
 - ``text``: words in place of the columns that they are named after; ``names``: what to call
-  values of the file; ``missing``: what stands where no row is found. ``like``: the name of a table whose keys this one has too.
+  values of the file; ``missing``: what stands where no row is found.
+- ``like``: the name of a table whose keys this one has too.
 
 A cell has the keys of the table, of its row and of its column, the later before the earlier; all
 conditions of ``where`` hold together.
