@@ -1,6 +1,7 @@
 """What the code cites is in docs/math/: a reader of the repository can follow every reference."""
 
 import ast
+import importlib
 import re
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,8 @@ OUTSIDE = re.compile(
     r"\bMA[T]H(?:\.md\b|\s+(?:#\s+)?[\dEtT]|\s+does\b)|\b[tT]ra[p]s?\s+(?:#\s+)?\d|\bDESIG[N]\.md\b"
 )
 SOURCES = ROOT / "docs" / "sources.md"
+ROOMS = "|".join(path.parent.name for path in (ROOT / "skbayes_sg").glob("*/__init__.py"))
+MODULE = re.compile(rf"`(?:skbayes_sg\.)?((?:{ROOMS})(?:\.\w+)+)`")
 INSIDE = [path for name in ("tests", "benchmarks") for path in (ROOT / name).rglob("*")]
 HOMES = ["skbayes_sg", "tests"]
 HOMES += [path.relative_to(ROOT).as_posix() for path in INSIDE if path.is_dir()]
@@ -104,6 +107,18 @@ def test_every_page_of_a_folder_is_listed_with_a_sentence(name):
 def test_a_heading_stands_on_one_page_of_the_mathematics(known):
     found = [slug for slugs in known.values() for slug in slugs]
     assert len(found) == len(set(found))
+
+
+def test_what_the_mathematics_names_of_the_package_exists():
+    named = {(p.stem, name) for p in MATH.glob("*.md") for name in MODULE.findall(p.read_text())}
+    assert len(named) >= 80
+    missing = []
+    for page, name in sorted(named):
+        room, _, last = f"skbayes_sg.{name}".rpartition(".")
+        if not (ROOT / f"{room.replace('.', '/')}/{last}.py").exists():
+            found = importlib.import_module(room)
+            missing += [] if hasattr(found, last) else [f"{page}: {name}"]
+    assert not missing
 
 
 def test_links_between_pages_resolve():
