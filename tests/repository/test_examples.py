@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 DEMO = ROOT / "examples" / "plot_demo.py"  # a program, with a main()
 GALLERY = [path for path in EXAMPLES if path != DEMO]
-QUICK = [path for path in GALLERY if path.stem in ("plot_coefficients", "plot_odds_ratios")]
+QUICK = [path for path in GALLERY if path.stem in ("plot_coefficients", "plot_uncertainty")]
 
 
 def each(paths):
@@ -50,6 +50,8 @@ def test_examples_draw_and_print_without_a_warning(path, monkeypatch, capsys):
 
 def run(path, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")
+    if "import statsmodels" in path.read_text():
+        pytest.importorskip("statsmodels.api")
     plt.switch_backend("Agg")
     monkeypatch.setattr(plt, "show", lambda: None)
     try:
