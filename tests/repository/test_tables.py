@@ -63,6 +63,12 @@ def test_every_table_that_is_described_stands_on_a_page():
     assert marks == [len(tables.BLOCK.findall(text)) for text in PAGES.values()]
 
 
+def test_every_claim_that_fails_has_a_reason():
+    failing = tables.claims().query("verdict == 'FAIL'")["file"]
+    reasons = tables.BLOCK.sub("", PAGES["docs/evidence/failures.md"])
+    assert not [file for file in failing.unique() if f"`{file}`" not in reasons]
+
+
 SHOWN = "<!-- table: x -->\n\n| a |\n| ---: |\n| 0.50 |\n\n<!-- end -->\n"
 
 
