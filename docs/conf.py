@@ -52,6 +52,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "within_subsection_order": "gallery_order.ByTopic",
+    "image_scrapers": ("gallery_order.pictures",),
     "ignore_pattern": r"plot_demo",  # the demo is a program, `make demo`
     "download_all_examples": False,
     "show_signature": False,

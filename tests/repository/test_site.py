@@ -61,6 +61,18 @@ def test_parameters_that_several_classes_share_are_in_the_glossary():
     assert not {name for name in names if names.count(name) > 1} - {*terms} - {"fit_intercept"}
 
 
+def test_pictures_have_alternative_texts():
+    for page in (DOCS.parent / "README.md", *DOCS.rglob("*.md")):
+        for text in re.findall(r"!\[([^\]]*)\]\(", page.read_text(encoding="utf-8")):
+            assert len(text) >= 20, (page.name, text)
+
+
+def test_every_example_has_a_place_in_the_gallery():
+    order = re.findall(r'^    "(\w+)",$', (DOCS / "gallery_order.py").read_text(), re.MULTILINE)
+    examples = {path.stem for path in (DOCS.parent / "examples").glob("plot_*.py")}
+    assert sorted(f"plot_{name}" for name in order) == sorted(examples - {"plot_demo"})
+
+
 @pytest.fixture
 def links():
     spec = importlib.util.spec_from_file_location("links", DOCS / "links.py")
