@@ -5,11 +5,8 @@ from itertools import pairwise
 
 import cells
 import figures
-import numpy as np
 import pytest
 from test_tables import NOT_YET
-
-from skbayes_sg import theory
 
 PAGES = {page: text for page, text in figures.pages().items() if page in NOT_YET}
 TABLE = """# python benchmarks/x.py, 2026-11-22
@@ -40,7 +37,7 @@ def test_every_figure_of_a_page_is_the_rounding_of_the_cell_that_it_cites(page):
     assert not found, "\n".join(["python tests/repository/figures.py --write", *map(str, found)])
 
 
-GUIDES = ["math/figures", "samplers", "networks", "priors", "peers"]
+GUIDES = ["samplers", "networks", "priors", "peers"]
 
 
 def section(text, place):
@@ -136,39 +133,3 @@ def test_wrong_figures_are_written_anew(x_csv):
     mended = figures.mended(text, figures.check("page.md", text))
     assert mended.startswith("From 51,000 s to .11, 11 %: no.")
     assert figures.check("page.md", mended) == []
-
-
-def test_variances_of_shuffled_epochs():
-    """At the start, over the epoch, the Stein ratio (math/gradient_noise.md#why-epochs-fail)."""
-
-    def of(n_batches):
-        K, M = 2 / n_batches, n_batches - 1
-        F = (1 - K) ** np.arange(n_batches + 1)
-        sums = np.concatenate([[0], F.cumsum()[:-1]])  # of the errors so far, for each step
-        squares = np.concatenate([[0], (F**2).cumsum()[:-1]])
-        added = K**2 * (M * squares - (sums**2 - squares))
-        start = added[-1] / (1 - F[-1] ** 2)
-        variance = F**2 * start + added
-        stein = (variance + M + 2 * K * sums)[:-1].mean() / n_batches
-        return start, variance[1:].mean(), stein
-
-    assert of(5000)[:2] == pytest.approx((0.238, 0.432), abs=0.001)
-    means = [of(20)[1], of(10)[1], of(5)[1]]
-    assert means == pytest.approx([0.469, 0.508, 0.596], abs=0.0005)
-    assert of(20)[2] == pytest.approx(1.03, abs=0.005)
-
-
-def test_divergence_of_a_prior_in_the_wrong_place():
-    """math/figures.md#figures-in-closed-form: left out of P, and gamma times in it."""
-    eigenvalues = np.geomspace(500, 15_000, 6)
-    fisher, M = np.diag(eigenvalues), np.diag(10 * eigenvalues)
-
-    def kl(prior, P):
-        Lam = fisher + prior * np.eye(6)
-        return theory.kl_stationary(Lam, M, 2 * np.linalg.inv(P))
-
-    def gamma_times(prior):
-        return kl(prior, 11 * (fisher + prior * np.eye(6)))
-
-    found = kl(1000, 11 * fisher), gamma_times(1000), gamma_times(5000)
-    assert found == pytest.approx((0.0173, 0.369, 1.71), rel=0.005)
