@@ -31,7 +31,7 @@ COLUMNS, BLOCK = 50, 50_000
 # Write the log, block by block
 # -----------------------------
 # Each visit has 49 measurements, whether the discount was shown, and whether something was bought.
-# Only a block is in memory at any time. A memory map has the file look like an array.
+# Only a block is in memory at any time. A memory map makes the file look like an array.
 
 rng = np.random.default_rng(0)
 buys = rng.normal(0, 0.15, COLUMNS - 1)

@@ -25,8 +25,8 @@ REVIEW, FRAUD = 1, 15
 # %%
 # The payments
 # ------------
-# Two hundred each day, with six measurements. On day 60 one of them stops to be a sign of fraud and
-# another one starts; on day 110 this happens again.
+# Two hundred each day, with six measurements. On day 60 one of them ceases to be a sign of fraud
+# and another one starts; on day 110 this happens again.
 
 DAYS, ROWS = 150, 200
 rng = np.random.default_rng(0)

@@ -1,10 +1,10 @@
 """
-Digits that no class is for
-===========================
+Digits of classes never seen
+============================
 
-A network learns the digits 0 to 7. Then eights and nines come. A good model should doubt what it
-says of them. The default of ``BayesianMLPClassifier``, which is cold and therefore not Bayes to the
-letter, is set beside scikit-learn's ``MLPClassifier``.
+A network learns the digits 0 to 7. Then it is shown eights and nines, for which it has no class,
+and a good model should doubt whatever it says of them. The default of ``BayesianMLPClassifier``,
+which is cold and therefore not Bayes to the letter, is set beside scikit-learn's ``MLPClassifier``.
 """
 
 import numpy as np
@@ -54,8 +54,8 @@ for name, doubt in doubts.items():
 # %%
 # The picture
 # -----------
-# Above: how sure each network is of digits that it knows and of digits that it does not. Below:
-# the unseen digits that the posterior is surest of, and those that it doubts most.
+# Above: how sure each network is of digits that it knows and of digits that it does not. Below: the
+# unseen digits that the posterior is surest of, and those that it doubts most.
 
 figure = plt.figure(figsize=(9, 6.4), layout="constrained")
 upper, lower = figure.subfigures(2, 1, height_ratios=(1.5, 1))
