@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +14,8 @@ from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.run import Run
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.hierarchical import JointPosterior
-from skbayes_sg.priors.scales import Scales
+from skbayes_sg.priors.integrated_precision import IntegratedPrecision
+from skbayes_sg.priors.scales import OnePrecision, Scales
 
 
 class SampledPrior(BayesianEstimator):
@@ -49,15 +52,27 @@ class SampledPrior(BayesianEstimator):
         return np.sqrt(variance)
 
     def _without_hyperparameters(
-        self, run: Run, chains: list[Chain]
+        self, run: Run, chains: list[Chain], posterior: Posterior
     ) -> tuple[list[Chain], NDArray | None]:
         """Chains of the parameters alone, and draws of the hyperparameters, if there are some."""
         self._scales = self._hyper_draws = None
         if run.sampled is None:
             return chains, None
-        k = run.sampled.scales.dim
-        eta = np.concatenate([chain.draws[..., -k:] for chain in chains])
-        return [chain._replace(draws=chain.draws[..., :-k]) for chain in chains], eta
+        scales = run.sampled.scales
+        if chains[0].draws.shape[-1] > posterior.dim:
+            k = scales.dim
+            eta = np.concatenate([chain.draws[..., -k:] for chain in chains])
+            return [chain._replace(draws=chain.draws[..., :-k]) for chain in chains], eta
+        assert isinstance(scales, OnePrecision)
+        prior, draws = posterior.prior, np.concatenate([chain.draws for chain in chains])
+        flat = draws.reshape(-1, draws.shape[-1]).astype(np.float64)
+        noise = 1.0 if prior.quadratic else np.exp(-flat[:, -1])
+        squares = noise * scales.squares(prior, flat - prior.mean)[:, 0]
+        rng = copy.deepcopy(
+            chains[0].state.normals
+        )  # so a warm start goes on as if nothing was drawn
+        eta = IntegratedPrecision(scales).draw(squares, rng)
+        return chains, eta.reshape(*draws.shape[:2], 1)
 
     def _under_sampled(
         self, run: Run, posterior: Posterior, eta: NDArray, weights: NDArray

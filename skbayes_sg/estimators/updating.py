@@ -155,7 +155,7 @@ class UpdatingEstimator(SampledPrior):
         self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]
     ) -> list[str]:
         before, found = posterior.prior, None
-        chains, eta = self._without_hyperparameters(run, chains)
+        chains, eta = self._without_hyperparameters(run, chains, posterior)
         if eta is not None:
             posterior, found = self._under_sampled(run, posterior, eta, chains[0].weights)
         warnings = super()._keep(run, chains, posterior, attributes)

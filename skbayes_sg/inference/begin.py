@@ -19,10 +19,11 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import expanded_twice
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget
+from skbayes_sg.posterior.integrated import IntegratedTarget
 from skbayes_sg.posterior.laplace import posterior_mean
 from skbayes_sg.posterior.mode import InitialPoint, Mode
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.targets import target_at
+from skbayes_sg.posterior.targets import moved_by, target_at
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.samplers.target import Target
@@ -85,7 +86,7 @@ def begin(
     elif start.mode is not None:
         passes += start.mode.passes
     length, reason = request.length(sampler, states), choice.reason + remark
-    sampled = sampled if target.dim > posterior.dim else None
+    sampled = sampled if target.samples_precision else None
     run = Run(sampler, reason, states, length, passes, anchor, warnings=notes, sampled=sampled)
     return run, target
 
@@ -147,5 +148,8 @@ def _resolve(
         sampler = clone(choice.sampler)
         if sampler.variance_reduction is None:
             anchor, target = None, posterior
+        elif isinstance(target, IntegratedTarget):
+            assert sampled is not None
+            target = moved_by(sampler, target.given, sampled)
         figures = sampler.resolve_auto(target)
     return sampler, replace(choice, reason=choice.reason + figures), anchor, target

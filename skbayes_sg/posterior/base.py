@@ -53,7 +53,7 @@ class Posterior:
     prior : Prior
     """
 
-    has_scale = False
+    has_scale = samples_precision = False
     anchor: Anchored | None = None
     coordinates: Coordinates = Identity()
     closed_form: ClosedForm | None = None

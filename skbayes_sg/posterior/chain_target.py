@@ -118,7 +118,7 @@ class ChainTarget(ABC):
     coordinates : Coordinates
     """
 
-    has_scale = False
+    has_scale = samples_precision = False
     anchor: Anchor | None = None
     closed_form: ClosedForm | None = None
 

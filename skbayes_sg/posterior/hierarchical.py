@@ -17,12 +17,10 @@ from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.coordinates import Whitened
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.control_variates.nonlinearity import steepness
-from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred, Sampled
 from skbayes_sg.posterior.quadratic import QuadraticTarget
 from skbayes_sg.priors import Prior
@@ -73,7 +71,7 @@ class HierarchicalTarget(ChainTarget):
     coordinates : PartiallyNonCentred
     """
 
-    has_scale = True
+    has_scale = samples_precision = True
     anchor: Anchor
     coordinates: PartiallyNonCentred  # type: ignore[assignment]
 
@@ -92,16 +90,12 @@ class HierarchicalTarget(ChainTarget):
         )
 
     @classmethod
-    def at(cls, posterior: Posterior, mode: Mode, sampled: Sampled) -> HierarchicalTarget:
-        """The posterior anchored at a mode."""
-        assert isinstance(posterior.model, Predictor)
-        given: ExpandedTarget | QuadraticTarget
-        if posterior.model.conjugate:
-            given = QuadraticTarget(posterior, mode, sampled.scales)
-        else:
-            given = ExpandedTarget.at(posterior, mode, along=sampled.scales)
+    def around(
+        cls, given: ExpandedTarget | QuadraticTarget, sampled: Sampled
+    ) -> HierarchicalTarget:
+        """With the steepness that the hyperparameters add."""
         assert isinstance(given.coordinates, Whitened)
-        target = cls(given, PartiallyNonCentred(given.coordinates, posterior.prior, sampled))
+        target = cls(given, PartiallyNonCentred(given.coordinates, given.prior, sampled))
         target.anchor = replace(target.anchor, steepness=target._steepness())
         return target
 

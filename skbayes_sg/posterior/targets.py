@@ -1,16 +1,21 @@
 """Which form of a posterior chains move on."""
 
+from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.conjugate import ClosedTarget
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget
+from skbayes_sg.posterior.integrated import IntegratedTarget
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.non_centred import Sampled
+from skbayes_sg.posterior.quadratic import QuadraticTarget
 from skbayes_sg.posterior.whitening import is_high_dimensional
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers import Sampler
+
+_SLOWEST = 4.0  # times that the sum of squares takes longer to forget itself than a coefficient
 
 
 def target_at(
@@ -26,7 +31,28 @@ def target_at(
         return FullDataTarget.at(posterior, anchor)
     if sampled is None:
         return ExpandedTarget.at(posterior, anchor, sampler.follows_coordinates)
-    return HierarchicalTarget.at(posterior, anchor, sampled)
+    assert isinstance(posterior.model, Predictor)
+    if posterior.model.conjugate:
+        return moved_by(sampler, QuadraticTarget(posterior, anchor, sampled.scales), sampled)
+    return moved_by(sampler, ExpandedTarget.at(posterior, anchor, along=sampled.scales), sampled)
+
+
+def moved_by(
+    sampler: Sampler, given: ExpandedTarget | QuadraticTarget, sampled: Sampled
+) -> ChainTarget:
+    """A posterior under one prior precision, with the precisions sampled.
+
+    They are coordinates of the chains where Metropolis steps go through a funnel, and where rows
+    say little of most coefficients: the sum of squares that tells a precision is then slow. Else
+    one precision is integrated out.
+    """
+    scales = sampled.scales
+    if sampler.rejects or not isinstance(scales, OnePrecision):
+        return HierarchicalTarget.around(given, sampled)
+    given_coefficients = 2 / scales.sizes[0]  # variance of a log precision, beside that of all
+    if sampled.width[0] ** 2 > _SLOWEST * given_coefficients:
+        return HierarchicalTarget.around(given, sampled)
+    return IntegratedTarget(given, scales)
 
 
 def _one(sampled: Sampled | None) -> OnePrecision | None:

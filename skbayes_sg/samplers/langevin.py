@@ -120,7 +120,7 @@ class UnderdampedLangevin(Sampler):
         assert anchor is not None
         asked = None if isinstance(self.alpha, str) else alpha_at(self.alpha, 0)
         require_gentle(asked, anchor)
-        if target.dim > target.posterior.dim and not nearly_normal(anchor):
+        if target.samples_precision and not nearly_normal(anchor):
             raise NoGainError(
                 "the posterior is too far from Gaussian for steps of one length in the funnel of a "
                 f"sampled precision: steepness {anchor.steepness:.1f}, noise number "

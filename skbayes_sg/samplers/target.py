@@ -144,7 +144,9 @@ class Target(Protocol):
     one_mode: bool
     """Whether there is one mode, around which the posterior is not far from Gaussian."""
     has_scale: bool
-    """Whether a scale of the coefficients is sampled with them."""
+    """Whether `rescaled` moves coefficients and their scale together."""
+    samples_precision: bool
+    """Whether the precision of the prior is not given."""
     coordinates: Coordinates
     """Coordinates of the chains, those of the model without an anchor."""
 

@@ -6,10 +6,12 @@ import pytest
 from skbayes_sg.inference.evidence import Hyperprior, locate
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.hierarchical import HierarchicalTarget, JointPosterior
+from skbayes_sg.posterior.hierarchical import JointPosterior
 from skbayes_sg.posterior.laplace import posterior_mean
 from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.targets import target_at
 from skbayes_sg.priors import GaussianPrior, Horseshoe, StudentT
+from skbayes_sg.samplers import HMC
 
 GROUPS = {"one": (0, 2), "other": (1,)}
 COLUMNS = {"a": (0,), "b": (1,), "c": (2,)}
@@ -43,7 +45,8 @@ def made(hyperprior="one", n_classes=2, n_rows=300, seed=0):
     mode = posterior_mean(
         posterior, find_mode(posterior, located.initial, np.random.default_rng(0))
     )
-    return posterior, HierarchicalTarget.at(posterior, mode, located.sampled)
+    hmc = HMC(variance_reduction="control_variate")
+    return posterior, target_at(posterior, mode, hmc, located.sampled)
 
 
 def points(target, n=6, seed=1):

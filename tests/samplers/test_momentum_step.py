@@ -150,7 +150,7 @@ class Steep:
     theta = curvature = noise = None
     pool_size, batch_size, pool_error, noise_number = 500, 32, 0.0, 0.5
     stiffness = column_steepness = 1.0
-    dim = 3
+    dim, samples_precision = 3, False
 
     def __init__(self, steepness):
         self.steepness, self.anchor, self.posterior = steepness, self, self
