@@ -94,5 +94,4 @@ class ConstantSGD(ConstantStep):
         return Lam + M if self.correction == "discrete" else M
 
     def _always_stable(self) -> bool:
-        asked = (self.structure, self.correction, self.step_size)
-        return asked == ("full", "discrete", "auto")
+        return super()._always_stable() and self.correction == "discrete"

@@ -127,6 +127,9 @@ class ConstantStep(PreconditionedSampler):
         K, filled = self._operators(apart, target)
         return LinearStep(K, None if filled is None else filled.root)
 
+    def _always_stable(self) -> bool:
+        return (self.structure, self.step_size) == ("full", "auto")
+
     def report(self, state: State) -> Report:
         report = super().report(state)
         if state.memory.noiseless:

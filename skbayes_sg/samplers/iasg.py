@@ -185,9 +185,6 @@ class IASG(ConstantStep):
     def stationary_distribution(self, state: State, target: Target) -> LinearStep:
         return replace(super().stationary_distribution(state, target), window=state.memory.length)
 
-    def _always_stable(self) -> bool:
-        return (self.structure, self.step_size) == ("full", "auto")
-
     def report(self, state: State) -> Report:
         report, memory = super().report(state), state.memory
         if self.structure == "diag":

@@ -98,6 +98,3 @@ class MomentumSGD(ConstantStep):
 
     def stationary_distribution(self, state: State, target: Target) -> LinearStep:
         return replace(super().stationary_distribution(state, target), damping=self.damping)
-
-    def _always_stable(self) -> bool:
-        return (self.structure, self.step_size) == ("full", "auto")

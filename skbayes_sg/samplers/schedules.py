@@ -119,3 +119,19 @@ def require_step(step_size: Schedule | str) -> None:
             raise ValueError(f'step_size must be "auto", a number or a callable, got {step_size!r}')
     elif not value_at(step_size, 0, "step_size") > 0:
         raise ValueError(f"step_size must be positive, got {step_size!r}")
+
+
+def step_at(step_size: Schedule, t: int) -> float:
+    """The step size at step t, which must be positive."""
+    step = value_at(step_size, t, "step_size")
+    if step <= 0:
+        raise ValueError(f"step_size must be positive, step_size({t}) is {step}")
+    return step
+
+
+def temperature_at(temperature: Schedule, t: int) -> float:
+    """The temperature at step t, which must not be negative."""
+    value = value_at(temperature, t, "temperature")
+    if value < 0:
+        raise ValueError(f"temperature must be at least 0, got {value} at step {t}")
+    return value

@@ -6,7 +6,7 @@ import numpy as np
 
 from skbayes_sg.linalg import Diag
 from skbayes_sg.samplers.base import Report, Sampler
-from skbayes_sg.samplers.schedules import PolynomialDecay, Schedule, require_step, value_at
+from skbayes_sg.samplers.schedules import PolynomialDecay, Schedule, require_step, step_at
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import Linearised, LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import Target
@@ -75,10 +75,7 @@ class SGD(Sampler):
     def _eta(self, state: State) -> float:
         if isinstance(self.step_size, str):
             return state.memory(state.t)
-        eta = value_at(self.step_size, state.t, "step_size")
-        if eta <= 0:
-            raise ValueError(f"step_size must be positive, step_size({state.t}) is {eta}")
-        return eta
+        return step_at(self.step_size, state.t)
 
     def stationary_distribution(self, state: State, target: Target) -> StationaryDistribution:
         """The distribution of constant steps; there is none for a schedule."""

@@ -12,7 +12,14 @@ from skbayes_sg.data.minibatches import Minibatches, Rows, rows_of
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.layouts import DIAGONAL, Partitioned
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
-from skbayes_sg.samplers.schedules import Schedule, require_step, value_at, weight_at
+from skbayes_sg.samplers.schedules import (
+    Schedule,
+    require_step,
+    step_at,
+    temperature_at,
+    value_at,
+    weight_at,
+)
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import Target
@@ -116,7 +123,7 @@ class SGHMC(Sampler):
             raise ValueError(
                 f"damping must lie in (0, 1], got {self.damping!r}; 1 is a step without momentum"
             )
-        self._temperature_at(0)
+        temperature_at(self.temperature, 0)
         for name in ("share_rows", "single"):
             value = getattr(self, name)
             if not isinstance(value, (bool, np.bool_)):
@@ -164,7 +171,7 @@ class SGHMC(Sampler):
             change = gradient * preconditioner
         memory.velocity *= 1 - self.damping
         memory.velocity += change
-        temperature = self._temperature_at(state.t)
+        temperature = temperature_at(self.temperature, state.t)
         if temperature > 0:
             injected = change  # which is used up
             state.normals.standard_normal(out=injected, dtype=injected.dtype.type)
@@ -216,16 +223,7 @@ class SGHMC(Sampler):
     def _step_at(self, state: State) -> float:
         if isinstance(self.step_size, str):
             return _STEP_OF_ALL_ROWS / math.sqrt(state.rows.noise_factor + 1)
-        step = value_at(self.step_size, state.t, "step_size")
-        if step <= 0:
-            raise ValueError(f"step_size must be positive, step_size({state.t}) is {step}")
-        return step
-
-    def _temperature_at(self, t: int) -> float:
-        temperature = value_at(self.temperature, t, "temperature")
-        if temperature < 0:
-            raise ValueError(f"temperature must be at least 0, got {temperature} at step {t}")
-        return temperature
+        return step_at(self.step_size, state.t)
 
     # -- distribution and report ------------------------------------------------------------------
 
@@ -250,7 +248,7 @@ class SGHMC(Sampler):
             )
             return LinearStep(None, unknown=changing)
         K = Diag(self._preconditioner(state).astype(np.float64))
-        temperature = self._temperature_at(0)
+        temperature = temperature_at(self.temperature, 0)
         if temperature == 0:
             return LinearStep(K, damping=self.damping)
         root = (K.inverse() * (2 * temperature * self.damping)).cholesky()

@@ -16,7 +16,14 @@ from skbayes_sg.linalg.layouts import DIAGONAL
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.samplers.base import Report, RunLength, Sampler
 from skbayes_sg.samplers.matrices import given_matrix
-from skbayes_sg.samplers.schedules import Schedule, require_step, value_at, weight_at
+from skbayes_sg.samplers.schedules import (
+    Schedule,
+    require_step,
+    step_at,
+    temperature_at,
+    value_at,
+    weight_at,
+)
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import Linearised, LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import Target
@@ -142,7 +149,7 @@ class SGLD(Sampler):
         super().validate(target)
         require_choice("variance_reduction", self.variance_reduction, (None, "control_variate"))
         require_step(self.step_size)
-        self._temperature_at(0)
+        temperature_at(self.temperature, 0)
         if self.clip is not None:
             pair = isinstance(self.clip, tuple) and len(self.clip) == 2
             if not (pair and self.clip[0] in list(CLIPS) and value_at(self.clip[1], 0, "clip") > 0):
@@ -196,7 +203,7 @@ class SGLD(Sampler):
 
         force = gradient if self.clip is None else self._clipped(gradient, memory)
         eta = self._eta(state)
-        temperature = self._temperature_at(state.t)
+        temperature = temperature_at(self.temperature, state.t)
         P = memory.preconditioner
         state.theta += eta * (force if P is None else P.matvec(force))
         if temperature > 0:
@@ -232,16 +239,7 @@ class SGLD(Sampler):
     def _eta(self, state: State) -> float:
         if isinstance(self.step_size, str):
             return state.memory.step_size
-        eta = value_at(self.step_size, state.t, "step_size")
-        if eta <= 0:
-            raise ValueError(f"step_size must be positive, step_size({state.t}) is {eta}")
-        return eta
-
-    def _temperature_at(self, t: int) -> float:
-        temperature = value_at(self.temperature, t, "temperature")
-        if temperature < 0:
-            raise ValueError(f"temperature must be at least 0, got {temperature} at step {t}")
-        return temperature
+        return step_at(self.step_size, state.t)
 
     def _given_preconditioner(self, t: int, dim: int) -> Operator:
         P = self.preconditioner

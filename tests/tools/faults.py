@@ -138,8 +138,8 @@ FAULTS = [
     ),
     Fault(
         "samplers/sgld.py",
-        "temperature = self._temperature_at(state.t)",
-        "temperature = self._temperature_at(0)",
+        "temperature = temperature_at(self.temperature, state.t)",
+        "temperature = temperature_at(self.temperature, 0)",
         "the schedule of SGLD's temperature is ignored",
         "samplers/test_sgld.py",
     ),
