@@ -58,29 +58,6 @@ def whitening(
     return Whitened.of(posterior.model.columns(), theta, curvature.dense())
 
 
-class PriorOnColumns:
-    """A normal prior of independent parameters, in terms of the model on whitened columns.
-
-    Parameters
-    ----------
-    precision : array of shape (outputs, c)
-    U : array of shape (c, c)
-        From parameters of an output on the columns to those of the model.
-    """
-
-    def __init__(self, precision: NDArray, U: NDArray) -> None:
-        same = precision[:1] if (precision == precision[0]).all() else precision
-        self._forms = np.stack([(U.T * p) @ U for p in same]).astype(np.float32)
-
-    def force(self, change: NDArray) -> NDArray:
-        """Precision times a change of the parameters on the columns, (chains, D)."""
-        c, n = self._forms.shape[-1], len(change)
-        if len(self._forms) == 1:  # the same for all outputs
-            return (change.reshape(-1, c) @ self._forms[0]).reshape(n, -1)
-        blocks = np.einsum("nkc,kcd->nkd", change.reshape(n, -1, c), self._forms)
-        return blocks.reshape(n, -1)
-
-
 def _with_ones(X: NDArray, c: int) -> NDArray:
     return X if X.shape[1] == c else np.concatenate([X, np.ones((len(X), 1), X.dtype)], axis=1)
 

@@ -33,7 +33,6 @@ from skbayes_sg.posterior.control_variates.remainders import PoolRows
 from skbayes_sg.posterior.control_variates.subsample import choose_pool
 from skbayes_sg.posterior.laplace import laplace_points
 from skbayes_sg.posterior.mode import Mode
-from skbayes_sg.posterior.whitening import PriorOnColumns
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.base import NoAnchorError
@@ -244,12 +243,20 @@ class ExpandedTarget(ChainTarget):
         precision = prior.curvature(self.anchor.theta)
         whitened = coordinates if isinstance(coordinates, Whitened) else None
         if isinstance(precision, Diag) and whitened is not None and not len(whitened.rest):
-            return PriorOnColumns(precision.values[whitened.columns], whitened.S).force
+            first, *others = precision.values[whitened.columns]
+            if all((other == first).all() for other in others):
+                form = (whitened.S.T * first) @ whitened.S
+                return partial(_of_each_output, form.astype(np.float32))
         return _stored(coordinates.pullback_matrix(precision.dense())).matvec
 
     def score_covariance(self, theta: NDArray) -> NDArray:
         """I1, the covariance of one draw's contribution at one point of a chain (1, D): (D, D)."""
         return self._rows.noise_at(theta - self._origin)
+
+
+def _of_each_output(form: NDArray, change: NDArray) -> NDArray:
+    """The same matrix times the parameters of each output, (chains, D)."""
+    return (change.reshape(-1, len(form)) @ form).reshape(change.shape)
 
 
 def _known(noise: Operator) -> Operator:
