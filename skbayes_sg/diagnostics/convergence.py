@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from skbayes_sg.diagnostics.limits import ESS_LIMIT, R_HAT_LIMIT
 
@@ -175,29 +176,8 @@ def _split(draws: NDArray) -> NDArray:
 def _rank_normalise(draws: NDArray) -> NDArray:
     """Normal scores of the ranks; ties have their mean rank."""
     flat = np.ascontiguousarray(draws.reshape(-1, draws.shape[-1]).T)  # (D, draws)
-    n = flat.shape[1]
-    order = flat.argsort(axis=1)
-    ascending = np.take_along_axis(flat, order, axis=1)
-    twice = np.broadcast_to(2 * np.arange(n), flat.shape)  # the place of each, from 0
-    same = ascending[:, 1:] == ascending[:, :-1]
-    if (tied := same.any(axis=1)).any():
-        twice = twice.copy()
-        twice[tied] = _first_and_last(same[tied])
-    of_rank = ndtri((np.arange(2 * n - 1) / 2 + 1 - 3 / 8) / (n + 1 / 4))  # whole and half ranks
-    scores = np.empty(flat.shape)
-    np.put_along_axis(scores, order, of_rank[twice], 1)
+    scores = ndtri((rankdata(flat, axis=1) - 3 / 8) / (flat.shape[1] + 1 / 4))
     return np.ascontiguousarray(scores.T).reshape(draws.shape)
-
-
-def _first_and_last(same: NDArray) -> NDArray:
-    """Sum of the first and last place with the same value; `same` as the one before, (., n - 1)."""
-    n = same.shape[1] + 1
-    first = np.broadcast_to(np.arange(n), (len(same), n)).copy()
-    last = first.copy()
-    first[:, 1:][same] = 0
-    last[:, :-1][same] = n - 1
-    np.maximum.accumulate(first, axis=1, out=first)
-    return first + np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
 
 
 def _r_hat(x: NDArray) -> NDArray:
