@@ -200,9 +200,7 @@ class ClassPredictions(BayesianEstimator):
         ends = np.empty((X.shape[0], n_outputs, 2))
         for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), _BLOCK_BYTES):
             p = under_each(self.model_, draws, X[rows])
-            for output in range(n_outputs):
-                of_row = np.ascontiguousarray(p[:, output].T)
-                ends[rows, output] = central_interval(of_row, level, weights)
+            ends[rows] = central_interval(p.transpose(2, 1, 0), level, weights)
         return ends if n_outputs > 1 else np.concatenate([1.0 - ends[..., ::-1], ends], axis=1)
 
     @in_blocks()

@@ -73,24 +73,16 @@ def batch_error(deviation: NDArray, weights: NDArray, n_batches: int) -> NDArray
 
 
 def central_interval(samples: NDArray, level: float, weights: NDArray) -> NDArray:
-    """Ends (..., 2) of the central interval of samples (..., S), which are sorted in place.
+    """Ends (..., 2) of the central interval of samples (..., S).
 
     For equal weights the quantiles are interpolated between two samples. Otherwise they are
     samples: the first at which the sum of the weights reaches the probability.
     """
     q = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
     if np.ptp(weights) == 0:
-        samples.sort(axis=-1)
-        position = q * (samples.shape[-1] - 1)
-        below = position.astype(int)
-        above = np.minimum(below + 1, samples.shape[-1] - 1)
-        low, high = samples[..., below], samples[..., above]
-        return low + (position - below) * (high - low)
-    order = np.argsort(samples, axis=-1)
-    reached = np.cumsum(weights[order], axis=-1)
-    first = [np.sum(reached < side * reached[..., -1:], axis=-1) for side in q]
-    at = np.take_along_axis(order, np.stack(first, axis=-1), axis=-1)
-    return np.take_along_axis(samples, at, axis=-1)
+        return np.moveaxis(np.quantile(samples, q, axis=-1), 0, -1)
+    ends = np.quantile(samples, q, axis=-1, weights=weights, method="inverted_cdf")
+    return np.moveaxis(ends, 0, -1)
 
 
 def scale_mixture_quantile(q: float, weights: NDArray, scale: NDArray) -> float:
