@@ -102,7 +102,4 @@ def _spaced(n_rows: int, most: int) -> NDArray:
 
 def _medians(X: NDArray, weight: NDArray) -> NDArray:
     """A value of each column with at most half of the weight on either side, (features,)."""
-    order, columns = X.argsort(axis=0), range(X.shape[1])
-    below = weight[order].cumsum(axis=0)
-    middle = (below < 0.5 * below[-1]).sum(axis=0)
-    return X[order[middle, columns], columns]
+    return np.quantile(X, 0.5, axis=0, weights=weight, method="inverted_cdf")
