@@ -175,21 +175,8 @@ def _beside(scales: Scales, distribution: Distribution, prior: Prior, eta: NDArr
 
 def as_learned(scales: Scales, posterior: Posterior, path: NDArray, uninformed: NDArray) -> Learned:
     """Precisions without figures of chains; `posterior` is under the last of the path."""
-    n = len(scales.labels)
-    return Learned(
-        scales.labels,
-        path[-1],
-        path,
-        posterior.prior.precision.copy(),
-        states=[],
-        change=np.zeros(n),
-        uncertainty=np.zeros(n),
-        stein=np.ones(n),
-        stein_error=np.full(n, np.inf),
-        uninformed=uninformed,
-        one_each=False,
-        hyperprior=True,
-    )
+    precision = posterior.prior.precision.copy()
+    return Learned(scales.labels, path[-1], path, precision, uninformed)
 
 
 def _normal_approximation(

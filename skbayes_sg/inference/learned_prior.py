@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,24 +34,24 @@ class Learned:
     """(updates, blocks), the geometric mean over the groups of chains."""
     precision: NDArray
     """(D,)"""
-    states: list[State]
-    change: NDArray
+    uninformed: NDArray
+    """Whether a block has no data under the first precision, (blocks,)."""
+    states: list[State] = field(default_factory=list)
+    change: NDArray = field(default_factory=lambda: np.zeros(1))
     """Change of log precision, (blocks,).
 
     The larger of two: the change from the third quarter of the path to the last, and half the range
     over groups of chains.
     """
-    uncertainty: NDArray
+    uncertainty: NDArray = field(default_factory=lambda: np.zeros(1))
     """Standard deviation of log precision given the data, (blocks,); infinite without data."""
-    stein: NDArray
+    stein: NDArray = field(default_factory=lambda: np.ones(1))
     """Drawn over wanted variance, mean over each block, (blocks,)."""
-    stein_error: NDArray
+    stein_error: NDArray = field(default_factory=lambda: np.zeros(1))
     """Bound of |stein - 1| by chance, exceeded in one fit of a thousand, (blocks,)."""
-    uninformed: NDArray
-    """Whether a block has no data under the first precision, (blocks,)."""
-    one_each: bool
+    one_each: bool = False
     """Whether blocks are single features. The precision of one feature is always vague."""
-    hyperprior: bool
+    hyperprior: bool = True
     """Whether a hyperprior holds what the data leave vague."""
 
     def under(self, posterior: Posterior) -> Posterior:

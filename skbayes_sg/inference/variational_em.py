@@ -303,12 +303,12 @@ def fit_prior(
         values,
         np.exp(path),
         precision,
+        paths[0].uninformed,
         [p.state for p in paths],
         np.maximum(moved, np.ptp(of_group, axis=0) / 2),
         np.array([_uncertainty(known_last.well_determined(block)) for block in blocks.values()]),
         stein,
         stein_error,
-        paths[0].uninformed,
         em.per == "feature",
         em.hyperprior is not None,
     )
