@@ -262,10 +262,11 @@ class Cooling:
 class TwoModes:
     """The posterior, its modes and masses on a grid, and a step for its chains."""
 
-    def __init__(self) -> None:
+    def __init__(self, n_rows: int = 300) -> None:
         rng = np.random.default_rng(0)
-        x = np.sqrt(Mixture.variance) * rng.standard_normal(300) + 2.0 * (rng.random(300) < 0.5)
-        self.posterior = posterior_of(Mixture(), x[:, None], np.zeros(300), 0.1)
+        noise = np.sqrt(Mixture.variance) * rng.standard_normal(n_rows)
+        x = noise + 2.0 * (rng.random(n_rows) < 0.5)
+        self.posterior = posterior_of(Mixture(), x[:, None], np.zeros(n_rows), 0.1)
         a, b = np.meshgrid(np.linspace(-2, 4, 121), np.linspace(-4, 4, 161), indexing="ij")
         points = np.column_stack([a.ravel(), b.ravel()])
         log_p = self.posterior.log_prob(points)
@@ -278,8 +279,8 @@ class TwoModes:
         w, inside = p[positive] / self.mass, points[positive, 1]
         self.variance = float(w @ (inside - w @ inside) ** 2)
         scores = self.posterior.scores(self.minor[None], slice(None))
-        I_N = 300 * scores.covariance(self.posterior.layout("full")).dense()
-        self.step = 0.2 / float(np.linalg.eigvalsh(300 / TWO_BATCH * I_N).max())
+        I_N = n_rows * scores.covariance(self.posterior.layout("full")).dense()
+        self.step = 0.2 / float(np.linalg.eigvalsh(n_rows / TWO_BATCH * I_N).max())
 
     def run(self, temperature: Schedule) -> NDArray:
         """b of all chains, (chains, draws), from the minor mode."""

@@ -1,6 +1,7 @@
 """The learned prior against a grid: Mandt, Hoffman & Blei (2017), Fig. 6, and what each way costs.
 
     python -m benchmarks.papers.mandt2017.mandt_fig6 [--data mnist covertype] [--grid 10]
+        [--maximiser]
 
 The model is multinomial regression, on MNIST (60,000 rows, 784 pixels / 255; validation on the
 10,000 test rows) and on a sample of Covertype (92,962 rows, 54 columns, the ten numeric ones
@@ -23,6 +24,12 @@ rows from the table of the last run, with their date. Losses are in nats. Passes
 training rows, of all chains. Seconds are those of one process on all its threads (CPU time). The
 column ``s`` has wall seconds on two cores, of kept rows.
 
+The paper's curve is the loss at the maximiser of Eq. 48, not of averages. ``--maximiser`` finds that
+curve alone, by LogisticRegression from the strongest prior to the weakest, each from where the last
+one stopped, until its tolerance of 1e-5 or 300 iterations, and so also at the precisions that the
+last run of the other methods learned; it writes mandt_fig6_<data>_maximiser.csv. On this curve,
+too, the learned precisions of EM may lose 1 %.
+
 The EM fits may lose 1 % (in constant SGD: .5 %) against the best of the grid. The one in SGFS may
 read a third of the rows, and take a third of the time, of cross-validation.
 """
@@ -39,12 +46,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegressionCV
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from benchmarks.common.datasets import covertype, mnist, standardised
-from benchmarks.common.harness import RESULTS, Claim, Report, benchmark
+from benchmarks.common.harness import RESULTS, Claim, Report, benchmark, read_rows
 from benchmarks.common.internals import learned_precisions
 from benchmarks.common.timing import Clock
 from skbayes_sg import BayesianLogisticRegressionSGFS, VariationalEM
@@ -297,12 +304,38 @@ def draw(name: str, table: list[dict]) -> Figure:
     return figure
 
 
-def main(report: Report, data: list[str], grid: int, keep: list[str]) -> None:
+def at_maximiser(name: str, n_values: int) -> tuple[list[dict], Claim]:
+    """Validation loss of the maximiser of Eq. 48 over precisions, and at those that EM learned."""
+    X, X_val, y, y_val = SPLITS[name]()
+    table = read_rows(RESULTS / f"mandt_fig6_{name}.csv")
+    of = {float(value): "grid" for value in np.logspace(3, -1, n_values)}
+    em = [row for row in table if row["method"].startswith("EM") and "precision" in row]
+    of |= {row["precision"]: row["method"] for row in em}
+    X = X.astype(np.float64)  # in single precision the search stops where the last one did
+    model, rows = LogisticRegression(max_iter=300, tol=1e-5, warm_start=True), []
+    for precision in sorted(of, reverse=True):
+        with Clock(time.process_time) as clock:
+            model.set_params(C=1 / precision).fit(X, y)
+        row = {"data": name, "method": of[precision], "precision": precision}
+        row |= {"loss": float(log_loss(y_val, model.predict_proba(X_val)))}
+        rows.append(row | {"iterations": int(model.n_iter_[0]), "CPU s": clock.seconds})
+        print(rows[-1], flush=True)
+    best = min(row["loss"] for row in rows if row["method"] == "grid")
+    learned = [row["loss"] for row in rows if row["method"] != "grid"]
+    sentence = f"{name}: loss of the maximiser at EM's precisions, best on the grid {best:.4f}"
+    return rows, Claim(sentence, learned, high=1.01 * best)
+
+
+def main(report: Report, data: list[str], grid: int, keep: list[str], maximiser: bool) -> None:
     """Both data sets."""
     warnings.simplefilter("ignore")
     for name in data:
-        rows = run(name, grid, keep)
         key = f"mandt_fig6_{name}"
+        if maximiser:
+            rows, claim = at_maximiser(name, grid)
+            report.save(rows, [claim], name=f"{key}_maximiser")
+            continue
+        rows = run(name, grid, keep)
         report.save(rows, claims(rows), {key: draw(name, rows)}, name=key)
 
 
@@ -313,4 +346,5 @@ if __name__ == "__main__":
         data={"nargs": "+", "choices": list(SPLITS), "default": list(SPLITS)},
         grid={"type": int, "default": 10, "help": "values between .1 and 1e3"},
         keep={"nargs": "+", "choices": ["sgfs", "mean-field", "cv", "grid"], "default": []},
+        maximiser={"action": "store_true", "help": "the curve of the maximiser alone"},
     )
