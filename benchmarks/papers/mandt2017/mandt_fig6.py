@@ -24,11 +24,11 @@ rows from the table of the last run, with their date. Losses are in nats. Passes
 training rows, of all chains. Seconds are those of one process on all its threads (CPU time). The
 column ``s`` has wall seconds on two cores, of kept rows.
 
-The paper's curve is the loss at the maximiser of Eq. 48, not of averages. ``--maximiser`` finds that
-curve alone, by LogisticRegression from the strongest prior to the weakest, each from where the last
-one stopped, until its tolerance of 1e-5 or 300 iterations, and so also at the precisions that the
-last run of the other methods learned; it writes mandt_fig6_<data>_maximiser.csv. On this curve,
-too, the learned precisions of EM may lose 1 %.
+The paper's curve is the loss at the maximiser of Eq. 48, not of averages. ``--maximiser`` finds
+that curve alone, by LogisticRegression from the strongest prior to the weakest, each from where the
+last one stopped, until its tolerance of 1e-5 or 300 iterations (none where that is within the
+tolerance). The precisions that EM learned in the last run are among them. It writes
+mandt_fig6_<data>_maximiser.csv. On this curve, too, those of EM may lose 1 %.
 
 The EM fits may lose 1 % (in constant SGD: .5 %) against the best of the grid. The one in SGFS may
 read a third of the rows, and take a third of the time, of cross-validation.
