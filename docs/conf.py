@@ -57,6 +57,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,
+    "min_reported_time": 3600,  # times of a busy machine say little
     "capture_repr": (),
 }
 
