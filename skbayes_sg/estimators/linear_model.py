@@ -78,7 +78,8 @@ class OneMode(Plan):
         if isinstance(refused, NoAnchorError):
             _require_rows(posterior, str(refused))
             return Choice(HMC(), str(refused))
-        return Choice(HMC(variance_reduction="control_variate"), str(refused))
+        hmc = HMC(target_accept=_ACCEPT, variance_reduction="control_variate")
+        return Choice(hmc, str(refused))
 
     def start(
         self,
@@ -128,6 +129,9 @@ def _careful(reason: str) -> Choice:
     """
     sampler = SGFS(structure="kron", alpha=3.0, B="precision", batch_size=2000)
     return Choice(sampler, reason, raise_alpha)
+
+
+_ACCEPT = 0.9  # at HMC's own .8 single chains of nearly separable classes are stuck for a while
 
 
 class LinearPredictor(CoefficientPrior):
