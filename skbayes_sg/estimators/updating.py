@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg.chains.run import Chain
 from skbayes_sg.data import Data
 from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.estimators.fit_guard import warn
+from skbayes_sg.estimators.fit_guard import require_finite, warn
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.prior_groups import hyperprior_of, shrinkage_of
 from skbayes_sg.estimators.renamed import name_in_use, require_one_name, warn_of_old_word
@@ -237,6 +237,7 @@ class UpdatingEstimator(SampledPrior):
                 )
         before = stream
         stream = stream.after(posterior, guess, factor, bytes_to_keep())
+        require_finite(posterior_=stream.posterior.mean)
         if stream.may_learn and isinstance(self._em(), Hyperprior):
             stream, learned = self._learned_again(stream, attributes.get("classes_"))
         if learned is not None:

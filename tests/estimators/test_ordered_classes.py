@@ -143,3 +143,12 @@ def test_streams_end_where_all_rows_do():
     assert (np.abs(stream.coef_ - whole.coef_) < 0.15 * whole.coef_std_).all()
     np.testing.assert_allclose(stream.coef_std_, whole.coef_std_, rtol=0.08)
     np.testing.assert_allclose(stream.thresholds_, whole.thresholds_, atol=0.02)
+
+
+def test_a_chunk_that_overflows_is_refused_and_leaves_the_stream_as_it_was():
+    X, y = simulated(100)
+    stream = BayesianOrdinalClassifier(prior_precision=1.0, random_state=0)
+    before = stream.partial_fit(X, y, classes=[0, 1, 2]).coef_
+    with pytest.raises(FloatingPointError, match="posterior_ is not finite; scale the columns"):
+        stream.partial_fit(1e20 * X, y)
+    np.testing.assert_array_equal(stream.coef_, before)
