@@ -196,15 +196,8 @@ class Stream:
         """The same rows, all of which are kept, under another prior."""
         assert self.model is not None
         posterior = Posterior(self.model, self.kept.joined, prior)
-        distribution = updated(posterior, self.posterior.mode)
-        return replace(
-            self,
-            prior=prior,
-            folded=prior,
-            posterior=distribution,
-            centre=distribution.mean,
-            fresh=0,
-        )
+        found = updated(posterior, self.posterior.mode)
+        return replace(self, prior=prior, folded=prior, posterior=found, centre=found.mean, fresh=0)
 
     @property
     def moved(self) -> bool:

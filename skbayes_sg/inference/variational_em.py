@@ -326,9 +326,8 @@ def _with_hyperprior(em: VariationalEM, rho: NDArray, excess: NDArray, sizes: ND
 
 def _says_nothing(determined: NDArray) -> bool:
     """Whether the data have next to no share in what is known of a block."""
-    return bool(
-        (determined if determined.ndim == 1 else determined.diagonal()).max() < _NO_INFORMATION
-    )
+    each = determined if determined.ndim == 1 else determined.diagonal()
+    return bool(each.max() < _NO_INFORMATION)
 
 
 def _uncertainty(determined: NDArray) -> float:

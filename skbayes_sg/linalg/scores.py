@@ -98,7 +98,7 @@ class Scores:
         """The distinct left factors; coefficients and intercept share one."""
         return list({id(f.left): f.left for f in self.factors}.values())
 
-    def with_chains_as_labels(self) -> Scores:
+    def joined_chains(self) -> Scores:
         """The chains as virtual labels of one chain; they must share their right factors.
 
         Where all blocks share one left factor of one unit, the square root of its sum of squares is

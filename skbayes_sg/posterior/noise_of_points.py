@@ -20,7 +20,7 @@ _MOST_POINTS = 64
 def mean_noise(
     target: Posterior | ExpandedTarget,
     theta: NDArray,
-    distribution: StationaryDistribution,
+    stationary: StationaryDistribution,
     Lam: NDArray,
     noise_factor: float,
 ) -> NDArray:
@@ -30,9 +30,7 @@ def mean_noise(
     mean is that over theta +- sqrt(D) R e_k, which is exact for an M that is quadratic in the
     parameters. Beyond 32 parameters the e_k are 32 random orthogonal directions.
     """
-    of_points = (
-        replace(distribution, window=1) if isinstance(distribution, LinearStep) else distribution
-    )
+    of_points = replace(stationary, window=1) if isinstance(stationary, LinearStep) else stationary
     scale = noise_factor * target.n_total
     M = scale * target.score_covariance(theta)
     for _ in range(_ROUNDS):

@@ -131,7 +131,7 @@ def test_scaling_weighs_each_row_and_pooling_keeps_the_sum_of_moments(case):
     if case.n_labels == 1 and all(
         f.left.ndim == 3 and (f.right is None or f.right.ndim == 2) for f in case.factors
     ):
-        case.check(scores.with_chains_as_labels().moment, n_chains * case.second)
+        case.check(scores.joined_chains().moment, n_chains * case.second)
 
 
 def eigenbasis(scores):

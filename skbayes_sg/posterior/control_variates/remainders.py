@@ -22,7 +22,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.subsample import Pool
 
 _NOISE_ROWS = 4000
-_LEAST_LINEAR = 32  # rows whose remainders show where a posterior is steep
+_STEEP_ROWS = 32  # rows whose remainders show where a posterior is steep
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +139,7 @@ class PoolRows:
     def least_linear(self, change: NDArray) -> NDArray:
         """Remainders of the rows that have the largest at some point (1, D), (rows, D)."""
         size = self.pool.probability / np.maximum(self.full_weight, 1e-30)
-        each = [
-            self.scores(change, np.array([i])).total() for i in np.argsort(-size)[:_LEAST_LINEAR]
-        ]
+        each = [self.scores(change, np.array([i])).total() for i in np.argsort(-size)[:_STEEP_ROWS]]
         return np.concatenate(each)
 
     def forces_along(self, directions: NDArray, distances: NDArray) -> NDArray:
@@ -168,7 +166,5 @@ class PoolRows:
         for block in np.array_split(np.arange(len(rows)), n_blocks):
             scores = self.scores(change, rows[block])
             total += scores.scaled(share[block]).total()
-            moment = moment + scores.with_chains_as_labels().scaled(np.sqrt(share[block])).moment(
-                FULL
-            )
+            moment = moment + scores.joined_chains().scaled(np.sqrt(share[block])).moment(FULL)
         return (moment.matrix - total.T @ total) / len(change)
