@@ -25,7 +25,9 @@ paper's steps, and 2e-3 because a tenth of the rows bears steps ten times as lon
 
 ``--iterations`` compares at equal numbers of steps after the burn-in instead, of which the paper
 has a million, and writes ahn_drbm_long.csv: SGFS-f at its best alpha, and SGLD at the largest of
-the paper's steps and at ten times that. Some three CPU minutes a setting for a million.
+the paper's steps. Some three CPU minutes a setting for a million. By then SGFS-f has left the mode
+at alpha = 4 as well, so that no claim about it holds, and the covariance of SGLD is nearly as near
+to HMC's as the halves of HMC are to each other.
 
 What the data do not know is left out: H + 1 = 3 directions have the prior as posterior, so draws
 are projected on the other 89; their own variance over the prior's is the column "null". Hidden
@@ -86,7 +88,7 @@ CAUTIOUS = 5e-5  # largest gain K of the first half of SGFS's burn-in
 ALPHAS = [2, 3, 4, 5, 10]
 INJECTED = [100, 1000]
 EPSILONS = [2e-3, 5e-4, 1e-4, 5e-5, 1e-5, 5e-6]
-LONG = ["SGFS-f 4", "SGLD 0.0005", "SGLD 0.005"]
+LONG = ["SGFS-f 4", "SGLD 0.0005"]
 """settings that are run for a given number of steps"""
 
 
@@ -205,13 +207,12 @@ def settings(long: bool) -> dict[str, object]:
     full = {f"SGFS-f {a}": SGFS(alpha=float(a), **rows) for a in ALPHAS}
     bounded = {f"SGFS-B {b}": SGFS(alpha=1.0, B=b, **rows) for b in INJECTED}
     diag = {f"SGFS-d {a}": SGFS(alpha=float(a), structure="diag", **rows) for a in ALPHAS}
-    sgld = {f"SGLD {e:g}": SGLD(step_size=e / 2, **rows) for e in [*EPSILONS, 5e-3]}
+    sgld = {f"SGLD {e:g}": SGLD(step_size=e / 2, **rows) for e in EPSILONS}
     letter = {"curvature": "empirical", "replace": True, "adapt": "always", "refresh_every": 1}
     letter |= {"kappa": lambda t: 1 / t} | rows
     completed = {f"SGFS-p {a}": SGFS(alpha=float(a), **letter) for a in ALPHAS}
     every = full | completed | bounded | diag | sgld
-    short = [label for label in every if label != "SGLD 0.005"]
-    return {label: every[label] for label in (LONG if long else short)}
+    return {label: every[label] for label in (LONG if long else every)}
 
 
 def warm_up(sampler: SGFS, given: Problem, state):
@@ -344,7 +345,11 @@ def claims(rows: list[dict]) -> list[Claim]:
         close = f"{name}: marginal variances within 3 standard errors of HMC's"
         found += [
             Claim(close, row["close"], low=0.95),
-            Claim(f"{name}: |median variance ratio - 1|", abs(row["median"] - 1), high=0.1),
+            Claim(
+                f"{name}: distance of the median variance ratio from 1",
+                abs(row["median"] - 1),
+                high=0.1,
+            ),
             Claim(f"{name}: all variance ratios", ends, 0.5, 2, strict=True),
         ]
     for one, other in [pair for pair in pairs if {*pair} <= {*best}]:
@@ -370,10 +375,11 @@ def main(report: Report, iterations: int) -> None:
         rows.append(figures(label, samples[label], reference, given))
         print(".", end="", flush=True)
     points = {label: one.draws for label, one in samples.items()}
-    length = f"{iterations:,} steps" if iterations else f"{SECONDS:g} CPU seconds"
-    name = "ahn_drbm_long" if iterations else "ahn_drbm"
-    figure = picture(rows, points, given.names, length)
-    report.save(rows, claims(rows), {name: figure}, name=name)
+    if iterations:
+        report.save(rows, claims(rows), name="ahn_drbm_long")
+        return
+    figure = picture(rows, points, given.names, SECONDS)
+    report.save(rows, claims(rows), {"ahn_drbm": figure})
 
 
 if __name__ == "__main__":

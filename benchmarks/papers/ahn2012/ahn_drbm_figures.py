@@ -27,7 +27,7 @@ def best_of(rows: list[dict]) -> dict[str, dict]:
     return {family: min(lines, key=lambda r: r["E2"]) for family, lines in mine.items() if lines}
 
 
-def picture(rows: list[dict], draws: dict[str, NDArray], names: list[str], T: str) -> Figure:
+def picture(rows: list[dict], draws: dict[str, NDArray], names: list[str], T: float) -> Figure:
     """Fig. 4: the best and the worst of the 25 most correlated pairs; Fig. 5: errors."""
     fig = Figure(figsize=(10, 15), layout="constrained", dpi=100)
     top, bottom = fig.subfigures(2, 1, height_ratios=(2, 1.15))
@@ -48,7 +48,7 @@ def picture(rows: list[dict], draws: dict[str, NDArray], names: list[str], T: st
     handles, labels = line[0].get_legend_handles_labels()
     bottom.legend(handles, labels, loc="outside lower center", ncols=3)
     bottom.suptitle(
-        f"Errors after {T} (Ahn et al. Fig. 5). Numbers: alpha of SGFS, B of SGFS-B, "
+        f"Errors after {T:g} CPU seconds (Ahn et al. Fig. 5). Numbers: alpha of SGFS, B of SGFS-B, "
         f"epsilon of SGLD.\nTriangles at the top edge: chains that left the mode, E2 > {LOST:g}"
     )
     return fig
