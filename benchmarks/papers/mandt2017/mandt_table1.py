@@ -29,7 +29,7 @@ SGFS-d and -f are Algorithm 1 of Ahn et al. at alpha = 0; "Eq. 36" is Mandt's va
 without injected noise is constant SGD-d and -f. SGLD takes the paper's steps, eps / 2 on the sum
 gradient. Mandt sets SGFS to the step eps* of Eq. 18; without injected noise its step, eps H with
 H = (2/N) (eps BB^T)^-1, has no eps in it. Some four minutes. ``--skin-steps`` runs nothing but
-chains on skin of constant SGD and SGLD, longer, and writes mandt_table1_skin.csv.
+chains on skin of constant SGD, longer, and writes mandt_table1_skin.csv.
 
 On protein the published figures cannot be stationary: mandt_protein.py shows what they may be.
 """
@@ -56,7 +56,7 @@ from skbayes_sg.models import Linear
 
 DATA_SETS = ["wine", "skin", "protein"]
 N_STEPS = {"wine": 165_000, "skin": 3_000, "protein": 20_000}
-LONGER = ["constant SGD", "SGD-d", "SGD-f", "SGLD"]
+LONGER = ["constant SGD", "SGD-d", "SGD-f"]
 """methods of the longer chains on skin"""
 BBVI_STEPS = {"wine": 20_000, "skin": 2_000, "protein": 20_000}
 N_CHAINS = 4
