@@ -68,9 +68,8 @@ class SampledPrior(BayesianEstimator):
         flat = draws.reshape(-1, draws.shape[-1]).astype(np.float64)
         noise = 1.0 if prior.quadratic else np.exp(-flat[:, -1])
         squares = noise * scales.squares(prior, flat - prior.mean)[:, 0]
-        rng = copy.deepcopy(
-            chains[0].state.normals
-        )  # so a warm start goes on as if nothing was drawn
+        # of a copy, so that a warm start goes on as if nothing was drawn
+        rng = copy.deepcopy(chains[0].state.normals)
         eta = IntegratedPrecision(scales).draw(squares, rng)
         return chains, eta.reshape(*draws.shape[:2], 1)
 

@@ -10,6 +10,8 @@ drawn for each of their draws afterwards: no chain has to find its way between t
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline
@@ -33,6 +35,10 @@ class IntegratedPrecision:
     def __init__(self, scales: OnePrecision) -> None:
         self._shape, self._least = scales.shape + 0.5 * scales.sizes[0], scales.least
         self._start = 2 * scales.rate
+
+    @cached_property
+    def _table(self) -> tuple[NDArray, NDArray, NDArray]:
+        """Logarithms of 2 b + Q, log densities, and means of lambda."""
         end = np.log(0.5 * _FARTHEST**2 / self._least)
         knots = np.linspace(np.log(self._start), end, _KNOTS)
         rate = 0.5 * np.exp(knots)
@@ -45,9 +51,7 @@ class IntegratedPrecision:
         share = np.exp(each - top)
         total = share.sum(axis=0)
         mean = (share * lam).sum(axis=0) / total
-        value = top + np.log(total * width)
-        self._value = CubicHermiteSpline(knots, value, -rate * mean)
-        self._knots, self._mean = knots, mean
+        return knots, top + np.log(total * width), mean
 
     def _mode(self, rate: NDArray) -> NDArray:
         """Of log lambda, whose density is ``lambda^shape exp(-rate lambda - least / lambda)``."""
@@ -55,11 +59,14 @@ class IntegratedPrecision:
 
     def log_density(self, squares: NDArray) -> NDArray:
         """Of coefficients with these sums of squares Q, up to a constant."""
-        return self._value(np.log(self._start + squares))
+        knots, value, mean = self._table
+        spline = CubicHermiteSpline(knots, value, -0.5 * np.exp(knots) * mean)
+        return spline(np.log(self._start + squares))
 
     def mean_precision(self, squares: NDArray) -> NDArray:
         """Mean of lambda given Q, minus twice the slope of `log_density`, to four digits."""
-        return np.interp(np.log(self._start + squares), self._knots, self._mean)
+        knots, _, mean = self._table
+        return np.interp(np.log(self._start + squares), knots, mean)
 
     def draw(self, squares: NDArray, rng: np.random.Generator) -> NDArray:
         """Independent draws of log lambda given Q.
