@@ -25,6 +25,7 @@ from skbayes_sg.callbacks import (
 )
 from skbayes_sg.chains.deadline import time_limit, warnings_of
 from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, joined, rows_touched
+from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.estimators.exported import Exported
 from skbayes_sg.estimators.fit_guard import is_all_of_the_call, outlives, require_finite, warn
 from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares, small_weights
@@ -182,7 +183,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Exported, Stored, C
     def _run_chains(self, posterior: Posterior, X, y, **attributes: Any) -> None:
         """Prepare, sample, keep, diagnose and warn; `attributes` are those of the subclass."""
         callbacks = CallbackRunner(self, X=X, y=y)
-        with time_limit(callbacks.end) as cut:
+        with one_thread(), time_limit(callbacks.end) as cut:
             warnings = self._sampled(callbacks, self._determined(posterior), attributes)
         self._warnings = warnings + warnings_of(cut)
         warn(self._warnings)

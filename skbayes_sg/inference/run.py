@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.chains.run import Chain, Execution, Length, run_chains, seconds
-from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.request import Request, Signature
 from skbayes_sg.posterior import Posterior
@@ -66,13 +65,10 @@ class Run:
 
     def target(self, posterior: Posterior) -> Target:
         """The target of the chains: the posterior under the learned prior, anchored if asked."""
-        posterior, anchor = self.under(posterior), self.anchor
-        with one_thread():  # as in `prepare`: a warm start has the same target to the last bit
-            return (
-                posterior
-                if anchor is None
-                else target_at(posterior, anchor, self.sampler, self.sampled)
-            )
+        posterior = self.under(posterior)
+        if self.anchor is None:
+            return posterior
+        return target_at(posterior, self.anchor, self.sampler, self.sampled)
 
     def under(self, posterior: Posterior) -> Posterior:
         """The posterior under the learned prior, if there is one."""

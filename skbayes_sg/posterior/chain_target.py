@@ -48,8 +48,6 @@ class Anchor:
         Largest eigenvalue of the curvature at the anchor over `curvature`.
     caution : float
         Factor of the rows of a minibatch, where noise grows faster with the distance.
-    trajectory : float
-        Factor of the length of trajectories, where some direction is slow.
     """
 
     theta: NDArray
@@ -61,7 +59,6 @@ class Anchor:
     column_steepness: float = 1.0
     stiffness: float = 1.0
     caution: float = 1.0
-    trajectory: float = 1.0
 
     @cached_property
     def noise(self) -> Operator:

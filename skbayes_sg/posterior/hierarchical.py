@@ -26,7 +26,6 @@ from skbayes_sg.posterior.quadratic import QuadraticTarget
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
 
-_TRAJECTORY = 2.0  # the precision is slower than the parameters
 _POINTS = 10  # for each coordinate, that say more of the spread than a curvature
 _NODES = (0.0, 2 / 3), (-(3**0.5), 1 / 6), (3**0.5, 1 / 6)  # of Gauss-Hermite quadrature
 _CAUTION = 8.0  # with rare levels, chains that minibatches throw far out under a weak prior
@@ -86,7 +85,6 @@ class HierarchicalTarget(ChainTarget):
             curvature=curvature,
             measured=self._noise,
             caution=_CAUTION,
-            trajectory=_TRAJECTORY,
         )
 
     @classmethod

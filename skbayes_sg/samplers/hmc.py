@@ -24,6 +24,7 @@ from skbayes_sg.validation import require_choice, require_integer
 _LONGEST_STEP = 1.5  # in metric units; an oscillator of unit frequency is stable below 2
 _MANY_CHAINS = 16
 _SHORTEST_STEP = 1e-4  # shorter ones mean that rounding is too large
+_LENGTHS = (0.7, 2.8)  # of trajectories, in metric units; pi is half a period of a Gaussian
 _MOST_LEAPFROG = 100  # steps: where walls need steps so short, trajectories are shorter
 _SHORT_EVERY = 10  # trajectories: one has short steps
 _SHORT = 5  # of them
@@ -44,7 +45,6 @@ class _Memory:
     steps: int = 0  # since the last restart, or the freeze; without short ones
     rows_touched: float = 0.0
     figures: dict[str, float] = field(default_factory=dict)  # of the anchor
-    stretch: float = 1.0  # of trajectories
 
 
 class HMC(Sampler):
@@ -60,9 +60,9 @@ class HMC(Sampler):
     Parameters
     ----------
     n_leapfrog : int, optional
-        Leapfrog steps per draw. By default a trajectory has a random length, uniform on [0.5, 2] in
-        units of the metric. That is around a quarter period, and never near the half period at
-        which draws of a Gaussian merely change sign.
+        Leapfrog steps per draw. By default a trajectory has a random length, uniform on [0.7, 2.8]
+        in units of the metric. That is around a quarter period, and below the half period at which
+        draws of a Gaussian merely change sign.
     target_accept : float, default=0.8
         Acceptance rate to which burn-in adapts the step.
     structure : {"auto", "full", "diag"}, default="auto"
@@ -147,7 +147,6 @@ class HMC(Sampler):
             log_step=math.log(target.dim**-0.25),  # the scaling of the best step with D
             accepted=np.zeros(len(state.theta)),
             figures={} if target.anchor is None else anchors.figures(target.anchor),
-            stretch=1.0 if target.anchor is None else target.anchor.trajectory,
         )
 
     def step(self, state: State, target: Target) -> None:
@@ -227,8 +226,7 @@ class HMC(Sampler):
             return h * 10.0 ** -state.normals.uniform(0.5, 1.5), self.n_leapfrog or _SHORT
         if self.n_leapfrog is not None:
             return h * state.normals.uniform(0.8, 1.2), self.n_leapfrog
-        length = state.memory.stretch * state.normals.uniform(0.5, 2.0)
-        length = min(length, h * _MOST_LEAPFROG)
+        length = min(state.normals.uniform(*_LENGTHS), h * _MOST_LEAPFROG)
         n_leapfrog = math.ceil(length / h)
         return length / n_leapfrog, n_leapfrog
 

@@ -48,10 +48,6 @@ class Anchored(Protocol):
         """Largest eigenvalue of the curvature there over `curvature`: 1 if they are the same."""
 
     @property
-    def trajectory(self) -> float:
-        """Factor of the length of trajectories."""
-
-    @property
     def pool_size(self) -> int:
         """Rows of the pool."""
 

@@ -26,7 +26,7 @@ from skbayes_sg.inspection import prior_sensitivity
 from skbayes_sg.samplers import SGLD, PolynomialDecay
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-SHORT = {"n_chains": 4, "n_draws": 100, "random_state": 0}
+SHORT = {"n_chains": 4, "n_draws": 250, "random_state": 0}
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((80, 3))
 FRAME = pd.DataFrame(X, columns=["age", "income", "debt"])

@@ -388,7 +388,7 @@ def test_logistic_regression_against_hmc(n_rows, seed):
     hmc = HMC()
     start = np.repeat(mine.anchor.theta, 32, axis=0)
     state = hmc.init(posterior, start, np.random.default_rng(seed))
-    exact = run_chain(hmc, posterior, state, Length(500, 100)).draws.reshape(-1, 4)
+    exact = run_chain(hmc, posterior, state, Length(2000, 100)).draws.reshape(-1, 4)
     sd = exact.std(axis=0)
     assert np.abs((draws.mean(axis=0) - exact.mean(axis=0)) / sd).max() < 0.05
     assert np.abs(draws.std(axis=0) / sd - 1).max() < 0.03

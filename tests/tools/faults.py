@@ -166,7 +166,7 @@ FAULTS = [
     ),
     Fault(
         "samplers/hmc.py",
-        "length = state.memory.stretch * state.normals.uniform(0.5, 2.0)",
+        "length = min(state.normals.uniform(*_LENGTHS), h * _MOST_LEAPFROG)",
         "length = math.pi",
         "the trajectories of HMC are half a period",
         "samplers/test_hmc.py",
