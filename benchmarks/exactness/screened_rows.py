@@ -68,7 +68,7 @@ def screened(target, points: NDArray, share: float) -> Force:
         at_anchor=tuple(each[..., kept] for each in rows.at_anchor),
         weight=rows.weight[kept],
     )
-    some.__dict__["whole_weight"] = rows.full_weight[kept]
+    some.__dict__["full_weight"] = rows.full_weight[kept]
 
     def force(x: NDArray) -> NDArray:
         at = coordinates.point(x)

@@ -222,7 +222,9 @@ FITS = {
     "linear, control variates": lambda: linear(n_rows=6000),
     "linear, em": lambda: linear(prior_precision="learned"),
     "mlp": lambda: mlp(),
-    "mlp, two classes, em": lambda: mlp(n_classes=2, prior_precision=VariationalEM(n_updates=40)),
+    "mlp, two classes, em": lambda: mlp(
+        "sghmc", n_classes=2, prior_precision=VariationalEM(n_updates=40)
+    ),
     "mlp, cycles": lambda: mlp(
         SGLD(CosineCycle(0.003, 0.0003, 100), batch_size=50), burn_in=200, thin=10
     ),
