@@ -18,7 +18,7 @@ from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import Prior
-from skbayes_sg.samplers.target import Anchored, ClosedForm
+from skbayes_sg.samplers.target import Anchored, ClosedForm, FastGradient
 
 
 class Expansion(NamedTuple):
@@ -56,6 +56,7 @@ class Posterior:
     has_scale = samples_precision = False
     anchor: Anchored | None = None
     coordinates: Coordinates = Identity()
+    fast_gradient: FastGradient | None = None
     closed_form: ClosedForm | None = None
 
     def __init__(self, model: Model, data: Data, prior: Prior) -> None:

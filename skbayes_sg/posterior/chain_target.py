@@ -19,7 +19,7 @@ from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.subsample import Pool
 from skbayes_sg.priors import Prior
-from skbayes_sg.samplers.target import ClosedForm
+from skbayes_sg.samplers.target import ClosedForm, FastGradient
 
 _FEWEST_ROWS = 32
 _MANY = 0.1  # of the pool: to draw and gather so many rows takes as long as to take all
@@ -117,6 +117,7 @@ class ChainTarget(ABC):
 
     has_scale = samples_precision = False
     anchor: Anchor | None = None
+    fast_gradient: FastGradient | None = None
     closed_form: ClosedForm | None = None
 
     def __init__(self, posterior: Posterior, coordinates: Coordinates) -> None:

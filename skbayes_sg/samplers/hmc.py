@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from skbayes_sg.samplers.mass_matrix import AveragedFisher, Metric, RescaledCurv
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import ExactDistribution
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import FastGradient, Target
 from skbayes_sg.validation import require_choice, require_integer
 
 _LONGEST_STEP = 1.5  # in metric units; an oscillator of unit frequency is stable below 2
@@ -26,12 +27,29 @@ _MANY_CHAINS = 16
 _SHORTEST_STEP = 1e-4  # shorter ones mean that rounding is too large
 _LENGTHS = (0.7, 2.8)  # of trajectories, in metric units; pi is half a period of a Gaussian
 _MOST_LEAPFROG = 100  # steps: where walls need steps so short, trajectories are shorter
+_LONG_STEP, _MOST_SHORT = 0.7, 8  # with the gradient, in metric units, and short steps of one
+_LONG_ERROR = 0.3  # of a fast gradient, times the long step
 _SHORT_EVERY = 10  # trajectories: one has short steps
 _SHORT = 5  # of them
 _STUCK = 0.1  # of the target acceptance rate
 _STEPS_A_MOVE = 8  # leapfrog steps of a trajectory for each Metropolis step along the scale
 _SCALES = (0.05, 0.2, 0.7)  # of them, in natural logarithms
 _FEWEST_STEPS = 10  # from which an acceptance rate is measured
+
+
+def _no_force(theta: NDArray) -> NDArray:
+    return np.zeros(())
+
+
+class _Path(NamedTuple):
+    """The steps of a trajectory: long ones with the gradient, each of so many short ones."""
+
+    h: float
+    """Of a short step."""
+    n_long: int
+    n_short: int = 1
+    fast: FastGradient = FastGradient(_no_force, 0, 0.0)
+    """Of the short steps."""
 
 
 @dataclass
@@ -77,7 +95,9 @@ class HMC(Sampler):
         mean, and a pool of rows stands for what is left. Up to some thousand rows the pool has all
         of them, and nothing is approximated. Otherwise the choice of the pool moves the posterior
         mean by about ``diagnostics_["pool_error"]`` standard deviations
-        (math/control_variates.md#pools).
+        (math/control_variates.md#pools). With thousands of rows the short steps of a trajectory
+        have the expansion and the rows that it describes worst, and every few steps the gradient
+        of all rows makes up for the others (math/hamiltonian.md#two-time-scales).
 
     Notes
     -----
@@ -153,16 +173,8 @@ class HMC(Sampler):
         memory, inverse = state.memory, state.memory.metric.inverse
         momentum = self._momentum(state)
         energy = _kinetic(momentum, inverse) - memory.log_prob
-        h, n_leapfrog = self._trajectory(state)
-
-        theta, gradient = state.theta, memory.gradient
-        momentum += (0.5 * h) * gradient  # in the precision of the metric
-        for _ in range(n_leapfrog - 1):
-            theta = theta + h * inverse.matvec(momentum)
-            momentum += h * self._gradient(target, theta)
-        theta = theta + h * inverse.matvec(momentum)
-        log_prob, gradient = target.slope(theta)
-        momentum += (0.5 * h) * gradient
+        path = self._path(state, target)
+        theta, log_prob, gradient = self._moved(state, target, momentum, path)
 
         change = energy + log_prob - _kinetic(momentum, inverse)
         chance = np.exp(np.minimum(0.0, _or_never(change)))
@@ -172,15 +184,42 @@ class HMC(Sampler):
         memory.gradient = np.where(accept[:, None], gradient, memory.gradient)
         memory.log_prob = np.where(accept, log_prob, memory.log_prob)
 
-        memory.rows_touched += n_leapfrog * state.rows.size * len(accept)
+        memory.rows_touched += (
+            path.n_long * len(accept) * (state.rows.size + path.n_short * path.fast.n_rows)
+        )
         if not _is_short(state):
             memory.steps += 1
             memory.accepted += chance
             if memory.adapting:
                 self._adapt(state, target, float(chance.mean()))
-        for _ in range(target.has_scale * (n_leapfrog // _STEPS_A_MOVE)):
+        for _ in range(target.has_scale * (path.n_long * path.n_short // _STEPS_A_MOVE)):
             self._rescale(state, target)
         state.t += 1
+
+    def _moved(
+        self, state: State, target: Target, momentum: NDArray, path: _Path
+    ) -> tuple[NDArray, NDArray, NDArray]:
+        """The end of a trajectory, its log density and gradient; momenta change in place.
+
+        A long step has the gradient less the fast one, and holds short steps with that (Tuckerman,
+        Berne & Martyna 1992). Without a fast gradient these are leapfrog steps.
+        """
+        h, inverse, fast = path.h, state.memory.metric.inverse, path.fast.at
+        long, theta, gradient = path.n_short * h, state.theta, state.memory.gradient
+        force = fast(theta)
+        momentum += (0.5 * long) * (gradient - force)  # in the precision of the metric
+        momentum += (0.5 * h) * force
+        for left in reversed(range(path.n_long)):
+            for _ in range(path.n_short):
+                theta = theta + h * inverse.matvec(momentum)
+                force = fast(theta)
+                momentum += h * force
+            if left:
+                momentum += long * (self._gradient(target, theta) - force)
+        log_prob, gradient = target.slope(theta)
+        momentum += (0.5 * long) * (gradient - force)
+        momentum -= (0.5 * h) * force
+        return theta, log_prob, gradient
 
     def _rescale(self, state: State, target: Target) -> None:
         """A Metropolis step along the scale of the coefficients (Liu & Sabatti 2000)."""
@@ -219,16 +258,22 @@ class HMC(Sampler):
     def _gradient(self, target: Target, theta: NDArray) -> NDArray:
         return (target.single if self.single_gradients else target).full_gradient(theta)
 
-    def _trajectory(self, state: State) -> tuple[float, int]:
-        """Step and number of steps of a trajectory, random so that none is near a period."""
+    def _path(self, state: State, target: Target) -> _Path:
+        """The steps of a trajectory, of random length so that none is near a period."""
         h = math.exp(state.memory.log_step)
         if _is_short(state):
-            return h * 10.0 ** -state.normals.uniform(0.5, 1.5), self.n_leapfrog or _SHORT
+            h *= 10.0 ** -state.normals.uniform(0.5, 1.5)
+            return _Path(h, self.n_leapfrog or _SHORT)
         if self.n_leapfrog is not None:
-            return h * state.normals.uniform(0.8, 1.2), self.n_leapfrog
+            return _Path(h * state.normals.uniform(0.8, 1.2), self.n_leapfrog)
         length = min(state.normals.uniform(*_LENGTHS), h * _MOST_LEAPFROG)
-        n_leapfrog = math.ceil(length / h)
-        return length / n_leapfrog, n_leapfrog
+        fast, n_short = target.fast_gradient, 1
+        if fast is not None:
+            longest = min(_LONG_STEP, _LONG_ERROR / fast.error)
+            n_short = max(1, min(_MOST_SHORT, int(longest / h)))
+        n_long = math.ceil(length / (n_short * h))
+        path = _Path(length / (n_long * n_short), n_long, n_short)
+        return path if fast is None or n_short == 1 else path._replace(fast=fast)
 
     # -- adaptation in burn-in ----------------------------------------------------------------
 

@@ -7,7 +7,8 @@ own. What is measured in the coordinates of the model is asked of `Target.poster
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +121,16 @@ class ModelPosterior(Protocol):
         """Estimate of the model Fisher of all rows plus the prior's curvature."""
 
 
+class FastGradient(NamedTuple):
+    """Nearly the gradient, from some of the rows, for the short steps of two time scales."""
+
+    at: Callable[[NDArray], NDArray]
+    """(chains, D) at theta (chains, D)"""
+    n_rows: int
+    error: float
+    """Of each of its components, where the posterior has standard deviations near 1."""
+
+
 class Target(Protocol):
     """What chains move on: a log posterior that estimates its gradient from minibatches.
 
@@ -149,6 +160,10 @@ class Target(Protocol):
     @property
     def anchor(self) -> Anchored | None:
         """The anchor of control variates; None without them."""
+
+    @property
+    def fast_gradient(self) -> FastGradient | None:
+        """A gradient that costs far less than that of all rows; None if there is none."""
 
     @property
     def closed_form(self) -> ClosedForm | None:

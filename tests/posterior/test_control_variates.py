@@ -377,6 +377,39 @@ def test_normal_inverse_gamma_posterior_of_sixty_rows(regression, seed):
     assert abs(draws[:, 3].std() / log_noise.std() - 1) < 0.05
 
 
+@pytest.mark.parametrize("name", ["binary", "population", "three classes"])
+def test_rows_beside_the_expansion_have_their_remainders(name):
+    """All of them are the gradient; without a row the gradient lacks its remainder."""
+    mine = anchored(dict(posteriors())[name])
+    theta = mine._origin + np.random.default_rng(0).standard_normal((5, mine.dim))
+    rows, everything, last = mine._rows, slice(None), np.argmin(mine._rows.pool.probability)
+    full = mine.full_gradient(theta)
+    size = np.abs(full).max()
+    np.testing.assert_allclose(mine._beside(rows.largest(400), theta), full, atol=1e-5 * size)
+    remainder = rows.model.remainder(
+        rows.model.outputs(theta - mine._origin, rows.X), rows.at_anchor
+    )
+    remainder *= rows.full_weight
+    remainder[..., np.arange(400) != last] = 0
+    lost = rows.model.times_inputs(remainder, rows.X[everything]).total() * (mine.n_total / 400)
+    found = mine._beside(rows.largest(399), theta)
+    np.testing.assert_allclose(found + lost, full, atol=1e-5 * size)
+
+
+def test_short_steps_have_few_rows_where_there_are_many():
+    """And none where a gradient of all rows is as fast, or the expansion describes none of them."""
+    assert anchored(dict(posteriors())["binary"]).fast_gradient is None
+    X, y = logistic_data(3000, 3)
+    mine = anchored(Posterior.of(Softmax(3, 2), X, y, 1.0))
+    fast = mine.fast_gradient
+    assert fast.n_rows == 64
+    theta = mine._origin + mine.points
+    off = np.abs(fast.at(theta) - mine.full_gradient(theta))
+    assert np.sqrt(np.mean(off**2)) == pytest.approx(fast.error)
+    assert fast.error < 0.1
+    assert mine.with_prior(mine.prior).fast_gradient.error == pytest.approx(fast.error)
+
+
 @pytest.mark.parametrize("n_rows", [30, 1000])
 def test_logistic_regression_against_hmc(n_rows, seed):
     X, y = logistic_data(n_rows, 3)

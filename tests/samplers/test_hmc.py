@@ -12,6 +12,7 @@ from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC, hmc
 from skbayes_sg.samplers.mass_matrix import RescaledCurvature
+from skbayes_sg.samplers.target import FastGradient
 
 
 def run(sampler, posterior, seed, n_chains=32, n_draws=400, burn_in=200, theta=None):
@@ -61,6 +62,42 @@ def test_the_distribution_is_exact_whatever_single_gradients_follow(seed):
     theta = run(HMC(3, single_gradients=True), posterior, seed, n_draws=1500).draws[..., 0]
     assert np.abs(z_scores(theta.mean(axis=1), mean)) < 5
     assert np.abs(z_scores(((theta - mean) ** 2).mean(axis=1), weight @ (grid - mean) ** 2)) < 5
+
+
+def test_the_distribution_is_exact_whatever_short_steps_follow(seed):
+    """Two time scales: steps stay reversible with any fast gradient, and the energy decides."""
+    X, y = logistic_data(50, 1, seed=3)
+    posterior = Posterior.of(Softmax(1, 2, fit_intercept=False), X, y, 1.0)
+    rough = FastGradient(lambda theta: 0.6 - 1.5 * theta, 5, error=0.05)
+    posterior.fast_gradient = rough
+    grid = np.linspace(-5, 8, 20_001)
+    weight = np.exp(posterior.log_prob(grid[:, None]) - posterior.log_prob(grid[:, None]).max())
+    weight /= weight.sum()
+    mean = weight @ grid
+    chain = run(HMC(target_accept=0.995), posterior, seed, n_draws=1500)
+    theta = chain.draws[..., 0]
+    assert np.abs(z_scores(theta.mean(axis=1), mean)) < 5
+    assert np.abs(z_scores(((theta - mean) ** 2).mean(axis=1), weight @ (grid - mean) ** 2)) < 5
+    path = HMC()._path(chain.state, posterior)
+    assert path.fast is rough
+    assert path.n_short >= 2
+
+
+def test_short_steps_with_the_gradient_itself_are_leapfrog_steps():
+    """Then the long steps have nothing to add, and as many leapfrog steps end at the same point."""
+    X, y = logistic_data(50, 3)
+    posterior = Posterior.of(Softmax(3, 2), X, y, 1.0)
+    momentum = np.random.default_rng(0).standard_normal((4, 4))
+    state = HMC().init(posterior, np.ones((4, 4)), np.random.default_rng(0))
+    ends = []
+    for path in (
+        hmc._Path(0.1, 6),
+        hmc._Path(0.1, 2, 3, FastGradient(posterior.full_gradient, 50, 1.0)),
+    ):
+        p = momentum.copy()
+        theta, _, gradient = HMC()._moved(state, posterior, p, path)
+        ends.append(np.hstack([theta, p, gradient]))
+    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-10)
 
 
 def test_trajectories_are_near_a_quarter_of_a_period(seed):

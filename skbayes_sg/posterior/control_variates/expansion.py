@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -37,8 +37,11 @@ from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.base import NoAnchorError
 from skbayes_sg.samplers.langevin import STEEP_COLUMN
+from skbayes_sg.samplers.target import FastGradient
 
 _DIAGONAL = 1e-6  # entries off the diagonal that are rounding, of a matrix near the identity
+_FEW_ROWS, _SHARE = 64, 64  # rows of the fast gradient: so many at least, and one in so many
+_SAVING = 16  # rows over these, from which the short steps cost little beside the long ones
 _LEAST_LINEAR = 32  # rows whose remainders show where a posterior is steep
 
 
@@ -96,6 +99,7 @@ class ExpandedTarget(ChainTarget):
         complete = len(rows.pool.weight) == posterior.data.n_rows
         self._cancels = complete
         self._bend = self._prior_bend() if self._cancels else self._hessian.matvec
+        self.points = np.zeros((1, self.dim))
 
     def _steepness(self, points: NDArray) -> float:
         """`steepness` of the gradient that the pool gives, at points (points, D) in theta."""
@@ -193,7 +197,9 @@ class ExpandedTarget(ChainTarget):
 
     def with_prior(self, prior: Prior) -> ExpandedTarget:
         posterior = self.posterior.with_prior(prior)
-        return ExpandedTarget(posterior, self._rows, self._measured, self._expansion)
+        target = ExpandedTarget(posterior, self._rows, self._measured, self._expansion)
+        target.points = self.points
+        return target
 
     def scores(self, theta: NDArray, rows: Rows) -> Scores:
         """Remainders of the rows' scores, weighted so that their mean over draws is unbiased."""
@@ -221,6 +227,27 @@ class ExpandedTarget(ChainTarget):
         if not self.prior.quadratic:
             value += self.prior.log_density(self.coordinates.inverse_transform(theta))
         return value, self._with_expansion(scores.total() * scale, change, bent)
+
+    @cached_property
+    def fast_gradient(self) -> FastGradient | None:  # type: ignore[override]
+        """That of the expansion, and of the rows that it describes worst.
+
+        It needs to follow the posterior where it is steep, and elsewhere only roughly: short steps
+        with it are corrected by the gradient once in a while, and by the Metropolis test.
+        """
+        n = max(_FEW_ROWS, self.anchor.pool_size // _SHARE)
+        if n * _SAVING > self.anchor.pool_size:
+            return None
+        gradient = partial(self._beside, self._rows.largest(n))
+        there = self._origin + self.points
+        error = np.sqrt(np.mean((gradient(there) - self.full_gradient(there)) ** 2))
+        return FastGradient(gradient, n, float(error))
+
+    def _beside(self, rows: PoolRows, theta: NDArray) -> NDArray:
+        """Gradient of the expansion and of the remainders of these rows."""
+        change = theta - self._origin
+        rest = rows.scores(change, slice(None)).total() * (self.n_total / self.anchor.pool_size)
+        return self._with_expansion(rest, change, self._hessian.matvec(change))
 
     def _with_expansion(self, rest: NDArray, change: NDArray, bent: NDArray) -> NDArray:
         """Gradient of the log posterior at a change from the anchor.

@@ -147,6 +147,17 @@ class PoolRows:
         each = [self.scores(change, np.array([i])).total() for i in np.argsort(-size)[:_STEEP_ROWS]]
         return np.concatenate(each)
 
+    def largest(self, n: int) -> PoolRows:
+        """The n rows with the largest remainders, with the weight that each has in a sum of all."""
+        kept = np.sort(np.argsort(-self.pool.probability, kind="stable")[:n])
+        return replace(
+            self,
+            X=self.X[kept],
+            at_anchor=tuple(each[..., kept] for each in self.at_anchor),
+            weight=self.full_weight[kept],
+            pool=Pool.of_all(n),
+        )
+
     def forces_along(self, directions: NDArray, distances: NDArray) -> NDArray:
         """`Predictor.forces_along` of the rows, from the anchor."""
         rows = self.X, self.at_anchor, self.full_weight
