@@ -44,21 +44,7 @@ class GeneralizedLinearRegressor(MixturePredictions, Regressor):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.sampler = sampler
-        self.prior_precision = prior_precision
-        self.fit_intercept = fit_intercept
-        self.intercept_precision = intercept_precision
-        self.prior_mean = prior_mean
-        self.prior = prior
-        self.prior_groups = prior_groups
-        self.forgetting_factor = forgetting_factor
-        self.n_chains = n_chains
-        self.n_draws = n_draws
-        self.burn_in = burn_in
-        self.thin = thin
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self._keep_parameters(locals())
 
     # -- the model ----------------------------------------------------------------------------
 

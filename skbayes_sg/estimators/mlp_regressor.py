@@ -101,19 +101,7 @@ class BayesianMLPRegressor(MultimodalRegressor):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.sampler = sampler
-        self.prior_precision = prior_precision
-        self.prior_mean = prior_mean
-        self.temperature = temperature
-        self.n_chains = n_chains
-        self.n_draws = n_draws
-        self.burn_in = burn_in
-        self.thin = thin
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self._keep_parameters(locals())
 
     def _make_model(self, n_features: int, centre: NDArray, scale: NDArray) -> GaussianMLP:
         layers = hidden_layers(self, "BayesianLinearRegressionSGFS")

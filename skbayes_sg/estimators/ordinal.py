@@ -90,6 +90,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
     fit_intercept = True
     _ratio = "odds_ratio"
     _order_of_column: Any = None
+    categories: ArrayLike | None
 
     def __init__(
         self,
@@ -112,23 +113,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
         class_weight: dict | str | None = None,
         n_predict_draws: int | None = None,
     ) -> None:
-        self.sampler = sampler
-        self.prior_precision = prior_precision
-        self.categories = categories
-        self.intercept_precision = intercept_precision
-        self.prior_mean = prior_mean
-        self.prior = prior
-        self.prior_groups = prior_groups
-        self.forgetting_factor = forgetting_factor
-        self.n_chains = n_chains
-        self.n_draws = n_draws
-        self.burn_in = burn_in
-        self.thin = thin
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.class_weight = class_weight
-        self.n_predict_draws = n_predict_draws
+        self._keep_parameters(locals())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
