@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.base import Batch
+from skbayes_sg.data.memory import stays_sparse
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.layouts import Layout
 from skbayes_sg.linalg.scores import Scores
@@ -64,6 +65,10 @@ class Model(ABC):
     def widest(self) -> int:
         """Numbers per row and chain in the largest array that a prediction holds."""
         return 1
+
+    def keeps_sparse(self, X: Any) -> bool:
+        """Whether predictions for X are products with sparse rows."""
+        return self.takes_sparse and stays_sparse(X)
 
     def unpack(self, theta: NDArray) -> dict[str, NDArray]:
         """Views of the blocks: name -> ``(..., *shape)``."""

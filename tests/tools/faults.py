@@ -424,7 +424,7 @@ FAULTS = [
         "estimators/test_logistic.py",
     ),
     Fault(
-        "estimators/predictive.py",
+        "estimators/class_predictions.py",
         "[0.5 - 0.5 * level, 0.5 + 0.5 * level]",
         "[0.05, 0.95]",
         "the level of an interval of probabilities is ignored",
@@ -473,7 +473,7 @@ FAULTS = [
         "promises/test_messages.py",
     ),
     Fault(
-        "estimators/regression_predictions.py",
+        "estimators/linear.py",
         "scale_mixture_quantile(0.5 + 0.5 * level, weights, noise)",
         "scale_mixture_quantile(0.95, weights, noise)",
         "the level of an interval of y is ignored",
