@@ -25,6 +25,7 @@ from skbayes_sg.callbacks import (
 )
 from skbayes_sg.chains.deadline import time_limit, warnings_of
 from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, joined, rows_touched
+from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.exported import Exported
 from skbayes_sg.estimators.fit_guard import is_all_of_the_call, outlives, require_finite, warn
 from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares, small_weights
@@ -341,3 +342,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Exported, Stored, C
             draws = draws.astype(dtype)
         n_chains = self.draws_.shape[0]
         return draws, np.tile(self.draw_weights_ / n_chains, n_chains)
+
+    def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
+        """Weighted mean and standard deviation over chains and draws."""
+        return moments(samples, self.draw_weights_)

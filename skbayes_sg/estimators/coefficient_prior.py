@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import Columns, Data, of_columns
+from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.prior_groups import shrinkage_of
 from skbayes_sg.estimators.updating import UpdatingEstimator
 from skbayes_sg.inference.evidence import Hyperprior
@@ -69,13 +70,39 @@ class CoefficientPrior(UpdatingEstimator):
             "a number"
         ]
 
+    def _prior_of_fit(self, model: Model, classes: NDArray | None) -> Prior:
+        """The posterior of another fit as the prior."""
+        if not isinstance(self.prior, FittedPosterior):
+            raise TypeError(
+                f"prior must be the posterior_ of another fit, or None, got {self.prior!r}"
+            )
+        learned = isinstance(self.prior_precision, VariationalEM)
+        if learned or np.any(real_array("prior_mean", self.prior_mean)):
+            raise ValueError(
+                "prior stands in place of prior_precision and prior_mean; leave both at their "
+                "defaults, or prior=None"
+            )
+        return self.prior.prior_of(model, self, classes)
+
     def _mean(self, model: Model, data: Data) -> NDArray:
-        """Prior mean of every parameter; under a learned precision a family's intercept has y's."""
-        mean, sample = super()._mean(model, data), data.sample
+        """Prior mean of every parameter; 0 for intercepts and the log noise variance.
+
+        Under a learned precision a family's intercept has that of y.
+        """
+        given, shape = real_array("prior_mean", self.prior_mean), model.shapes["coef"]
+        if given.shape not in ((), shape[1:], shape):
+            raise ValueError(
+                f"prior_mean must be one number, one per feature, shape {shape[1:]}, or one per "
+                f"class and feature, shape {shape}; got {given.shape}"
+            )
+        require_bounded("prior_mean", given)
+        of_coef = np.broadcast_to(given, shape).ravel()
+        mean = np.append(of_coef, np.zeros(model.dim - len(of_coef)))
         if isinstance(model, Family):
             mean[model.dim - len(model.own) :] = model.own_mean
             if self.fit_intercept and self._em() is not None:
-                mean[data.n_features] = model.guess(sample.y, sample.weight)[0, data.n_features]
+                guess = model.guess(data.sample.y, data.sample.weight)
+                mean[data.n_features] = guess[0, data.n_features]
         return mean
 
     def _given_precision(self, model: Model) -> NDArray:

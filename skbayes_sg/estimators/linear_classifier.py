@@ -20,6 +20,8 @@ _CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
 class LinearClassifier(LinearPredictor, BayesianClassifier):
     """A classifier whose logits are linear in its coefficients. The model is the subclass's."""
 
+    _has_rows = True
+
     def _bind(
         self, X, y: NDArray, classes: NDArray, weight: NDArray | None, n_total: float | None = None
     ) -> Posterior:
@@ -85,13 +87,6 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         self._update(posterior, classes_=known, n_samples_seen_=seen)
         return self
 
-    def _coefs(self, draws: NDArray) -> NDArray:
-        return self.model_.unpack(draws)["coef"]
-
-    def _intercepts(self, draws: NDArray) -> NDArray:
-        blocks = self.model_.unpack(draws)
-        return blocks.get("intercept", np.zeros((*draws.shape[:2], self.model_.n_logits)))
-
     def _causes(self, posterior: Posterior) -> list[str]:
         """A column whose coefficient may make a row certain many times over, by its prior alone.
 
@@ -151,9 +146,3 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         if is_out_of_core(X):
             return self._bind_blocks(X, y, sample_weight)[0]
         return super()._posterior_of(X, y, sample_weight)
-
-    def _read_off(self, posterior: Posterior) -> None:
-        """Coefficients from the draws."""
-        self.prior_precision_ = self._precision_of(posterior)
-        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
-        self.intercept_, _ = self._moments(self.intercept_samples_)

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg import diagnostics
 from skbayes_sg.chains.tuning import raise_alpha
 from skbayes_sg.estimators.coefficient_prior import CoefficientPrior
 from skbayes_sg.estimators.out_of_core import RowsNeededError
@@ -359,7 +358,3 @@ class LinearPredictor(CoefficientPrior):
         if direction:
             table["p_direction"] = np.maximum(table["p_positive"], 1 - table["p_positive"])
         return table
-
-    def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
-        """Weighted mean and standard deviation over chains and draws."""
-        return diagnostics.moments(samples, self.draw_weights_)

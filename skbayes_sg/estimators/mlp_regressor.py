@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from skbayes_sg import diagnostics
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.fit_guard import all_or_nothing
@@ -221,7 +220,7 @@ class BayesianMLPRegressor(MixturePredictions, Multimodal, BayesianRegressor):
 
     def _read_off(self, posterior: Posterior) -> None:
         super()._read_off(posterior)
-        noise = diagnostics.moments(self.noise_variance_samples_, self.draw_weights_)[0]
+        noise = self._moments(self.noise_variance_samples_)[0]
         self.noise_variance_ = noise if self.model_.n_responses > 1 else float(noise)
 
     def _of_rows(self, parts: list[NDArray]) -> NDArray:

@@ -89,6 +89,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
 
     fit_intercept = True
     _ratio = "odds_ratio"
+    _has_rows = False
     _order_of_column: Any = None
     categories: ArrayLike | None
 
@@ -182,9 +183,3 @@ class BayesianOrdinalClassifier(LinearClassifier):
 
     def _names_of_thresholds(self) -> list[str]:
         return [f"{low} | {high}" for low, high in pairwise(self.categories_)]
-
-    def _coefs(self, draws: NDArray) -> NDArray:
-        return self.model_.unpack(draws)["coef"][..., 0, :]
-
-    def _intercepts(self, draws: NDArray) -> NDArray:
-        return self.model_.unpack(draws)["intercept"][..., 0]

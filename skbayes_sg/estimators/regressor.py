@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.data import Data, InMemory
@@ -12,7 +11,6 @@ from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.linear_model import LinearPredictor
 from skbayes_sg.estimators.out_of_core import FirstPass, source_of, weights_or_none
 from skbayes_sg.estimators.targets import BayesianRegressor
-from skbayes_sg.estimators.updating import OfStream
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.validation import in_dtype
@@ -20,8 +18,6 @@ from skbayes_sg.validation import in_dtype
 
 class Regressor(BayesianRegressor, LinearPredictor):
     """A regression with coefficients: its posterior, and `partial_fit`."""
-
-    intercept_ = OfStream(lambda self: float(self._moments_of_distribution()[2]))
 
     def _make_model(self, data: Data) -> Predictor:
         raise NotImplementedError
@@ -81,16 +77,3 @@ class Regressor(BayesianRegressor, LinearPredictor):
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         self._update(self._bind(X, y, sample_weight, n_total=X.shape[0]), n_samples_seen_=seen)
         return self
-
-    def _coefs(self, draws: NDArray) -> NDArray:
-        return self.model_.unpack(draws)["coef"][..., 0, :]
-
-    def _intercepts(self, draws: NDArray) -> NDArray:
-        blocks = self.model_.unpack(draws)
-        return blocks["intercept"][..., 0] if self.fit_intercept else np.zeros(draws.shape[:2])
-
-    def _read_off(self, posterior: Posterior) -> None:
-        """Coefficients and intercept from the draws."""
-        self.prior_precision_ = self._precision_of(posterior)
-        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
-        self.intercept_ = float(self._moments(self.intercept_samples_)[0])
