@@ -108,7 +108,7 @@ class Model(ABC):
 
     def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
         """Coordinates of each class in the last block of weights."""
-        return {f"{name}[{k}]": row for k, row in enumerate(block)}
+        raise ValueError('VariationalEM: per="class" needs classes; use "block" or "feature"')
 
     def spread(self, of_block: dict[str, float]) -> NDArray:
         """The number of each block, repeated for each of its parameters, (dim,).

@@ -43,6 +43,9 @@ class Categorical(Classification):
         self.binary = n_classes == 2
         self.n_logits = n_logits
 
+    def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
+        return {f"{name}[{k}]": row for k, row in enumerate(block)}
+
     @abstractmethod
     def logits(self, theta: NDArray, X: NDArray) -> NDArray:
         """Logits, (chains, logits, n) in X's dtype; the caller may overwrite them."""

@@ -58,9 +58,6 @@ class GaussianMLP(FeedForward, Response):
         """Those of the network, and each log noise variance."""
         return [*super().units(), *np.arange(self.dim - self.n_responses, self.dim)[:, None]]
 
-    def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
-        raise ValueError('VariationalEM: per="class" needs classes; use "block" or "feature"')
-
     def prior(self, precision: NDArray, mean: NDArray | float = 0.0, **units: Any) -> Prior:
         """Normal; the last entries of `precision` and `mean` are not used."""
         own = np.arange(self.dim) >= self.dim - self.n_responses
