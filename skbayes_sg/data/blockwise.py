@@ -79,20 +79,12 @@ class OutOfCoreData(Data):
         self._source: Source | None = source
         self._encode: Encode | None = encode
         self._sample = sample
-        self._shape = source.n_rows, source.n_features
+        self._n_rows = source.n_rows
         self.n_total = float(source.n_rows)
 
     @property
     def n_rows(self) -> int:
-        return self._shape[0]
-
-    @property
-    def n_features(self) -> int:
-        return self._shape[1]
-
-    @property
-    def weighted(self) -> bool:
-        return self._sample.weighted
+        return self._n_rows
 
     @property
     def sample(self) -> InMemory:
