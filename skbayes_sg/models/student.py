@@ -70,9 +70,6 @@ class Student(GeneralizedLinear):
     def width(self, outputs: NDArray) -> NDArray:
         return np.broadcast_to(self._shared(outputs)[0], outputs[:, 0].shape)
 
-    def predictor_of(self, mean: NDArray | float) -> NDArray:
-        return np.asarray(mean)
-
     def guess(self, y: NDArray, weight: NDArray | None) -> NDArray:
         """The median of y as intercept; scale and degrees of freedom as in the prior."""
         theta = np.zeros((1, self.dim))
