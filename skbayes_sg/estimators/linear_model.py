@@ -136,8 +136,6 @@ _ACCEPT = 0.9  # at HMC's own .8 single chains of nearly separable classes are s
 class LinearPredictor(CoefficientPrior):
     """An estimator whose response depends on coefficients times features plus intercept."""
 
-    fit_intercept: bool
-    intercept_precision: float
     _ratio = ""
     """Name of the exponential of a coefficient, where it is a ratio."""
 

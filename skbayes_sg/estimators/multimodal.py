@@ -95,10 +95,8 @@ class Multimodal(BayesianEstimator):
         if n_draws * of_each > _MANY_BYTES:
             size = f"{n_draws * of_each / 1e9:.1f} GB"
             warn(
-                [
-                    f"{n_chains} chains of {n_draws} draws of {dim} parameters take {size} of "
-                    'memory; lower n_draws, or set n_draws="auto"'
-                ],
+                f"{n_chains} chains of {n_draws} draws of {dim} parameters take {size} of "
+                'memory; lower n_draws, or set n_draws="auto"',
                 UserWarning,
             )
         return n_draws
@@ -199,11 +197,9 @@ class Multimodal(BayesianEstimator):
         burn_in, thin = run_length(self.burn_in, self.thin, stream.run_length())
         if fresh:
             warn(
-                [
-                    f"partial_fit: the first {burn_in} steps of {stream.sampler.rows_per_step} "
-                    "rows are burn-in (set burn_in); until then predictions use one point, not a "
-                    "posterior"
-                ]
+                f"partial_fit: the first {burn_in} steps of {stream.sampler.rows_per_step} "
+                "rows are burn-in (set burn_in); until then predictions use one point, not a "
+                "posterior",
             )
         most = self._draws_to_keep(posterior.dim, _CHAINS_OF_STREAM)
         stream = stream.follow(posterior, burn_in, thin, most, self._draw_dtype)

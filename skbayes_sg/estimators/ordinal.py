@@ -135,10 +135,8 @@ class BayesianOrdinalClassifier(LinearClassifier):
         if self.categories is None and self._order_of_column is None:
             if classes.dtype.kind not in "biuf":
                 warn(
-                    [
-                        f"y holds labels {shown(classes)} without an order, which are taken in "
-                        "alphabetical order; give categories, from the lowest to the highest"
-                    ],
+                    f"y holds labels {shown(classes)} without an order, which are taken in "
+                    "alphabetical order; give categories, from the lowest to the highest",
                     UserWarning,
                 )
             return np.arange(len(classes))

@@ -50,11 +50,6 @@ _BLUR = 1e-3  # rounding error of a draw, in posterior standard deviations
 class Stored(BaseEstimator):
     """An estimator whose pickles say in which format they are."""
 
-    draws_: NDArray
-    draw_weights_: NDArray
-    _run: Any
-    _stream: Any
-
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_written_by": (FORMAT, __version__)}
 
@@ -64,11 +59,9 @@ class Stored(BaseEstimator):
         super().__setstate__(state)
         if written != FORMAT:
             warn(
-                [
-                    f"this {type(self).__name__} was written by skbayes_sg {version} in format "
-                    f"{written}, and skbayes_sg {__version__} reads format {FORMAT}: fit it again, "
-                    f"or load it with skbayes_sg {version}"
-                ],
+                f"this {type(self).__name__} was written by skbayes_sg {version} in format "
+                f"{written}, and skbayes_sg {__version__} reads format {FORMAT}: fit it again, "
+                f"or load it with skbayes_sg {version}",
                 UserWarning,
             )
 

@@ -79,4 +79,4 @@ def with_new_names(state: dict[str, Any]) -> dict[str, Any]:
 
 def _warn_of(old: str, new: str) -> None:
     said = f"{old} was renamed to {new} in version {_SINCE}, and goes in {_UNTIL}: use {new}"
-    warn([said], FutureWarning)
+    warn(said, FutureWarning)
