@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2, t
-from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.inspection.drawing import COLOURS, axes_for, last_step, literal, require_method
-from skbayes_sg.inspection.parameters import parameter_names, positions
+from skbayes_sg.inspection.drawing import COLOURS, axes_for, fitted_step, literal
+from skbayes_sg.inspection.names import parameter_names, positions
 
 _LEVEL = 0.9  # of the ellipses
 _INTERVAL = 0.95  # of the entries
@@ -141,9 +140,8 @@ class CovarianceDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        model, before = last_step(estimator)
-        check_is_fitted(model)
-        require_method(cls, model, "predicted_covariance", "networks have no one mode")
+        remedy = "networks have no one mode"
+        model, before = fitted_step(cls, estimator, remedy, "predicted_covariance")
         rows = X if before is None else before.transform(X)
         predicted = model.predicted_covariance(rows, y, sample_weight)
         names = parameter_names(model, before)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.pipeline import Pipeline
 
+from skbayes_sg.inspection.drawing import last_step
 from skbayes_sg.inspection.responses import rows_of, table_of_outputs, under_draws
 from skbayes_sg.inspection.summary import figures_of
 
@@ -60,7 +60,7 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
     True
     """
     rows: Any = rows_of(X)
-    steps, estimator = (model[:-1], model[-1]) if isinstance(model, Pipeline) else (None, model)
+    estimator, before = last_step(model)
     parts = []
     for _, each in under_draws(model, rows):
         rows_last = np.moveaxis(each, 2, 3)  # the outputs of a row beside each other
@@ -71,7 +71,8 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
     del columns["p_positive"]  # a question of coefficients
     labels = [str(label) for label in getattr(rows, "index", range(len(rows)))]
     if not hasattr(estimator, "classes_"):
-        ends = estimator.predict_interval(steps.transform(rows) if steps else rows, level)
+        given = rows if before is None else before.transform(rows)
+        ends = estimator.predict_interval(given, level)
         low, high = f"obs_eti{100 * level:g}_lb", f"obs_eti{100 * level:g}_ub"
         columns |= {low: ends[..., 0].ravel(), high: ends[..., 1].ravel()}
     return table_of_outputs(estimator, "row", labels, columns)

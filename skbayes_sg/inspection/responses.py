@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skbayes_sg.inspection.drawing import last_step
 from skbayes_sg.inspection.table import table
 from skbayes_sg.linalg.memory import elements_at_a_time
 
@@ -24,14 +24,14 @@ def rows_of(X: ArrayLike) -> Any:
 
 def under_draws(model: Any, X: Any) -> Iterator[tuple[NDArray, NDArray]]:
     """Blocks of rows, and their expected responses, (chains, draws, outputs, rows)."""
-    steps, estimator = (model[:-1], model[-1]) if isinstance(model, Pipeline) else (None, model)
+    estimator, before = last_step(model)
     check_is_fitted(estimator, "draws_")
     draws = estimator.draws_
     flat = draws.reshape(-1, draws.shape[-1]).astype(np.float64, copy=False)
     n_blocks = 1 + len(X) * len(flat) * estimator.model_.widest // elements_at_a_time()
     for rows in np.array_split(np.arange(len(X)), min(len(X), n_blocks)):
         some = _safe_indexing(X, rows)
-        some = steps.transform(some) if steps else some
+        some = some if before is None else before.transform(some)
         some = validate_data(estimator, some, reset=False, dtype=np.float64)
         each = estimator.model_.predict(flat, some)
         yield rows, each.reshape(*draws.shape[:2], *each.shape[1:])

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
-from skbayes_sg.inspection.drawing import MARKERS, axes_for, last_step, literal, require_method
-from skbayes_sg.inspection.parameters import positions
+from skbayes_sg.inspection.drawing import MARKERS, axes_for, fitted_step, literal
+from skbayes_sg.inspection.names import positions
 from skbayes_sg.validation import require_choice, require_integer, require_positive
 
 _KINDS = ("total", "epistemic", "aleatoric")
@@ -127,9 +127,8 @@ class UncertaintyDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        model, before = last_step(estimator)
-        check_is_fitted(model)
-        require_method(cls, model, "predict_uncertainty", "give a classifier of this package")
+        remedy = "give a classifier of this package"
+        model, before = fitted_step(cls, estimator, remedy, "predict_uncertainty")
         kinds = [kinds] if isinstance(kinds, str) else list(kinds)
         for kind in kinds:
             require_choice("kinds", kind, _KINDS)
