@@ -23,7 +23,7 @@ _OF_ONE_FIT = (
     "skbayes_sg.estimators.fit_guard",
     "skbayes_sg.estimators.classifier",
     "skbayes_sg.estimators.ordinal",
-    "skbayes_sg.estimators.targets",
+    "skbayes_sg.estimators.regressor",
     "sklearn.base",
     "sklearn.callback",
     "sklearn.pipeline",

@@ -169,18 +169,13 @@ class LinearPredictor(CoefficientPrior):
             return
         raise RowsNeededError(f"sampler={self.sampler!r}, unlike None, visits rows at each step")
 
-    def _few_merged(
-        self, posterior: Posterior, n_total: float | None, classes: NDArray | None = None
-    ) -> Posterior:
-        """Merge equal rows when the data are few.
+    def _merges(self, posterior: Posterior, streaming: bool) -> bool:
+        """Whether equal rows are to be merged, which they are when the data are few.
 
         After merging, a weight of 2 and two copies of a row give bitwise the same draws.
         """
         few = is_sorted_soon(posterior.n_rows, posterior.dim)
-        if n_total is not None or self.sampler is not None or not few:
-            return posterior
-        model, data = posterior.model, posterior.data.sample.merged()
-        return Posterior(model, data, self._prior(model, data, classes))
+        return few and not streaming and self.sampler is None
 
     def predicted_covariance(self, X, y, sample_weight: ArrayLike | None = None) -> NDArray:
         """Covariance of the draws of this fit in theory (math/stationary.md#predicted-covariance).

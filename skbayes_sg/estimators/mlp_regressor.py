@@ -16,7 +16,7 @@ from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.mixture_predictions import MixturePredictions, mixture_moments
 from skbayes_sg.estimators.mlp import hidden_layers
 from skbayes_sg.estimators.multimodal import Multimodal
-from skbayes_sg.estimators.targets import BayesianRegressor
+from skbayes_sg.estimators.regressor import BayesianRegressor
 from skbayes_sg.inference.online_chain import population
 from skbayes_sg.inference.request import Request
 from skbayes_sg.models import GaussianMLP

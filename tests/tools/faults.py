@@ -418,8 +418,8 @@ FAULTS = [
     ),
     Fault(
         "estimators/classifier.py",
-        "codes = np.searchsorted(classes, y)",
-        "codes = len(classes) - 1 - np.searchsorted(classes, y)",
+        "codes, streaming = np.searchsorted(classes, y),",
+        "codes, streaming = len(classes) - 1 - np.searchsorted(classes, y),",
         "the order of the classes is reversed",
         "estimators/test_logistic.py",
     ),
