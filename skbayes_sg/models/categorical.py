@@ -123,6 +123,15 @@ class Categorical(Classification):
         return np.sqrt(p)[:, :, None] * virtual
 
 
+def sigmoid(z: NDArray) -> NDArray:
+    """By the hyperbolic tangent, which NumPy has in vector instructions; in place."""
+    z *= 0.5
+    np.tanh(z, out=z)  # cannot overflow
+    z += 1
+    z *= 0.5
+    return z
+
+
 def _log_sigmoid(z: NDArray) -> NDArray:
     return np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z)))
 

@@ -9,41 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg.scores import Factor, Scores
+from skbayes_sg.models.categorical import sigmoid
 from skbayes_sg.models.network import FREE, HIDDEN_VARIANCE, Network
 
-
-def _logistic(z: NDArray) -> NDArray:
-    z *= 0.5
-    np.tanh(z, out=z)  # cannot overflow
-    z += 1
-    z *= 0.5
-    return z
-
-
-def _logistic_slope(h: NDArray) -> NDArray:
-    return h * (1 - h)
-
-
-def _tanh(z: NDArray) -> NDArray:
-    return np.tanh(z, out=z)
-
-
-def _tanh_slope(h: NDArray) -> NDArray:
-    return 1 - h * h
-
-
-def _relu(z: NDArray) -> NDArray:
-    return np.maximum(z, 0, out=z)
-
-
-def _relu_slope(h: NDArray) -> NDArray:
-    return (h > 0).astype(h.dtype)
-
-
 ACTIVATIONS: dict[str, tuple[Callable[[NDArray], NDArray], Callable[[NDArray], NDArray]]] = {
-    "logistic": (_logistic, _logistic_slope),
-    "tanh": (_tanh, _tanh_slope),
-    "relu": (_relu, _relu_slope),
+    "logistic": (sigmoid, lambda h: h * (1 - h)),
+    "tanh": (lambda z: np.tanh(z, out=z), lambda h: 1 - h * h),
+    "relu": (lambda z: np.maximum(z, 0, out=z), lambda h: (h > 0).astype(h.dtype)),
 }
 """The function, in place, and its derivative in terms of its value."""
 
