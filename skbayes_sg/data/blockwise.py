@@ -39,22 +39,20 @@ class Source(ABC):
     dtype : dtype
         Of the blocks, float32 or float64. All numbers but float32 become float64, as in
         scikit-learn.
+    place : callable
+        Of the number of a row, and of a column or None: where that is, in words.
     """
 
     n_rows: int
     n_features: int
     dtype: np.dtype
+    place: Callable[..., str]
 
     @abstractmethod
     def reduce(
         self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
     ) -> tuple:
         """As `Data.reduce`, with targets and weights as they were given."""
-
-    @property
-    @abstractmethod
-    def place(self) -> Callable[..., str]:
-        """A function of the number of a row, and of a column or None: where that is, in words."""
 
     def sample_rows(self) -> NDArray:
         """Ascending numbers of random rows, about 16 MB and at least 2,000; always the same."""

@@ -55,7 +55,8 @@ class OnWorkers(Source):
         self._weight = (
             [None] * len(ends) if weight is None else _aligned("sample_weight", weight, ends)
         )
-        self._names = list(X.columns) if hasattr(X, "columns") else list(range(self.n_features))
+        names = list(X.columns) if hasattr(X, "columns") else list(range(self.n_features))
+        self.place = partial(_place, self._starts, names)
 
     def reduce(
         self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
@@ -68,10 +69,6 @@ class OnWorkers(Source):
             twos = [sums[i : i + 2] for i in range(0, len(sums), 2)]
             sums = [dask.delayed(added)(*two) if len(two) == 2 else two[0] for two in twos]
         return dask.compute(sums[0])[0]
-
-    @property
-    def place(self) -> Callable[..., str]:
-        return partial(_place, self._starts, self._names)
 
 
 @dataclass(frozen=True)
