@@ -508,7 +508,7 @@ FAULTS = [
         "inspection/test_summary.py -k contrasts",
     ),
     Fault(
-        "inspection/scalers.py",
+        "inspection/summary.py",
         "before + stretch * origin",
         "before + origin",
         "a step before a scaler is undone in units of the scaler",
