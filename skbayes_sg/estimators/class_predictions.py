@@ -78,8 +78,7 @@ class ClassPredictions(BayesianEstimator):
         step = max(1, _BLOCK_BYTES // (_BLOCK_ROWS * self.model_.widest * X.dtype.itemsize))
         n_rows = _SPARSE_ROWS if self.model_.keeps_sparse(X) else _BLOCK_ROWS
         proba = np.zeros((X.shape[0], n_outputs))
-        for start in range(0, X.shape[0], n_rows):
-            rows = slice(start, start + n_rows)
+        for rows in row_blocks(X.shape[0], 1, n_rows):
             mean = 0.0
             for some, each in _under_some(self.model_, draws, X[rows], step):
                 mean = mean + weights[some] @ each.reshape(len(each), -1)
@@ -253,8 +252,7 @@ def _under_some(model: Model, draws: NDArray, X: Any, step: int) -> Iterator[tup
         step = max(1, elements_at_a_time() // draws.shape[1])
     else:
         X = dense(X)
-    for first in range(0, len(draws), step):
-        some = slice(first, first + step)
+    for some in row_blocks(len(draws), 1, step):
         yield some, model.predict(draws[some], X)
 
 
@@ -268,9 +266,8 @@ def _under_each(model: Model, draws: NDArray, X: Any) -> NDArray:
 def _log_average(model: Classification, draws: NDArray, weights: NDArray, X: Any) -> NDArray:
     """Logarithms of averaged class probabilities, (n, classes), finite where these underflow."""
     X = X if model.keeps_sparse(X) else dense(X)
-    step = max(1, elements_at_a_time() // draws.shape[1])
-    some = [slice(first, first + step) for first in range(0, len(draws), step)]
-    each = np.concatenate([model.log_predict(draws[part], X) for part in some])
+    blocks = row_blocks(len(draws), draws.shape[1], elements_at_a_time())
+    each = np.concatenate([model.log_predict(draws[some], X) for some in blocks])
     largest = each.max(axis=0)
     each -= largest
     np.exp(each, out=each)

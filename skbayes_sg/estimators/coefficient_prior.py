@@ -113,21 +113,16 @@ class CoefficientPrior(UpdatingEstimator):
                 'prior_precision must be "learned", a number or one per feature, '
                 f"got {self.prior_precision!r}"
             )
-        if np.isscalar(self.prior_precision) or self.prior_precision is None:
-            require_positive(
-                "prior_precision", self.prior_precision, "use a small number for a weak prior"
-            )
+        given = np.asarray(self.prior_precision, object)
+        if given.ndim == 0:
+            require_positive("prior_precision", given.item(), "use a small number for a weak prior")
         precision = real_array("prior_precision", self.prior_precision)
-        if precision.ndim == 0:
-            require_positive(
-                "prior_precision", float(precision), "use a small number for a weak prior"
-            )
-        elif precision.shape != (n_features,):
+        if precision.ndim > 0 and precision.shape != (n_features,):
             raise ValueError(
                 f"prior_precision must be one number or one per feature, shape ({n_features},), "
                 f"got {precision.shape}"
             )
-        elif not (np.isfinite(precision).all() and precision.min() > 0):
+        if not (np.isfinite(precision).all() and precision.min() > 0):
             raise ValueError(
                 "prior_precision must be positive and finite for every feature; use small numbers"
             )

@@ -68,8 +68,12 @@ class LogLinkRegressor(GeneralizedLinearRegressor):
     """One of numbers that are not negative, whose mean is an exponential."""
 
     _ratio = "rate_ratio"
-    _power: float
+    _power = 1.0
     """Of the mean in the variance function of the deviance that `score` compares."""
+
+    def _require_targets(self, y: NDArray) -> None:
+        if (y < 0).any():
+            raise ValueError("y holds negative numbers, which are no counts")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
