@@ -30,6 +30,16 @@ def at_hand(*each: Any) -> tuple:
     return tuple(one.compute() if in_partitions(one) else one for one in each)
 
 
+def entrywise(function: Callable[..., Any], *results: Any) -> Any:
+    """`function` of arrays; entry by entry where results are tuples or dicts of arrays."""
+    first = results[0]
+    if isinstance(first, dict):
+        return type(first)(**{key: function(*(one[key] for one in results)) for key in first})
+    if isinstance(first, tuple):
+        return tuple(function(*each) for each in zip(*results, strict=True))
+    return function(*results)
+
+
 class Source(ABC):
     """Rows with targets and weights as they were given.
 

@@ -15,7 +15,7 @@ from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.learned_prior import BOUNDS
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix
-from skbayes_sg.models import Model
+from skbayes_sg.models import Linear, Model
 from skbayes_sg.models.family import Family
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -87,7 +87,7 @@ class CoefficientPrior(UpdatingEstimator):
     def _mean(self, model: Model, data: Data) -> NDArray:
         """Prior mean of every parameter; 0 for intercepts and the log noise variance.
 
-        Under a learned precision a family's intercept has that of y.
+        Under a learned precision the intercept of a regression has that of y.
         """
         given, shape = real_array("prior_mean", self.prior_mean), model.shapes["coef"]
         if given.shape not in ((), shape[1:], shape):
@@ -100,9 +100,9 @@ class CoefficientPrior(UpdatingEstimator):
         mean = np.append(of_coef, np.zeros(model.dim - len(of_coef)))
         if isinstance(model, Family):
             mean[model.dim - len(model.own) :] = model.own_mean
-            if self.fit_intercept and self._em() is not None:
-                guess = model.guess(data.sample.y, data.sample.weight)
-                mean[data.n_features] = guess[0, data.n_features]
+        if isinstance(model, Family | Linear) and self.fit_intercept and self._em() is not None:
+            guess = model.guess(data.sample.y, data.sample.weight)
+            mean[data.n_features] = guess[0, data.n_features]
         return mean
 
     def _given_precision(self, model: Model) -> NDArray:
@@ -142,13 +142,12 @@ class CoefficientPrior(UpdatingEstimator):
             return np.full(len(square), strongest)
         return np.clip(np.where(square > 0, square, 1.0), *BOUNDS)
 
-    def _units(self, model: Model, square: NDArray, mean: NDArray) -> dict[str, Any]:
+    def _units(self, model: Predictor, square: NDArray, mean: NDArray) -> dict[str, Any]:
         """Units of the coefficients, and where the intercepts have their prior.
 
         At the means of the columns they are independent of the coefficients, whatever the columns'
         zeros are. Above 1,000 parameters, which have no matrix, the priors are at zero.
         """
-        assert isinstance(model, Predictor)
         n_outputs, n_own = model.shapes["coef"][0], len(model.own)
         intercepts = n_outputs * self.fit_intercept
         unit = np.append(np.tile(square, n_outputs), np.ones(intercepts + n_own))

@@ -186,13 +186,6 @@ class BayesianLinearRegressionSGFS(Regressor):
             require_positive(f"noise_prior: the {name}", value, "a small one is a weak prior")
         return float(pair[0]), float(pair[1])
 
-    def _mean(self, model: Model, data: Data) -> NDArray:
-        """Prior mean of every parameter; under a learned precision the intercept has that of y."""
-        mean = super()._mean(model, data)
-        if self.fit_intercept and self._em() is not None:
-            mean[data.n_features] = of_targets(data)[0]
-        return mean
-
     def _precision(self, model: Model, precision: NDArray) -> NDArray:
         """Prior precision of every parameter; 0 for the log noise variance, with its own prior."""
         precision = super()._precision(model, precision)

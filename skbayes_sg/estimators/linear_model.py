@@ -139,11 +139,8 @@ class LinearPredictor(CoefficientPrior):
     _ratio = ""
     """Name of the exponential of a coefficient, where it is a ratio."""
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> OneMode:
         return OneMode()
-
-    def _forms(self, dim: int) -> dict[str, Choice]:
-        return OneMode().presets(dim)
 
     def _determined(self, posterior: Posterior) -> Posterior:
         """Without columns of zeros, where there are very many parameters."""

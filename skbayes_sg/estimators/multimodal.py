@@ -15,7 +15,7 @@ from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.estimators.many_modes import ManyModes, few_products
 from skbayes_sg.inference import averages
 from skbayes_sg.inference.online_chain import ChainStream
-from skbayes_sg.inference.request import Choice, Request, run_length
+from skbayes_sg.inference.request import Request, run_length
 from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.models import Model
 from skbayes_sg.models.network import Network
@@ -55,9 +55,6 @@ class Multimodal(BayesianEstimator):
 
     def _plan(self) -> ManyModes:
         return ManyModes(self._injected, self._temperature(), self._in_modes())
-
-    def _forms(self, dim: int) -> dict[str, Choice]:
-        return self._plan().presets()
 
     # -- parameters ---------------------------------------------------------------------------
 

@@ -109,13 +109,6 @@ class CommonParameters(BaseEstimator):
             params = others | {"sampler": sampler}
         return super().set_params(**params)
 
-    def _forms(self, dim: int) -> dict[str, Choice]:
-        """What a name stands for, where that is not the sampler's own defaults.
-
-        `dim` is the number of parameters; 0 if no data are known yet.
-        """
-        raise NotImplementedError
-
     def _asked(self, sampler: Any, dim: int = 0) -> Choice | None:
         """The sampler that the user gives, by name or as an instance; None for the best default."""
         if sampler is None:
@@ -125,7 +118,8 @@ class CommonParameters(BaseEstimator):
                 raise ValueError(
                     f"sampler must be one of {sorted(SAMPLERS)} or an instance, got {sampler!r}"
                 )
-            form = self._forms(dim).get(sampler) or Choice(SAMPLERS[sampler](), "its defaults")
+            form = self._plan().presets(dim).get(sampler)
+            form = form or Choice(SAMPLERS[sampler](), "its defaults")
             reason = f'"{sampler}" stands for {form.sampler}: {form.reason}'
             return replace(form, reason=reason, given=True)
         if not isinstance(sampler, Sampler):

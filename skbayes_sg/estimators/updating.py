@@ -221,8 +221,9 @@ class UpdatingEstimator(SampledPrior):
         before = stream
         stream = stream.after(posterior, guess, factor, bytes_to_keep())
         require_finite(posterior_=stream.posterior.mean)
-        if stream.may_learn and isinstance(self._em(), Hyperprior):
-            stream, learned = self._learned_again(stream, attributes.get("classes_"))
+        em = self._em()
+        if stream.may_learn and isinstance(em, Hyperprior):
+            stream, learned = self._learned_again(em, stream, attributes.get("classes_"))
         if learned is not None:
             stream = replace(stream, learned_from=stream.rare)
         if stream.centre is not before.centre or stream.may_have_mended:
@@ -280,7 +281,7 @@ class UpdatingEstimator(SampledPrior):
         return run.learned
 
     def _learned_again(
-        self, stream: Stream, classes: NDArray | None
+        self, em: Hyperprior, stream: Stream, classes: NDArray | None
     ) -> tuple[Stream, Learned | None]:
         """The stream under the prior that all its rows lead to, while it keeps all of them."""
         assert stream.model is not None
@@ -289,8 +290,6 @@ class UpdatingEstimator(SampledPrior):
         posterior = Posterior(stream.model, rows, prior)
         if not affordable(posterior):
             return stream, None
-        em = self._em()
-        assert isinstance(em, Hyperprior)
         learned = locate(em.of(posterior), posterior).learned
         return stream.under(prior.with_precision(learned.precision)), learned
 

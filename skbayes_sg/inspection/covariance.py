@@ -202,7 +202,7 @@ class CovarianceDisplay:
     def _entries(self, ax: Any) -> None:
         sd = np.sqrt(self.predicted.diagonal())
         scale = np.outer(sd, sd)
-        self.entries_ = []
+        self.entries_, several = [], len(self.draws) > 1
         looks = {"variances": ("s", COLOURS[1], 0), "covariances": ("o", COLOURS[0], 1)}
         ax.axline((0, 0), slope=1, color="0.6", linewidth=1, zorder=1)
         for name, (marker, colour, offset) in looks.items():
@@ -211,16 +211,12 @@ class CovarianceDisplay:
             style: dict[str, Any] = {"linestyle": "none", "marker": marker, "color": colour}
             style |= {"markersize": 4, "markerfacecolor": "white", "elinewidth": 0.6}
             style["alpha"] = float(np.clip(100 / len(x), 0.2, 1.0))
-            bars = ax.errorbar(x, y, yerr=bar if self._several else None, label=name, **style)
+            bars = ax.errorbar(x, y, yerr=bar if several else None, label=name, **style)
             self.entries_.append(bars)
         ax.set(xlabel="predicted covariance (scaled)", ylabel="drawn covariance (scaled)")
         said = f"{_INTERVAL:.0%} intervals hold {self.covered:.0%} of the entries"
-        ax.set_title(said if self._several else "all entries", fontsize="medium")
+        ax.set_title(said if several else "all entries", fontsize="medium")
         ax.legend(loc="upper left", fontsize="small", framealpha=0.9)
-
-    @property
-    def _several(self) -> bool:
-        return len(self.draws) > 1
 
 
 def _most_correlated(covariance: NDArray) -> tuple[int, int]:

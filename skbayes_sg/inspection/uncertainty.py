@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import _safe_indexing, check_array, column_or_1d
 from sklearn.utils.validation import check_consistent_length
 
 from skbayes_sg.inspection.drawing import MARKERS, axes_for, fitted_step, literal
@@ -137,7 +137,7 @@ class UncertaintyDisplay:
         X = X if hasattr(X, "iloc") else check_array(X)
         names = _columns(X)
         pair = _pair(features, names)
-        points = np.column_stack([_column(X, j) for j in pair]).astype(np.float64)
+        points = np.column_stack([_safe_indexing(X, j, axis=1) for j in pair]).astype(np.float64)
         labels = None if y is None else column_or_1d(y)
         check_consistent_length(points, labels)
         xx0, xx1 = _grid(points, grid_resolution, margin)
@@ -216,15 +216,9 @@ class UncertaintyDisplay:
 
 
 def _columns(X: Any) -> list[str]:
-    return [str(n) for n in X.columns] if hasattr(X, "columns") else _numbered(X.shape[1])
-
-
-def _numbered(n: int) -> list[str]:
-    return [f"x{j}" for j in range(n)]
-
-
-def _column(X: Any, j: int) -> Any:
-    return X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
+    if hasattr(X, "columns"):
+        return [str(name) for name in X.columns]
+    return [f"x{j}" for j in range(X.shape[1])]
 
 
 def _pair(features: Sequence[str | int], names: Sequence[str]) -> list[int]:

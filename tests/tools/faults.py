@@ -565,7 +565,7 @@ FAULTS = [
     ),
     Fault(
         "estimators/parameters.py",
-        "form = self._forms(dim).get(sampler) or Choice(",
+        "form = form or Choice(",
         "form = Choice(",
         "names stand for a sampler's own defaults in every family",
         "promises/test_parameters.py -k many_rows",
