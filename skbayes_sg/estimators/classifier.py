@@ -89,6 +89,8 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         return X, y, self._weights(y, self.classes_, sample_weight)
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+        if is_out_of_core(X):
+            return self._bind_blocks(X, y, sample_weight)[0]
         X, y, weight = self._checked_rows(X, y, sample_weight)
         return self._bind(X, y, self.classes_, weight)
 
@@ -284,11 +286,6 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         data = found.data(encode)
         prior = self._prior(model, data, classes)
         return Posterior(model, data, prior), {"classes_": classes, "n_samples_seen_": X.shape[0]}
-
-    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
-        if is_out_of_core(X):
-            return self._bind_blocks(X, y, sample_weight)[0]
-        return super()._posterior_of(X, y, sample_weight)
 
 
 def _require_some(name: str, weight: NDArray) -> None:

@@ -99,11 +99,12 @@ def prior_sensitivity(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: Any
     likelihood = np.concatenate([part.sum(axis=1) for part in parts])
     prior = log_priors(estimator, flat, kept)[0]
     features, logits = names_of_inputs(estimator, before), logit_names(estimator)
-    found = quantities(estimator, Coefficients.of(estimator), features, logits)
-    values = found.draws[:, kept].reshape(len(flat), -1).T.astype(np.float64)
+    found = Coefficients.of(estimator)
+    labels, names, drawn = quantities(estimator, found, features, logits)
+    values = drawn[:, kept].reshape(len(flat), -1).T.astype(np.float64)
     rates = np.array([[_rate(each, scaled) for each in values] for scaled in (prior, likelihood)])
     columns = dict(zip(("prior", "likelihood"), rates, strict=True))
-    return table(found.labels, found.names, columns | {"diagnosis": _diagnosis(*rates)})
+    return table(labels, names, columns | {"diagnosis": _diagnosis(*rates)})
 
 
 def _require_likelihood(estimator: Any) -> None:

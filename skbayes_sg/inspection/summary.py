@@ -23,17 +23,6 @@ _REMEDY = (
 )
 
 
-class Quantities(NamedTuple):
-    """What a table of an estimator has a row for, and the draws of it."""
-
-    labels: list[str] | list[tuple[str, ...]]
-    """Of the rows"""
-    names: list[str]
-    """Of the levels of the labels"""
-    draws: NDArray
-    """(chains, draws, rows)"""
-
-
 class Coefficients(NamedTuple):
     """Draws of coefficients and intercepts, for one logit or one per class."""
 
@@ -121,8 +110,12 @@ def of_coefficients(
 
 def quantities(
     estimator: Any, found: Coefficients, features: list[str], logits: list[str]
-) -> Quantities:
-    """The coefficients of features and logits, and all other parameters as users know them."""
+) -> tuple[list, list[str], NDArray]:
+    """The coefficients of features and logits, and all other parameters as users know them.
+
+    These are the labels of the rows of a table, the names of the levels of the labels, and draws
+    (chains, draws, rows).
+    """
     blocks = estimator.model_.unpack(estimator.draws_)
     beside = [each for each in blocks.items() if each[0] not in ("coef", "intercept")]
     others = dict(estimator.model_.natural(*each) for each in beside)
@@ -133,9 +126,8 @@ def quantities(
     terms = features + [_own(name, features) for name in names]
     draws = np.concatenate([found.stacked(), *others.values()], axis=2)
     if not logits:
-        return Quantities(terms, ["term"], draws)
-    pairs: list[tuple[str, ...]] = [(label, term) for label in logits for term in terms]
-    return Quantities(pairs, ["class", "term"], draws)
+        return terms, ["term"], draws
+    return [(label, term) for label in logits for term in terms], ["class", "term"], draws
 
 
 def of_blocks(estimator: Any, level: float):

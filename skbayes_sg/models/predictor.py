@@ -36,13 +36,13 @@ class Predictor(Model):
     own_mean: tuple[float, ...] = ()
     own_sd: tuple[float, ...] = ()
     """Of their normal priors."""
-    _n_features: int
     unit = 1.0
     """Of the outputs, in which intercepts and learned precisions have their priors."""
+    _n_features: int
 
-    @abstractmethod
     def _of(self, n_features: int, fit_intercept: bool) -> Predictor:
-        """The same model of other columns."""
+        """The same model of other columns, for the next two."""
+        raise NotImplementedError
 
     def on_columns(self, n_columns: int) -> Predictor:
         """The same model on other columns, one of which may be an intercept's."""
