@@ -70,17 +70,15 @@ class GaussianMLP(FeedForward, Response):
 
     # -- gradients ----------------------------------------------------------------------------
 
-    def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, list[NDArray], list[NDArray]]:
+    def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, Any]:
         """Also the log noise variances, as K more outputs of every row."""
-        z, hidden, coefs = super()._forward(theta, X)
+        z, kept = super()._forward(theta, X)
         own = theta[:, -self.n_responses :, None].astype(z.dtype, copy=False)
-        return np.concatenate([z, np.broadcast_to(own, z.shape)], axis=1), hidden, coefs
+        return np.concatenate([z, np.broadcast_to(own, z.shape)], axis=1), kept
 
-    def _backward(
-        self, error: NDArray, X: NDArray, hidden: list[NDArray], coefs: list[NDArray]
-    ) -> Scores:
+    def _backward(self, error: NDArray, X: NDArray, kept: Any) -> Scores:
         K = self.n_responses
-        layers = super()._backward(error[..., :K, :], X, hidden, coefs)
+        layers = super()._backward(error[..., :K, :], X, kept)
         return Scores(*layers.factors, Factor(error[..., K:, :], None))
 
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import exprel, log_expit, logit
 
 from skbayes_sg.models.categorical import Classification, sigmoid
-from skbayes_sg.models.family import Family
+from skbayes_sg.models.family import Family, once
 
 _GAP_SD = 2.0  # of the log of a gap: from a fiftieth to fifty logits
 
@@ -101,8 +101,7 @@ class Ordinal(Family, Classification):
     @staticmethod
     def _gaps(outputs: NDArray) -> NDArray:
         """(chains, K - 2, n), or (chains, K - 2, 1) where they are the same for all rows."""
-        own = outputs[:, 1:]
-        return np.exp(own[..., :1] if (own == own[..., :1]).all() else own)
+        return np.exp(once(outputs[:, 1:]))
 
     @staticmethod
     def _log_within(outputs: NDArray, gaps: NDArray) -> NDArray:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from skbayes_sg.data.base import Batch
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.layouts import FULL
-from skbayes_sg.linalg.products import dense, times_transposed
+from skbayes_sg.linalg.products import dense
 from skbayes_sg.linalg.scores import Factor, Scores
-from skbayes_sg.models.base import Model
+from skbayes_sg.models.base import Model, times_rows
 
 
 class Predictor(Model):
@@ -99,11 +99,7 @@ class Predictor(Model):
         """
         theta = theta.astype(X.dtype, copy=False)
         k, n_features = self.shapes["coef"][0], self._n_features
-        coef = theta[:, : k * n_features]
-        if X.ndim == 3:
-            z = coef.reshape(-1, k, n_features) @ X.swapaxes(1, 2)
-        else:  # one product for all chains
-            z = times_transposed(coef.reshape(-1, n_features), X).reshape(len(theta), k, -1)
+        z = times_rows(theta[:, : k * n_features].reshape(-1, k, n_features), X)
         if "intercept" in self.shapes:
             z += theta[:, k * n_features : k * (n_features + 1), None]
         return z

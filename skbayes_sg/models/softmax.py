@@ -11,7 +11,6 @@ from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.layouts import FULL, Layout
 from skbayes_sg.linalg.products import outer_products
 from skbayes_sg.linalg.scores import Scores
-from skbayes_sg.models.base import NullDirections
 from skbayes_sg.models.categorical import Categorical, exponentials, softmax
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.models.quadrature import normal_nodes, symmetric_root
@@ -51,13 +50,6 @@ class Softmax(Categorical, Predictor):
     @property
     def widest(self) -> int:
         return self.n_logits
-
-    def null_directions(self) -> list[NullDirections]:
-        """Of K > 2 columns: the same shift of all classes, feature by feature."""
-        if self.n_logits == 1:
-            return []
-        blocks = self.unpack(np.arange(self.dim))
-        return [NullDirections(np.atleast_2d(b.T), np.ones(self.n_logits)) for b in blocks.values()]
 
     def logits(self, theta: NDArray, X: NDArray) -> NDArray:
         return self.linear_predictors(theta, X)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, polygamma, psi, stdtr
 
+from skbayes_sg.models.family import once
 from skbayes_sg.models.generalized_linear import GeneralizedLinear
 
 _LEAST = 1e-5  # scale of the noise, over the unit of y
@@ -51,9 +52,7 @@ class Student(GeneralizedLinear):
 
         They are (chains, n), or (chains, 1) where they are the same for all rows of a chain.
         """
-        own = outputs[:, 1:]
-        own = own[..., :1] if (own == own[..., :1]).all() else own
-        more, nu = np.exp(own).swapaxes(0, 1)
+        more, nu = np.exp(once(outputs[:, 1:])).swapaxes(0, 1)
         s = self._least + more
         return s, nu, more / s
 
