@@ -17,11 +17,10 @@ from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.estimators.regressor import Regressor
-from skbayes_sg.inference.bayesian_updating import Stream
-from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
@@ -193,15 +192,7 @@ class BayesianLinearRegressionSGFS(Regressor):
 
     # -- fitting ------------------------------------------------------------------------------
 
-    def _keep_stream(
-        self,
-        stream: Stream,
-        posterior: Posterior,
-        learned: Learned | None,
-        attributes: dict[str, Any],
-    ) -> None:
-        super()._keep_stream(stream, posterior, learned, attributes)
-        distribution = stream.distribution
+    def _read_off_stream(self, distribution: Distribution) -> None:
         self.noise_variance_ = float(self.noise_variance or 0)
         if not isinstance(distribution, NormalInverseGammaPrior):
             return

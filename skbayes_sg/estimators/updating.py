@@ -311,6 +311,10 @@ class UpdatingEstimator(SampledPrior):
         self.model_, self._stream = posterior.model, stream
         found = stream.remainder
         self.diagnostics_ = {} if found is None else found._asdict()
+        self._read_off_stream(stream.distribution)
+
+    def _read_off_stream(self, distribution: Distribution) -> None:
+        """Set attributes beside those that a stream computes when they are asked for."""
 
     def _moments_of_distribution(self) -> tuple[NDArray, NDArray, Any]:
         """Means and standard deviations of the coefficients, and means of the intercepts."""

@@ -149,9 +149,8 @@ class PredictiveCheckDisplay:
         y_new = np.concatenate(list(new_rows(model, flat[some], given)))
         if hasattr(model, "classes_"):
             seen, y_new, names = _in_order(model, given.y, y_new)
-            return cls(seen, y_new, kind="classes", level=level, class_names=names).plot(
-                ax=ax, **kwargs
-            )
+            display = cls(seen, y_new, kind="classes", level=level, class_names=names)
+            return display.plot(ax=ax, **kwargs)
         kind = "counts" if getattr(model.model_, "counts", False) else "numbers"
         if kind == "counts" and (given.y != np.floor(given.y)).any():
             raise ValueError("y must hold counts; rates times exposures make up no whole numbers")
