@@ -122,9 +122,6 @@ class GaussianMLP(FeedForward, Response):
         mean = self.outputs(theta, X)[:, 0].astype(X.dtype, copy=False)
         return mean.reshape(len(theta), -1, self.n_responses).swapaxes(1, 2)
 
-    def mean(self, outputs: NDArray) -> NDArray:
-        return outputs[:, 0]
-
     def variance(self, outputs: NDArray) -> NDArray:
         return np.exp(outputs[:, 1])
 

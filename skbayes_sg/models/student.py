@@ -56,9 +56,6 @@ class Student(GeneralizedLinear):
         s = self._least + more
         return s, nu, more / s
 
-    def mean(self, outputs: NDArray) -> NDArray:
-        return outputs[:, 0]
-
     def variance(self, outputs: NDArray) -> NDArray:
         """s^2 nu / (nu - 2), which is infinite up to two degrees of freedom"""
         s, nu, _ = self._shared(outputs)
