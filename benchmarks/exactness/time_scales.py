@@ -4,8 +4,8 @@
 
 Default fits under a prior precision of 1, which HMC runs as the posteriors are steep: KDD 99, the
 columns of steep.py that follow Zipf's law, and the first 5,000 rows of these. "passes" are
-gradients of all rows, short steps counted by their share of the rows. Means over --seeds; "R-hat" is the
-largest. One core.
+gradients of all rows, short steps counted by their share of the rows. Means over --seeds; "R-hat"
+is the largest. One core.
 """
 
 from __future__ import annotations

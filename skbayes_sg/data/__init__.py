@@ -4,7 +4,7 @@ from skbayes_sg.data.base import Batch, Data
 from skbayes_sg.data.blockwise import Encode, OutOfCoreData, Source, at_hand, in_partitions
 from skbayes_sg.data.columns import Columns, of_columns, of_targets
 from skbayes_sg.data.disk import OnDisk, Reader, is_stored, on_disk
-from skbayes_sg.data.memory import InMemory, stays_sparse
+from skbayes_sg.data.memory import InMemory
 from skbayes_sg.data.passes import ahead, in_threads
 
 __all__ = [
@@ -25,5 +25,4 @@ __all__ = [
     "of_columns",
     "of_targets",
     "on_disk",
-    "stays_sparse",
 ]

@@ -48,14 +48,14 @@ class Data(ABC):
         """Rows of X."""
 
     @property
-    @abstractmethod
     def n_features(self) -> int:
         """Columns of X."""
+        return self.sample.X.shape[1]
 
     @property
-    @abstractmethod
     def weighted(self) -> bool:
         """Whether rows have weights."""
+        return self.sample.weight is not None
 
     @property
     @abstractmethod

@@ -30,6 +30,16 @@ def at_hand(*each: Any) -> tuple:
     return tuple(one.compute() if in_partitions(one) else one for one in each)
 
 
+def entrywise(function: Callable[..., Any], *results: Any) -> Any:
+    """`function` of arrays; entry by entry where results are tuples or dicts of arrays."""
+    first = results[0]
+    if isinstance(first, dict):
+        return type(first)(**{key: function(*(one[key] for one in results)) for key in first})
+    if isinstance(first, tuple):
+        return tuple(function(*each) for each in zip(*results, strict=True))
+    return function(*results)
+
+
 class Source(ABC):
     """Rows with targets and weights as they were given.
 
@@ -39,22 +49,20 @@ class Source(ABC):
     dtype : dtype
         Of the blocks, float32 or float64. All numbers but float32 become float64, as in
         scikit-learn.
+    place : callable
+        Of the number of a row, and of a column or None: where that is, in words.
     """
 
     n_rows: int
     n_features: int
     dtype: np.dtype
+    place: Callable[..., str]
 
     @abstractmethod
     def reduce(
         self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
     ) -> tuple:
         """As `Data.reduce`, with targets and weights as they were given."""
-
-    @property
-    @abstractmethod
-    def place(self) -> Callable[..., str]:
-        """A function of the number of a row, and of a column or None: where that is, in words."""
 
     def sample_rows(self) -> NDArray:
         """Ascending numbers of random rows, about 16 MB and at least 2,000; always the same."""
@@ -79,20 +87,12 @@ class OutOfCoreData(Data):
         self._source: Source | None = source
         self._encode: Encode | None = encode
         self._sample = sample
-        self._shape = source.n_rows, source.n_features
+        self._n_rows = source.n_rows
         self.n_total = float(source.n_rows)
 
     @property
     def n_rows(self) -> int:
-        return self._shape[0]
-
-    @property
-    def n_features(self) -> int:
-        return self._shape[1]
-
-    @property
-    def weighted(self) -> bool:
-        return self._sample.weighted
+        return self._n_rows
 
     @property
     def sample(self) -> InMemory:

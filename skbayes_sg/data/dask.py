@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.base import Batch
-from skbayes_sg.data.blockwise import Source, pieces
+from skbayes_sg.data.blockwise import Source, entrywise, pieces
 from skbayes_sg.data.passes import added, total_of
 from skbayes_sg.linalg.products import dense
 
@@ -55,7 +55,8 @@ class OnWorkers(Source):
         self._weight = (
             [None] * len(ends) if weight is None else _aligned("sample_weight", weight, ends)
         )
-        self._names = list(X.columns) if hasattr(X, "columns") else list(range(self.n_features))
+        names = list(X.columns) if hasattr(X, "columns") else list(range(self.n_features))
+        self.place = partial(_place, self._starts, names)
 
     def reduce(
         self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
@@ -68,10 +69,6 @@ class OnWorkers(Source):
             twos = [sums[i : i + 2] for i in range(0, len(sums), 2)]
             sums = [dask.delayed(added)(*two) if len(two) == 2 else two[0] for two in twos]
         return dask.compute(sums[0])[0]
-
-    @property
-    def place(self) -> Callable[..., str]:
-        return partial(_place, self._starts, self._names)
 
 
 @dataclass(frozen=True)
@@ -174,7 +171,7 @@ def lazily(function: Callable[[Any], Any], X: Any, axis: int) -> Any:
     """
     like = function(X._meta_nonempty if hasattr(X, "columns") else np.zeros((1, X.shape[1])))
     parts, lengths = _partitions(X)
-    empty = _of_each(lambda a: np.take(a, [], axis=axis), like)
+    empty = entrywise(lambda a: np.take(a, [], axis=axis), like)
     results = [dask.delayed(_unless_empty)(function, empty, part) for part in parts]
 
     def joined(example: NDArray, select: Callable[[Any], Any]) -> Any:
@@ -195,12 +192,6 @@ def lazily(function: Callable[[Any], Any], X: Any, axis: int) -> Any:
 def _whole(shape: tuple) -> tuple:
     """Numbers of rows as integers, where they are known."""
     return tuple(n if np.isnan(n) else int(n) for n in shape)
-
-
-def _of_each(function: Callable[[NDArray], NDArray], result: Any) -> Any:
-    if isinstance(result, dict):
-        return type(result)(**{key: function(one) for key, one in result.items()})
-    return tuple(map(function, result)) if isinstance(result, tuple) else function(result)
 
 
 def _unless_empty(function: Callable[[Any], Any], empty: Any, part: Any) -> Any:

@@ -102,7 +102,7 @@ class OnDisk(Source):
     def __init__(self, X: Any, y: Any, weight: Any) -> None:
         self._reader, self._y, self._weight = Reader(X), y, weight
         self.n_rows, self.n_features = X.shape
-        self.dtype = self._reader.dtype
+        self.dtype, self.place = self._reader.dtype, place
 
     def reduce(
         self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
@@ -110,10 +110,6 @@ class OnDisk(Source):
         blocks = ahead(self._read, self._reader.slices())
         parts = (part for block in blocks for part in pieces(block, row_size, pairs))
         return total_of(function, parts)
-
-    @property
-    def place(self) -> Callable[..., str]:
-        return place
 
     def _read(self, rows: slice) -> Batch:
         weight = None if self._weight is None else _read(self._weight, rows)

@@ -71,14 +71,6 @@ class InMemory(Data):
         return self.X.shape[0]
 
     @property
-    def n_features(self) -> int:
-        return self.X.shape[1]
-
-    @property
-    def weighted(self) -> bool:
-        return self.weight is not None
-
-    @property
     def is_dense(self) -> bool:
         """Whether a block of rows needs no conversion."""
         return isinstance(self.X, np.ndarray)

@@ -26,7 +26,7 @@ from skbayes_sg.callbacks import (
 from skbayes_sg.chains.deadline import time_limit, warnings_of
 from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, joined, rows_touched
 from skbayes_sg.chains.threads import one_thread
-from skbayes_sg.estimators.exported import Exported
+from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.fit_guard import is_all_of_the_call, outlives, require_finite, warn
 from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares, small_weights
 from skbayes_sg.estimators.out_of_core import FitsOutOfCore
@@ -53,7 +53,7 @@ _INTERRUPTED = (
 )
 
 
-class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Exported, Stored, CommonParameters):
+class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParameters):
     """An estimator that samples a posterior; a `Plan` of the family says how its chains run."""
 
     _draw_dtype: type = np.float64
@@ -242,12 +242,8 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Exported, Stored, C
             return None
         request = self._request(posterior.dim)._replace(seed=self._seed().spawn(2)[1])
         found = second_run(first, request, posterior, self._plan(), wrong)
-        if found is None:
-            return None
-        run, target = found
-        if run.seconds(target, n_draws) > LONG:
-            return None
-        return run, target
+        is_long = found is not None and found[0].seconds(found[1], n_draws) > LONG
+        return None if is_long else found
 
     def _prepared(
         self, posterior: Posterior, checkpoint: Checkpoint | None
@@ -342,3 +338,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Exported, Stored, C
             draws = draws.astype(dtype)
         n_chains = self.draws_.shape[0]
         return draws, np.tile(self.draw_weights_ / n_chains, n_chains)
+
+    def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
+        """Weighted mean and standard deviation over chains and draws."""
+        return moments(samples, self.draw_weights_)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 from sklearn.utils import Bunch
 
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.out_of_core import in_blocks
-from skbayes_sg.estimators.predictive import (
-    batch_error,
-    central_interval,
-    entropy,
-    keeps_sparse,
-    log_average,
-    under_each,
-    under_some,
-)
+from skbayes_sg.linalg.memory import elements_at_a_time
+from skbayes_sg.linalg.products import dense
+from skbayes_sg.models import Model
+from skbayes_sg.models.categorical import Classification
 from skbayes_sg.validation import require_integer, require_level
 
 _BLOCK_ROWS = 256  # rows of a prediction block
@@ -79,12 +76,11 @@ class ClassPredictions(BayesianEstimator):
         weights = weights.astype(X.dtype)
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         step = max(1, _BLOCK_BYTES // (_BLOCK_ROWS * self.model_.widest * X.dtype.itemsize))
-        n_rows = _SPARSE_ROWS if keeps_sparse(self.model_, X) else _BLOCK_ROWS
+        n_rows = _SPARSE_ROWS if self.model_.keeps_sparse(X) else _BLOCK_ROWS
         proba = np.zeros((X.shape[0], n_outputs))
-        for start in range(0, X.shape[0], n_rows):
-            rows = slice(start, start + n_rows)
+        for rows in row_blocks(X.shape[0], 1, n_rows):
             mean = 0.0
-            for some, each in under_some(self.model_, draws, X[rows], step):
+            for some, each in _under_some(self.model_, draws, X[rows], step):
                 mean = mean + weights[some] @ each.reshape(len(each), -1)
             proba[rows] = np.reshape(mean, (n_outputs, -1)).T
         return self._both_classes(proba, axis=1)
@@ -107,7 +103,7 @@ class ClassPredictions(BayesianEstimator):
         tail = np.flatnonzero((proba < least).any(axis=1))
         for block in row_blocks(len(tail), 8 * len(draws) * proba.shape[1], 16 * _BLOCK_BYTES):
             rows = tail[block]
-            yield rows, log_average(self.model_, draws, weights, X[rows])
+            yield rows, _log_average(self.model_, draws, weights, X[rows])
 
     @in_blocks()
     def decision_function(self, X) -> NDArray:
@@ -199,7 +195,7 @@ class ClassPredictions(BayesianEstimator):
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         ends = np.empty((X.shape[0], n_outputs, 2))
         for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), _BLOCK_BYTES):
-            p = under_each(self.model_, draws, X[rows])
+            p = _under_each(self.model_, draws, X[rows])
             ends[rows] = central_interval(p.transpose(2, 1, 0), level, weights)
         return ends if n_outputs > 1 else np.concatenate([1.0 - ends[..., ::-1], ends], axis=1)
 
@@ -229,9 +225,9 @@ class ClassPredictions(BayesianEstimator):
         draws, weights = self._flat_draws(X.dtype)
         for rows, p in self._probabilities(X, draws):
             mean = np.tensordot(weights, p, axes=1)
-            total[rows] = entropy(mean, axis=0)
-            aleatoric[rows] = weights @ entropy(p, axis=1)
-            error[rows] = batch_error(p - mean, weights, 4 * len(self.draws_)).T
+            total[rows] = entr(mean).sum(axis=0)
+            aleatoric[rows] = weights @ entr(p).sum(axis=1)
+            error[rows] = _batch_error(p - mean, weights, 4 * len(self.draws_)).T
         return Bunch(
             total=total, aleatoric=aleatoric, epistemic=total - aleatoric, standard_error=error
         )
@@ -239,7 +235,7 @@ class ClassPredictions(BayesianEstimator):
     def _probabilities(self, X, draws: NDArray) -> Iterator[tuple[slice, NDArray]]:
         """Row blocks and their probabilities under every draw, (S, classes, rows) in float64."""
         for rows in row_blocks(X.shape[0], 8 * len(draws) * len(self.classes_), 16 * _BLOCK_BYTES):
-            each = under_each(self.model_, draws, X[rows]).astype(np.float64)
+            each = _under_each(self.model_, draws, X[rows]).astype(np.float64)
             yield rows, self._both_classes(each, axis=1)
 
     def _both_classes(self, proba: NDArray, axis: int) -> NDArray:
@@ -248,3 +244,55 @@ class ClassPredictions(BayesianEstimator):
             proba = np.minimum(proba, 1.0)  # an average of ones may round above
             return np.concatenate([1.0 - proba, proba], axis=axis)
         return proba / proba.sum(axis=axis, keepdims=True)
+
+
+def _under_some(model: Model, draws: NDArray, X: Any, step: int) -> Iterator[tuple[slice, NDArray]]:
+    """Predictions of a block of rows under up to `step` draws at a time, (draws, outputs, n)."""
+    if model.keeps_sparse(X):
+        step = max(1, elements_at_a_time() // draws.shape[1])
+    else:
+        X = dense(X)
+    for some in row_blocks(len(draws), 1, step):
+        yield some, model.predict(draws[some], X)
+
+
+def _under_each(model: Model, draws: NDArray, X: Any) -> NDArray:
+    """Predictions of a block of rows under every draw, (S, outputs, n)."""
+    if not model.keeps_sparse(X):
+        return model.predict(draws, dense(X))
+    return np.concatenate([each for _, each in _under_some(model, draws, X, len(draws))])
+
+
+def _log_average(model: Classification, draws: NDArray, weights: NDArray, X: Any) -> NDArray:
+    """Logarithms of averaged class probabilities, (n, classes), finite where these underflow."""
+    X = X if model.keeps_sparse(X) else dense(X)
+    blocks = row_blocks(len(draws), draws.shape[1], elements_at_a_time())
+    each = np.concatenate([model.log_predict(draws[some], X) for some in blocks])
+    largest = each.max(axis=0)
+    each -= largest
+    np.exp(each, out=each)
+    return (largest + np.log(np.tensordot(weights, each, axes=1))).T
+
+
+def _batch_error(deviation: NDArray, weights: NDArray, n_batches: int) -> NDArray:
+    """Standard error of a weighted mean over axis 0, by batch means; NaN for fewer than 8 draws."""
+    if len(weights) < 2 * n_batches:
+        n_batches = len(weights) // 2
+    if n_batches < 4:
+        return np.full(deviation.shape[1:], np.nan)
+    batches = np.array_split(np.arange(len(weights)), n_batches)
+    square = sum(np.tensordot(weights[batch], deviation[batch], axes=1) ** 2 for batch in batches)
+    return np.sqrt(square * (n_batches / (n_batches - 1)))
+
+
+def central_interval(samples: NDArray, level: float, weights: NDArray) -> NDArray:
+    """Ends (..., 2) of the central interval of samples (..., S).
+
+    For equal weights the quantiles are interpolated between two samples. Otherwise they are
+    samples: the first at which the sum of the weights reaches the probability.
+    """
+    q = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
+    if np.ptp(weights) == 0:
+        return np.moveaxis(np.quantile(samples, q, axis=-1), 0, -1)
+    ends = np.quantile(samples, q, axis=-1, weights=weights, method="inverted_cdf")
+    return np.moveaxis(ends, 0, -1)

@@ -1,4 +1,4 @@
-"""The base of all classifiers: labels and weights."""
+"""The bases of classifiers: labels and their weights, and those with coefficients."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from sklearn.utils.class_weight import compute_class_weight
 from skbayes_sg.data import InMemory, at_hand
 from skbayes_sg.estimators.class_predictions import ClassPredictions
 from skbayes_sg.estimators.fit_guard import all_or_nothing
-from skbayes_sg.estimators.inputs import classes_of, known_classes, require_known
+from skbayes_sg.estimators.inputs import classes_of, known_classes, require_known, rows_that_count
+from skbayes_sg.estimators.linear_model import LinearPredictor
+from skbayes_sg.estimators.out_of_core import FirstPass, is_out_of_core, source_of, weights_or_none
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Classification
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
-from skbayes_sg.validation import checked_weights, in_dtype
+from skbayes_sg.validation import checked_weights
+
+_CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
 
 
 class BayesianClassifier(ClassifierMixin, ClassPredictions):
@@ -30,17 +34,15 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         super()._validate_parameters()
         self._validate_predict_draws()
 
-    def _weights(
-        self, y: NDArray, classes: NDArray, sample_weight: ArrayLike | None
-    ) -> NDArray | None:
-        """sample_weight times class_weight, or None where all are 1."""
+    def _weights(self, y: NDArray, classes: NDArray, sample_weight: ArrayLike | None) -> NDArray:
+        """sample_weight times class_weight."""
         weight = checked_weights(sample_weight, len(y))
         _require_some("sample_weight", weight)
         if self.class_weight is not None:
             factors = self._class_weights(y[weight > 0], classes)
             weight = weight * factors[np.searchsorted(classes, y)]
             _require_some("class_weight", weight)
-        return None if (weight == 1).all() else weight
+        return weight
 
     def _class_weights(
         self, y: NDArray, classes: NDArray, counts: NDArray | None = None
@@ -64,25 +66,22 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         return factors
 
     def _bind(
-        self, X, y: NDArray, classes: NDArray, weight: NDArray | None, n_total: float | None = None
+        self, X, y: NDArray, classes: NDArray, weight: NDArray, n_total: float | None = None
     ) -> Posterior:
         """Posterior of the model given validated data, without rows of weight 0."""
-        codes = np.searchsorted(classes, y)
-        if n_total is None and weight is not None and (weight == 0).any():
-            kept = np.flatnonzero(weight)
-            X, codes, weight = X[kept], codes[kept], weight[kept]
-            weight = None if (weight == 1).all() else weight
-        if n_total is None and len(np.unique(codes)) < 2:
-            raise ValueError(
-                "y holds one class only (among rows of positive weight); at least two classes are "
-                "needed"
-            )
+        codes, streaming = np.searchsorted(classes, y), n_total is not None
+        name = "sample_weight or class_weight"
+        X, codes, counted = rows_that_count(X, codes, weight, streaming, name)
+        if not streaming:
+            _require_two(len(np.unique(codes)))
         model = self._make_model(X.shape[1], classes)
-        if weight is not None:
-            weight = in_dtype("sample_weight or class_weight", weight, X.dtype)
         y = model.encode(codes, X.dtype)
-        data = InMemory.of(X, y, weight, n_total, model.takes_sparse)
-        return Posterior(model, data, self._prior(model, data, classes, n_total is not None))
+        data = InMemory.of(X, y, counted, n_total, model.takes_sparse)
+        posterior = Posterior(model, data, self._prior(model, data, classes, streaming))
+        if self._merges(posterior, streaming):
+            data = data.merged()
+            posterior = Posterior(model, data, self._prior(model, data, classes))
+        return posterior
 
     def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
         X, y = self._validate_data(X, y, reset=False)
@@ -90,6 +89,8 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         return X, y, self._weights(y, self.classes_, sample_weight)
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+        if is_out_of_core(X):
+            return self._bind_blocks(X, y, sample_weight)[0]
         X, y, weight = self._checked_rows(X, y, sample_weight)
         return self._bind(X, y, self.classes_, weight)
 
@@ -170,8 +171,133 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         raise NotImplementedError
 
 
+class LinearClassifier(LinearPredictor, BayesianClassifier):
+    """A classifier whose logits are linear in its coefficients. The model is the subclass's."""
+
+    _has_rows = True
+
+    @all_or_nothing
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
+
+        Rows come in chunks of any size from one row, and in any order. They are kept up to a
+        budget, a sixteenth of `sklearn.get_config()["working_memory"]`: 64 MB by default. The
+        posterior is a normal distribution around the present mean
+        (math/streams.md#streams-as-bayesian-updating). It is found again from the rows that are
+        kept whenever it has moved and is asked for. Beyond the budget the oldest rows are summed up
+        at the present mean, and are kept no longer. A sample of them says what that leaves out:
+        `diagnostics_` then has ``folded_shift``, by how many posterior standard deviations the mean
+        is off in the worst direction, its Monte Carlo error ``folded_shift_se``, and
+        ``folded_variance``, by what share variances are. A ConvergenceWarning names a large shift.
+        It is large where the order of a long stream is not random, or where the truth drifts.
+
+        Nothing is sampled: `sampler` must be None, and `draws_` are independent draws of the
+        present posterior, made whenever they are asked for. After `fit` it goes on from
+        `posterior_`. A prior precision that is to be learned is learned from the first chunk, and
+        again each time the rows outside the largest class have doubled, until there were ten of
+        them for each parameter. Above 1,000 parameters the precision of the posterior is a
+        diagonal.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            A chunk may lack classes.
+        classes : array-like, required in the first call
+            All labels that may occur.
+        sample_weight : array-like of shape (n_rows,), optional
+            Factor of each row's log likelihood; an integer weight is a repetition.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If data or parameters are impossible; raised before any update.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import make_classification
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> X, y = make_classification(5000, random_state=0)
+        >>> model = BayesianLogisticRegressionSGFS(random_state=0)
+        >>> for rows in np.array_split(np.arange(5000), 100):
+        ...     model = model.partial_fit(X[rows], y[rows], classes=[0, 1])
+        >>> model.n_samples_seen_, model.draws_.shape
+        (5000, (8, 500, 21))
+        """
+        X, y, known = self._validate_chunk(X, y, classes)
+        weight = self._weights(y, known, sample_weight)
+        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
+        posterior = self._bind(X, y, known, weight, n_total=X.shape[0])
+        self._update(posterior, classes_=known, n_samples_seen_=seen)
+        return self
+
+    def _causes(self, posterior: Posterior) -> list[str]:
+        """A column whose coefficient may make a row certain many times over, by its prior alone.
+
+        Where it separates the classes, its posterior is as wide as the prior, and no number of
+        draws helps.
+        """
+        precision = self.model_.unpack(posterior.prior.precision)["coef"].max(axis=0)
+        logits = np.sqrt(posterior.data.sample.column_squares() / precision)
+        column = int(logits.argmax())
+        if not logits[column] > _CERTAIN:
+            return []
+        name = getattr(self, "feature_names_in_", range(len(logits)))[column]
+        return [
+            f"the prior of column {name!r} of X allows logits of {logits[column]:.1g}, far beyond "
+            "certainty; scale the columns, for example by StandardScaler, or raise prior_precision "
+            "for it"
+        ]
+
+    def _separated(self, posterior: Posterior) -> bool:
+        """Whether the posterior mean is right about every row."""
+        rows = posterior.data.sample
+        mean = self._moments(self.draws_)[0][None]
+        for block in rows.blocks(self.model_.row_size):
+            batch = rows.load(block)
+            if not self.model_.is_right(mean, batch.X, batch.y).all():
+                return False
+        return True
+
+    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
+        """Posterior of rows out of core, and the facts about them."""
+        source = source_of(X, y, sample_weight)
+        found = FirstPass(source, labels=True)
+        classes, present = classes_of(found.labels), found.counts > 0
+        factors = None
+        if self.class_weight is not None:
+            counts = found.counts[present]
+            factors = self._class_weights(classes[present], classes, counts)
+            present &= factors > 0
+        _require_two(present.sum())
+        model, dtype = self._make_model(source.n_features, classes), source.dtype
+
+        def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
+            codes = np.searchsorted(classes, y)
+            if factors is not None:
+                weight = factors[codes] if weight is None else weight * factors[codes]
+            return model.encode(codes, dtype), weights_or_none(weight, dtype)
+
+        data = found.data(encode)
+        prior = self._prior(model, data, classes)
+        return Posterior(model, data, prior), {"classes_": classes, "n_samples_seen_": X.shape[0]}
+
+
 def _require_some(name: str, weight: NDArray) -> None:
     if not (weight > 0).any():
         raise ValueError(
             f"{name} is zero for all rows; at least two classes need a positive weight"
+        )
+
+
+def _require_two(n_classes: int) -> None:
+    if n_classes < 2:
+        raise ValueError(
+            "y holds one class only (among rows of positive weight); at least two classes are "
+            "needed"
         )

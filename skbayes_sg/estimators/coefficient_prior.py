@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import Columns, Data, of_columns
+from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.prior_groups import shrinkage_of
 from skbayes_sg.estimators.updating import UpdatingEstimator
 from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.learned_prior import BOUNDS
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix
-from skbayes_sg.models import Model
+from skbayes_sg.models import Linear, Model
 from skbayes_sg.models.family import Family
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -69,13 +70,39 @@ class CoefficientPrior(UpdatingEstimator):
             "a number"
         ]
 
+    def _prior_of_fit(self, model: Model, classes: NDArray | None) -> Prior:
+        """The posterior of another fit as the prior."""
+        if not isinstance(self.prior, FittedPosterior):
+            raise TypeError(
+                f"prior must be the posterior_ of another fit, or None, got {self.prior!r}"
+            )
+        learned = isinstance(self.prior_precision, VariationalEM)
+        if learned or np.any(real_array("prior_mean", self.prior_mean)):
+            raise ValueError(
+                "prior stands in place of prior_precision and prior_mean; leave both at their "
+                "defaults, or prior=None"
+            )
+        return self.prior.prior_of(model, self, classes)
+
     def _mean(self, model: Model, data: Data) -> NDArray:
-        """Prior mean of every parameter; under a learned precision a family's intercept has y's."""
-        mean, sample = super()._mean(model, data), data.sample
+        """Prior mean of every parameter; 0 for intercepts and the log noise variance.
+
+        Under a learned precision the intercept of a regression has that of y.
+        """
+        given, shape = real_array("prior_mean", self.prior_mean), model.shapes["coef"]
+        if given.shape not in ((), shape[1:], shape):
+            raise ValueError(
+                f"prior_mean must be one number, one per feature, shape {shape[1:]}, or one per "
+                f"class and feature, shape {shape}; got {given.shape}"
+            )
+        require_bounded("prior_mean", given)
+        of_coef = np.broadcast_to(given, shape).ravel()
+        mean = np.append(of_coef, np.zeros(model.dim - len(of_coef)))
         if isinstance(model, Family):
             mean[model.dim - len(model.own) :] = model.own_mean
-            if self.fit_intercept and self._em() is not None:
-                mean[data.n_features] = model.guess(sample.y, sample.weight)[0, data.n_features]
+        if isinstance(model, Family | Linear) and self.fit_intercept and self._em() is not None:
+            guess = model.guess(data.sample.y, data.sample.weight)
+            mean[data.n_features] = guess[0, data.n_features]
         return mean
 
     def _given_precision(self, model: Model) -> NDArray:
@@ -86,21 +113,16 @@ class CoefficientPrior(UpdatingEstimator):
                 'prior_precision must be "learned", a number or one per feature, '
                 f"got {self.prior_precision!r}"
             )
-        if np.isscalar(self.prior_precision) or self.prior_precision is None:
-            require_positive(
-                "prior_precision", self.prior_precision, "use a small number for a weak prior"
-            )
+        given = np.asarray(self.prior_precision, object)
+        if given.ndim == 0:
+            require_positive("prior_precision", given.item(), "use a small number for a weak prior")
         precision = real_array("prior_precision", self.prior_precision)
-        if precision.ndim == 0:
-            require_positive(
-                "prior_precision", float(precision), "use a small number for a weak prior"
-            )
-        elif precision.shape != (n_features,):
+        if precision.ndim > 0 and precision.shape != (n_features,):
             raise ValueError(
                 f"prior_precision must be one number or one per feature, shape ({n_features},), "
                 f"got {precision.shape}"
             )
-        elif not (np.isfinite(precision).all() and precision.min() > 0):
+        if not (np.isfinite(precision).all() and precision.min() > 0):
             raise ValueError(
                 "prior_precision must be positive and finite for every feature; use small numbers"
             )
@@ -120,13 +142,12 @@ class CoefficientPrior(UpdatingEstimator):
             return np.full(len(square), strongest)
         return np.clip(np.where(square > 0, square, 1.0), *BOUNDS)
 
-    def _units(self, model: Model, square: NDArray, mean: NDArray) -> dict[str, Any]:
+    def _units(self, model: Predictor, square: NDArray, mean: NDArray) -> dict[str, Any]:
         """Units of the coefficients, and where the intercepts have their prior.
 
         At the means of the columns they are independent of the coefficients, whatever the columns'
         zeros are. Above 1,000 parameters, which have no matrix, the priors are at zero.
         """
-        assert isinstance(model, Predictor)
         n_outputs, n_own = model.shapes["coef"][0], len(model.own)
         intercepts = n_outputs * self.fit_intercept
         unit = np.append(np.tile(square, n_outputs), np.ones(intercepts + n_own))

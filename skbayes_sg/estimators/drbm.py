@@ -140,6 +140,8 @@ class DRBMClassifier(MultimodalClassifier):
 
     _injected = "bounded"  # scores of a class vanish for most rows, and are large for a few
 
+    n_hidden: int
+
     def __init__(
         self,
         n_hidden: int = 41,
@@ -158,20 +160,7 @@ class DRBMClassifier(MultimodalClassifier):
         class_weight: dict | str | None = None,
         n_predict_draws: int | None = None,
     ) -> None:
-        self.n_hidden = n_hidden
-        self.sampler = sampler
-        self.prior_precision = prior_precision
-        self.prior_mean = prior_mean
-        self.temperature = temperature
-        self.n_chains = n_chains
-        self.n_draws = n_draws
-        self.burn_in = burn_in
-        self.thin = thin
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.class_weight = class_weight
-        self.n_predict_draws = n_predict_draws
+        self._keep_parameters(locals())
 
     def _make_model(self, n_features: int, classes: NDArray) -> DRBM:
         require_integer("n_hidden", self.n_hidden, 1)

@@ -23,7 +23,7 @@ _OF_ONE_FIT = (
     "skbayes_sg.estimators.fit_guard",
     "skbayes_sg.estimators.classifier",
     "skbayes_sg.estimators.ordinal",
-    "skbayes_sg.estimators.targets",
+    "skbayes_sg.estimators.regressor",
     "sklearn.base",
     "sklearn.callback",
     "sklearn.pipeline",
@@ -42,7 +42,7 @@ _KILLED = (
 )
 
 
-def warn(messages: Iterable[str], category: type[Warning] = ConvergenceWarning) -> None:
+def warn(messages: str | Iterable[str], category: type[Warning] = ConvergenceWarning) -> None:
     """Warn at the user's line: the first one outside this package and those that call it.
 
     A worker does not know the user's line. There it is the line that called this package.
@@ -51,7 +51,7 @@ def warn(messages: Iterable[str], category: type[Warning] = ConvergenceWarning) 
     level = _first_outside(_LIBRARIES, modules)
     if _of(_STARTS_WORKERS, modules[level]):
         level = _first_outside(_WRAPPERS, modules)
-    for message in messages:
+    for message in [messages] if isinstance(messages, str) else messages:
         warnings.warn(message, category, stacklevel=level + 1)
 
 

@@ -44,21 +44,7 @@ class GeneralizedLinearRegressor(MixturePredictions, Regressor):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.sampler = sampler
-        self.prior_precision = prior_precision
-        self.fit_intercept = fit_intercept
-        self.intercept_precision = intercept_precision
-        self.prior_mean = prior_mean
-        self.prior = prior
-        self.prior_groups = prior_groups
-        self.forgetting_factor = forgetting_factor
-        self.n_chains = n_chains
-        self.n_draws = n_draws
-        self.burn_in = burn_in
-        self.thin = thin
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self._keep_parameters(locals())
 
     # -- the model ----------------------------------------------------------------------------
 
@@ -82,8 +68,12 @@ class LogLinkRegressor(GeneralizedLinearRegressor):
     """One of numbers that are not negative, whose mean is an exponential."""
 
     _ratio = "rate_ratio"
-    _power: float
+    _power = 1.0
     """Of the mean in the variance function of the deviance that `score` compares."""
+
+    def _require_targets(self, y: NDArray) -> None:
+        if (y < 0).any():
+            raise ValueError("y holds negative numbers, which are no counts")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.validation import shown
+from skbayes_sg.validation import in_dtype, shown
 
 
 def require_squares(X) -> None:
@@ -53,6 +55,16 @@ def small_weights(posterior: Posterior) -> list[str]:
         f"factor of its row's log likelihood, so the posterior is that of {total:.3g} rows, and "
         "the prior decides; if weights are relative, give sample_weight / sample_weight.mean()"
     ]
+
+
+def rows_that_count(
+    X: Any, y: NDArray, weight: NDArray, streaming: bool, name: str
+) -> tuple[Any, NDArray, NDArray | None]:
+    """Rows of positive weight, or all of a stream; and weights in X's precision, None if all 1."""
+    if not (streaming or weight.all()):
+        kept = np.flatnonzero(weight)
+        X, y, weight = X[kept], y[kept], weight[kept]
+    return X, y, None if (weight == 1).all() else in_dtype(name, weight, X.dtype)
 
 
 def classes_of(y: NDArray) -> NDArray:

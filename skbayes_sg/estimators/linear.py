@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import get_blas_funcs
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
 
 from skbayes_sg.data import Data, of_targets
+from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.estimators.regression_predictions import LinearPredictions
-from skbayes_sg.inference.bayesian_updating import Stream
-from skbayes_sg.inference.learned_prior import Learned
+from skbayes_sg.estimators.out_of_core import in_blocks
+from skbayes_sg.estimators.regressor import Regressor
+from skbayes_sg.linalg.products import dense
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import require_positive
+from skbayes_sg.validation import require_level, require_positive
 
 _WEAK = 1e-6  # rows that the prior of the noise variance counts for, twice
+_BLOCK_BYTES = 1 << 18  # of a prediction block, which stays in cache
 
 
-class BayesianLinearRegressionSGFS(LinearPredictions):
+class BayesianLinearRegressionSGFS(Regressor):
     """Linear regression with a posterior instead of a point, drawn exactly.
 
     It stands where `Ridge` or `BayesianRidge` would. `fit` draws some thousand values of
@@ -128,6 +136,10 @@ class BayesianLinearRegressionSGFS(LinearPredictions):
     ((2,), True)
     """
 
+    noise_variance: float | None
+    noise_prior: tuple[float, float] | None
+    noise_variance_: float
+
     def __init__(
         self,
         sampler: Sampler | str | None = None,
@@ -150,24 +162,7 @@ class BayesianLinearRegressionSGFS(LinearPredictions):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.sampler = sampler
-        self.prior_precision = prior_precision
-        self.noise_variance = noise_variance
-        self.noise_prior = noise_prior
-        self.fit_intercept = fit_intercept
-        self.intercept_precision = intercept_precision
-        self.prior_mean = prior_mean
-        self.prior = prior
-        self.prior_groups = prior_groups
-        self.forgetting_factor = forgetting_factor
-        self.forgetting = forgetting
-        self.n_chains = n_chains
-        self.n_draws = n_draws
-        self.burn_in = burn_in
-        self.thin = thin
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self._keep_parameters(locals())
 
     # -- the model ---------------------------------------------------------------------------
 
@@ -190,13 +185,6 @@ class BayesianLinearRegressionSGFS(LinearPredictions):
             require_positive(f"noise_prior: the {name}", value, "a small one is a weak prior")
         return float(pair[0]), float(pair[1])
 
-    def _mean(self, model: Model, data: Data) -> NDArray:
-        """Prior mean of every parameter; under a learned precision the intercept has that of y."""
-        mean = super()._mean(model, data)
-        if self.fit_intercept and self._em() is not None:
-            mean[data.n_features] = of_targets(data)[0]
-        return mean
-
     def _precision(self, model: Model, precision: NDArray) -> NDArray:
         """Prior precision of every parameter; 0 for the log noise variance, with its own prior."""
         precision = super()._precision(model, precision)
@@ -204,15 +192,7 @@ class BayesianLinearRegressionSGFS(LinearPredictions):
 
     # -- fitting ------------------------------------------------------------------------------
 
-    def _keep_stream(
-        self,
-        stream: Stream,
-        posterior: Posterior,
-        learned: Learned | None,
-        attributes: dict[str, Any],
-    ) -> None:
-        super()._keep_stream(stream, posterior, learned, attributes)
-        distribution = stream.distribution
+    def _read_off_stream(self, distribution: Distribution) -> None:
         self.noise_variance_ = float(self.noise_variance or 0)
         if not isinstance(distribution, NormalInverseGammaPrior):
             return
@@ -231,3 +211,100 @@ class BayesianLinearRegressionSGFS(LinearPredictions):
         super()._read_off(posterior)
         noise = self.noise_variance or self._moments(self.noise_variance_samples_)[0]
         self.noise_variance_ = float(noise)
+
+    # -- predictions --------------------------------------------------------------------------
+
+    @property
+    def noise_variance_samples_(self) -> NDArray:
+        """Draws of the noise variance, or the given value, (n_chains, n_draws)."""
+        given, draws = self.model_.noise_variance, self.draws_
+        return np.exp(draws[..., -1]) if given is None else np.full(draws.shape[:2], given)
+
+    @in_blocks()
+    def predict(self, X, return_std: bool = False) -> NDArray | tuple[NDArray, NDArray]:
+        """Mean and standard deviation of the predictive distribution of y.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        return_std : bool, default=False
+
+        Returns
+        -------
+        mean : array of shape (n_rows,)
+        std : array of shape (n_rows,), if `return_std`
+            Of a new observation, from the uncertainty of the mean and from the noise.
+        """
+        X = self._check_predict(X)
+        if not return_std:
+            return np.asarray(X @ self.coef_).ravel() + self.intercept_
+        mean, square = self._response(X, np.ones(1))
+        return mean, np.sqrt(square + self.noise_variance_)
+
+    @in_blocks()
+    def predict_interval(self, X, level: float = 0.95) -> NDArray:
+        """Central interval that holds a new observation with probability `level`.
+
+        Given the noise variance the posterior of the coefficients is normal, and so is y. The ends
+        are quantiles of the mixture of these distributions over the draws of the noise variance.
+        Source: math/monte_carlo.md#predictive-intervals. Of a Pipeline it is
+        ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        level : float in (0, 1), default=0.95
+
+        Returns
+        -------
+        array of shape (n_rows, 2)
+            Lower and upper end.
+
+        Raises
+        ------
+        ValueError
+            If `level` is not between 0 and 1.
+        """
+        require_level(level)
+        X = self._check_predict(X)
+        noise = np.sqrt(self.noise_variance_samples_).ravel()
+        _, weights = self._flat_draws(np.dtype(np.float64))
+        mean, square = self._response(X, noise)
+        half = np.sqrt(1 + square) * scale_mixture_quantile(0.5 + 0.5 * level, weights, noise)
+        return np.column_stack([mean - half, mean + half])
+
+    def _response(self, X, scale: NDArray) -> tuple[NDArray, NDArray]:
+        """The mean of y without noise, and mean square of (its draws - mean) / scale, (n_rows,).
+
+        The square is the squared length of root x + shift, plus rest. Among many rows the root is
+        triangular, so that a row costs as much as half a product with a matrix of D x D.
+        """
+        _, weights = self._flat_draws(np.dtype(np.float64))
+        factor = (np.sqrt(weights) / scale)[:, None]
+        root = self.coef_samples_.reshape(-1, X.shape[1]) - self.coef_
+        shift = self.intercept_samples_.reshape(-1, 1) - self.intercept_
+        root, shift, rest = root * factor, shift * factor, 0.0
+        times: Callable[[NDArray], NDArray] = partial(np.matmul, root)
+        if root.shape[1] < min(len(root), X.shape[0]):
+            R = np.asarray(np.linalg.qr(np.hstack([root, shift]), mode="r"))
+            root, shift, rest = R[:-1, :-1], R[:-1, -1:], float(R[-1, -1]) ** 2
+            times = partial(get_blas_funcs("trmm", (root,)), 1.0, root)
+        mean, square = np.empty((2, X.shape[0]))
+        sparse = self.model_.keeps_sparse(X)
+        row_size = 8 * (len(root) if sparse else max(root.shape))
+        for rows in row_blocks(X.shape[0], row_size, _BLOCK_BYTES):
+            block = (X[rows] if sparse else dense(X[rows])).astype(np.float64, copy=False)
+            mean[rows] = block @ self.coef_ + self.intercept_
+            z = (block @ root.T).T if sparse else times(block.T)
+            z += shift
+            square[rows] = np.vecdot(z.T, z.T) + rest
+        return mean, square
+
+
+def scale_mixture_quantile(q: float, weights: NDArray, scale: NDArray) -> float:
+    """Quantile of the mixture of N(0, scale[s]^2), whose components' quantiles enclose it."""
+    ends = ndtri(q) * np.array([scale.min(), scale.max()])
+    low, high = ends.min(), ends.max()
+    if high - low <= 1e-9 * scale.min():
+        return float(low)
+    return brentq(lambda x: weights @ ndtr(x / scale) - q, low, high, xtol=1e-9 * scale.min())

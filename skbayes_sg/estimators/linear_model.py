@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg import diagnostics
 from skbayes_sg.chains.tuning import raise_alpha
 from skbayes_sg.estimators.coefficient_prior import CoefficientPrior
 from skbayes_sg.estimators.out_of_core import RowsNeededError
@@ -137,16 +136,11 @@ _ACCEPT = 0.9  # at HMC's own .8 single chains of nearly separable classes are s
 class LinearPredictor(CoefficientPrior):
     """An estimator whose response depends on coefficients times features plus intercept."""
 
-    fit_intercept: bool
-    intercept_precision: float
     _ratio = ""
     """Name of the exponential of a coefficient, where it is a ratio."""
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> OneMode:
         return OneMode()
-
-    def _forms(self, dim: int) -> dict[str, Choice]:
-        return OneMode().presets(dim)
 
     def _determined(self, posterior: Posterior) -> Posterior:
         """Without columns of zeros, where there are very many parameters."""
@@ -172,18 +166,13 @@ class LinearPredictor(CoefficientPrior):
             return
         raise RowsNeededError(f"sampler={self.sampler!r}, unlike None, visits rows at each step")
 
-    def _few_merged(
-        self, posterior: Posterior, n_total: float | None, classes: NDArray | None = None
-    ) -> Posterior:
-        """Merge equal rows when the data are few.
+    def _merges(self, posterior: Posterior, streaming: bool) -> bool:
+        """Whether equal rows are to be merged, which they are when the data are few.
 
         After merging, a weight of 2 and two copies of a row give bitwise the same draws.
         """
         few = is_sorted_soon(posterior.n_rows, posterior.dim)
-        if n_total is not None or self.sampler is not None or not few:
-            return posterior
-        model, data = posterior.model, posterior.data.sample.merged()
-        return Posterior(model, data, self._prior(model, data, classes))
+        return few and not streaming and self.sampler is None
 
     def predicted_covariance(self, X, y, sample_weight: ArrayLike | None = None) -> NDArray:
         """Covariance of the draws of this fit in theory (math/stationary.md#predicted-covariance).
@@ -359,7 +348,3 @@ class LinearPredictor(CoefficientPrior):
         if direction:
             table["p_direction"] = np.maximum(table["p_positive"], 1 - table["p_positive"])
         return table
-
-    def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
-        """Weighted mean and standard deviation over chains and draws."""
-        return diagnostics.moments(samples, self.draw_weights_)

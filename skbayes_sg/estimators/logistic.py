@@ -6,8 +6,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
+from skbayes_sg.estimators.classifier import LinearClassifier
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.estimators.linear_classifier import LinearClassifier
 from skbayes_sg.models import Softmax
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
@@ -193,24 +193,7 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
         class_weight: dict | str | None = None,
         n_predict_draws: int | None = None,
     ) -> None:
-        self.sampler = sampler
-        self.prior_precision = prior_precision
-        self.fit_intercept = fit_intercept
-        self.intercept_precision = intercept_precision
-        self.prior_mean = prior_mean
-        self.prior = prior
-        self.prior_groups = prior_groups
-        self.forgetting_factor = forgetting_factor
-        self.forgetting = forgetting
-        self.n_chains = n_chains
-        self.n_draws = n_draws
-        self.burn_in = burn_in
-        self.thin = thin
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.class_weight = class_weight
-        self.n_predict_draws = n_predict_draws
+        self._keep_parameters(locals())
 
     _ratio = "odds_ratio"
 

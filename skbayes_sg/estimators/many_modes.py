@@ -49,7 +49,7 @@ class ManyModes(Plan):
             if self.temperature != 1:
                 cold = f"at temperature {self.temperature:g} the posterior is no longer Bayes's"
                 reason = f"{cold}, and {reason}"
-            return Choice(_of_modes(), reason, from_modes)
+            return Choice(SGHMC(share_rows=True, single=True), reason, from_modes)
         products = f"{gradient_products(posterior):.1e} products"
         cost = f"a gradient of {posterior.n_rows} rows costs {products}"
         if few_products(posterior):
@@ -64,7 +64,7 @@ class ManyModes(Plan):
         """
         return SGFS(structure="diag", B=self.injected)
 
-    def presets(self) -> dict[str, Choice]:
+    def presets(self, dim: int) -> dict[str, Choice]:
         """Samplers by name, in a form whose steps are short along every direction of a network.
 
         Steps as long as those of a Gaussian posterior leave the region in which a curvature holds.
@@ -106,11 +106,6 @@ class ManyModes(Plan):
 def _of_all_rows() -> HMC:
     """HMC for hundreds of parameters whose gradients need no more than single precision."""
     return HMC(structure="diag", single_gradients=True)
-
-
-def _of_modes() -> SGHMC:
-    """SGHMC for chains that are in modes of their own."""
-    return SGHMC(share_rows=True, single=True)
 
 
 def gradient_products(posterior: Posterior) -> float:

@@ -6,16 +6,18 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize.elementwise import find_root
 
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.out_of_core import in_blocks
-from skbayes_sg.estimators.predictive import keeps_sparse, mixture_moments, mixture_quantiles
 from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.linalg.products import dense
+from skbayes_sg.models.response import Response
 from skbayes_sg.validation import require_level
 
 _OF_INTERVALS = 500  # draws: what is left of their spread is small beside that of y
+_OF_AN_END = 1e-6  # relative error of the probability outside an interval
 
 
 class MixturePredictions(BayesianEstimator):
@@ -88,5 +90,40 @@ class MixturePredictions(BayesianEstimator):
         """Outputs of blocks of rows under the draws, (draws, outputs, n)."""
         model = self.model_
         for rows in row_blocks(X.shape[0], 8 * len(draws) * model.widest, 8 * elements_at_a_time()):
-            block = X[rows] if keeps_sparse(model, X) else dense(X[rows])
+            block = X[rows] if model.keeps_sparse(X) else dense(X[rows])
             yield model.outputs(draws, block.astype(np.float64, copy=False))
+
+
+def mixture_moments(model: Response, outputs: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
+    """Mean and standard deviation of the mixture of distributions of y, (n,) each."""
+    each = model.mean(outputs)
+    mean = weights @ each
+    return mean, np.sqrt(weights @ (model.variance(outputs) + (each - mean) ** 2))
+
+
+def mixture_quantiles(model: Response, outputs: NDArray, weights: NDArray, level: float) -> NDArray:
+    """Ends (n, 2) of the central interval of a mixture of distributions of y, (draws, outputs, n).
+
+    Of counts an end is the first number at which the distribution function reaches its probability.
+    """
+    each = model.mean(outputs)
+    mean = weights @ each
+    width = np.sqrt(weights @ (model.width(outputs) ** 2 + (each - mean) ** 2))
+
+    def short_of(y: NDArray, rows: NDArray, q: NDArray) -> NDArray:
+        return weights @ model.distribution(y, outputs[:, :, rows]) - q
+
+    ends, rows = np.empty((len(mean), 2)), np.arange(len(mean))
+    tolerance = (
+        {"xatol": 0.25, "xrtol": 0.0} if model.counts else {"fatol": _OF_AN_END * (1 - level)}
+    )
+    for end, side in zip(ends.T, (-0.5, 0.5), strict=True):
+        q = np.full(len(mean), 0.5 + side * level)
+        low, high = mean - 2 * width, mean + 2 * width + 1.0 * model.counts
+        while (reached := short_of(low, rows, q) >= 0).any():
+            low = np.where(reached, 2 * low - mean, low)
+        while (short := short_of(high, rows, q) < 0).any():
+            high = np.where(short, 2 * high - mean, high)
+        found = find_root(short_of, (low, high), args=(rows, q), tolerances=tolerance)
+        end[:] = np.floor(found.bracket[1]) if model.counts else found.x
+    return ends

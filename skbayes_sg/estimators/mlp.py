@@ -163,21 +163,7 @@ class BayesianMLPClassifier(MultimodalClassifier):
         class_weight: dict | str | None = None,
         n_predict_draws: int | None = None,
     ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.sampler = sampler
-        self.prior_precision = prior_precision
-        self.prior_mean = prior_mean
-        self.temperature = temperature
-        self.n_chains = n_chains
-        self.n_draws = n_draws
-        self.burn_in = burn_in
-        self.thin = thin
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.class_weight = class_weight
-        self.n_predict_draws = n_predict_draws
+        self._keep_parameters(locals())
 
     def _make_model(self, n_features: int, classes: NDArray) -> MLP:
         layers = hidden_layers(self, "BayesianLogisticRegressionSGFS")

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skbayes_sg.chains.run import rows_touched
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.estimators.many_modes import ManyModes, few_products
-from skbayes_sg.estimators.online_networks import FollowsStream
 from skbayes_sg.inference import averages
-from skbayes_sg.inference.request import Choice, Request
+from skbayes_sg.inference.online_chain import ChainStream
+from skbayes_sg.inference.request import Request, run_length
 from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.models import Model
 from skbayes_sg.models.network import Network
@@ -30,9 +32,10 @@ _FAR_INPUT = 1e3
 _COLD = 0.05  # the temperature at which chains in many modes predict classes best
 _CHAINS, _CHAINS_IN_MODES = 4, 8
 _DRAWS_IN_MODES = 20  # per chain
+_CHAINS_OF_STREAM = 8  # one chain keeps as many draws as each of eight of a fit
 
 
-class Multimodal(FollowsStream):
+class Multimodal(BayesianEstimator):
     """Chains start from independent random points, and are compared by their predictions.
 
     Weights of hidden units have no meaning of their own: units can change places, and modes differ
@@ -45,18 +48,13 @@ class Multimodal(FollowsStream):
     temperature: float | None
     prior_precision_: NDArray
     _input_square: float
+    _stream: ChainStream | None = None
     _draw_dtype = np.float32
     _injected = "precision"  # B of the default SGFS
     _default_temperature = _COLD
 
     def _plan(self) -> ManyModes:
         return ManyModes(self._injected, self._temperature(), self._in_modes())
-
-    def _forms(self, dim: int) -> dict[str, Choice]:
-        return self._plan().presets()
-
-    def _stream_sampler(self) -> Sampler:
-        return self._plan().of_minibatches()
 
     # -- parameters ---------------------------------------------------------------------------
 
@@ -94,10 +92,8 @@ class Multimodal(FollowsStream):
         if n_draws * of_each > _MANY_BYTES:
             size = f"{n_draws * of_each / 1e9:.1f} GB"
             warn(
-                [
-                    f"{n_chains} chains of {n_draws} draws of {dim} parameters take {size} of "
-                    'memory; lower n_draws, or set n_draws="auto"'
-                ],
+                f"{n_chains} chains of {n_draws} draws of {dim} parameters take {size} of "
+                'memory; lower n_draws, or set n_draws="auto"',
                 UserWarning,
             )
         return n_draws
@@ -150,10 +146,6 @@ class Multimodal(FollowsStream):
             return self._input_square
         return max(data.column_squares().sum(), np.finfo(np.float32).tiny)
 
-    def _follow_stream(self, posterior: Posterior, **attributes: Any) -> None:
-        square = self._input_square_of(posterior.data.sample, streaming=True)
-        super()._follow_stream(posterior, _input_square=square, **attributes)
-
     def _merges(self, posterior: Posterior, streaming: bool) -> bool:
         """Whether equal rows are to be merged, which they are when the data are few.
 
@@ -182,6 +174,71 @@ class Multimodal(FollowsStream):
 
     def _read_off(self, posterior: Posterior) -> None:
         self.prior_precision_ = posterior.prior.precision.copy()
+
+    # -- a stream of data, which one chain follows --------------------------------------------
+
+    def _follow_stream(self, posterior: Posterior, **attributes: Any) -> None:
+        """Take the steps of a chunk; `attributes` are fitted attributes of the subclass."""
+        if self._em() is not None:
+            raise ValueError(
+                "prior_precision: partial_fit does not learn it, as a stream passes once; learn it "
+                "with fit on a part of the data, and give the numbers"
+            )
+        square = self._input_square_of(posterior.data.sample, streaming=True)
+        sampler, stream = self._sampler_of_stream(posterior), self._stream
+        fresh = stream is None or not stream.goes_on_with(sampler, posterior)
+        if fresh:
+            stream = self._new_chain(sampler, posterior)
+        assert stream is not None
+        stream = stream.chunk(posterior)
+        burn_in, thin = run_length(self.burn_in, self.thin, stream.run_length())
+        if fresh:
+            warn(
+                f"partial_fit: the first {burn_in} steps of {stream.sampler.rows_per_step} "
+                "rows are burn-in (set burn_in); until then predictions use one point, not a "
+                "posterior",
+            )
+        most = self._draws_to_keep(posterior.dim, _CHAINS_OF_STREAM)
+        stream = stream.follow(posterior, burn_in, thin, most, self._draw_dtype)
+        self._keep_stream(stream, posterior, attributes | {"_input_square": square})
+
+    def _sampler_of_stream(self, posterior: Posterior) -> Sampler:
+        asked = self._asked(self.sampler, posterior.dim)
+        sampler = (asked or self._plan().first(posterior)).sampler
+        if sampler.refuses_streams:
+            if asked is not None:
+                name = type(sampler).__name__
+                raise ValueError(f"sampler: {name} {sampler.refuses_streams}")
+            return self._plan().of_minibatches()
+        return sampler
+
+    def _new_chain(self, sampler: Sampler, posterior: Posterior) -> ChainStream:
+        """A chain at the mean of an earlier fit, or where a fit of the first chunk would start."""
+        sampler.validate(posterior)
+        start_seed, chain_seed = self._seed().spawn(2)
+        if getattr(self, "draws_", np.empty(0)).shape[-1] == posterior.dim:
+            theta = self.draws_.mean(axis=(0, 1), dtype=np.float64)[None]
+        else:
+            start = self._plan().start(posterior, np.random.default_rng(start_seed), 1, None)
+            theta = start.theta if start.mode is None else start.mode.theta
+        return ChainStream.begin(sampler, posterior, theta, np.random.default_rng(chain_seed))
+
+    def _keep_stream(
+        self, stream: ChainStream, posterior: Posterior, attributes: dict[str, Any]
+    ) -> None:
+        """Write all fitted attributes."""
+        for name in ("burn_in_", "thin_"):  # of a fit
+            self.__dict__.pop(name, None)
+        self.__dict__.update(attributes)
+        self.model_, self.sampler_, self._stream = posterior.model, stream.sampler, stream
+        self.draws_ = np.stack(stream.kept or [stream.state.theta.copy()], axis=1)
+        self.draw_weights_ = np.full(self.draws_.shape[1], 1 / self.draws_.shape[1])
+        self.n_iter_ = stream.state.t
+        touched = rows_touched(stream.sampler, [stream.state])
+        self.n_passes_ = touched / posterior.n_total
+        self._keep_learned(None)
+        self._read_off(posterior)
+        self.diagnostics_ = self._agreement(posterior, 0) if len(stream.kept) >= 8 else {}
 
     # -- diagnostics --------------------------------------------------------------------------
 

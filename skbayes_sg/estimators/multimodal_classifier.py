@@ -17,14 +17,10 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
     """A classifier whose chains are compared by class probabilities."""
 
     def _bind(
-        self, X, y: NDArray, classes: NDArray, weight: NDArray | None, n_total: float | None = None
+        self, X, y: NDArray, classes: NDArray, weight: NDArray, n_total: float | None = None
     ) -> Posterior:
         posterior = super()._bind(X, y, classes, weight, n_total)
-        streaming = n_total is not None
-        if self._merges(posterior, streaming):
-            model, data = posterior.model, posterior.data.sample.merged()
-            posterior = Posterior(model, data, self._prior(model, data, classes))
-        return self._tempered(posterior, streaming)
+        return self._tempered(posterior, n_total is not None)
 
     @all_or_nothing
     def partial_fit(self, X, y, classes=None, n_total: float | None = None):

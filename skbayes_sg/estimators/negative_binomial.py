@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numpy.typing import NDArray
-
 from skbayes_sg.estimators.generalized_linear import DispersedRegressor
 from skbayes_sg.models.dispersed import NegativeBinomial
 
@@ -77,8 +75,3 @@ class BayesianNegativeBinomialRegressor(DispersedRegressor):
     """
 
     _family = NegativeBinomial
-    _power = 1.0
-
-    def _require_targets(self, y: NDArray) -> None:
-        if (y < 0).any():
-            raise ValueError("y holds negative numbers, which are no counts")

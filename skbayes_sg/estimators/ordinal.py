@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skbayes_sg.estimators.classifier import LinearClassifier
 from skbayes_sg.estimators.fit_guard import all_or_nothing, warn
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.estimators.linear_classifier import LinearClassifier
 from skbayes_sg.models import Ordinal
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
@@ -89,7 +89,9 @@ class BayesianOrdinalClassifier(LinearClassifier):
 
     fit_intercept = True
     _ratio = "odds_ratio"
+    _has_rows = False
     _order_of_column: Any = None
+    categories: ArrayLike | None
 
     def __init__(
         self,
@@ -112,23 +114,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
         class_weight: dict | str | None = None,
         n_predict_draws: int | None = None,
     ) -> None:
-        self.sampler = sampler
-        self.prior_precision = prior_precision
-        self.categories = categories
-        self.intercept_precision = intercept_precision
-        self.prior_mean = prior_mean
-        self.prior = prior
-        self.prior_groups = prior_groups
-        self.forgetting_factor = forgetting_factor
-        self.n_chains = n_chains
-        self.n_draws = n_draws
-        self.burn_in = burn_in
-        self.thin = thin
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.class_weight = class_weight
-        self.n_predict_draws = n_predict_draws
+        self._keep_parameters(locals())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -149,10 +135,8 @@ class BayesianOrdinalClassifier(LinearClassifier):
         if self.categories is None and self._order_of_column is None:
             if classes.dtype.kind not in "biuf":
                 warn(
-                    [
-                        f"y holds labels {shown(classes)} without an order, which are taken in "
-                        "alphabetical order; give categories, from the lowest to the highest"
-                    ],
+                    f"y holds labels {shown(classes)} without an order, which are taken in "
+                    "alphabetical order; give categories, from the lowest to the highest",
                     UserWarning,
                 )
             return np.arange(len(classes))
@@ -197,9 +181,3 @@ class BayesianOrdinalClassifier(LinearClassifier):
 
     def _names_of_thresholds(self) -> list[str]:
         return [f"{low} | {high}" for low, high in pairwise(self.categories_)]
-
-    def _coefs(self, draws: NDArray) -> NDArray:
-        return self.model_.unpack(draws)["coef"][..., 0, :]
-
-    def _intercepts(self, draws: NDArray) -> NDArray:
-        return self.model_.unpack(draws)["intercept"][..., 0]

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import Bunch
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -30,6 +29,7 @@ from skbayes_sg.data import (
     is_stored,
     on_disk,
 )
+from skbayes_sg.data.blockwise import entrywise
 from skbayes_sg.data.disk import place
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.validation import checked_weights, in_dtype, real_array
@@ -219,7 +219,8 @@ def in_blocks(axis: int = 0) -> Callable:
                 call = partial(_called, self, method.__name__, args, kwargs)
                 return lazily(call, X, axis)
             blocks = _checked_blocks(Reader(X))
-            return _joined([method(self, block, *args, **kwargs) for block in blocks], axis)
+            parts = [method(self, block, *args, **kwargs) for block in blocks]
+            return entrywise(lambda *each: np.concatenate(each, axis=axis), *parts)
 
         return over_blocks
 
@@ -251,12 +252,3 @@ def _checked_blocks(reader: Reader) -> Iterator[NDArray]:
         return block
 
     return ahead(read, reader.slices())
-
-
-def _joined(parts: list, axis: int) -> Any:
-    """Results of blocks as one; a tuple or Bunch of arrays is joined entry by entry."""
-    if isinstance(parts[0], Bunch):
-        return Bunch(**{key: _joined([part[key] for part in parts], axis) for key in parts[0]})
-    if isinstance(parts[0], tuple):
-        return tuple(_joined(list(each), axis) for each in zip(*parts, strict=True))
-    return np.concatenate(parts, axis=axis)

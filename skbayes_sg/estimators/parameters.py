@@ -43,7 +43,9 @@ class CommonParameters(BaseEstimator):
     n_jobs: int | None
     random_state: Any
 
-    _may_be_auto: tuple[str, ...] = ("n_chains", "n_draws", "burn_in", "thin")
+    def _keep_parameters(self, given: dict[str, Any]) -> None:
+        """Keep the `locals()` of a constructor as they are, by name, as scikit-learn asks."""
+        self.__dict__.update({name: given[name] for name in given if name != "self"})
 
     def _draws_to_keep(self, dim: int, n_chains: int) -> int:
         """Number of draws of each of some chains.
@@ -107,13 +109,6 @@ class CommonParameters(BaseEstimator):
             params = others | {"sampler": sampler}
         return super().set_params(**params)
 
-    def _forms(self, dim: int) -> dict[str, Choice]:
-        """What a name stands for, where that is not the sampler's own defaults.
-
-        `dim` is the number of parameters; 0 if no data are known yet.
-        """
-        raise NotImplementedError
-
     def _asked(self, sampler: Any, dim: int = 0) -> Choice | None:
         """The sampler that the user gives, by name or as an instance; None for the best default."""
         if sampler is None:
@@ -123,7 +118,8 @@ class CommonParameters(BaseEstimator):
                 raise ValueError(
                     f"sampler must be one of {sorted(SAMPLERS)} or an instance, got {sampler!r}"
                 )
-            form = self._forms(dim).get(sampler) or Choice(SAMPLERS[sampler](), "its defaults")
+            form = self._plan().presets(dim).get(sampler)
+            form = form or Choice(SAMPLERS[sampler](), "its defaults")
             reason = f'"{sampler}" stands for {form.sampler}: {form.reason}'
             return replace(form, reason=reason, given=True)
         if not isinstance(sampler, Sampler):
@@ -135,16 +131,13 @@ class CommonParameters(BaseEstimator):
 
     def _validate_parameters(self) -> None:
         for name, least in {"n_chains": 1, "n_draws": 4, "burn_in": 0, "thin": 1}.items():
-            value, may_be_auto = getattr(self, name), name in self._may_be_auto
-            if not (may_be_auto and isinstance(value, str) and value == "auto"):
-                require_integer(name, value, least, ' or "auto"' if may_be_auto else "")
-
-    def _asks_for_em(self) -> bool:
-        return isinstance(self.prior_precision, str) and self.prior_precision == "em"
+            value = getattr(self, name)
+            if not (isinstance(value, str) and value == "auto"):
+                require_integer(name, value, least, ' or "auto"')
 
     def _em(self) -> VariationalEM | Any:
         """How the prior precision is to be learned; None if it is given."""
-        if self._asks_for_em():
+        if isinstance(self.prior_precision, str) and self.prior_precision == "em":
             return VariationalEM()
         if not isinstance(self.prior_precision, VariationalEM):
             return None

@@ -15,7 +15,7 @@ from skbayes_sg.chains.parallel import in_parallel
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import quietly, warn
 from skbayes_sg.inference.variational_em import VariationalEM
-from skbayes_sg.samplers import ConstantSGD
+from skbayes_sg.samplers import ConstantSGD, Sampler
 from skbayes_sg.validation import real_array
 
 _SEGMENT = 5  # values fitted one after another; each fit starts where the last one stopped
@@ -124,17 +124,18 @@ def hyperparameter_path(
     model = clone(estimator).set_params(
         prior_precision=VariationalEM() if em is None else em, warm_start=False, n_jobs=n_jobs
     )
-    own = _learned(model, data)
-    by_sgd = _learned_by_sgd(model, data, own.labels)
-    _say(by_sgd.entries["warnings"])
+    learner = clone(model)
+    own, labels = _learned(learner, data), list(learner.prior_precision_blocks_)
+    by_sgd = _learned_by_sgd(model, data, len(labels))
+    _say(by_sgd.warnings)
     runs: list[Any] = np.split(values, range(_SEGMENT, len(values), _SEGMENT))
-    fitted = in_parallel(partial(_fit_run, estimator, data), runs, n_jobs)
-    losses, passes = zip(*fitted, strict=True)
+    each = in_parallel(partial(_fit_run, estimator, data), runs, n_jobs)
+    losses, passes = zip(*each, strict=True)
     return Bunch(
         prior_precisions=values,
         loss=np.concatenate(losses),
         n_passes=np.concatenate(passes),
-        em_blocks=own.labels,
+        em_blocks=labels,
         **own.named("em_"),
         **by_sgd.named("sgd_em_"),
     )
@@ -144,7 +145,7 @@ def _say(warnings: list[str]) -> None:
     """One warning about constant SGD's result, as the rest concerns the estimator's own."""
     if warnings:
         more = f" (and {len(warnings) - 1} more in sgd_em_warnings)" if len(warnings) > 1 else ""
-        warn([f"constant SGD (sgd_em_...): {warnings[0]}{more}"])
+        warn(f"constant SGD (sgd_em_...): {warnings[0]}{more}")
 
 
 def _grid(prior_precisions: int | ArrayLike) -> NDArray:
@@ -191,52 +192,29 @@ def _fit_run(estimator: BayesianEstimator, data: _Data, values: NDArray) -> tupl
 
 
 class _Learned(NamedTuple):
-    """A fit that learned its prior, as entries of the result."""
+    """What a fit that learned its prior adds to the result; by default of one that cannot run."""
 
-    labels: list[str]
-    entries: dict[str, Any]
-
-    @classmethod
-    def of(cls, model: BayesianEstimator, loss: float) -> _Learned:
-        blocks = model.prior_precision_blocks_
-        return cls(
-            list(blocks),
-            {
-                "precisions": np.array(list(blocks.values())),
-                "path": model.prior_precision_path_,
-                "loss": loss,
-                "n_passes": model.n_passes_,
-                "sampler": model.sampler_,
-                "warnings": model._warnings,
-            },
-        )
-
-    @classmethod
-    def refused(cls, labels: list[str], reason: str) -> _Learned:
-        return cls(
-            labels,
-            {
-                "precisions": np.full(len(labels), np.nan),
-                "path": np.empty((0, len(labels))),
-                "loss": np.nan,
-                "n_passes": np.nan,
-                "sampler": None,
-                "warnings": [reason],
-            },
-        )
+    precisions: NDArray
+    path: NDArray
+    warnings: list[str]
+    loss: float = np.nan
+    n_passes: float = np.nan
+    sampler: Sampler | None = None
 
     def named(self, prefix: str) -> dict[str, Any]:
-        """The entries under their names in the result."""
-        return {prefix + name: value for name, value in self.entries.items()}
+        """All under their names in the result."""
+        return {prefix + name: value for name, value in self._asdict().items()}
 
 
 def _learned(model: BayesianEstimator, data: _Data) -> _Learned:
-    """The prior that the estimator's own sampler learns."""
-    model = clone(model)
-    return _Learned.of(model, data.fit(model))
+    """Fit, and what it learned."""
+    loss = data.fit(model)
+    precisions = np.array(list(model.prior_precision_blocks_.values()))
+    found = (precisions, model.prior_precision_path_, model._warnings)
+    return _Learned(*found, loss, model.n_passes_, model.sampler_)
 
 
-def _learned_by_sgd(model: BayesianEstimator, data: _Data, labels: list[str]) -> _Learned:
+def _learned_by_sgd(model: BayesianEstimator, data: _Data, n_blocks: int) -> _Learned:
     """The prior that constant SGD learns, with the largest minibatches whose step is stable."""
     n_rows = len(data.y)
     size = int(np.clip(n_rows // _BATCHES_PER_PASS, _FIRST_BATCH, _LARGEST_BATCH))
@@ -246,14 +224,13 @@ def _learned_by_sgd(model: BayesianEstimator, data: _Data, labels: list[str]) ->
         )
         try:
             with quietly():
-                found = _Learned.of(model, data.fit(model))
+                found = _learned(model, data)
         except (ValueError, FloatingPointError) as error:
             if size <= _SMALLEST_BATCH:
-                return _Learned.refused(labels, f"{_REFUSED} ({error})")
+                nothing = np.full(n_blocks, np.nan), np.empty((0, n_blocks))
+                return _Learned(*nothing, [f"{_REFUSED} ({error})"])
         else:
             # Directions that change no probability have no noise. EM counts them out, and of these
             # draws only the precision is kept.
-            entries = found.entries
-            entries["warnings"] = [one for one in entries["warnings"] if "sd_ratio" not in one]
-            return found
+            return found._replace(warnings=[one for one in found.warnings if "sd_ratio" not in one])
         size = max(size // 2, _SMALLEST_BATCH)

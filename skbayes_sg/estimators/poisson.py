@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sg.chains.run import Chain
 from skbayes_sg.estimators.generalized_linear import LogLinkRegressor
@@ -87,11 +86,6 @@ class BayesianPoissonRegressor(LogLinkRegressor):
     """
 
     _family = Poisson
-    _power = 1.0
-
-    def _require_targets(self, y: NDArray) -> None:
-        if (y < 0).any():
-            raise ValueError("y holds negative numbers, which are no counts")
 
     def _keep(
         self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]

@@ -1,4 +1,4 @@
-"""The base of regressions with coefficients and an intercept."""
+"""The bases of regressions: numbers y and their weights, and those with coefficients."""
 
 from __future__ import annotations
 
@@ -6,22 +6,130 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import column_or_1d
 
-from skbayes_sg.data import Data, InMemory
+from skbayes_sg.data import Data, InMemory, at_hand
+from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import all_or_nothing
+from skbayes_sg.estimators.inputs import rows_that_count
 from skbayes_sg.estimators.linear_model import LinearPredictor
-from skbayes_sg.estimators.out_of_core import FirstPass, source_of, weights_or_none
-from skbayes_sg.estimators.targets import BayesianRegressor
-from skbayes_sg.estimators.updating import OfStream
+from skbayes_sg.estimators.out_of_core import FirstPass, is_out_of_core, source_of, weights_or_none
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.validation import in_dtype
+from skbayes_sg.validation import checked_weights, in_dtype, real_array
+
+
+class BayesianRegressor(RegressorMixin, BayesianEstimator):
+    """A regression: its data and `fit`. Model and posterior are the subclass's."""
+
+    def _require_targets(self, y: NDArray) -> None:
+        """Raise ValueError for numbers that the model does not have."""
+
+    # -- data ---------------------------------------------------------------------------------
+
+    def _validate_pair(self, X, y, reset: bool) -> tuple[Any, NDArray]:
+        """X, and y in float64: a vector, or several columns where the estimator takes them."""
+        several = self.__sklearn_tags__().target_tags.multi_output
+        X, y = self._validate_data(X, y, reset=reset, multi_output=several)
+        if y.ndim == 1 or y.shape[1] == 1 or not several:
+            y = column_or_1d(y, warn=True)
+        y = real_array("y", y)
+        if np.isnan(y).any():  # None of an object array
+            raise ValueError("y contains NaN; leave out the rows without a target")
+        with np.errstate(over="ignore"):
+            if not np.isfinite(np.vdot(y, y)):
+                raise ValueError("y holds values whose squares overflow; divide it by its scale")
+        self._require_targets(y)
+        return X, y
+
+    def _bind(
+        self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None
+    ) -> Posterior:
+        """Posterior of the model given validated data, without rows of weight 0."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _of_weight(
+        X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None
+    ) -> tuple[Any, NDArray, NDArray | None]:
+        """Rows of positive weight, or all rows of a stream; and weights in X's precision."""
+        weight = checked_weights(sample_weight, len(y))
+        if not (weight > 0).any():
+            raise ValueError(
+                "sample_weight is zero for all rows; at least one row needs a positive weight"
+            )
+        X, y, counted = rows_that_count(X, y, weight, n_total is not None, "sample_weight")
+        if n_total is None and len(y) < 2:
+            raise ValueError(
+                f"X must have at least 2 rows of positive weight, got n_samples = {len(y)}"
+            )
+        return X, y, counted
+
+    def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
+        X, y = self._validate_pair(X, y, reset=False)
+        return X, y, checked_weights(sample_weight, len(y))
+
+    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+        if is_out_of_core(X):
+            return self._bind_blocks(X, y, sample_weight)[0]
+        return self._bind(*self._validate_pair(X, y, reset=False), sample_weight)
+
+    # -- fitting ------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def fit(self, X, y, sample_weight=None):
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            float32 stays float32. Sparse rows of more than 1,000 columns stay sparse with the
+            default sampler, others are made dense one minibatch at a time. Rows may be on disk or
+            on workers, as in `BayesianLogisticRegressionSGFS`.
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+            Factor of each row's log likelihood; an integer weight is a repetition.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If data or parameters are impossible; raised before any sampling.
+        FloatingPointError
+            If a chain diverges.
+        """
+        self._validate_parameters()
+        if self._fitted_in_blocks(X, y, sample_weight):
+            return self
+        X, y = self._validate_pair(X, y, reset=True)
+        self._run_chains(self._bind(X, y, sample_weight), X, y, n_samples_seen_=X.shape[0])
+        return self
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """R^2, the share of the variance that is explained, in the mean over responses.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Or a dask collection, whose predictions are computed partition by partition.
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
+        return float(r2_score(y, predicted, sample_weight=weight))
 
 
 class Regressor(BayesianRegressor, LinearPredictor):
     """A regression with coefficients: its posterior, and `partial_fit`."""
-
-    intercept_ = OfStream(lambda self: float(self._moments_of_distribution()[2]))
 
     def _make_model(self, data: Data) -> Predictor:
         raise NotImplementedError
@@ -29,12 +137,15 @@ class Regressor(BayesianRegressor, LinearPredictor):
     def _bind(
         self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None
     ) -> Posterior:
+        streaming = n_total is not None
         X, y, weights = self._of_weight(X, y, sample_weight, n_total)
         data = InMemory.of(X, in_dtype("y", y, X.dtype), weights, n_total, Predictor.takes_sparse)
         model = self._make_model(data)
-        prior = self._prior(model, data, streaming=n_total is not None)
-        posterior = Posterior(model, data, prior)
-        return self._few_merged(posterior, n_total)
+        posterior = Posterior(model, data, self._prior(model, data, streaming=streaming))
+        if self._merges(posterior, streaming):
+            data = data.merged()
+            posterior = Posterior(model, data, self._prior(model, data))
+        return posterior
 
     def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
         """Posterior of rows out of core, and the facts about them."""
@@ -81,16 +192,3 @@ class Regressor(BayesianRegressor, LinearPredictor):
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         self._update(self._bind(X, y, sample_weight, n_total=X.shape[0]), n_samples_seen_=seen)
         return self
-
-    def _coefs(self, draws: NDArray) -> NDArray:
-        return self.model_.unpack(draws)["coef"][..., 0, :]
-
-    def _intercepts(self, draws: NDArray) -> NDArray:
-        blocks = self.model_.unpack(draws)
-        return blocks["intercept"][..., 0] if self.fit_intercept else np.zeros(draws.shape[:2])
-
-    def _read_off(self, posterior: Posterior) -> None:
-        """Coefficients and intercept from the draws."""
-        self.prior_precision_ = self._precision_of(posterior)
-        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
-        self.intercept_ = float(self._moments(self.intercept_samples_)[0])

@@ -69,14 +69,14 @@ def with_new_names(state: dict[str, Any]) -> dict[str, Any]:
             state[new] = state.pop(old)
             if old in _PARAMETERS:  # the constructor still has it
                 state[old] = DEPRECATED
-    word = state.get("prior_precision")
-    if "prior_mean" in state and "fit_intercept" in state and isinstance(word, str):  # a regression
-        state["prior_precision"] = "learned" if word == "em" else word
-    if "prior_mean" in state and "fit_intercept" in state:
+    if "prior_mean" in state and "fit_intercept" in state:  # a regression
+        word = state.get("prior_precision")
+        if isinstance(word, str) and word == "em":
+            state["prior_precision"] = "learned"
         state.setdefault("prior_groups", None)  # since 0.4
     return state
 
 
 def _warn_of(old: str, new: str) -> None:
     said = f"{old} was renamed to {new} in version {_SINCE}, and goes in {_UNTIL}: use {new}"
-    warn([said], FutureWarning)
+    warn(said, FutureWarning)

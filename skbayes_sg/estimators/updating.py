@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.chains.run import Chain
-from skbayes_sg.data import Data
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import require_finite, warn
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
@@ -32,9 +31,8 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution, distribution_at, known_at, updated
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.whitening import affordable
-from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
-from skbayes_sg.validation import real_array, require_bounded
 
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
 _OF_A_FIT = (
@@ -76,6 +74,8 @@ class UpdatingEstimator(SampledPrior):
     forgetting_factor: float
     forgetting: float | str
     _stream: Stream | None = None
+    _has_rows = False
+    """Whether `coef_` has a row for each logit, and `intercept_` an entry, also for one."""
 
     draws_ = OfStream(lambda self: self._draws_of_stream())
     draw_weights_ = OfStream(lambda self: np.full((n := self._shape_of_draws()[1]), 1 / n))
@@ -101,11 +101,14 @@ class UpdatingEstimator(SampledPrior):
 
     def _coefs(self, draws: NDArray) -> NDArray:
         """Coefficients of draws (n_chains, n_draws, D), as in `coef_samples_`."""
-        raise NotImplementedError
+        coef = self.model_.unpack(draws)["coef"]
+        return coef if self._has_rows else coef[..., 0, :]
 
     def _intercepts(self, draws: NDArray) -> NDArray:
         """Intercepts of draws, as in `intercept_samples_`."""
-        raise NotImplementedError
+        blocks = self.model_.unpack(draws)
+        each = blocks.get("intercept", np.zeros(blocks["coef"].shape[:-1]))
+        return each if self._has_rows else each[..., 0]
 
     def _precision_of(self, posterior: Posterior) -> NDArray:
         """Prior precision of every parameter that is normal."""
@@ -123,33 +126,13 @@ class UpdatingEstimator(SampledPrior):
             )
         return None
 
-    def _prior_of_fit(self, model: Model, classes: NDArray | None) -> Prior:
-        """The posterior of another fit as the prior."""
-        if not isinstance(self.prior, FittedPosterior):
-            raise TypeError(
-                f"prior must be the posterior_ of another fit, or None, got {self.prior!r}"
-            )
-        learned = isinstance(self.prior_precision, VariationalEM)
-        if learned or np.any(real_array("prior_mean", self.prior_mean)):
-            raise ValueError(
-                "prior stands in place of prior_precision and prior_mean; leave both at their "
-                "defaults, or prior=None"
-            )
-        return self.prior.prior_of(model, self, classes)
-
-    def _mean(self, model: Model, data: Data) -> NDArray:
-        """Prior mean of every parameter; 0 for intercepts and the log noise variance."""
-        mean, shape = real_array("prior_mean", self.prior_mean), model.shapes["coef"]
-        if mean.shape not in ((), shape[1:], shape):
-            raise ValueError(
-                f"prior_mean must be one number, one per feature, shape {shape[1:]}, or one per "
-                f"class and feature, shape {shape}; got {mean.shape}"
-            )
-        require_bounded("prior_mean", mean)
-        of_coef = np.broadcast_to(mean, shape).ravel()
-        return np.append(of_coef, np.zeros(model.dim - len(of_coef)))
-
     # -- the posterior of a fit ---------------------------------------------------------------
+
+    def _read_off(self, posterior: Posterior) -> None:
+        """Coefficients and intercepts from the draws."""
+        self.prior_precision_ = self._precision_of(posterior)
+        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
+        self.intercept_ = _plain(self._moments(self.intercept_samples_)[0])
 
     def _keep(
         self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]
@@ -238,8 +221,9 @@ class UpdatingEstimator(SampledPrior):
         before = stream
         stream = stream.after(posterior, guess, factor, bytes_to_keep())
         require_finite(posterior_=stream.posterior.mean)
-        if stream.may_learn and isinstance(self._em(), Hyperprior):
-            stream, learned = self._learned_again(stream, attributes.get("classes_"))
+        em = self._em()
+        if stream.may_learn and isinstance(em, Hyperprior):
+            stream, learned = self._learned_again(em, stream, attributes.get("classes_"))
         if learned is not None:
             stream = replace(stream, learned_from=stream.rare)
         if stream.centre is not before.centre or stream.may_have_mended:
@@ -297,7 +281,7 @@ class UpdatingEstimator(SampledPrior):
         return run.learned
 
     def _learned_again(
-        self, stream: Stream, classes: NDArray | None
+        self, em: Hyperprior, stream: Stream, classes: NDArray | None
     ) -> tuple[Stream, Learned | None]:
         """The stream under the prior that all its rows lead to, while it keeps all of them."""
         assert stream.model is not None
@@ -306,8 +290,6 @@ class UpdatingEstimator(SampledPrior):
         posterior = Posterior(stream.model, rows, prior)
         if not affordable(posterior):
             return stream, None
-        em = self._em()
-        assert isinstance(em, Hyperprior)
         learned = locate(em.of(posterior), posterior).learned
         return stream.under(prior.with_precision(learned.precision)), learned
 
@@ -329,6 +311,10 @@ class UpdatingEstimator(SampledPrior):
         self.model_, self._stream = posterior.model, stream
         found = stream.remainder
         self.diagnostics_ = {} if found is None else found._asdict()
+        self._read_off_stream(stream.distribution)
+
+    def _read_off_stream(self, distribution: Distribution) -> None:
+        """Set attributes beside those that a stream computes when they are asked for."""
 
     def _moments_of_distribution(self) -> tuple[NDArray, NDArray, Any]:
         """Means and standard deviations of the coefficients, and means of the intercepts."""
@@ -336,7 +322,7 @@ class UpdatingEstimator(SampledPrior):
         distribution = self._stream.distribution
         mean, variance = distribution.mean[None, None], distribution.variance[None, None]
         std = np.sqrt(self._coefs(variance)[0, 0])
-        return self._coefs(mean)[0, 0].copy(), std, self._intercepts(mean)[0, 0]
+        return self._coefs(mean)[0, 0].copy(), std, _plain(self._intercepts(mean)[0, 0])
 
     def _shape_of_draws(self) -> tuple[int, int]:
         n_chains = _CHAINS if isinstance(self.n_chains, str) else int(self.n_chains)
@@ -347,6 +333,11 @@ class UpdatingEstimator(SampledPrior):
         assert self._stream is not None
         shape = self._shape_of_draws()
         return self._stream.draws(shape[0] * shape[1]).reshape(*shape, -1)
+
+
+def _plain(value: Any) -> Any:
+    """A single number as a float, and an array as it is."""
+    return value if np.ndim(value) else float(value)
 
 
 def _better(posterior: Posterior, one: NDArray, other: NDArray) -> bool:

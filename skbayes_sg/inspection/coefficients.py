@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.diagnostics import moments, quantile
-from skbayes_sg.inspection.drawing import COLOURS, axes_for, last_step, literal, require_method
-from skbayes_sg.inspection.names import logit_names
-from skbayes_sg.inspection.parameters import names_of_inputs
+from skbayes_sg.inspection.drawing import COLOURS, OF_COEFFICIENTS, axes_for, fitted_step, literal
+from skbayes_sg.inspection.names import logit_names, names_of_inputs
 from skbayes_sg.validation import require_choice, require_integer, require_level
 
 _PANELS = 5  # side by side
@@ -124,10 +122,7 @@ class CoefficientsDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        model, before = last_step(estimator)
-        check_is_fitted(model)
-        require_method(cls, model, "coef_", "give one of the regressions of this package")
-        require_method(cls, model, "draws_", "give one of the regressions of this package")
+        model, before = fitted_step(cls, estimator, OF_COEFFICIENTS, "coef_", "draws_")
         if len(levels) != 2:
             raise ValueError(f"levels must be two, of the inner and the outer bar, got {levels!r}")
         for level in levels:

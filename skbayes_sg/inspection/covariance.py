@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2, t
-from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.inspection.drawing import COLOURS, axes_for, last_step, literal, require_method
-from skbayes_sg.inspection.parameters import parameter_names, positions
+from skbayes_sg.inspection.drawing import COLOURS, axes_for, fitted_step, literal
+from skbayes_sg.inspection.names import parameter_names, positions
 
 _LEVEL = 0.9  # of the ellipses
 _INTERVAL = 0.95  # of the entries
@@ -141,9 +140,8 @@ class CovarianceDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        model, before = last_step(estimator)
-        check_is_fitted(model)
-        require_method(cls, model, "predicted_covariance", "networks have no one mode")
+        remedy = "networks have no one mode"
+        model, before = fitted_step(cls, estimator, remedy, "predicted_covariance")
         rows = X if before is None else before.transform(X)
         predicted = model.predicted_covariance(rows, y, sample_weight)
         names = parameter_names(model, before)
@@ -204,7 +202,7 @@ class CovarianceDisplay:
     def _entries(self, ax: Any) -> None:
         sd = np.sqrt(self.predicted.diagonal())
         scale = np.outer(sd, sd)
-        self.entries_ = []
+        self.entries_, several = [], len(self.draws) > 1
         looks = {"variances": ("s", COLOURS[1], 0), "covariances": ("o", COLOURS[0], 1)}
         ax.axline((0, 0), slope=1, color="0.6", linewidth=1, zorder=1)
         for name, (marker, colour, offset) in looks.items():
@@ -213,16 +211,12 @@ class CovarianceDisplay:
             style: dict[str, Any] = {"linestyle": "none", "marker": marker, "color": colour}
             style |= {"markersize": 4, "markerfacecolor": "white", "elinewidth": 0.6}
             style["alpha"] = float(np.clip(100 / len(x), 0.2, 1.0))
-            bars = ax.errorbar(x, y, yerr=bar if self._several else None, label=name, **style)
+            bars = ax.errorbar(x, y, yerr=bar if several else None, label=name, **style)
             self.entries_.append(bars)
         ax.set(xlabel="predicted covariance (scaled)", ylabel="drawn covariance (scaled)")
         said = f"{_INTERVAL:.0%} intervals hold {self.covered:.0%} of the entries"
-        ax.set_title(said if self._several else "all entries", fontsize="medium")
+        ax.set_title(said if several else "all entries", fontsize="medium")
         ax.legend(loc="upper left", fontsize="small", framealpha=0.9)
-
-    @property
-    def _several(self) -> bool:
-        return len(self.draws) > 1
 
 
 def _most_correlated(covariance: NDArray) -> tuple[int, int]:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
 """Those of Okabe and Ito (2008), which the colour-blind tell apart."""
 STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = "os^DvPX"
 """Styles and markers tell series apart in grey too."""
+OF_COEFFICIENTS = "give one of the regressions of this package"
 
 
 def axes_for(display: Any, ax: Any, n_axes: int = 1, n_columns: int = 1, **figure: Any) -> NDArray:
@@ -76,3 +78,14 @@ def require_method(display: Callable, estimator: Any, method: str, remedy: str) 
             f"{display.__name__} needs an estimator with {method}, which "
             f"{type(estimator).__name__} has not; {remedy}"
         )
+
+
+def fitted_step(
+    display: Callable, estimator: Any, remedy: str, *methods: str
+) -> tuple[Any, Pipeline | None]:
+    """`last_step`, which must be fitted and have what a picture or table is made from."""
+    model, before = last_step(estimator)
+    check_is_fitted(model)
+    for method in methods:
+        require_method(display, model, method, remedy)
+    return model, before

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_sample_weight
 
+from skbayes_sg.inspection.drawing import last_step
 from skbayes_sg.inspection.responses import rows_of, table_of_outputs, under_draws
 from skbayes_sg.inspection.summary import figures_of
 from skbayes_sg.validation import require_choice
@@ -218,6 +218,6 @@ def _average(model: Any, X: Any, weight: NDArray) -> NDArray:
 
 def _table(model: Any, labels: list[str], draws: list[NDArray], level: float):
     """Figures of each quantity, and of each class or response where there are several outputs."""
-    estimator = model[-1] if isinstance(model, Pipeline) else model
+    estimator, _ = last_step(model)
     columns = figures_of(np.concatenate(draws, axis=2), estimator.draw_weights_, level)
     return table_of_outputs(estimator, "term", labels, columns)

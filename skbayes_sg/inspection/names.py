@@ -1,8 +1,15 @@
-"""Names of the coefficients of a fitted estimator, for rows of tables and labels of pictures."""
+"""Names of the features, logits and parameters of a fitted estimator, for tables and pictures."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
+
+from skbayes_sg.validation import is_integer
 
 
 def feature_names(estimator) -> list[str]:
@@ -35,37 +42,56 @@ def logit_names(estimator) -> list[str]:
     return [] if one else [str(label) for label in getattr(estimator, "classes_", ())]
 
 
-def coefficient_names(estimator) -> list[str]:
-    """Label of each coefficient: the feature, with the class behind it if there are more than two.
+def names_of_inputs(model: Any, before: Pipeline | None) -> list[str]:
+    """Names of the features of a model; those that the steps before it give, if it knows none."""
+    if before is not None and not hasattr(model, "feature_names_in_"):
+        try:
+            return [str(name) for name in before.get_feature_names_out()]
+        except AttributeError:  # a step that does not name its columns
+            pass
+    return feature_names(model)
 
-    Parameters
-    ----------
-    estimator : fitted estimator with `coef_`
 
-    Returns
-    -------
-    list of str
-        In the order of ``numpy.ravel(estimator.coef_)``, without intercepts.
+def parameter_names(model: Any, before: Pipeline | None = None) -> list[str]:
+    """Name of every parameter, in the order of the last axis of `draws_`.
+
+    Coefficients have the name of their feature, with the class behind it if there are more than
+    two; intercepts that of their class. Weights of networks are counted.
+    """
+    names: list[str] = []
+    for block, shape in model.model_.shapes.items():
+        if block == "coef":
+            features, logits = names_of_inputs(model, before), logit_names(model)
+            names += [f"{x}[{k}]" for k in logits for x in features] if logits else features
+        elif block == "intercept" and logit_names(model):
+            names += [f"intercept[{label}]" for label in logit_names(model)]
+        elif shape == (1,):
+            names.append(block)
+        else:
+            names += [f"{block}[{', '.join(map(str, at))}]" for at in np.ndindex(*shape)]
+    return names
+
+
+def positions(
+    parameters: Iterable[str | int], names: Sequence[str], argument: str = "parameters"
+) -> list[int]:
+    """Positions of parameters, or of features, that are given by name or position.
 
     Raises
     ------
     ValueError
-        If the estimator has no coefficients.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from skbayes_sg import BayesianLogisticRegressionSGFS
-    >>> from skbayes_sg.inspection.names import coefficient_names
-    >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
-    >>> coefficient_names(model)[3:5]
-    ['petal width (cm)[0]', 'sepal length (cm)[1]']
+        If there is no such name; the message has the argument and some names.
     """
-    features = feature_names(estimator)
-    if not hasattr(estimator, "coef_"):
-        raise ValueError(f"{type(estimator).__name__} has no coefficients that could be named")
-    logits = logit_names(estimator)
-    if not logits:
-        return features
-    return [f"{feature}[{label}]" for label in logits for feature in features]
+    found = []
+    for parameter in [parameters] if isinstance(parameters, str) else parameters:
+        if is_integer(parameter) and 0 <= int(parameter) < len(names):
+            found.append(int(parameter))
+        elif parameter in names:
+            found.append(list(names).index(str(parameter)))
+        else:
+            some = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+            raise ValueError(
+                f"{argument}: there is no {parameter!r}; give positions below {len(names)}, or "
+                f"names such as {some}"
+            )
+    return found

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.inspection.drawing import COLOURS, axes_for, last_step, literal, require_method
+from skbayes_sg.inspection.drawing import COLOURS, axes_for, fitted_step, literal
 from skbayes_sg.inspection.under_draws import Given, kept_draws, new_rows
 from skbayes_sg.validation import require_choice, require_integer, require_level
 
@@ -139,9 +138,7 @@ class PredictiveCheckDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        model, before = last_step(estimator)
-        check_is_fitted(model)
-        require_method(cls, model, "to_arviz", "give an estimator of this package")
+        model, before = fitted_step(cls, estimator, "give an estimator of this package", "to_arviz")
         require_integer("n_draws", n_draws, 1)
         given = Given.to(model, X if before is None else before.transform(X), y, None)
         if given.y is None:
@@ -152,9 +149,8 @@ class PredictiveCheckDisplay:
         y_new = np.concatenate(list(new_rows(model, flat[some], given)))
         if hasattr(model, "classes_"):
             seen, y_new, names = _in_order(model, given.y, y_new)
-            return cls(seen, y_new, kind="classes", level=level, class_names=names).plot(
-                ax=ax, **kwargs
-            )
+            display = cls(seen, y_new, kind="classes", level=level, class_names=names)
+            return display.plot(ax=ax, **kwargs)
         kind = "counts" if getattr(model.model_, "counts", False) else "numbers"
         if kind == "counts" and (given.y != np.floor(given.y)).any():
             raise ValueError("y must hold counts; rates times exposures make up no whole numbers")

@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.inspection.drawing import axes_for, last_step, literal
-from skbayes_sg.inspection.parameters import names_of_inputs
+from skbayes_sg.inspection.names import names_of_inputs
 
 _MOST_NAMED = 10
 

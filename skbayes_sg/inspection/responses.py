@@ -1,4 +1,4 @@
-"""Expected responses of rows under each draw, of an estimator or of a Pipeline that ends in one."""
+"""Expected responses of rows under each draw, of an estimator or a Pipeline; their table."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skbayes_sg.inspection.drawing import last_step
+from skbayes_sg.inspection.summary import figures_of
 from skbayes_sg.inspection.table import table
 from skbayes_sg.linalg.memory import elements_at_a_time
 
@@ -24,14 +25,14 @@ def rows_of(X: ArrayLike) -> Any:
 
 def under_draws(model: Any, X: Any) -> Iterator[tuple[NDArray, NDArray]]:
     """Blocks of rows, and their expected responses, (chains, draws, outputs, rows)."""
-    steps, estimator = (model[:-1], model[-1]) if isinstance(model, Pipeline) else (None, model)
+    estimator, before = last_step(model)
     check_is_fitted(estimator, "draws_")
     draws = estimator.draws_
     flat = draws.reshape(-1, draws.shape[-1]).astype(np.float64, copy=False)
     n_blocks = 1 + len(X) * len(flat) * estimator.model_.widest // elements_at_a_time()
     for rows in np.array_split(np.arange(len(X)), min(len(X), n_blocks)):
         some = _safe_indexing(X, rows)
-        some = steps.transform(some) if steps else some
+        some = some if before is None else before.transform(some)
         some = validate_data(estimator, some, reset=False, dtype=np.float64)
         each = estimator.model_.predict(flat, some)
         yield rows, each.reshape(*draws.shape[:2], *each.shape[1:])
@@ -47,3 +48,69 @@ def table_of_outputs(estimator: Any, axis: str, labels: list[str], columns: dict
         outputs, of_output = range(n_outputs), "response"
     pairs = [(label, str(one)) for label in labels for one in outputs]
     return table(pairs, [axis, of_output], columns)
+
+
+def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
+    """Posterior of the expected response of each row, with intervals.
+
+    Parameters
+    ----------
+    model : fitted estimator or Pipeline
+        The steps of a Pipeline before the estimator transform the rows.
+    X : array-like of shape (n_rows, n_features)
+        Rows as the model is given them.
+    level : float in (0, 1), default=0.95
+        Posterior probability of the equal-tailed intervals.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each row of X, by its label where X is a data frame, and for each of more than two
+        classes or one response. Without pandas, a Bunch of arrays.
+
+        - ``mean``, ``sd``, ``eti95_lb``, ``eti95_ub``: of the probability of ``classes_[1]``, or of
+          each of more than two classes, and of the expected response of a regression. They are the
+          uncertainty of the line.
+        - ``obs_eti95_lb``, ``obs_eti95_ub``: of regressions, ends of an interval that holds a new
+          observation, noise and all: `predict_interval`.
+        - ``ess_bulk``, ``ess_tail``, ``r_hat``, ``mcse_mean``: as in `summary`.
+
+    Raises
+    ------
+    ValueError
+        If `level` is not between 0 and 1.
+
+    Notes
+    -----
+    The columns are those of ``summary_frame`` in statsmodels, by the names of ArviZ.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skbayes_sg import BayesianLinearRegression
+    >>> from skbayes_sg.inspection import prediction_summary
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = make_pipeline(StandardScaler(), BayesianLinearRegression(random_state=0)).fit(X, y)
+    >>> rows = prediction_summary(model, X.head())
+    >>> bool((rows["obs_eti95_lb"] < rows["eti95_lb"]).all())
+    True
+    """
+    rows: Any = rows_of(X)
+    estimator, before = last_step(model)
+    parts = []
+    for _, each in under_draws(model, rows):
+        rows_last = np.moveaxis(each, 2, 3)  # the outputs of a row beside each other
+        parts.append(
+            figures_of(rows_last.reshape(*each.shape[:2], -1), estimator.draw_weights_, level)
+        )
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    del columns["p_positive"]  # a question of coefficients
+    labels = [str(label) for label in getattr(rows, "index", range(len(rows)))]
+    if not hasattr(estimator, "classes_"):
+        given = rows if before is None else before.transform(rows)
+        ends = estimator.predict_interval(given, level)
+        low, high = f"obs_eti{100 * level:g}_lb", f"obs_eti{100 * level:g}_ub"
+        columns |= {low: ends[..., 0].ravel(), high: ends[..., 1].ravel()}
+    return table_of_outputs(estimator, "row", labels, columns)

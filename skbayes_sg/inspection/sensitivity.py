@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax, xlogy
-from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.inspection.drawing import last_step, require_method
-from skbayes_sg.inspection.names import logit_names
-from skbayes_sg.inspection.parameters import names_of_inputs
+from skbayes_sg.inspection.drawing import OF_COEFFICIENTS, fitted_step
+from skbayes_sg.inspection.names import logit_names, names_of_inputs
 from skbayes_sg.inspection.summary import Coefficients, quantities, require_draws
 from skbayes_sg.inspection.table import table
 from skbayes_sg.inspection.under_draws import Given, kept_draws, log_likelihoods, log_priors
@@ -86,8 +84,8 @@ def prior_sensitivity(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: Any
     >>> prior_sensitivity(model, X, y).loc["bmi", "diagnosis"]
     'potential prior-data conflict'
     """
-    estimator, before = last_step(model)
-    _require_regression(estimator)
+    estimator, before = fitted_step(prior_sensitivity, model, OF_COEFFICIENTS, "coef_", "draws_")
+    _require_likelihood(estimator)
     rows = X if before is None else before.transform(X)
     given = Given.to(estimator, rows, y, sample_weight)
     if given.targets is None or given.X.shape[0] != estimator.n_samples_seen_:
@@ -101,20 +99,16 @@ def prior_sensitivity(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: Any
     likelihood = np.concatenate([part.sum(axis=1) for part in parts])
     prior = log_priors(estimator, flat, kept)[0]
     features, logits = names_of_inputs(estimator, before), logit_names(estimator)
-    found = quantities(estimator, Coefficients.of(estimator), features, logits)
-    values = found.draws[:, kept].reshape(len(flat), -1).T.astype(np.float64)
+    found = Coefficients.of(estimator)
+    labels, names, drawn = quantities(estimator, found, features, logits)
+    values = drawn[:, kept].reshape(len(flat), -1).T.astype(np.float64)
     rates = np.array([[_rate(each, scaled) for each in values] for scaled in (prior, likelihood)])
     columns = dict(zip(("prior", "likelihood"), rates, strict=True))
-    return table(found.labels, found.names, columns | {"diagnosis": _diagnosis(*rates)})
+    return table(labels, names, columns | {"diagnosis": _diagnosis(*rates)})
 
 
-def _require_regression(estimator: Any) -> None:
-    """Raise unless it has coefficients, draws, and a likelihood that the rows at hand make up."""
-    check_is_fitted(estimator)
-    for attribute in ("coef_", "draws_"):
-        require_method(
-            prior_sensitivity, estimator, attribute, "give one of the regressions of this package"
-        )
+def _require_likelihood(estimator: Any) -> None:
+    """Raise unless there are draws, and a likelihood that the rows at hand make up."""
     if estimator._stream is not None:
         raise ValueError(
             "prior_sensitivity needs the likelihood of all rows, and those that partial_fit has "

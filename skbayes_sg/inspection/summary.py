@@ -6,26 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg import diagnostics
 from skbayes_sg.inspection.names import feature_names, logit_names
-from skbayes_sg.inspection.scalers import units_before
 from skbayes_sg.inspection.table import table
 from skbayes_sg.validation import require_level, require_positive
 
 _FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
-
-
-class Quantities(NamedTuple):
-    """What a table of an estimator has a row for, and the draws of it."""
-
-    labels: list[str] | list[tuple[str, ...]]
-    """Of the rows"""
-    names: list[str]
-    """Of the levels of the labels"""
-    draws: NDArray
-    """(chains, draws, rows)"""
+_FAR_PROBE = 2.0**30  # so far that the origin takes no digits of the unit
+_REMEDY = (
+    "scaler must be fitted and shift and stretch each column, as StandardScaler does, or be a "
+    "ColumnTransformer or Pipeline of such steps, encoders and imputers"
+)
 
 
 class Coefficients(NamedTuple):
@@ -115,8 +110,12 @@ def of_coefficients(
 
 def quantities(
     estimator: Any, found: Coefficients, features: list[str], logits: list[str]
-) -> Quantities:
-    """The coefficients of features and logits, and all other parameters as users know them."""
+) -> tuple[list, list[str], NDArray]:
+    """The coefficients of features and logits, and all other parameters as users know them.
+
+    These are the labels of the rows of a table, the names of the levels of the labels, and draws
+    (chains, draws, rows).
+    """
     blocks = estimator.model_.unpack(estimator.draws_)
     beside = [each for each in blocks.items() if each[0] not in ("coef", "intercept")]
     others = dict(estimator.model_.natural(*each) for each in beside)
@@ -127,9 +126,8 @@ def quantities(
     terms = features + [_own(name, features) for name in names]
     draws = np.concatenate([found.stacked(), *others.values()], axis=2)
     if not logits:
-        return Quantities(terms, ["term"], draws)
-    pairs: list[tuple[str, ...]] = [(label, term) for label in logits for term in terms]
-    return Quantities(pairs, ["class", "term"], draws)
+        return terms, ["term"], draws
+    return [(label, term) for label in logits for term in terms], ["class", "term"], draws
 
 
 def of_blocks(estimator: Any, level: float):
@@ -212,3 +210,76 @@ def _position(reference: Any, estimator: Any) -> int | None:
 def _own(name: str, features: list[str]) -> str:
     """Name of a row that is no feature, in parentheses if a feature has that name."""
     return f"({name})" if name in features else name
+
+
+# -- units before a scaler --------------------------------------------------------------------
+
+
+def units_before(step: Any, n_columns: int) -> tuple[NDArray, NDArray]:
+    """Origin and unit of each column before a step: x = origin + unit * column.
+
+    Columns that an encoder makes, and those that an imputer fills, are in units of their own.
+
+    Raises
+    ------
+    ValueError
+        If the step does more than shift and stretch each column, or has other columns.
+    """
+    if isinstance(step, Pipeline):
+        origin, unit = np.zeros(n_columns), np.ones(n_columns)
+        for _, each in reversed(step.steps):
+            before, stretch = units_before(each, n_columns)
+            origin, unit = before + stretch * origin, stretch * unit
+            if hasattr(each, "categories_"):  # the columns before an encoder are others
+                break
+        return origin, unit
+    if isinstance(step, ColumnTransformer):
+        return _of_parts(step, n_columns)
+    if step is None or (isinstance(step, str) and step == "passthrough"):
+        return np.zeros(n_columns), np.ones(n_columns)
+    if hasattr(step, "categories_") or hasattr(step, "missing_values"):  # an encoder, or an imputer
+        check_is_fitted(step)
+        _require_columns(step, len(step.get_feature_names_out()), n_columns)
+        return np.zeros(n_columns), np.ones(n_columns)
+    return _of_scaler(step, n_columns)
+
+
+def _of_parts(step: ColumnTransformer, n_columns: int) -> tuple[NDArray, NDArray]:
+    """Of the columns that each part gives."""
+    check_is_fitted(step)
+    parts = [(part, step.output_indices_[name]) for name, part, _ in step.transformers_]
+    _require_columns(step, max(at.stop for _, at in parts), n_columns)
+    origin, unit = np.zeros(n_columns), np.ones(n_columns)
+    for part, at in parts:
+        if at.stop > at.start:
+            origin[at], unit[at] = units_before(part, at.stop - at.start)
+    return origin, unit
+
+
+def _of_scaler(scaler: Any, n_columns: int) -> tuple[NDArray, NDArray]:
+    """By what it makes of three rows when it is undone."""
+    one_way = getattr(scaler, "func", None) is not None and scaler.inverse_func is None
+    if one_way or not hasattr(scaler, "inverse_transform"):
+        raise ValueError(f"{_REMEDY}; got {scaler!r}")
+    check_is_fitted(scaler)
+    _require_columns(scaler, scaler.n_features_in_, n_columns)
+    ramp = np.arange(1.0, n_columns + 1) / n_columns
+    probes = np.stack([np.zeros(n_columns), np.full(n_columns, _FAR_PROBE), ramp])
+    try:
+        with np.errstate(all="ignore"):
+            origin, far, found = np.asarray(scaler.inverse_transform(probes), dtype=np.float64)
+            unit = (far - origin) / _FAR_PROBE
+            expected = origin + unit * ramp
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{_REMEDY}; {scaler!r} cannot undo any numbers") from error
+    if not np.allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(unit).min()):
+        raise ValueError(f"{_REMEDY}; {scaler!r} does something else")
+    return origin, unit
+
+
+def _require_columns(step: Any, n_given: int, n_columns: int) -> None:
+    if n_given != n_columns:
+        raise ValueError(
+            f"scaler was fitted on {n_given} columns, the estimator on {n_columns}; give the step "
+            "that comes right before the estimator"
+        )

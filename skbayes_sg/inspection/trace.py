@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kstwobign, rankdata
-from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.diagnostics import R_HAT_LIMIT, ess_bulk, r_hat_and_ess_bulk
-from skbayes_sg.inspection.drawing import COLOURS, axes_for, last_step, literal, require_method
-from skbayes_sg.inspection.parameters import parameter_names, positions
+from skbayes_sg.inspection.drawing import COLOURS, axes_for, fitted_step, literal, require_method
+from skbayes_sg.inspection.names import parameter_names, positions
 from skbayes_sg.validation import require_integer
 
 _LEVEL = 0.95  # of the bands, for all chains together
@@ -134,9 +133,7 @@ class TraceDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        model, before = last_step(estimator)
-        check_is_fitted(model)
-        require_method(cls, model, "draws_", "give an estimator of this package")
+        model, before = fitted_step(cls, estimator, "give an estimator of this package", "draws_")
         require_integer("n_worst", n_worst, 1)
         counting = model.draw_weights_ > 0
         if X is None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils import _safe_indexing, check_array, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
-from skbayes_sg.inspection.drawing import MARKERS, axes_for, last_step, literal, require_method
-from skbayes_sg.inspection.parameters import positions
+from skbayes_sg.inspection.drawing import MARKERS, axes_for, fitted_step, literal
+from skbayes_sg.inspection.names import positions
 from skbayes_sg.validation import require_choice, require_integer, require_positive
 
 _KINDS = ("total", "epistemic", "aleatoric")
@@ -127,9 +127,8 @@ class UncertaintyDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        model, before = last_step(estimator)
-        check_is_fitted(model)
-        require_method(cls, model, "predict_uncertainty", "give a classifier of this package")
+        remedy = "give a classifier of this package"
+        model, before = fitted_step(cls, estimator, remedy, "predict_uncertainty")
         kinds = [kinds] if isinstance(kinds, str) else list(kinds)
         for kind in kinds:
             require_choice("kinds", kind, _KINDS)
@@ -138,7 +137,7 @@ class UncertaintyDisplay:
         X = X if hasattr(X, "iloc") else check_array(X)
         names = _columns(X)
         pair = _pair(features, names)
-        points = np.column_stack([_column(X, j) for j in pair]).astype(np.float64)
+        points = np.column_stack([_safe_indexing(X, j, axis=1) for j in pair]).astype(np.float64)
         labels = None if y is None else column_or_1d(y)
         check_consistent_length(points, labels)
         xx0, xx1 = _grid(points, grid_resolution, margin)
@@ -217,15 +216,9 @@ class UncertaintyDisplay:
 
 
 def _columns(X: Any) -> list[str]:
-    return [str(n) for n in X.columns] if hasattr(X, "columns") else _numbered(X.shape[1])
-
-
-def _numbered(n: int) -> list[str]:
-    return [f"x{j}" for j in range(n)]
-
-
-def _column(X: Any, j: int) -> Any:
-    return X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
+    if hasattr(X, "columns"):
+        return [str(name) for name in X.columns]
+    return [f"x{j}" for j in range(X.shape[1])]
 
 
 def _pair(features: Sequence[str | int], names: Sequence[str]) -> list[int]:

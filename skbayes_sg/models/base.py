@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.base import Batch
+from skbayes_sg.data.memory import stays_sparse
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.layouts import Layout
+from skbayes_sg.linalg.products import times_transposed
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.priors import GaussianPrior, Prior
 
@@ -65,6 +67,10 @@ class Model(ABC):
         """Numbers per row and chain in the largest array that a prediction holds."""
         return 1
 
+    def keeps_sparse(self, X: Any) -> bool:
+        """Whether predictions for X are products with sparse rows."""
+        return self.takes_sparse and stays_sparse(X)
+
     def unpack(self, theta: NDArray) -> dict[str, NDArray]:
         """Views of the blocks: name -> ``(..., *shape)``."""
         blocks, start = {}, 0
@@ -103,7 +109,7 @@ class Model(ABC):
 
     def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
         """Coordinates of each class in the last block of weights."""
-        return {f"{name}[{k}]": row for k, row in enumerate(block)}
+        raise ValueError('VariationalEM: per="class" needs classes; use "block" or "feature"')
 
     def spread(self, of_block: dict[str, float]) -> NDArray:
         """The number of each block, repeated for each of its parameters, (dim,).
@@ -183,3 +189,13 @@ class Model(ABC):
     def fisher_diagonal(self, theta: NDArray, X: NDArray) -> Scores:
         """Cheaper factors that reproduce only the diagonal of `fisher`; by default `fisher`."""
         return self.fisher(theta, X)
+
+
+def times_rows(coef: NDArray, X: NDArray) -> NDArray:
+    """Products of weights (chains, units, features) with rows, (chains, units, n).
+
+    For rows that the chains share it is one product for all.
+    """
+    if X.ndim == 3:
+        return coef @ X.swapaxes(1, 2)
+    return times_transposed(coef.reshape(-1, X.shape[1]), X).reshape(*coef.shape[:2], -1)

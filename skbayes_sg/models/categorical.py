@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from skbayes_sg.models.base import Model
+from skbayes_sg.models.base import Model, NullDirections
 
 
 class Classification(Model):
@@ -42,6 +42,16 @@ class Categorical(Classification):
     def __init__(self, n_classes: int, n_logits: int) -> None:
         self.binary = n_classes == 2
         self.n_logits = n_logits
+
+    def null_directions(self) -> list[NullDirections]:
+        """Of K > 2 logits: the same shift of all, weight by weight and of the intercepts."""
+        if self.n_logits == 1:
+            return []
+        last = list(self.unpack(np.arange(self.dim)).values())[-2:]
+        return [NullDirections(np.atleast_2d(b.T), np.ones(self.n_logits)) for b in last]
+
+    def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
+        return {f"{name}[{k}]": row for k, row in enumerate(block)}
 
     @abstractmethod
     def logits(self, theta: NDArray, X: NDArray) -> NDArray:
@@ -118,6 +128,15 @@ class Categorical(Classification):
             np.eye(self.n_logits, dtype=z.dtype)[None, :, :, None] - p[:, None]
         )  # (chains, label, class, n)
         return np.sqrt(p)[:, :, None] * virtual
+
+
+def sigmoid(z: NDArray) -> NDArray:
+    """By the hyperbolic tangent, which NumPy has in vector instructions; in place."""
+    z *= 0.5
+    np.tanh(z, out=z)  # cannot overflow
+    z += 1
+    z *= 0.5
+    return z
 
 
 def _log_sigmoid(z: NDArray) -> NDArray:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, gammainc, gammaln, polygamma, psi
 
+from skbayes_sg.models.family import once
 from skbayes_sg.models.generalized_linear import LogLink
 
 _LARGE = 1e6  # shape, from which rounding is more than the limit leaves out
@@ -30,13 +31,13 @@ class Gamma(Dispersed):
 
     def value(self, outputs: NDArray, y: NDArray) -> NDArray:
         """nu (log(nu y / mu) - y / mu) - log y - log Gamma(nu)"""
-        eta, a = outputs[:, 0], _once(outputs[:, 1])
+        eta, a = outputs[:, 0], once(outputs[:, 1])
         nu, log_ratio = np.exp(-a), np.log(y) - eta
         return nu * (log_ratio - a - np.exp(log_ratio)) - np.log(y) - gammaln(nu)
 
     def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
         """nu (y / mu - 1), and -nu (log(nu y / mu) + 1 - y / mu - psi(nu))"""
-        eta, a = outputs[:, 0], _once(outputs[:, 1])
+        eta, a = outputs[:, 0], once(outputs[:, 1])
         nu, log_ratio = np.exp(-a), np.log(y) - eta
         excess = np.expm1(log_ratio)
         of_a = -nu * (log_ratio - excess - a - psi(nu))
@@ -78,14 +79,14 @@ class NegativeBinomial(Dispersed):
 
     def value(self, outputs: NDArray, y: NDArray) -> NDArray:
         """log(Gamma(y + r) / (Gamma(r) y!)) + y (eta + a) - (y + r) log(1 + phi mu)"""
-        eta, a = outputs[:, 0], _once(outputs[:, 1])
+        eta, a = outputs[:, 0], once(outputs[:, 1])
         r, log_share = np.exp(-a), np.logaddexp(0.0, eta + a)
         rising = gammaln(y + r) - gammaln(r)
         return rising - gammaln(y + 1) + y * (eta + a) - (y + r) * log_share
 
     def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
         """(y - mu) / (1 + phi mu), and -r (psi(y + r) - psi(r) - log(1 + phi mu)) + that of eta"""
-        mu, phi = np.exp(outputs[:, 0]), np.exp(_once(outputs[:, 1]))
+        mu, phi = np.exp(outputs[:, 0]), np.exp(once(outputs[:, 1]))
         of_eta = (y - mu) / (1 + phi * mu)
         rising = psi(y + 1 / phi) - psi(1 / phi) - np.log1p(phi * mu)
         return np.stack([of_eta, of_eta - rising / phi], axis=1)
@@ -121,11 +122,6 @@ class NegativeBinomial(Dispersed):
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
         r = np.exp(-outputs[:, 1])
         return rng.poisson(rng.gamma(r, self.mean(outputs) / r))
-
-
-def _once(a: NDArray) -> NDArray:
-    """(chains, 1) where it is the same for all rows of a chain: psi takes longer than to look."""
-    return a[:, :1] if (a == a[:, :1]).all() else a
 
 
 def _diagonal(first: NDArray, second: NDArray) -> NDArray:

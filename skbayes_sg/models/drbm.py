@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg.scores import Factor, Scores
-from skbayes_sg.models.base import NullDirections
+from skbayes_sg.models.base import NullDirections, times_rows
 from skbayes_sg.models.categorical import Categorical, softmax
 from skbayes_sg.models.network import FREE, HIDDEN_VARIANCE, Network
 
@@ -96,27 +96,6 @@ class DRBM(Categorical, Network):
     def logits(self, theta: NDArray, X: NDArray) -> NDArray:
         return self._forward(theta, X)[0]
 
-    def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
-        """A_jk = sigmoid(o_jk) (1[y = k] - p_k) in U; its sum over k, times x, in W."""
-        z, active = self._forward(theta, X)
-        return self._of_residual(self.residual(z, y), active, X)
-
-    def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
-        """Of one forward pass."""
-        z, active = self._forward(theta, X)
-        value, residual = self.value_and_residual(z, y)
-        return value, self._of_residual(residual, active, X)
-
-    def _of_residual(self, residual: NDArray, active: NDArray, X: NDArray) -> Scores:
-        """It overwrites `active`."""
-        return self._factors(residual, np.multiply(active, residual[:, None], out=active), X)
-
-    def fisher(self, theta: NDArray, X: NDArray) -> Scores:
-        """As `scores`, for the residuals of K virtual labels times sqrt(p_label)."""
-        z, active = self._forward(theta, X)
-        residual = self.residual_root(z)
-        return self._factors(residual, active[:, None] * residual[:, :, None], X)
-
     def fisher_diagonal(self, theta: NDArray, X: NDArray) -> Scores:
         """One virtual label in place of K.
 
@@ -132,17 +111,6 @@ class DRBM(Categorical, Network):
         A = active.reshape(len(theta), -1, active.shape[-1])
         return Scores(Factor(e, X), Factor(A, None), Factor(e, None), Factor(root, None))
 
-    def _half_inputs(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
-        """o / 2 (chains, hidden, classes, n) and d (chains, classes)."""
-        blocks = self.unpack(theta.astype(X.dtype, copy=False))
-        W = 0.5 * blocks["W"]
-        if X.ndim == 3:
-            z = W @ X.swapaxes(1, 2)
-        else:
-            z = W.reshape(-1, X.shape[1]).dot(X.T).reshape(len(theta), self.n_hidden, -1)
-        z += 0.5 * blocks["c"][..., None]
-        return z[:, :, None] + 0.5 * blocks["U"][..., None], blocks["d"]
-
     def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
         """Logits, and the probability sigmoid(o_jk) that hidden unit j is on under class k.
 
@@ -150,7 +118,10 @@ class DRBM(Categorical, Network):
         + |o / 2| + log 2 - log(1 + |t|). The factors 1 + |t| lie between 1 and 2, so one logarithm
         of a product serves a hundred units.
         """
-        o, d = self._half_inputs(theta, X)
+        blocks = self.unpack(theta.astype(X.dtype, copy=False))
+        z = times_rows(0.5 * blocks["W"], X)
+        z += 0.5 * blocks["c"][..., None]
+        o = z[:, :, None] + 0.5 * blocks["U"][..., None]  # half of it
         active = np.tanh(o)
         o += np.abs(o)
         z = o.sum(axis=1)
@@ -158,16 +129,17 @@ class DRBM(Categorical, Network):
         factors += 1
         for start in range(0, self.n_hidden, _FACTORS):
             z -= np.log(factors[:, start : start + _FACTORS].prod(axis=1))
-        z += (d + self.n_hidden * _LOG_2)[..., None]
+        z += (blocks["d"] + self.n_hidden * _LOG_2)[..., None]
         active += 1
         active *= 0.5
         return z, active
 
-    def _factors(self, residual: NDArray, A: NDArray, X: NDArray) -> Scores:
-        """Scores of residuals (chains, ..., classes, n) and A (chains, ..., hidden, classes, n).
-
-        The dots are an axis of virtual labels, or none.
-        """
+    def _backward(self, error: NDArray, X: NDArray, kept: NDArray) -> Scores:
+        """A_jk = sigmoid(o_jk) (1[y = k] - p_k) in U; its sum over k, times x, in W."""
+        if error.ndim == 3:
+            A = np.multiply(kept, error[:, None], out=kept)
+        else:  # of virtual labels
+            A = kept[:, None] * error[:, :, None]
         e = A.sum(axis=-2)
         A = A.reshape(*A.shape[:-3], -1, A.shape[-1])
-        return Scores(Factor(e, X), Factor(A, None), Factor(e, None), Factor(residual, None))
+        return Scores(Factor(e, X), Factor(A, None), Factor(e, None), Factor(error, None))

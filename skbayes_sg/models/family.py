@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data.base import Batch
 from skbayes_sg.linalg import Dense, Operator
-from skbayes_sg.linalg.products import dense, outer_products, times_transposed
+from skbayes_sg.linalg.products import dense, outer_products
 from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.models.quadrature import normal_nodes, symmetric_root
@@ -63,25 +63,13 @@ class Family(Predictor):
     def widest(self) -> int:
         return 1 + len(self.own)
 
-    def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
-        raise ValueError('VariationalEM: per="class" needs classes; use "block" or "feature"')
-
-    def init(self, rng: np.random.Generator) -> NDArray:
-        """Zero: the mode is found in a few scoring steps."""
-        return np.zeros((1, self.dim))
-
     def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
         """eta and own parameters; rows are shared, or (chains, n, features)."""
-        theta = theta.astype(X.dtype, copy=False)
-        coef, n_inputs = theta[:, : self._n_features], self._n_features + self.fit_intercept
-        each = X.ndim == 3
-        eta = (coef[:, None, :] @ X.swapaxes(1, 2))[:, 0] if each else times_transposed(coef, X)
-        if self.fit_intercept:
-            eta += theta[:, n_inputs - 1 : n_inputs]
+        eta = self.linear_predictors(theta, X)
         if not self.own:
-            return eta[:, None]
-        own = np.broadcast_to(theta[:, n_inputs:, None], (*theta[:, n_inputs:].shape, X.shape[-2]))
-        return np.concatenate([eta[:, None], own], axis=1)
+            return eta
+        own = theta[:, -len(self.own) :, None].astype(X.dtype, copy=False)
+        return np.concatenate([eta, np.broadcast_to(own, (*own.shape[:2], X.shape[-2]))], axis=1)
 
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
         return self.value(self._in_double(theta, X), y).astype(X.dtype, copy=False)
@@ -146,14 +134,7 @@ class Family(Predictor):
     # -- expansion around an anchor -----------------------------------------------------------
 
     def _of(self, n_features: int, fit_intercept: bool) -> Self:
-        """The same family of other columns."""
         return type(self)(n_features, fit_intercept)
-
-    def on_columns(self, n_columns: int) -> Self:
-        return self._of(n_columns, False)
-
-    def with_columns(self, n_features: int) -> Self:
-        return self._of(n_features, self.fit_intercept)
 
     def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
         """Outputs, y, and value, residual and curvature of the row."""
@@ -177,3 +158,8 @@ class Family(Predictor):
         after = outputs.astype(np.float64) + change
         value = self.value(after, y) - there - (residual * change).sum(axis=1)
         return value, (self.residual(after, y) - residual).astype(change.dtype, copy=False)
+
+
+def once(own: NDArray) -> NDArray:
+    """(..., 1) where it is the same for all rows of a chain: psi takes longer than to look."""
+    return own[..., :1] if (own == own[..., :1]).all() else own

@@ -2,48 +2,21 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg.scores import Factor, Scores
+from skbayes_sg.models.base import times_rows
+from skbayes_sg.models.categorical import sigmoid
 from skbayes_sg.models.network import FREE, HIDDEN_VARIANCE, Network
 
-
-def _logistic(z: NDArray) -> NDArray:
-    z *= 0.5
-    np.tanh(z, out=z)  # cannot overflow
-    z += 1
-    z *= 0.5
-    return z
-
-
-def _logistic_slope(h: NDArray) -> NDArray:
-    return h * (1 - h)
-
-
-def _tanh(z: NDArray) -> NDArray:
-    return np.tanh(z, out=z)
-
-
-def _tanh_slope(h: NDArray) -> NDArray:
-    return 1 - h * h
-
-
-def _relu(z: NDArray) -> NDArray:
-    return np.maximum(z, 0, out=z)
-
-
-def _relu_slope(h: NDArray) -> NDArray:
-    return (h > 0).astype(h.dtype)
-
-
 ACTIVATIONS: dict[str, tuple[Callable[[NDArray], NDArray], Callable[[NDArray], NDArray]]] = {
-    "logistic": (_logistic, _logistic_slope),
-    "tanh": (_tanh, _tanh_slope),
-    "relu": (_relu, _relu_slope),
+    "logistic": (sigmoid, lambda h: h * (1 - h)),
+    "tanh": (lambda z: np.tanh(z, out=z), lambda h: 1 - h * h),
+    "relu": (lambda z: np.maximum(z, 0, out=z), lambda h: (h > 0).astype(h.dtype)),
 }
 """The function, in place, and its derivative in terms of its value."""
 
@@ -74,18 +47,6 @@ class FeedForward(Network):
             self.shapes[f"intercept_{layer}"] = (self._widths[layer + 1],)
             self.axes[f"coef_{layer}"] = (units[layer + 1], units[layer])
             self.axes[f"intercept_{layer}"] = (units[layer + 1],)
-
-    @abstractmethod
-    def value_and_residual(self, z: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
-        """Log likelihoods (chains, n) at outputs z, and `residual`. It may overwrite z."""
-
-    @abstractmethod
-    def residual(self, z: NDArray, y: NDArray) -> NDArray:
-        """Gradient of the log likelihood in the outputs, as z. It may overwrite z."""
-
-    @abstractmethod
-    def residual_root(self, z: NDArray) -> NDArray:
-        """A square root of the Fisher matrix of the outputs, (chains, [labels,] outputs, n)."""
 
     @property
     def n_layers(self) -> int:
@@ -140,46 +101,21 @@ class FeedForward(Network):
             blocks.append(scale * rng.standard_normal(shape).ravel())
         return np.concatenate(blocks)[None]
 
-    def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
-        """Back-propagated residual times activation, layer by layer."""
-        z, hidden, coefs = self._forward(theta, X)
-        return self._backward(self.residual(z, y), X, hidden, coefs)
-
-    def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
-        """Of one forward pass."""
-        z, hidden, coefs = self._forward(theta, X)
-        value, residual = self.value_and_residual(z, y)
-        return value, self._backward(residual, X, hidden, coefs)
-
-    def fisher(self, theta: NDArray, X: NDArray) -> Scores:
-        """As `scores`, for the residuals of virtual labels: the generalised Gauss-Newton matrix."""
-        z, hidden, coefs = self._forward(theta, X)
-        return self._backward(self.residual_root(z), X, hidden, coefs)
-
-    def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, list[NDArray], list[NDArray]]:
-        """Outputs (chains, outputs, n), activations (chains, units, n), weights of the layers."""
+    def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, Any]:
+        """Outputs, with activations (chains, units, n) and weights of the layers."""
         blocks = list(self.unpack(theta.astype(X.dtype, copy=False)).values())[: 2 * self.n_layers]
         coefs, intercepts = blocks[::2], blocks[1::2]
         activation, hidden = ACTIVATIONS[self._activation][0], list[NDArray]()
         for coef, intercept in zip(coefs, intercepts, strict=True):
-            if hidden:
-                z = coef @ hidden[-1]
-            elif X.ndim == 3:
-                z = coef @ X.swapaxes(1, 2)
-            else:  # rows shared by the chains: one product for all
-                z = coef.reshape(-1, X.shape[1]).dot(X.T).reshape(*coef.shape[:2], -1)
+            z = coef @ hidden[-1] if hidden else times_rows(coef, X)
             z += intercept[..., None]
             if len(hidden) < self.n_layers - 1:
                 hidden.append(activation(z))
-        return z, hidden, coefs
+        return z, (hidden, coefs)
 
-    def _backward(
-        self, error: NDArray, X: NDArray, hidden: list[NDArray], coefs: list[NDArray]
-    ) -> Scores:
-        """Factors of all layers from the error at the output.
-
-        The error has shape (chains, outputs, n) or (chains, labels, outputs, n).
-        """
+    def _backward(self, error: NDArray, X: NDArray, kept: Any) -> Scores:
+        """Back-propagated error times activation, layer by layer."""
+        hidden, coefs = kept
         derivative, factors = ACTIVATIONS[self._activation][1], list[Factor]()
         for layer in reversed(range(self.n_layers)):
             right = hidden[layer - 1].swapaxes(1, 2) if layer else X

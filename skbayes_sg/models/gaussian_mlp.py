@@ -58,9 +58,6 @@ class GaussianMLP(FeedForward, Response):
         """Those of the network, and each log noise variance."""
         return [*super().units(), *np.arange(self.dim - self.n_responses, self.dim)[:, None]]
 
-    def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
-        raise ValueError('VariationalEM: per="class" needs classes; use "block" or "feature"')
-
     def prior(self, precision: NDArray, mean: NDArray | float = 0.0, **units: Any) -> Prior:
         """Normal; the last entries of `precision` and `mean` are not used."""
         own = np.arange(self.dim) >= self.dim - self.n_responses
@@ -73,17 +70,15 @@ class GaussianMLP(FeedForward, Response):
 
     # -- gradients ----------------------------------------------------------------------------
 
-    def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, list[NDArray], list[NDArray]]:
+    def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, Any]:
         """Also the log noise variances, as K more outputs of every row."""
-        z, hidden, coefs = super()._forward(theta, X)
+        z, kept = super()._forward(theta, X)
         own = theta[:, -self.n_responses :, None].astype(z.dtype, copy=False)
-        return np.concatenate([z, np.broadcast_to(own, z.shape)], axis=1), hidden, coefs
+        return np.concatenate([z, np.broadcast_to(own, z.shape)], axis=1), kept
 
-    def _backward(
-        self, error: NDArray, X: NDArray, hidden: list[NDArray], coefs: list[NDArray]
-    ) -> Scores:
+    def _backward(self, error: NDArray, X: NDArray, kept: Any) -> Scores:
         K = self.n_responses
-        layers = super()._backward(error[..., :K, :], X, hidden, coefs)
+        layers = super()._backward(error[..., :K, :], X, kept)
         return Scores(*layers.factors, Factor(error[..., K:, :], None))
 
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
@@ -126,9 +121,6 @@ class GaussianMLP(FeedForward, Response):
         """Mean of the responses, (chains, K, n)."""
         mean = self.outputs(theta, X)[:, 0].astype(X.dtype, copy=False)
         return mean.reshape(len(theta), -1, self.n_responses).swapaxes(1, 2)
-
-    def mean(self, outputs: NDArray) -> NDArray:
-        return outputs[:, 0]
 
     def variance(self, outputs: NDArray) -> NDArray:
         return np.exp(outputs[:, 1])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,19 +11,6 @@ from skbayes_sg.models.response import Response
 
 class GeneralizedLinear(Family, Response):
     """A family of numbers y, whose mean is a function of ``eta = coef . x + intercept``."""
-
-    @abstractmethod
-    def predictor_of(self, mean: NDArray | float) -> NDArray:
-        """The eta under which y has this mean: the link function."""
-
-    def guess(self, y: NDArray, weight: NDArray | None) -> NDArray:
-        """The intercept under which y has its mean, as if one row more had a mean of one half."""
-        theta = np.zeros((1, self.dim))
-        if self.fit_intercept:
-            weights = np.ones(len(y)) if weight is None else weight.astype(np.float64)
-            mean = (weights @ y.astype(np.float64) + 0.5) / (weights.sum() + 1)
-            theta[0, self._n_features] = self.predictor_of(mean)
-        return theta
 
     def predict(self, theta: NDArray, X: NDArray) -> NDArray:
         """Mean of the response: (chains, 1, n)."""
@@ -38,5 +23,11 @@ class LogLink(GeneralizedLinear):
     def mean(self, outputs: NDArray) -> NDArray:
         return np.exp(outputs[:, 0])
 
-    def predictor_of(self, mean: NDArray | float) -> NDArray:
-        return np.log(mean)
+    def guess(self, y: NDArray, weight: NDArray | None) -> NDArray:
+        """The intercept under which y has its mean, as if one row more had a mean of one half."""
+        theta = np.zeros((1, self.dim))
+        if self.fit_intercept:
+            weights = np.ones(len(y)) if weight is None else weight.astype(np.float64)
+            mean = (weights @ y.astype(np.float64) + 0.5) / (weights.sum() + 1)
+            theta[0, self._n_features] = np.log(mean)
+        return theta

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.linalg.products import times_transposed
 from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
@@ -46,9 +45,9 @@ class Linear(Predictor):
             self.shapes["log_noise"] = (1,)
         self.axes = {"coef": (None, "feature"), "intercept": (None,), "log_noise": (None,)}
         self.fit_intercept = fit_intercept
+        self._n_features = n_features
         self.noise_variance = noise_variance
         self.noise_prior = noise_prior
-        self._n_features = n_features
 
     def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
         return ("noise_variance", np.exp(block)) if name == "log_noise" else (name, block)
@@ -62,13 +61,6 @@ class Linear(Predictor):
             return super().prior(precision, mean, **units)
         mean = np.broadcast_to(mean, precision.shape)[:-1]
         return NormalInverseGammaPrior(precision[:-1], self.noise_prior, mean, **units)
-
-    def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
-        raise ValueError('VariationalEM: per="class" needs classes; use "block" or "feature"')
-
-    def init(self, rng: np.random.Generator) -> NDArray:
-        """Zero: the mode is found in a few scoring steps."""
-        return np.zeros((1, self.dim))
 
     def guess(self, y: NDArray, weight: NDArray | None) -> NDArray:
         """Mean and log variance of y: a scoring step lowers the log noise by at most 1."""
@@ -91,13 +83,7 @@ class Linear(Predictor):
 
     def predict(self, theta: NDArray, X: NDArray) -> NDArray:
         """Mean of the response: (chains, 1, n)."""
-        theta = theta.astype(X.dtype, copy=False)
-        coef = theta[:, : self._n_features]
-        each = X.ndim == 3
-        z = (coef[:, None, :] @ X.swapaxes(1, 2))[:, 0] if each else times_transposed(coef, X)
-        if self.fit_intercept:
-            z += theta[:, self._n_features : self._n_features + 1]
-        return z[:, None]
+        return self.linear_predictors(theta, X)
 
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
         r = y - self.predict(theta, X)[:, 0]
@@ -131,11 +117,8 @@ class Linear(Predictor):
 
     # -- expansion around an anchor -----------------------------------------------------------
 
-    def on_columns(self, n_columns: int) -> Linear:
-        return Linear(n_columns, False, self.noise_variance, self.noise_prior)
-
-    def with_columns(self, n_features: int) -> Linear:
-        return Linear(n_features, self.fit_intercept, self.noise_variance, self.noise_prior)
+    def _of(self, n_features: int, fit_intercept: bool) -> Linear:
+        return Linear(n_features, fit_intercept, self.noise_variance, self.noise_prior)
 
     def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
         """Mean, and the log noise variance where that is sampled."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.models.base import NullDirections
 from skbayes_sg.models.categorical import Categorical
 from skbayes_sg.models.feed_forward import FeedForward
 
@@ -36,13 +34,6 @@ class MLP(Categorical, FeedForward):
         Categorical.__init__(self, n_classes, 1 if n_classes == 2 else n_classes)
         widths, response = [n_features, *hidden_layer_sizes, self.n_logits], "class"
         FeedForward.__init__(self, widths, activation, response if self.n_logits > 1 else None)
-
-    def null_directions(self) -> list[NullDirections]:
-        """Of K > 2 output units: the same shift of all, weight by weight and of the biases."""
-        if self.n_logits == 1:
-            return []
-        *_, coef, intercept = self.unpack(np.arange(self.dim)).values()
-        return [NullDirections(np.atleast_2d(b.T), np.ones(len(b))) for b in (coef, intercept)]
 
     def logits(self, theta: NDArray, X: NDArray) -> NDArray:
         return self._forward(theta, X)[0]

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import exprel, log_expit, logit
 
-from skbayes_sg.models.categorical import Classification
-from skbayes_sg.models.family import Family
+from skbayes_sg.models.categorical import Classification, sigmoid
+from skbayes_sg.models.family import Family, once
 
 _GAP_SD = 2.0  # of the log of a gap: from a fiftieth to fifty logits
 
@@ -101,8 +101,7 @@ class Ordinal(Family, Classification):
     @staticmethod
     def _gaps(outputs: NDArray) -> NDArray:
         """(chains, K - 2, n), or (chains, K - 2, 1) where they are the same for all rows."""
-        own = outputs[:, 1:]
-        return np.exp(own[..., :1] if (own == own[..., :1]).all() else own)
+        return np.exp(once(outputs[:, 1:]))
 
     @staticmethod
     def _log_within(outputs: NDArray, gaps: NDArray) -> NDArray:
@@ -113,7 +112,7 @@ class Ordinal(Family, Classification):
     def _tails(self, outputs: NDArray, gaps: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
         """Probabilities of a class above the upper cut point, and below the lower one."""
         upper, lower = (_of_class(cuts, y) for cuts in _cuts(gaps))
-        return _sigmoid(outputs[:, 0] - upper), _sigmoid(lower - outputs[:, 0])
+        return sigmoid(outputs[:, 0] - upper), sigmoid(lower - outputs[:, 0])
 
     def _places(self, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Whether gaps end at the upper cut point or before, at the lower or before; lie between.
@@ -149,15 +148,6 @@ class Ordinal(Family, Classification):
     def is_right(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
         """Whether the class of each row is the likeliest one, at one theta (1, D), (n,)."""
         return self._log_of_places(theta, X)[0].argmax(axis=0) == y
-
-
-def _sigmoid(z: NDArray) -> NDArray:
-    """By the hyperbolic tangent, which NumPy has in vector instructions. It overwrites z."""
-    z *= 0.5
-    np.tanh(z, out=z)
-    z *= 0.5
-    z += 0.5
-    return z
 
 
 def _cuts(gaps: NDArray) -> tuple[NDArray, NDArray]:

@@ -12,7 +12,7 @@ from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.linalg.scores import Factor, Scores
-from skbayes_sg.models.base import Model
+from skbayes_sg.models.base import Model, times_rows
 
 
 class Predictor(Model):
@@ -38,14 +38,19 @@ class Predictor(Model):
     """Of their normal priors."""
     unit = 1.0
     """Of the outputs, in which intercepts and learned precisions have their priors."""
+    _n_features: int
 
-    @abstractmethod
+    def _of(self, n_features: int, fit_intercept: bool) -> Predictor:
+        """The same model of other columns, for the next two."""
+        raise NotImplementedError
+
     def on_columns(self, n_columns: int) -> Predictor:
         """The same model on other columns, one of which may be an intercept's."""
+        return self._of(n_columns, False)
 
-    @abstractmethod
     def with_columns(self, n_features: int) -> Predictor:
         """The same model of another number of features."""
+        return self._of(n_features, "intercept" in self.shapes)
 
     @abstractmethod
     def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
@@ -82,6 +87,22 @@ class Predictor(Model):
         ``l(eta + change) - l(eta) - residual(eta) . change``. It overwrites `change`, (chains,
         outputs, n).
         """
+
+    def init(self, rng: np.random.Generator) -> NDArray:
+        """Zero: the mode is found in a few scoring steps."""
+        return np.zeros((1, self.dim))
+
+    def linear_predictors(self, theta: NDArray, X: NDArray) -> NDArray:
+        """Each row of coefficients times x, plus its intercept, (chains, rows, n) in X's dtype.
+
+        Rows of X are shared by the chains, or (chains, n, features).
+        """
+        theta = theta.astype(X.dtype, copy=False)
+        k, n_features = self.shapes["coef"][0], self._n_features
+        z = times_rows(theta[:, : k * n_features].reshape(-1, k, n_features), X)
+        if "intercept" in self.shapes:
+            z += theta[:, k * n_features : k * (n_features + 1), None]
+        return z
 
     def observed(self, information: NDArray, gradient: NDArray) -> NDArray:
         """Minus the Hessian of the log likelihood of some rows at one theta, (D, D).

@@ -14,9 +14,9 @@ class Response(ABC):
     counts = False
     """Whether y are whole numbers."""
 
-    @abstractmethod
     def mean(self, outputs: NDArray) -> NDArray:
-        """Of y, (chains, n)."""
+        """Of y, (chains, n); by default the first output."""
+        return outputs[:, 0]
 
     @abstractmethod
     def variance(self, outputs: NDArray) -> NDArray:

@@ -9,9 +9,8 @@ from scipy.special import expit, ndtr
 from skbayes_sg.data.base import Batch
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.layouts import FULL, Layout
-from skbayes_sg.linalg.products import outer_products, times_transposed
+from skbayes_sg.linalg.products import outer_products
 from skbayes_sg.linalg.scores import Scores
-from skbayes_sg.models.base import NullDirections
 from skbayes_sg.models.categorical import Categorical, exponentials, softmax
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.models.quadrature import normal_nodes, symmetric_root
@@ -52,28 +51,8 @@ class Softmax(Categorical, Predictor):
     def widest(self) -> int:
         return self.n_logits
 
-    def init(self, rng: np.random.Generator) -> NDArray:
-        """Zero: the log posterior is concave, so any start leads to the mode."""
-        return np.zeros((1, self.dim))
-
-    def null_directions(self) -> list[NullDirections]:
-        """Of K > 2 columns: the same shift of all classes, feature by feature."""
-        if self.n_logits == 1:
-            return []
-        blocks = self.unpack(np.arange(self.dim))
-        return [NullDirections(np.atleast_2d(b.T), np.ones(self.n_logits)) for b in blocks.values()]
-
     def logits(self, theta: NDArray, X: NDArray) -> NDArray:
-        theta = theta.astype(X.dtype, copy=False)
-        coef = theta[:, : self._n_coef]
-        if X.ndim == 3:
-            z = coef.reshape(-1, self.n_logits, self._n_features) @ X.swapaxes(1, 2)
-        else:  # rows shared by the chains: one product for all
-            z = times_transposed(coef.reshape(-1, self._n_features), X)
-            z = z.reshape(len(theta), self.n_logits, -1)
-        if self._dim > self._n_coef:
-            z += theta[:, self._n_coef :, None]
-        return z
+        return self.linear_predictors(theta, X)
 
     def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
         """Residual times input: (1[y = k] - p_k) x."""
@@ -129,12 +108,8 @@ class Softmax(Categorical, Predictor):
 
     # -- expansion around an anchor -----------------------------------------------------------
 
-    def on_columns(self, n_columns: int) -> Softmax:
-        return Softmax(n_columns, 2 if self.binary else self.n_logits, fit_intercept=False)
-
-    def with_columns(self, n_features: int) -> Softmax:
-        n_classes = 2 if self.binary else self.n_logits
-        return Softmax(n_features, n_classes, "intercept" in self.shapes)
+    def _of(self, n_features: int, fit_intercept: bool) -> Softmax:
+        return Softmax(n_features, 2 if self.binary else self.n_logits, fit_intercept)
 
     def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
         return self.logits(theta, X)

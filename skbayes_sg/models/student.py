@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, polygamma, psi, stdtr
 
+from skbayes_sg.models.family import once
 from skbayes_sg.models.generalized_linear import GeneralizedLinear
 
 _LEAST = 1e-5  # scale of the noise, over the unit of y
@@ -51,14 +52,9 @@ class Student(GeneralizedLinear):
 
         They are (chains, n), or (chains, 1) where they are the same for all rows of a chain.
         """
-        own = outputs[:, 1:]
-        own = own[..., :1] if (own == own[..., :1]).all() else own
-        more, nu = np.exp(own).swapaxes(0, 1)
+        more, nu = np.exp(once(outputs[:, 1:])).swapaxes(0, 1)
         s = self._least + more
         return s, nu, more / s
-
-    def mean(self, outputs: NDArray) -> NDArray:
-        return outputs[:, 0]
 
     def variance(self, outputs: NDArray) -> NDArray:
         """s^2 nu / (nu - 2), which is infinite up to two degrees of freedom"""
@@ -69,9 +65,6 @@ class Student(GeneralizedLinear):
 
     def width(self, outputs: NDArray) -> NDArray:
         return np.broadcast_to(self._shared(outputs)[0], outputs[:, 0].shape)
-
-    def predictor_of(self, mean: NDArray | float) -> NDArray:
-        return np.asarray(mean)
 
     def guess(self, y: NDArray, weight: NDArray | None) -> NDArray:
         """The median of y as intercept; scale and degrees of freedom as in the prior."""

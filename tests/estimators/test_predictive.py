@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skbayes_sg.estimators.predictive import central_interval, scale_mixture_quantile
+from skbayes_sg.estimators.class_predictions import central_interval
+from skbayes_sg.estimators.linear import scale_mixture_quantile
 
 
 @pytest.mark.parametrize("n_samples", [1, 2, 5, 1000])

@@ -132,7 +132,8 @@ def test_names_have_no_full_matrices_above_a_thousand_parameters():
     model.set_params(n_chains=1, n_draws=4).fit(X, y)
     assert model.sampler_.structure == "kron"
     assert "1023 parameters are too many for full matrices" in model.sampler_reason_
-    assert {form.sampler.structure for form in model._forms(1023).values()} == {"kron", "diag"}
+    forms = model._plan().presets(1023).values()
+    assert {form.sampler.structure for form in forms} == {"kron", "diag"}
     model.set_params(sampler="constant_sgd").fit(X, y)
     assert (model.sampler_.structure, model.sampler_.batch_size) == ("kron", 51)
     with pytest.raises(ValueError, match=r"ConstantSGD\(.*structure='kron'\) is unstable"):

@@ -64,17 +64,18 @@ def test_the_distribution_is_exact_whatever_single_gradients_follow(seed):
     assert np.abs(z_scores(((theta - mean) ** 2).mean(axis=1), weight @ (grid - mean) ** 2)) < 5
 
 
-def test_the_distribution_is_exact_whatever_short_steps_follow(seed):
+def test_the_distribution_is_exact_whatever_short_steps_follow(monkeypatch, seed):
     """Two time scales: steps stay reversible with any fast gradient, and the energy decides."""
     X, y = logistic_data(50, 1, seed=3)
     posterior = Posterior.of(Softmax(1, 2, fit_intercept=False), X, y, 1.0)
     rough = FastGradient(lambda theta: 0.6 - 1.5 * theta, 5, error=0.05)
     posterior.fast_gradient = rough
+    monkeypatch.setattr(hmc, "_LONG_STEP", 2.0)  # the posterior has no walls
     grid = np.linspace(-5, 8, 20_001)
     weight = np.exp(posterior.log_prob(grid[:, None]) - posterior.log_prob(grid[:, None]).max())
     weight /= weight.sum()
     mean = weight @ grid
-    chain = run(HMC(target_accept=0.995), posterior, seed, n_draws=1500)
+    chain = run(HMC(target_accept=0.95), posterior, seed, n_draws=1500)
     theta = chain.draws[..., 0]
     assert np.abs(z_scores(theta.mean(axis=1), mean)) < 5
     assert np.abs(z_scores(((theta - mean) ** 2).mean(axis=1), weight @ (grid - mean) ** 2)) < 5

@@ -418,13 +418,13 @@ FAULTS = [
     ),
     Fault(
         "estimators/classifier.py",
-        "codes = np.searchsorted(classes, y)",
-        "codes = len(classes) - 1 - np.searchsorted(classes, y)",
+        "codes, streaming = np.searchsorted(classes, y),",
+        "codes, streaming = len(classes) - 1 - np.searchsorted(classes, y),",
         "the order of the classes is reversed",
         "estimators/test_logistic.py",
     ),
     Fault(
-        "estimators/predictive.py",
+        "estimators/class_predictions.py",
         "[0.5 - 0.5 * level, 0.5 + 0.5 * level]",
         "[0.05, 0.95]",
         "the level of an interval of probabilities is ignored",
@@ -473,7 +473,7 @@ FAULTS = [
         "promises/test_messages.py",
     ),
     Fault(
-        "estimators/regression_predictions.py",
+        "estimators/linear.py",
         "scale_mixture_quantile(0.5 + 0.5 * level, weights, noise)",
         "scale_mixture_quantile(0.95, weights, noise)",
         "the level of an interval of y is ignored",
@@ -508,7 +508,7 @@ FAULTS = [
         "inspection/test_summary.py -k contrasts",
     ),
     Fault(
-        "inspection/scalers.py",
+        "inspection/summary.py",
         "before + stretch * origin",
         "before + origin",
         "a step before a scaler is undone in units of the scaler",
@@ -565,7 +565,7 @@ FAULTS = [
     ),
     Fault(
         "estimators/parameters.py",
-        "form = self._forms(dim).get(sampler) or Choice(",
+        "form = form or Choice(",
         "form = Choice(",
         "names stand for a sampler's own defaults in every family",
         "promises/test_parameters.py -k many_rows",
