@@ -37,10 +37,6 @@ _SCALES = (0.05, 0.2, 0.7)  # of them, in natural logarithms
 _FEWEST_STEPS = 10  # from which an acceptance rate is measured
 
 
-def _no_force(theta: NDArray) -> NDArray:
-    return np.zeros(())
-
-
 class _Path(NamedTuple):
     """The steps of a trajectory: long ones with the gradient, each of so many short ones."""
 
@@ -48,7 +44,7 @@ class _Path(NamedTuple):
     """Of a short step."""
     n_long: int
     n_short: int = 1
-    fast: FastGradient = FastGradient(_no_force, 0, 0.0)
+    fast: FastGradient = FastGradient(lambda theta: np.zeros(()), 0, 0.0)
     """Of the short steps."""
 
 

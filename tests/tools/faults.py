@@ -292,8 +292,8 @@ FAULTS = [
     ),
     Fault(
         "samplers/hmc.py",
-        "momentum += (0.5 * h) * gradient  # in",
-        "momentum += h * gradient  # in",
+        "momentum += (0.5 * long) * (gradient - force)  # in",
+        "momentum += long * (gradient - force)  # in",
         "the first kick of a leapfrog trajectory is whole instead of half",
         "samplers/test_hmc.py",
     ),

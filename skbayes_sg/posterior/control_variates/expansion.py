@@ -247,7 +247,8 @@ class ExpandedTarget(ChainTarget):
         """Gradient of the expansion and of the remainders of these rows."""
         change = theta - self._origin
         rest = rows.scores(change, slice(None)).total() * (self.n_total / self.anchor.pool_size)
-        return self._with_expansion(rest, change, self._hessian.matvec(change))
+        bent = self._hessian.matvec(change)
+        return self._with_expansion(rest, change, bent)
 
     def _with_expansion(self, rest: NDArray, change: NDArray, bent: NDArray) -> NDArray:
         """Gradient of the log posterior at a change from the anchor.
