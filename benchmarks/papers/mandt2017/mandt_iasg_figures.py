@@ -78,8 +78,8 @@ def figure_4(given: Problem, runs: dict[tuple[str, str], Run], n_passes: float) 
                 style = {"color": "tab:red", "lw": 1, "zorder": 1}
                 ax.axhline(value, label="exact, smallest and largest", **style)
             ax.set(xscale="log", yscale="log", xlim=(SKIP, n_passes))
-            ticks = [t for t in (10, 20, 50, 100, 200, 500, 1000) if t <= n_passes]
-            ax.set_xticks(ticks, map(str, ticks))
+            ticks = [t for t in (10, 30, 100, 300, 1000, 3000, 10_000) if t <= n_passes]
+            ax.set_xticks(ticks, [f"{t:,}" for t in ticks])
             ax.set_xticks([], minor=True)
             origin = "from the mode" if start == "mode" else "from N(0, I)"
             ax.set_title(f"{name}, {origin}\n{NOTES[name]}", fontsize=10)
@@ -171,8 +171,8 @@ def figure_5(given: Problem, runs: dict[tuple[str, str], Run], n_passes: float) 
         line[0].set_ylabel("from the mode" if start == "mode" else "from N(0, I)")
     fig.colorbar(image, ax=axes, shrink=0.8, extend="both", label="N x covariance")
     fig.suptitle(
-        f"Posterior covariance from one chain of {n_passes:g} passes, but the first ten (Mandt et "
-        "al. Fig. 5)\nFrom a random start the search of NUTS is still in its estimate"
+        f"Posterior covariance from one chain of {n_passes:,} passes, but the first ten (Mandt et "
+        "al. Fig. 5)\nSGLD at the paper's step is too wide, IASG at the paper's step too narrow"
     )
     return fig
 
