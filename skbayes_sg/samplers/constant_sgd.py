@@ -74,12 +74,7 @@ class ConstantSGD(ConstantStep):
         replace: bool = False,
         covariance: str = "minibatch",
     ) -> None:
-        self.structure = structure
-        self.correction = correction
-        self.step_size = step_size
-        self.batch_size = batch_size
-        self.replace = replace
-        self.covariance = covariance
+        self._keep_parameters(locals())
 
     def validate(self, target: Target) -> None:
         super().validate(target)

@@ -97,12 +97,7 @@ class IASG(ConstantStep):
         replace: bool = False,
         covariance: str = "minibatch",
     ) -> None:
-        self.window = window
-        self.structure = structure
-        self.step_size = step_size
-        self.batch_size = batch_size
-        self.replace = replace
-        self.covariance = covariance
+        self._keep_parameters(locals())
 
     def validate(self, target: Target) -> None:
         super().validate(target)

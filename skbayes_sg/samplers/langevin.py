@@ -91,6 +91,7 @@ class UnderdampedLangevin(Sampler):
     remedy = "raise alpha or batch_size"
     bias_remedy = "raise alpha"
     follows_coordinates = True
+    alpha: Schedule | str
 
     def __init__(
         self,
@@ -98,9 +99,7 @@ class UnderdampedLangevin(Sampler):
         batch_size: int | str = "auto",
         replace: bool = False,
     ) -> None:
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.replace = replace
+        self._keep_parameters(locals())
 
     # -- parameters ---------------------------------------------------------------------------
 

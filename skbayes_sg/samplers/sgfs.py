@@ -137,6 +137,7 @@ class SGFS(PreconditionedSampler):
     bias_remedy = "raise alpha"
     memory_type = FisherMemory
     follows_coordinates = True
+    alpha: Schedule | str
 
     def __init__(
         self,
@@ -156,21 +157,7 @@ class SGFS(PreconditionedSampler):
         C: ArrayLike | None = None,
         kappa: Callable[[int], float] | None = None,
     ) -> None:
-        self.alpha = alpha
-        self.structure = structure
-        self.block_size = block_size
-        self.B = B
-        self.variant = variant
-        self.h_max = h_max
-        self.curvature = curvature
-        self.covariance = covariance
-        self.adapt = adapt
-        self.refresh_every = refresh_every
-        self.batch_size = batch_size
-        self.replace = replace
-        self.variance_reduction = variance_reduction
-        self.C = C
-        self.kappa = kappa
+        self._keep_parameters(locals())
 
     # -- parameters ---------------------------------------------------------------------------
 

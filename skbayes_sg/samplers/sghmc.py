@@ -108,13 +108,7 @@ class SGHMC(Sampler):
         share_rows: bool = False,
         single: bool = False,
     ) -> None:
-        self.step_size = step_size
-        self.damping = damping
-        self.temperature = temperature
-        self.batch_size = batch_size
-        self.replace = replace
-        self.share_rows = share_rows
-        self.single = single
+        self._keep_parameters(locals())
 
     def validate(self, target: Target) -> None:
         super().validate(target)
