@@ -65,6 +65,8 @@ class ConstantSGD(ConstantStep):
     ConstantSGD(correction='ou', structure='scalar')
     """
 
+    structures = ("full", "kron", "diag", "scalar", "sqrt")
+
     def __init__(
         self,
         structure: str = "full",
@@ -78,7 +80,6 @@ class ConstantSGD(ConstantStep):
 
     def validate(self, target: Target) -> None:
         super().validate(target)
-        require_choice("structure", self.structure, ("full", "kron", "diag", "scalar", "sqrt"))
         require_choice("correction", self.correction, ("discrete", "ou"))
 
     @property
