@@ -1,6 +1,6 @@
 """The interface of a posterior to a sampler.
 
-Samplers use these protocols only. `posterior.Posterior` is a target whose chains move in the
+Samplers use these interfaces only. `posterior.Posterior` is a target whose chains move in the
 coordinates of the model, and `posterior.chain_target.ChainTarget` one in coordinates of their
 own. What is measured in the coordinates of the model is asked of `Target.posterior`.
 """
