@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from skbayes_sg.chains.run import LONG
 from skbayes_sg.inference.request import Choice
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.samplers import SAMPLERS, Sampler
+from skbayes_sg.samplers.base import Parameterised
 from skbayes_sg.validation import require_integer
 
 _DRAWS = 4000
@@ -25,7 +25,7 @@ def _held(dim: int, n_chains: int) -> int:
     return max(_FEWEST, _MOST_BYTES // (4 * dim) // n_chains)
 
 
-class CommonParameters(BaseEstimator):
+class CommonParameters(Parameterised):
     """Parameters of a fit, whatever is fitted: the sampler, the prior, length and seed of a run.
 
     Every constructor has them in this order. Parameters of the model stand where a user of
@@ -42,10 +42,6 @@ class CommonParameters(BaseEstimator):
     warm_start: bool
     n_jobs: int | None
     random_state: Any
-
-    def _keep_parameters(self, given: dict[str, Any]) -> None:
-        """Keep the `locals()` of a constructor as they are, by name, as scikit-learn asks."""
-        self.__dict__.update({name: given[name] for name in given if name != "self"})
 
     def _draws_to_keep(self, dim: int, n_chains: int) -> int:
         """Number of draws of each of some chains.

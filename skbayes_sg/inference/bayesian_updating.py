@@ -284,22 +284,10 @@ class Stream:
         if "settled" in state:
             waiting: InMemory | None = state["waiting"]
             kept = KeptRows() if waiting is None else KeptRows().with_rows(waiting)
-            before = {name: state[name] for name in ("prior", "posterior", "seed")}
-            now = {"folded": state["settled"], "kept": kept, "centre": state["posterior"].mean}
-            state = {**_NOTHING_YET, **before, **now}
+            prior, posterior, seed = (state[name] for name in ("prior", "posterior", "seed"))
+            then = Stream(prior, state["settled"], posterior, seed, None, kept, posterior.mean)
+            state = vars(then)
         vars(self).update(state)
-
-
-_NOTHING_YET: dict[str, Any] = {
-    "model": None,
-    "fresh": 0,
-    "sample": None,
-    "remainder": None,
-    "counts": {},
-    "learned_from": None,
-    "misfit": RIGHT,
-    "diagnosed_at": 0,
-}
 
 
 def _has_labels(model: Predictor | None) -> bool:

@@ -35,7 +35,6 @@ from skbayes_sg.inference.run import Run
 from skbayes_sg.inference.variational_em import StochasticEM, VariationalEM, fit_prior
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.hierarchical import HierarchicalTarget
 from skbayes_sg.posterior.laplace import distance
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.non_centred import Sampled
@@ -147,11 +146,11 @@ def _recentred(
         gentle = target.anchor is None or nearly_normal(target.anchor)
         if run.sampled is None or gentle or run.length.burn_in < 2 or time_is_up():
             break
-        assert isinstance(target, HierarchicalTarget)
         assert run.learned is not None
+        before, so_far = run.sampled, run.learned
         points, last, read = _short_run(request, run, target)
         run = replace(run, passes=run.passes + read / posterior.data.n_rows)
-        scales, before = run.sampled.scales, run.sampled
+        scales = before.scales
         eta = points[:, -scales.dim :]
         centre = eta.mean(axis=0)
         moved = bool((np.abs(centre - before.centre) > before.width).any())
@@ -161,8 +160,8 @@ def _recentred(
         sampled = Sampled(scales, centre, np.maximum(before.width, eta.std(axis=0)))
         ell = scales.log_precisions(centre[None])
         here = posterior.with_prior(scales.given(posterior.prior, ell[0]))
-        path = np.append(run.learned.path, np.exp(ell), axis=0)
-        learned = as_learned(scales, here, path, run.learned.uninformed)
+        path = np.append(so_far.path, np.exp(ell), axis=0)
+        learned = as_learned(scales, here, path, so_far.uninformed)
         passes, known = run.passes, Known(None, sampled, points)
         run, target = begin(request._replace(last=last), choice, here, plan, known)
         run = replace(run, learned=learned, passes=run.passes + passes)

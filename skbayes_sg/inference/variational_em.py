@@ -24,7 +24,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
-from sklearn.base import BaseEstimator
 
 from skbayes_sg.chains.deadline import cut_short, time_is_up
 from skbayes_sg.chains.parallel import in_parallel
@@ -34,7 +33,7 @@ from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.inference.em_control_variate import ControlVariate, MatrixControlVariate
 from skbayes_sg.inference.learned_prior import BOUNDS, Learned
 from skbayes_sg.samplers import Sampler, State
-from skbayes_sg.samplers.base import RunLength
+from skbayes_sg.samplers.base import Parameterised, RunLength
 from skbayes_sg.samplers.schedules import Schedule, value_at
 from skbayes_sg.samplers.target import ModelPosterior, Target
 from skbayes_sg.validation import require_choice, require_integer
@@ -50,7 +49,7 @@ def _robbins_monro(t: int) -> float:
     return 0.5 * (1 + t / _DECAY) ** -_POWER
 
 
-class VariationalEM(BaseEstimator):
+class VariationalEM(Parameterised):
     """Learn the prior precision in the sampler: ``prior_precision=VariationalEM()``.
 
     The precision says how strongly coefficients are pulled to the prior mean. While the chains
@@ -99,10 +98,7 @@ class VariationalEM(BaseEstimator):
         n_updates: int = 250,
         rho: Schedule | None = None,
     ) -> None:
-        self.per = per
-        self.hyperprior = hyperprior
-        self.n_updates = n_updates
-        self.rho = rho
+        self._keep_parameters(locals())
 
     def pace(self, t: int, before: NDArray, agrees: NDArray) -> NDArray:
         """Step of log precision in update t, for an excess of 1, (blocks,): Robbins and Monro's.

@@ -87,8 +87,6 @@ class Diag:
     def __mul__(self, scale: float) -> Diag:
         return Diag(scale * self.values)
 
-    __rmul__ = __mul__
-
     def blend(self, other: Diag, weight: float) -> None:
         """Move towards `other` by `weight`, in place: a running average."""
         self.values += weight * (other.values - self.values)
@@ -139,8 +137,6 @@ class Rotated:
     def __mul__(self, scale: float) -> Rotated:
         return Rotated(scale * self.values, self.rotation)
 
-    __rmul__ = __mul__
-
     def blend(self, other: Rotated, weight: float) -> None:
         """Move towards `other` by `weight`, in place: a running average."""
         self.values += weight * (other.values - self.values)
@@ -186,8 +182,6 @@ class Dense:
 
     def __mul__(self, scale: float) -> Dense:
         return Dense(scale * self.matrix)
-
-    __rmul__ = __mul__
 
     def blend(self, other: Dense, weight: float) -> None:
         """Move towards `other` by `weight`, in place: a running average."""
@@ -275,8 +269,6 @@ class Blocks:
         blocks = Blocks(self.index, scale * self.stack, self._dim)
         blocks._pad_diagonal()
         return blocks
-
-    __rmul__ = __mul__
 
     def blend(self, other: Blocks, weight: float) -> None:
         """Move towards `other` by `weight`, in place: a running average."""

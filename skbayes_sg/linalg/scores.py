@@ -216,15 +216,15 @@ class Scores:
             parts.append(total.ravel())
         return np.concatenate(parts, dtype=np.float64)[None]
 
-    def rows(self, chain: int = 0, columns: NDArray | None = None) -> NDArray:
+    def rows(
+        self, chain: int = 0, columns: NDArray | None = None, dtype: DTypeLike | None = None
+    ) -> NDArray:
         """The score matrix of one chain, (n, D), or ascending `columns` of it.
 
         With q virtual labels it has n q rows.
         """
-        return np.concatenate(self._pieces(chain, columns), axis=1)
-
-    def _pieces(self, chain: int, columns: NDArray | None) -> list[NDArray]:
-        return [self._columns(chain, segment) for segment in self._segments(columns)]
+        pieces = [self._columns(chain, segment) for segment in self._segments(columns)]
+        return np.concatenate(pieces, axis=1, dtype=dtype)
 
     def _segments(self, columns: NDArray | None) -> list[_Segment]:
         """Ascending coordinates, split into segments."""
@@ -262,8 +262,7 @@ class Scores:
             if n_labels == 1 or not is_worth_pairs(products):
                 # in float64: c N times the rounding of float32 would drown a weak prior in a
                 # direction without data
-                pieces = self._pieces(chain, columns)
-                rows = np.concatenate(pieces, axis=1, dtype=np.float64)
+                rows = self.rows(chain, columns, np.float64)
                 gram += rows.T @ rows  # NumPy sends A.T @ A to syrk
             else:
                 gram += self._gram_of_virtual_labels(chain, segments)

@@ -18,7 +18,7 @@ from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import Prior
-from skbayes_sg.samplers.target import Anchored, ClosedForm, FastGradient
+from skbayes_sg.samplers.target import Target
 
 
 class Expansion(NamedTuple):
@@ -39,7 +39,7 @@ class Drawn(Protocol):
         """(chains, draws, D)"""
 
 
-class Posterior:
+class Posterior(Target):
     """log p(theta | data) = sum_i w_i log p(y_i | x_i, theta) + log prior(theta) + const.
 
     Units are sums over rows (math/notation.md#notation): the likelihood is that of all rows, and
@@ -53,11 +53,7 @@ class Posterior:
     prior : Prior
     """
 
-    has_scale = samples_precision = False
-    anchor: Anchored | None = None
     coordinates: Coordinates = Identity()
-    fast_gradient: FastGradient | None = None
-    closed_form: ClosedForm | None = None
 
     def __init__(self, model: Model, data: Data, prior: Prior) -> None:
         self.model = model
@@ -132,7 +128,7 @@ class Posterior:
         return np.concatenate([chain.draws for chain in chains])
 
     @property
-    def posterior(self) -> Posterior:
+    def posterior(self) -> Posterior:  # type: ignore[override]
         """Itself: chains that move on it move in its own coordinates."""
         return self
 
@@ -169,10 +165,6 @@ class Posterior:
             edges = np.arange(block_size, self.dim, block_size)
             return Partitioned(np.split(np.arange(self.dim), edges))
         return DIAGONAL if structure == "diag" else FULL
-
-    def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
-        """See `Target.rescaled`."""
-        raise TypeError("the scale of the coefficients is given")
 
     # -- minibatches --------------------------------------------------------------------------
 

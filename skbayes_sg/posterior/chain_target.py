@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
+from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Coordinates
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.subsample import Pool
-from skbayes_sg.priors import Prior
-from skbayes_sg.samplers.target import ClosedForm, FastGradient
+from skbayes_sg.samplers.target import Target
 
 _FEWEST_ROWS = 32
 _MANY = 0.1  # of the pool: to draw and gather so many rows takes as long as to take all
@@ -101,7 +98,7 @@ class Anchor:
         return float(self.n_total**2 * np.sum(share) / self.curvature.dim)
 
 
-class ChainTarget(ABC):
+class ChainTarget(Target):
     """A posterior in the coordinates of chains, on the rows of a pool if it has an anchor.
 
     theta is that of the chains everywhere. The chains of a group share their minibatches. Each
@@ -115,28 +112,13 @@ class ChainTarget(ABC):
     coordinates : Coordinates
     """
 
-    has_scale = samples_precision = False
+    posterior: Posterior
     anchor: Anchor | None = None
-    fast_gradient: FastGradient | None = None
-    closed_form: ClosedForm | None = None
 
     def __init__(self, posterior: Posterior, coordinates: Coordinates) -> None:
         self.posterior, self.coordinates, self.prior = posterior, coordinates, posterior.prior
         self.dim, self.n_rows, self.n_total = posterior.dim, posterior.n_rows, posterior.n_total
         self.weighted, self.one_mode = posterior.weighted, posterior.one_mode
-
-    def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
-        """See `Target.rescaled`."""
-        raise TypeError("the scale of the coefficients is given")
-
-    @property
-    def single(self) -> Self:
-        """The same: the rows of the pool are in single precision."""
-        return self
-
-    @abstractmethod
-    def with_prior(self, prior: Prior) -> Self:
-        """The same data and anchor under another prior."""
 
     def minibatches(
         self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int
@@ -150,19 +132,3 @@ class ChainTarget(ABC):
         if batch_size >= m:
             return Minibatches(SamplingFrame(m, None, q), m, False, rng)
         return Minibatches(SamplingFrame(m, self.n_total, q), batch_size, True, rng)
-
-    @abstractmethod
-    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
-        """Gradient from some rows of the pool, or from all, (chains, D)."""
-
-    def full_gradient(self, theta: NDArray) -> NDArray:
-        """The gradient from the whole pool, (chains, D); exact if the pool has all rows."""
-        return self.noisy_gradient(theta, slice(None))
-
-    @abstractmethod
-    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
-        """Log posterior up to a constant (chains,) and `full_gradient`, from the whole pool."""
-
-    def log_prob(self, theta: NDArray) -> NDArray:
-        """Log posterior up to a constant, (chains,)."""
-        return self.slope(theta)[0]

@@ -45,12 +45,9 @@ def updated(posterior: Posterior, guess: NDArray) -> Distribution:
         left = np.where(prior.precision > 0, 0.0, mode.gradient)  # a diagonal makes no good step
         diagonal = Diag(mode.curvature.diagonal())
         return prior.updated(mode.theta, left, diagonal)
-    return (_solved if posterior.model.conjugate else _variational)(posterior, prior, guess)
-
-
-def _solved(posterior: Posterior, prior: Distribution, theta: NDArray) -> Distribution:
-    """The conjugate posterior."""
-    return known_at(prior, expanded_twice(posterior, theta))
+    if posterior.model.conjugate:
+        return known_at(prior, expanded_twice(posterior, guess))
+    return _variational(posterior, guess)
 
 
 def expanded_twice(posterior: Posterior, theta: NDArray) -> Mode:
@@ -78,7 +75,7 @@ def distribution_at(anchor: Mode, posterior: Posterior) -> Distribution:
     return known_at(posterior.prior, anchor)
 
 
-def _variational(posterior: Posterior, prior: Distribution, guess: NDArray) -> Distribution:
+def _variational(posterior: Posterior, guess: NDArray) -> Distribution:
     """Steps from the mode to where the gradient vanishes in the mean over the posterior.
 
     The precision is the curvature in that mean. One step is enough near a normal distribution.

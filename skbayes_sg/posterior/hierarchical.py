@@ -23,7 +23,6 @@ from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.control_variates.nonlinearity import steepness
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred, Sampled
 from skbayes_sg.posterior.quadratic import QuadraticTarget
-from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
 
 _POINTS = 10  # for each coordinate, that say more of the spread than a curvature
@@ -138,9 +137,6 @@ class HierarchicalTarget(ChainTarget):
 
     def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
         return self.coordinates.rescaled(theta, log_scale)
-
-    def with_prior(self, prior: Prior) -> HierarchicalTarget:
-        raise TypeError("the prior precision is sampled")
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         c = self.coordinates

@@ -15,7 +15,6 @@ from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.quadratic import QuadraticTarget
-from skbayes_sg.priors import Prior
 from skbayes_sg.priors.integrated_precision import IntegratedPrecision
 from skbayes_sg.priors.scales import OnePrecision
 
@@ -44,9 +43,6 @@ class IntegratedTarget(ChainTarget):
         j = np.maximum(coordinates.pullback_matrix(np.diag(weights)).diagonal(), 0.0)
         pull, self._root = coordinates.pullback(weights * away), np.sqrt(j)
         self._origin = np.divide(pull, self._root, out=np.zeros_like(j), where=j > 0)
-
-    def with_prior(self, prior: Prior) -> IntegratedTarget:
-        raise TypeError("the prior precision is sampled")
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         gradient = self.given.noisy_gradient(theta, rows)

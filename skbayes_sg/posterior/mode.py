@@ -19,10 +19,7 @@ from skbayes_sg.linalg.layouts import DIAGONAL, FULL
 from skbayes_sg.linalg.sizes import has_matrix, is_small
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Expansion, Posterior
-from skbayes_sg.posterior.whitening import (
-    is_high_dimensional,
-    whitening,
-)
+from skbayes_sg.posterior.whitening import is_high_dimensional, whitening
 from skbayes_sg.priors import Prior
 
 _CHORD_STEPS = 8
@@ -87,44 +84,36 @@ def find_mode(
             )
         if has_matrix(posterior.dim):
             sample = posterior.of_sample
-            if curvature is not None:
-                found = _continued(sample, theta, curvature)
-            elif not is_small(sample.dim) and len(_stages(sample)) == 1:
+            stages = _stages(sample) if curvature is None else [sample.n_rows]
+            if curvature is None and not is_small(sample.dim) and len(stages) == 1:
                 found = _whitened_lbfgs(sample, theta, None)
             else:
-                found = _staged(sample, theta, rng)
+                found = _staged(sample, InitialPoint(theta, curvature), stages, rng)
             return _on_all_rows(posterior, found)
         return _whitened_lbfgs(posterior, theta, curvature)
 
 
-def _staged(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> Mode:
+def _staged(
+    posterior: Posterior, start: InitialPoint, stages: list[int], rng: np.random.Generator
+) -> Mode:
     """Fisher scoring on ever more rows.
 
     The curvature of one stage serves for the first steps of the next.
     """
-    passes, here = 0.0, None
-    for size in _stages(posterior):
+    (theta, curvature), passes = start, 0.0
+    for size in stages:
         part, full = posterior, size == posterior.n_rows
         if not full:
             part = posterior.of_rows(np.sort(rng.choice(posterior.n_rows, size, replace=False)))
         # Squared distance to the mode, in posterior standard deviations. A subset's mode is off by
         # N/m per parameter, so more digits of it are of no use.
         enough = posterior.dim * (_ENOUGH if full else 0.1 * posterior.n_rows / size)
-        curvature = None if here is None else here.curvature
         found = _fisher_scoring(part, theta, enough, curvature)
         theta, iterations = found.theta + found.step, found.iterations
         here = part.expand(theta, FULL)
+        curvature = here.curvature
         passes += (iterations + 1) * size / posterior.n_rows
-    assert here is not None
     return Mode(theta, here.curvature, here.gradient, passes)
-
-
-def _continued(posterior: Posterior, theta: NDArray, curvature: Operator) -> Mode:
-    """Fisher scoring on all rows with the curvature at the start."""
-    found = _fisher_scoring(posterior, theta, posterior.dim * _ENOUGH, curvature)
-    theta = found.theta + found.step
-    here = posterior.expand(theta, FULL)
-    return Mode(theta, here.curvature, here.gradient, found.iterations + 1.0)
 
 
 def _on_all_rows(posterior: Posterior, mode: Mode) -> Mode:

@@ -13,7 +13,6 @@ Source: math/priors.md#groups; the parametrisation is that of Olsen 1978.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
 from skbayes_sg.posterior.control_variates.subsample import Pool
 from skbayes_sg.posterior.gaussian import known_at
 from skbayes_sg.posterior.mode import Mode
-from skbayes_sg.priors import NormalInverseGammaPrior, Prior
+from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.priors.scales import Scales
 
 
@@ -110,9 +109,6 @@ class QuadraticTarget(ChainTarget):
         C, d = self._curvature, 0.5 * self._mean
         corner = self._shape + d @ C @ d
         return Dense(np.block([[C, (C @ d)[:, None]], [C @ d, np.array([[corner]])]]))
-
-    def with_prior(self, prior: Prior) -> Self:
-        raise TypeError("the prior precision is sampled")
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         """From all rows."""

@@ -54,8 +54,6 @@ class Sheared:
     def __mul__(self, scale: float) -> Sheared:
         return Sheared(scale * self.values, self.centre, self.n_others)
 
-    __rmul__ = __mul__
-
     def inverse(self) -> Dense:
         return Dense(self.dense()).inverse()
 

@@ -40,12 +40,8 @@ def require_near(anchor: Anchored) -> None:
 
 def figures(anchor: Anchored) -> dict[str, float]:
     """What `diagnostics_` tells of the anchor."""
-    return {
-        "noise_number": anchor.noise_number,
-        "steepness": anchor.steepness,
-        "column_steepness": anchor.column_steepness,
-        "pool_error": anchor.pool_error,
-    }
+    names = ("noise_number", "steepness", "column_steepness", "pool_error")
+    return {name: getattr(anchor, name) for name in names}
 
 
 def warnings(figures: dict[str, float]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,15 @@ class Report(NamedTuple):
     """Warnings, with figure and remedy."""
 
 
-class Sampler(BaseEstimator, ABC):
+class Parameterised(BaseEstimator):
+    """What has parameters as scikit-learn knows them: samplers, estimators, and `VariationalEM`."""
+
+    def _keep_parameters(self, given: dict[str, Any]) -> None:
+        """Keep the `locals()` of a constructor as they are, by name, as scikit-learn asks."""
+        self.__dict__.update({name: given[name] for name in given if name != "self"})
+
+
+class Sampler(Parameterised, ABC):
     """A transition that moves a group of vectorised chains.
 
     A new sampler writes `step`, and `start` if it keeps a memory; all else has defaults. The

@@ -65,6 +65,8 @@ class ConstantSGD(ConstantStep):
     ConstantSGD(correction='ou', structure='scalar')
     """
 
+    structures = ("full", "kron", "diag", "scalar", "sqrt")
+
     def __init__(
         self,
         structure: str = "full",
@@ -74,16 +76,10 @@ class ConstantSGD(ConstantStep):
         replace: bool = False,
         covariance: str = "minibatch",
     ) -> None:
-        self.structure = structure
-        self.correction = correction
-        self.step_size = step_size
-        self.batch_size = batch_size
-        self.replace = replace
-        self.covariance = covariance
+        self._keep_parameters(locals())
 
     def validate(self, target: Target) -> None:
         super().validate(target)
-        require_choice("structure", self.structure, ("full", "kron", "diag", "scalar", "sqrt"))
         require_choice("correction", self.correction, ("discrete", "ou"))
 
     @property

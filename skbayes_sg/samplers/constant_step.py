@@ -17,6 +17,7 @@ from skbayes_sg.samplers.schedules import require_step
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import Target
+from skbayes_sg.validation import require_choice
 
 _MATRICES = ("full", "kron", "diag")  # structures with a step of its own for each direction
 _NOISELESS = 0.01  # gradient noise over curvature, below which a direction has no noise
@@ -31,20 +32,11 @@ class ConstantMemory(Memory):
     noiseless: int = 0  # directions without noise of any kind
 
 
-@dataclass
-class _Filled:
-    """Injected noise by its square root, which may leave out directions."""
-
-    root: Operator
-
-    def cholesky(self) -> Operator:
-        return self.root
-
-
 class ConstantStep(PreconditionedSampler):
     """``theta += step_size H gradient``, where a subclass defines P and so H."""
 
-    step_size: float | str
+    structures: tuple[str, ...] = ("full", "diag", "scalar")
+    """What `structure` may be."""
     memory_type: type[ConstantMemory] = ConstantMemory
     refuses_streams = NEEDS_ROWS_AGAIN  # its distribution is that of the frozen step
     bias_remedy = 'use structure="full", or SGFS'
@@ -62,6 +54,7 @@ class ConstantStep(PreconditionedSampler):
 
     def validate(self, target: Target) -> None:
         super().validate(target)
+        require_choice("structure", self.structure, self.structures)
         if callable(self.step_size):
             raise ValueError(
                 f'step_size must be "auto" or a number, got {self.step_size!r}; SGD takes schedules'
@@ -99,33 +92,32 @@ class ConstantStep(PreconditionedSampler):
 
     def _terms(
         self, state: State, target: Target
-    ) -> tuple[Operator, Operator, Operator, _Filled | None]:
+    ) -> tuple[Operator, Operator, Operator, Operator | None]:
         """P, M and Lam, with the noise W that is missing in M, and a root of W."""
         M, Lam = self._noise_and_curvature(state, target)
-        filled = _missing(M, Lam) if self._fills else None
-        if filled is not None:
-            M = M + _square(filled.root)
-        return self._precision(M, Lam), M, Lam, filled
+        root = _root_of_missing(M, Lam) if self._fills else None
+        if root is not None:
+            M = M + _square(root)
+        return self._precision(M, Lam), M, Lam, root
 
-    def _operators(self, state: State, target: Target) -> tuple[Operator, _Filled | None]:
-        P, M, _, filled = self._terms(state, target)
+    def _operators(self, state: State, target: Target) -> tuple[Operator, Operator | None]:
+        P, M, _, root = self._terms(state, target)
         H, optimum = _unscaled(self.structure, P, M)
-        return H * (optimum if isinstance(self.step_size, str) else float(self.step_size)), filled
+        return H * (optimum if isinstance(self.step_size, str) else float(self.step_size)), root
 
-    def _burn_in_operators(self, state: State, target: Target) -> tuple[Operator, _Filled | None]:
+    def _burn_in_operators(self, state: State, target: Target) -> tuple[Operator, Operator | None]:
         """Operators of a shorter step, which does not overshoot while matrices are inaccurate."""
         if self.structure not in _MATRICES or self.step_size != "auto":
             return self._operators(state, target)
-        P, _, Lam, filled = self._terms(state, target)
-        return (P + Lam).inverse() * 2.0, filled
+        P, _, Lam, root = self._terms(state, target)
+        return (P + Lam).inverse() * 2.0, root
 
     def stationary_distribution(self, state: State, target: Target) -> LinearStep:
         """That of the step after burn-in, also while matrices are still learnt."""
         if not state.memory.adapting or self._always_stable():
             return super().stationary_distribution(state, target)
         apart = replace(state, memory=copy.copy(state.memory))  # operators may be noted there
-        K, filled = self._operators(apart, target)
-        return LinearStep(K, None if filled is None else filled.root)
+        return LinearStep(*self._operators(apart, target))
 
     def _always_stable(self) -> bool:
         return (self.structure, self.step_size) == ("full", "auto")
@@ -168,8 +160,8 @@ def _rows_of_a_batch(target: Target) -> int:
     return min(_MOST_ROWS, max(2, target.n_rows // _MINIBATCHES))
 
 
-def _missing(M: Operator, Lam: Operator) -> _Filled | None:
-    """The noise W that lifts that of the gradient to the curvature; None if it is nowhere less.
+def _root_of_missing(M: Operator, Lam: Operator) -> Operator | None:
+    """Of the noise W that lifts the gradient's to the curvature; None if it is nowhere less.
 
     M, Lam and W are diagonal together in the eigenvectors V of (M, Lam), V^T Lam V = I. Without W
     the step would change the sign of a direction that has no noise
@@ -181,7 +173,7 @@ def _missing(M: Operator, Lam: Operator) -> _Filled | None:
         root = np.sqrt(np.maximum(Lam.values - M.values, 0.0))
         if not root.any():
             return None
-        return _Filled(Rotated(root, M.rotation) if isinstance(M, Rotated) else Diag(root))
+        return Rotated(root, M.rotation) if isinstance(M, Rotated) else Diag(root)
     assert isinstance(Lam, Dense)
     values, V = eigh(M.matrix, Lam.matrix)
     some = values < 1.0
@@ -189,7 +181,7 @@ def _missing(M: Operator, Lam: Operator) -> _Filled | None:
         return None
     root = np.zeros_like(V)
     root[:, some] = (Lam.matrix @ V[:, some]) * np.sqrt(1.0 - np.clip(values[some], 0.0, 1.0))
-    return _Filled(Dense(root))
+    return Dense(root)
 
 
 def _square(root: Operator) -> Operator:

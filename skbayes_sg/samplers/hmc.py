@@ -123,11 +123,7 @@ class HMC(Sampler):
         single_gradients: bool = False,
         variance_reduction: str | None = None,
     ) -> None:
-        self.n_leapfrog = n_leapfrog
-        self.target_accept = target_accept
-        self.structure = structure
-        self.single_gradients = single_gradients
-        self.variance_reduction = variance_reduction
+        self._keep_parameters(locals())
 
     def validate(self, target: Target) -> None:
         if self.n_leapfrog is not None:

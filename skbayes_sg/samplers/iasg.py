@@ -17,7 +17,7 @@ from skbayes_sg.samplers.constant_step import ConstantMemory, ConstantStep, rela
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import Target
-from skbayes_sg.validation import require_choice, require_integer
+from skbayes_sg.validation import require_integer
 
 _MOST_PASSES = 10.0  # of a window: where it were more, rows contradict the model, and it is said
 
@@ -97,16 +97,10 @@ class IASG(ConstantStep):
         replace: bool = False,
         covariance: str = "minibatch",
     ) -> None:
-        self.window = window
-        self.structure = structure
-        self.step_size = step_size
-        self.batch_size = batch_size
-        self.replace = replace
-        self.covariance = covariance
+        self._keep_parameters(locals())
 
     def validate(self, target: Target) -> None:
         super().validate(target)
-        require_choice("structure", self.structure, ("full", "diag", "scalar"))
         if self.window != "pass":
             require_integer("window", self.window, 1, ' or "pass"')
 

@@ -91,6 +91,7 @@ class UnderdampedLangevin(Sampler):
     remedy = "raise alpha or batch_size"
     bias_remedy = "raise alpha"
     follows_coordinates = True
+    alpha: Schedule | str
 
     def __init__(
         self,
@@ -98,17 +99,13 @@ class UnderdampedLangevin(Sampler):
         batch_size: int | str = "auto",
         replace: bool = False,
     ) -> None:
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.replace = replace
+        self._keep_parameters(locals())
 
     # -- parameters ---------------------------------------------------------------------------
 
     def validate(self, target: Target) -> None:
         super().validate(target)
-        if not 0 <= alpha_at(self.alpha, 0) <= 1e6:
-            raise ValueError(f"alpha must lie between 0 and 1e6, got {self.alpha!r}")
-        if isinstance(self.alpha, (int, float)) and self.alpha == 0:
+        if alpha_at(self.alpha, 0) == 0 and isinstance(self.alpha, (int, float)):
             raise ValueError(
                 'variance_reduction="control_variate" leaves too little noise to sample with; '
                 "alpha must be positive"
@@ -199,7 +196,7 @@ class UnderdampedLangevin(Sampler):
         memory, anchor = state.memory, target.anchor
         assert anchor is not None
         memory.alpha, memory.Lam = alpha_at(self.alpha, state.t), anchor.curvature
-        if not 0 < memory.alpha <= 1e6:
+        if not memory.alpha > 0:
             raise ValueError(
                 f"alpha must be positive and at most 1e6, alpha({state.t}) is {memory.alpha}"
             )
@@ -208,10 +205,8 @@ class UnderdampedLangevin(Sampler):
         M = memory.I1 * (state.rows.noise_factor * target.n_total)
         still = state.rows.noise_factor == 0
         G, W = operators(memory.Lam, None if still else M, memory.time_step)
-        memory.preconditioner, memory.noise_root = (
-            stored(G, np.float32),
-            stored(W.cholesky(), np.float32),
-        )
+        memory.preconditioner = stored(G, np.float32)
+        memory.noise_root = stored(W.cholesky(), np.float32)
 
     # -- distribution and report ------------------------------------------------------------------
 

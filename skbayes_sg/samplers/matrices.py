@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sg.linalg import Dense, Diag, Operator
+from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.samplers.schedules import Schedule, value_at
 from skbayes_sg.validation import real_array
 
@@ -45,11 +45,6 @@ def given_matrix(name: str, value: Any, dim: int) -> Diag | Dense:
             f"{name} must be positive definite; add a multiple of the identity"
         ) from None
     return operator
-
-
-def operator_of(B: Any, dim: int) -> str | float | Operator:
-    """B as the formulas of SGFS take it: a name, a number or an operator."""
-    return given_matrix("B", B, dim) if is_matrix(B) else B
 
 
 def require_shape(B: Any, dim: int, structure: str, named: bool) -> None:

@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Operator
 from skbayes_sg.samplers.constant_step import ConstantMemory, ConstantStep
-from skbayes_sg.samplers.schedules import value_at
+from skbayes_sg.samplers.schedules import require_damping
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import Target
-from skbayes_sg.validation import require_choice
 
 
 @dataclass
@@ -74,20 +73,11 @@ class MomentumSGD(ConstantStep):
         replace: bool = False,
         covariance: str = "minibatch",
     ) -> None:
-        self.damping = damping
-        self.structure = structure
-        self.step_size = step_size
-        self.batch_size = batch_size
-        self.replace = replace
-        self.covariance = covariance
+        self._keep_parameters(locals())
 
     def validate(self, target: Target) -> None:
         super().validate(target)
-        require_choice("structure", self.structure, ("full", "diag", "scalar"))
-        if callable(self.damping) or not 0 < value_at(self.damping, 0, "damping") <= 1:
-            raise ValueError(
-                f"damping must lie in (0, 1], got {self.damping!r}; 1 is SGD without momentum"
-            )
+        require_damping(self.damping)
 
     def _move(self, state: State, change: NDArray) -> None:
         state.memory.velocity = (1 - self.damping) * state.memory.velocity + change

@@ -6,7 +6,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +26,6 @@ _DIAGONAL_START = 10  # minibatches
 _DIAGONAL_PERIOD = 10  # steps
 _ROWS_OF_BASIS = 20  # per unit or feature: with fewer, single rows decide the eigenvectors
 _SMALL_CHANGE = 0.01  # change of a prior precision without a new factorisation
-
-
-class Rooted(Protocol):
-    """A covariance by its square root."""
-
-    def cholesky(self) -> Operator:
-        """A square root."""
 
 
 @dataclass
@@ -70,11 +62,11 @@ class PreconditionedSampler(Sampler):
     memory_type: type[Memory] = Memory
 
     @abstractmethod
-    def _operators(self, state: State, target: Target) -> tuple[Operator, Rooted | None]:
-        """K and W from the averages in ``state.memory``."""
+    def _operators(self, state: State, target: Target) -> tuple[Operator, Operator | None]:
+        """K and a square root of W from the averages in ``state.memory``."""
 
-    def _burn_in_operators(self, state: State, target: Target) -> tuple[Operator, Rooted | None]:
-        """K and W in burn-in; by default the same."""
+    def _burn_in_operators(self, state: State, target: Target) -> tuple[Operator, Operator | None]:
+        """The same in burn-in; by default they do not differ."""
         return self._operators(state, target)
 
     def validate(self, target: Target) -> None:
@@ -172,9 +164,7 @@ class PreconditionedSampler(Sampler):
         if not np.isfinite(state.theta).all():
             raise FloatingPointError(f"{self} diverged by step {state.t}; {self.remedy}")
         operators = self._burn_in_operators if state.memory.adapting else self._operators
-        preconditioner, W = operators(state, target)
-        state.memory.preconditioner = preconditioner
-        state.memory.noise_root = None if W is None else W.cholesky()
+        state.memory.preconditioner, state.memory.noise_root = operators(state, target)
 
     # -- averages -----------------------------------------------------------------------------
 

@@ -79,10 +79,16 @@ class CosineCycle:
 
 
 def alpha_at(alpha: Schedule | str, t: int) -> float:
-    """The alpha of a step; 0 where it is "auto" and not chosen yet."""
-    if isinstance(alpha, str) and alpha != "auto":
-        raise ValueError(f'alpha must be "auto", a number or a callable, got {alpha!r}')
-    return 0.0 if isinstance(alpha, str) else value_at(alpha, t, "alpha")
+    """The alpha of a step, between 0 and 1e6; 0 where it is "auto" and not chosen yet."""
+    if isinstance(alpha, str):
+        if alpha != "auto":
+            raise ValueError(f'alpha must be "auto", a number or a callable, got {alpha!r}')
+        return 0.0
+    value = value_at(alpha, t, "alpha")
+    if not 0 <= value <= 1e6:
+        got = f"alpha({t}) is {value}" if callable(alpha) else f"got {alpha!r}"
+        raise ValueError(f"alpha must lie between 0 and 1e6, {got}")
+    return value
 
 
 def weight_at(schedule: object, t: int) -> float:
@@ -119,6 +125,14 @@ def require_step(step_size: Schedule | str) -> None:
             raise ValueError(f'step_size must be "auto", a number or a callable, got {step_size!r}')
     elif not value_at(step_size, 0, "step_size") > 0:
         raise ValueError(f"step_size must be positive, got {step_size!r}")
+
+
+def require_damping(damping: Schedule) -> None:
+    """Raise ValueError unless it is a number in (0, 1]."""
+    if callable(damping) or not 0 < value_at(damping, 0, "damping") <= 1:
+        raise ValueError(
+            f"damping must lie in (0, 1], got {damping!r}; 1 is a step without momentum"
+        )
 
 
 def step_at(step_size: Schedule, t: int) -> float:

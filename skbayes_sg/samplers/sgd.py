@@ -50,9 +50,7 @@ class SGD(Sampler):
     def __init__(
         self, step_size: Schedule | str = "auto", batch_size: int = 500, replace: bool = False
     ) -> None:
-        self.step_size = step_size
-        self.batch_size = batch_size
-        self.replace = replace
+        self._keep_parameters(locals())
 
     def validate(self, target: Target) -> None:
         super().validate(target)

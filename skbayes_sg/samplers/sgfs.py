@@ -15,7 +15,7 @@ from skbayes_sg.samplers.base import RunLength, Sampler
 from skbayes_sg.samplers.langevin import UnderdampedLangevin
 from skbayes_sg.samplers.matrices import (
     given_matrix,
-    operator_of,
+    is_matrix,
     require_h_max,
     require_preconditioner,
     require_shape,
@@ -137,6 +137,7 @@ class SGFS(PreconditionedSampler):
     bias_remedy = "raise alpha"
     memory_type = FisherMemory
     follows_coordinates = True
+    alpha: Schedule | str
 
     def __init__(
         self,
@@ -156,21 +157,7 @@ class SGFS(PreconditionedSampler):
         C: ArrayLike | None = None,
         kappa: Callable[[int], float] | None = None,
     ) -> None:
-        self.alpha = alpha
-        self.structure = structure
-        self.block_size = block_size
-        self.B = B
-        self.variant = variant
-        self.h_max = h_max
-        self.curvature = curvature
-        self.covariance = covariance
-        self.adapt = adapt
-        self.refresh_every = refresh_every
-        self.batch_size = batch_size
-        self.replace = replace
-        self.variance_reduction = variance_reduction
-        self.C = C
-        self.kappa = kappa
+        self._keep_parameters(locals())
 
     # -- parameters ---------------------------------------------------------------------------
 
@@ -178,8 +165,7 @@ class SGFS(PreconditionedSampler):
         super().validate(target)
         for name, allowed in _CHOICES.items():
             require_choice(name, getattr(self, name), allowed)
-        if not 0 <= alpha_at(self.alpha, 0) <= 1e6:
-            raise ValueError(f"alpha must lie between 0 and 1e6, got {self.alpha!r}")
+        alpha_at(self.alpha, 0)
         named = self.variant == "exact" and self.variance_reduction is None
         require_shape(self.B, target.dim, self.structure, named)
         others = {name: getattr(self, name) for name in ("B", "h_max", "variance_reduction")}
@@ -268,14 +254,10 @@ class SGFS(PreconditionedSampler):
     # -- the operators ------------------------------------------------------------------------
 
     def _operators(self, state: State, target: Target) -> tuple[Operator, Operator | None]:
-        """K = 2 P^-1, and W."""
+        """K = 2 P^-1, and a square root of W."""
         memory = state.memory
         memory.alpha = alpha_at(self.alpha, state.t)
-        if not 0 <= memory.alpha <= 1e6:
-            raise ValueError(
-                f"alpha must lie between 0 and 1e6, alpha({state.t}) is {memory.alpha}"
-            )
-        B = operator_of(self.B, target.dim)
+        B = given_matrix("B", self.B, target.dim) if is_matrix(self.B) else self.B
         P, W = FORMULAS[self.variant](memory, target.n_total, state.rows, B)
         if self.C is not None:
             C = given_matrix("C", self.C, target.dim)
@@ -284,7 +266,7 @@ class SGFS(PreconditionedSampler):
             K, W = self._with_noise(memory.layout, P, W)
         if callable(self.alpha):
             memory.step = float(np.mean(K.diagonal() * P.diagonal()) / 2)
-        return K, W
+        return K, None if W is None else W.cholesky()
 
     def _with_noise(
         self, layout: Layout, P: Operator, W: Operator | None

@@ -14,10 +14,10 @@ from skbayes_sg.linalg.layouts import DIAGONAL, Partitioned
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
 from skbayes_sg.samplers.schedules import (
     Schedule,
+    require_damping,
     require_step,
     step_at,
     temperature_at,
-    value_at,
     weight_at,
 )
 from skbayes_sg.samplers.state import State
@@ -108,21 +108,12 @@ class SGHMC(Sampler):
         share_rows: bool = False,
         single: bool = False,
     ) -> None:
-        self.step_size = step_size
-        self.damping = damping
-        self.temperature = temperature
-        self.batch_size = batch_size
-        self.replace = replace
-        self.share_rows = share_rows
-        self.single = single
+        self._keep_parameters(locals())
 
     def validate(self, target: Target) -> None:
         super().validate(target)
         require_step(self.step_size)
-        if callable(self.damping) or not 0 < value_at(self.damping, 0, "damping") <= 1:
-            raise ValueError(
-                f"damping must lie in (0, 1], got {self.damping!r}; 1 is a step without momentum"
-            )
+        require_damping(self.damping)
         temperature_at(self.temperature, 0)
         for name in ("share_rows", "single"):
             value = getattr(self, name)

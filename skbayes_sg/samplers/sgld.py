@@ -135,13 +135,7 @@ class SGLD(Sampler):
         replace: bool = False,
         variance_reduction: str | None = None,
     ) -> None:
-        self.step_size = step_size
-        self.temperature = temperature
-        self.preconditioner = preconditioner
-        self.clip = clip
-        self.batch_size = batch_size
-        self.replace = replace
-        self.variance_reduction = variance_reduction
+        self._keep_parameters(locals())
 
     # -- parameters ---------------------------------------------------------------------------
 

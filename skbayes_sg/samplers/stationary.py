@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +23,10 @@ _LINEARISED_ROWS = 5000
 _FEWEST_ROWS = 100
 
 
-class StationaryDistribution(Protocol):
+class StationaryDistribution(ABC):
     """The stationary distribution of a chain whose sampler is frozen, in theory."""
 
+    @abstractmethod
     def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
         """Stationary covariance under curvature Lam and minibatch gradient noise M, all (D, D).
 
@@ -41,10 +43,11 @@ class StationaryDistribution(Protocol):
         Only its value near or above 1 matters, so it is 0 for steps that are always stable. It
         draws minibatches of the state's own stream.
         """
+        return 0.0
 
 
 @dataclass(frozen=True)
-class LinearStep:
+class LinearStep(StationaryDistribution):
     """``theta += K (gradient + eta)``, ``eta ~ N(0, W)``, with momentum or averaging if given.
 
     Attributes
@@ -114,18 +117,15 @@ class UnderdampedStep(LinearStep):
         return theory.underdamped_cov(Lam, M, G, root @ root.T, self.time_step, self.persistence)
 
 
-class ExactDistribution:
+class ExactDistribution(StationaryDistribution):
     """The posterior itself, for any shape of it; its covariance is approximated by Lam^-1."""
 
     def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
         return np.linalg.inv(Lam)
 
-    def spectral_radius(self, state: State, target: Target) -> float:
-        return 0.0
-
 
 @dataclass(frozen=True)
-class ClosedFormDistribution:
+class ClosedFormDistribution(StationaryDistribution):
     """A distribution in closed form with independent coordinates, whatever the curvature."""
 
     of: ClosedForm
@@ -138,9 +138,6 @@ class ClosedFormDistribution:
                 "has no mean; give larger weights, or noise_variance a number"
             )
         return np.diag(variance)
-
-    def spectral_radius(self, state: State, target: Target) -> float:
-        return 0.0
 
 
 class Linearised:

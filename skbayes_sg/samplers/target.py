@@ -1,12 +1,13 @@
 """The interface of a posterior to a sampler.
 
-Samplers use these protocols only. `posterior.Posterior` is a target whose chains move in the
+Samplers use these interfaces only. `posterior.Posterior` is a target whose chains move in the
 coordinates of the model, and `posterior.chain_target.ChainTarget` one in coordinates of their
 own. What is measured in the coordinates of the model is asked of `Target.posterior`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -131,7 +132,7 @@ class FastGradient(NamedTuple):
     """Of each of its components, where the posterior has standard deviations near 1."""
 
 
-class Target(Protocol):
+class Target(ABC):
     """What chains move on: a log posterior that estimates its gradient from minibatches.
 
     ``theta`` is (chains, D), in the coordinates of the chains, and so are all gradients. ``rows``
@@ -150,52 +151,52 @@ class Target(Protocol):
     """Whether rows have weights."""
     one_mode: bool
     """Whether there is one mode, around which the posterior is not far from Gaussian."""
-    has_scale: bool
+    has_scale: bool = False
     """Whether `rescaled` moves coefficients and their scale together."""
-    samples_precision: bool
+    samples_precision: bool = False
     """Whether the precision of the prior is not given."""
     coordinates: Coordinates
     """Coordinates of the chains, those of the model without an anchor."""
 
-    @property
-    def anchor(self) -> Anchored | None:
-        """The anchor of control variates; None without them."""
-
-    @property
-    def fast_gradient(self) -> FastGradient | None:
-        """A gradient that costs far less than that of all rows; None if there is none."""
-
-    @property
-    def closed_form(self) -> ClosedForm | None:
-        """The posterior in these coordinates, if these are independent; None if not known."""
-
-    @property
-    def posterior(self) -> ModelPosterior:
-        """The posterior in the coordinates of the model."""
+    anchor: Anchored | None = None
+    """Of control variates; None without them."""
+    fast_gradient: FastGradient | None = None
+    """A gradient that costs far less than that of all rows; None if there is none."""
+    closed_form: ClosedForm | None = None
+    """The posterior in these coordinates, if these are independent; None if not known."""
+    posterior: ModelPosterior
+    """The posterior in the coordinates of the model."""
 
     @property
     def single(self) -> Target:
-        """The same with rows in single precision."""
+        """The same with rows in single precision, in which those of a pool are anyhow."""
+        return self
 
     def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
         """Points with coefficients and their scale times exp(`log_scale`), (chains,).
 
         Also the logarithms of the factors by which volumes grow, (chains,).
         """
+        raise TypeError("the scale of the coefficients is given")
 
     def with_prior(self, prior: Prior) -> Target:
-        """The same data under another prior."""
+        """The same data, and anchor, under another prior, where chains do not sample it."""
+        raise TypeError("the prior precision is sampled")
 
+    @abstractmethod
     def minibatches(
         self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int
     ) -> Minibatches:
         """The stream of minibatch rows of one group of chains."""
 
+    @abstractmethod
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         """Unbiased estimate of the gradient from these rows, (chains, D)."""
 
     def full_gradient(self, theta: NDArray) -> NDArray:
         """Gradient from all rows, or from the whole pool, (chains, D)."""
+        return self.noisy_gradient(theta, slice(None))
 
+    @abstractmethod
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         """Log posterior up to a constant, (chains,), and `full_gradient`, in one pass."""

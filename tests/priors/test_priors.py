@@ -193,7 +193,7 @@ def test_a_diagonal_at_the_means_of_the_columns_is_the_matrix_of_its_quadratic_f
     v = rng.standard_normal((4, 3 * outputs))
     np.testing.assert_allclose(prior.shear(v), v @ S.T)
     np.testing.assert_allclose(prior.matvec(v), v @ matrix)
-    np.testing.assert_allclose((2 * prior).dense(), 2 * matrix)
+    np.testing.assert_allclose((prior * 2).dense(), 2 * matrix)
     np.testing.assert_allclose((prior * 2.0).diagonal(), 2 * matrix.diagonal())
     np.testing.assert_allclose(prior.inverse().dense(), np.linalg.inv(matrix), atol=1e-9)
     np.testing.assert_allclose(prior.cholesky().dense(), np.linalg.cholesky(matrix), atol=1e-9)

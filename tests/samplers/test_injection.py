@@ -54,7 +54,8 @@ def test_b_is_injected_whole_and_p_keeps_what_its_structure_keeps(variant, struc
     sampler = SGFS(3.0, structure, 2, B, variant, batch_size=20)
     state = known_state(sampler, known)
     plain = sampler.set_params(B=1e-9)._operators(state, known.posterior)  # P, and what is beside B
-    P, beside = 2 * np.linalg.inv(plain[0].dense()), plain[1].dense() - 9e-9 * np.eye(4)
+    P, root = 2 * np.linalg.inv(plain[0].dense()), plain[1].dense()
+    beside = root @ root.T - 9e-9 * np.eye(4)
     K, W = step_matrices(state)
     np.testing.assert_allclose(W, 9 * B + beside, rtol=1e-6)
     kept = {

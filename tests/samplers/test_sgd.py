@@ -81,9 +81,9 @@ def test_steps_are_those_of_the_theory(gaussian, structure, correction):
     state = known_state(sampler, gaussian, dense=structure == "full")
     M = state.rows.noise_factor * gaussian.N * gaussian.I1
     kind = structure if correction == "discrete" else f"ou-{structure}"
-    K, filled = sampler._operators(state, gaussian.posterior)
-    K, filled = K.dense(), np.zeros((4, 4)) if filled is None else filled.root.dense()
-    expected = theory.optimal_preconditioner(gaussian.Lam, M + filled @ filled.T, kind)
+    K, root = sampler._operators(state, gaussian.posterior)
+    K, root = K.dense(), np.zeros((4, 4)) if root is None else root.dense()
+    expected = theory.optimal_preconditioner(gaussian.Lam, M + root @ root.T, kind)
     np.testing.assert_allclose(K, expected * np.eye(4) if np.ndim(expected) < 2 else expected)
 
 

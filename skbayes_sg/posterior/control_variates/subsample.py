@@ -150,18 +150,8 @@ class _RemainderSize:
         return np.concatenate(found)
 
 
-def remainder_sizes(posterior: Posterior, mode: Mode) -> NDArray:
-    """The size of the remainder of every row that can be drawn, (n_rows,)."""
-    return _RemainderSize(posterior, mode).sample(posterior)
-
-
-def inclusion_probabilities(size: NDArray, m: float) -> NDArray:
-    """min(1, c size) with sum m, for sizes (N,) that are positive and m < N."""
-    return np.minimum(1.0, _factor(size, m) * size)
-
-
 def _factor(size: NDArray, m: float) -> float:
-    """c with sum min(1, c size) = m."""
+    """c with sum min(1, c size) = m, for sizes (N,) that are positive and m < N."""
     certain = np.zeros(len(size), bool)
     while True:
         left = m - certain.sum()
