@@ -44,7 +44,7 @@ class _Path(NamedTuple):
     """Of a short step."""
     n_long: int
     n_short: int = 1
-    fast: FastGradient = FastGradient(lambda theta: np.zeros(()), 0, 0.0)
+    fast: FastGradient = FastGradient(lambda theta: 0.0, 0, 0.0)
     """Of the short steps."""
 
 

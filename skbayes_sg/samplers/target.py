@@ -125,7 +125,7 @@ class ModelPosterior(Protocol):
 class FastGradient(NamedTuple):
     """Nearly the gradient, from some of the rows, for the short steps of two time scales."""
 
-    at: Callable[[NDArray], NDArray]
+    at: Callable[[NDArray], NDArray | float]
     """(chains, D) at theta (chains, D)"""
     n_rows: int
     error: float
