@@ -261,7 +261,7 @@ class HMC(Sampler):
         length = min(state.normals.uniform(*_LENGTHS), h * _MOST_LEAPFROG)
         fast, n_short = target.fast_gradient, 1
         if fast is not None:
-            longest = min(_LONG_STEP, _LONG_ERROR / fast.error)
+            longest = _LONG_ERROR / max(fast.error, _LONG_ERROR / _LONG_STEP)
             n_short = max(1, min(_MOST_SHORT, int(longest / h)))
         n_long = math.ceil(length / (n_short * h))
         path = _Path(length / (n_long * n_short), n_long, n_short)

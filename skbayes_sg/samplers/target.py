@@ -160,12 +160,15 @@ class Target(ABC):
 
     anchor: Anchored | None = None
     """Of control variates; None without them."""
-    fast_gradient: FastGradient | None = None
-    """A gradient that costs far less than that of all rows; None if there is none."""
     closed_form: ClosedForm | None = None
     """The posterior in these coordinates, if these are independent; None if not known."""
     posterior: ModelPosterior
     """The posterior in the coordinates of the model."""
+
+    @property
+    def fast_gradient(self) -> FastGradient | None:
+        """A gradient that costs far less than that of all rows; None if there is none."""
+        return None
 
     @property
     def single(self) -> Target:

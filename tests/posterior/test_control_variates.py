@@ -405,6 +405,10 @@ def test_short_steps_have_few_rows_where_there_are_many():
     assert np.sqrt(np.mean(off**2)) == pytest.approx(fast.error)
     assert fast.error < 0.1
     assert mine.with_prior(mine.prior).fast_gradient.error == pytest.approx(fast.error)
+    far = mine.with_prior(mine.prior)
+    far.points = np.full((1, far.dim), 1e39)  # beyond single precision
+    with np.errstate(all="ignore"):
+        assert far.fast_gradient is None
 
 
 @pytest.mark.parametrize("n_rows", [30, 1000])

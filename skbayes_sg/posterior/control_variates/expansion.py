@@ -229,7 +229,7 @@ class ExpandedTarget(ChainTarget):
         return value, self._with_expansion(scores.total() * scale, change, bent)
 
     @cached_property
-    def fast_gradient(self) -> FastGradient | None:  # type: ignore[override]
+    def fast_gradient(self) -> FastGradient | None:
         """That of the expansion, and of the rows that it describes worst.
 
         It needs to follow the posterior where it is steep, and elsewhere only roughly: short steps
@@ -241,7 +241,7 @@ class ExpandedTarget(ChainTarget):
         gradient = partial(self._beside, self._rows.largest(n))
         there = self._origin + self.points
         error = np.sqrt(np.mean((gradient(there) - self.full_gradient(there)) ** 2))
-        return FastGradient(gradient, n, float(error))
+        return FastGradient(gradient, n, float(error)) if np.isfinite(error) else None
 
     def _beside(self, rows: PoolRows, theta: NDArray) -> NDArray:
         """Gradient of the expansion and of the remainders of these rows."""
