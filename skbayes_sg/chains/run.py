@@ -135,15 +135,24 @@ def run_chain(
 
 def begin_chain(sampler: Sampler, target: Target, burn_in: int, dtype: type, state: State) -> Chain:
     """A group after burn-in, without draws. `state` is copied."""
-    state = copy.deepcopy(state)
+    chain = burn_chain(sampler, target, burn_in, state)
+    return chain._replace(draws=chain.draws.astype(dtype))
+
+
+def burn_chain(
+    sampler: Sampler, target: Target, burn_in: int, state: State, keep: bool = False
+) -> Chain:
+    """`begin_chain`; `keep` has the points of the second half of burn-in as draws."""
+    state, points = copy.deepcopy(state), []
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         if burn_in or state.t == 0:
-            burn(sampler, target, state, burn_in)
+            points = burn(sampler, target, state, burn_in, keep)
             sampler.freeze(state, target)
-    n_chains, dim = state.theta.shape
-    none: NDArray = np.empty((n_chains, 0, dim), dtype)
+    draws: NDArray = np.empty((len(state.theta), len(points), target.dim))
+    for k, point in enumerate(points):
+        draws[:, k] = target.coordinates.inverse_transform(point)
     last = target.coordinates.inverse_transform(state.theta)
-    return Chain(none, np.empty(0), last, state, SteinSums(state.theta))
+    return Chain(draws, np.empty(0), last, state, SteinSums(state.theta))
 
 
 def go_on(sampler: Sampler, target: Target, n_draws: int, thin: int, before: Chain) -> Chain:

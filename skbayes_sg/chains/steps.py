@@ -85,18 +85,26 @@ def restarts(n_steps: int) -> tuple[int, ...]:
     return n_steps // 8, n_steps // 4, n_steps // 2
 
 
-def burn(sampler: Sampler, target: Target, state: State, n_steps: int) -> None:
+def burn(
+    sampler: Sampler, target: Target, state: State, n_steps: int, keep: bool = False
+) -> list[NDArray]:
     """Burn in a group of chains, in place: forget the start, and learn matrices near the mode.
 
-    It ends where the time of the fit is up, but not right after a restart.
+    It ends where the time of the fit is up, but not right after a restart. With `keep` it returns
+    the points after the last restart, each (chains, D).
     """
     done = 0
     for until in restarts(n_steps):
         if not move(sampler, target, state, until - done):
-            return
+            return []
         sampler.restart(state, target)
         done = until
-    move(sampler, target, state, n_steps - done)
+    points: list[NDArray] = []
+    for block in iterate_steps(sampler, target, state, n_steps - done, range(keep * n_steps)):
+        points.extend(block.draws.copy())
+        if time_is_up():
+            break
+    return points
 
 
 def move(sampler: Sampler, target: Target, state: State, n_steps: int) -> bool:

@@ -308,8 +308,8 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         self._keep_learned(run.learned)
         self._read_off(posterior)
         self._require_finite()
-        drawn = self.draws_.shape[1] * run.length.thin
-        kept = drawn / (drawn + run.length.burn_in)
+        steps = run.steps(self.draws_.shape[1])
+        kept = (steps.n_steps - steps.burn_in) / steps.n_steps
         n_gradients = diagnose.affordable(run, chains, touched, posterior.data.n_rows)
         agreement = self._agreement(posterior, n_gradients)
         self.diagnostics_, warnings = diagnose.diagnose_run(run, chains, agreement, kept * passes)

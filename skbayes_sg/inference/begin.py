@@ -37,7 +37,7 @@ class Known(NamedTuple):
     sampled: Sampled | None = None
     """The precisions of the prior, if chains sample them."""
     points: NDArray | None = None
-    """Points of short runs, (n, D + K), that say how the parameters depend on it."""
+    """Points of a burn-in, (n, D + K), that say how the parameters depend on it."""
 
 
 def moves_precision(choice: Choice, posterior: Posterior) -> bool:

@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from skbayes_sg.chains.deadline import cut_short, time_is_up
 from skbayes_sg.chains.parallel import cores, in_parallel
-from skbayes_sg.chains.run import Chain, Length, rows_touched, run_chain, start_chains
+from skbayes_sg.chains.run import Chain, burn_chain, rows_touched, start_chains
 from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.chains.tuning import choose_alpha
 from skbayes_sg.data import in_threads
@@ -136,9 +136,10 @@ def _recentred(
     posterior: Posterior,
     plan: Plan,
 ) -> tuple[Run, Target]:
-    """A run that samples the precision, anchored and in coordinates where short runs find it.
+    """A run that samples the precision, anchored and in coordinates where its burn-in finds it.
 
-    On a posterior far from normal no normal distribution tells where that is.
+    On a posterior far from normal no normal distribution tells where that is. So the chains burn
+    in, and begin again in the coordinates of the points where they were, until these hold.
     """
     run, target = begun
     fits = run.sampled is not None and run.sampled.scales.dim == 1  # curves over one precision
@@ -148,13 +149,16 @@ def _recentred(
             break
         assert run.learned is not None
         before, so_far = run.sampled, run.learned
-        points, last, read = _short_run(request, run, target)
-        run = replace(run, passes=run.passes + read / posterior.data.n_rows)
+        burnt, points = _burnt_in(request, run, target, posterior.data.n_rows)
+        if time_is_up():
+            run = burnt
+            break
         scales = before.scales
         eta = points[:, -scales.dim :]
         centre = eta.mean(axis=0)
         moved = bool((np.abs(centre - before.centre) > before.width).any())
         if not moved and not fits:
+            run = burnt
             break
         fits = False
         sampled = Sampled(scales, centre, np.maximum(before.width, eta.std(axis=0)))
@@ -162,24 +166,25 @@ def _recentred(
         here = posterior.with_prior(scales.given(posterior.prior, ell[0]))
         path = np.append(so_far.path, np.exp(ell), axis=0)
         learned = as_learned(scales, here, path, so_far.uninformed)
-        passes, known = run.passes, Known(None, sampled, points)
-        run, target = begin(request._replace(last=last), choice, here, plan, known)
-        run = replace(run, learned=learned, passes=run.passes + passes)
+        known = Known(None, sampled, points)
+        run, target = begin(request._replace(last=burnt.last), choice, here, plan, known)
+        run = replace(run, learned=learned, passes=run.passes + burnt.passes)
         if not moved:
             break
     return run, target
 
 
-def _short_run(request: Request, run: Run, target: Target) -> tuple[NDArray, NDArray, float]:
-    """Points (n, D + K) of chains after half a burn-in, the last of each, and rows read."""
-    auto = run.sampler.run_length(run.states[0]).burn_in
-    n_steps = min(auto, run.length.burn_in) // 2
-    pilot = partial(run_chain, run.sampler, target, length=Length(n_steps, n_steps))
-    chains: list[Chain] = in_parallel(pilot, run.states, request.n_jobs)
+def _burnt_in(request: Request, run: Run, target: Target, n_rows: int) -> tuple[Run, NDArray]:
+    """The run after the burn-in that its sampler asks for, and points (n, D + K) of its end."""
+    n_steps = min(run.length.burn_in, run.sampler.run_length(run.states[0]).burn_in)
+    burn = partial(burn_chain, run.sampler, target, n_steps, keep=True)
+    chains: list[Chain] = in_parallel(burn, run.states, request.n_jobs)
     points = np.concatenate([chain.draws.reshape(-1, target.dim) for chain in chains])
-    last = np.concatenate([chain.last for chain in chains])
-    read = rows_touched(run.sampler, [chain.state for chain in chains])
-    return points, last, read - rows_touched(run.sampler, run.states)
+    after = run.at(chains)
+    cut_short("steps of burn-in", after.states[0].t - run.states[0].t, n_steps)
+    read = rows_touched(run.sampler, after.states) - rows_touched(run.sampler, run.states)
+    passes = run.passes + read / n_rows
+    return replace(after, burnt=n_steps, passes=passes), points
 
 
 def _learn(

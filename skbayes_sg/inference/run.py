@@ -48,6 +48,8 @@ class Run:
         Warnings of the preparation.
     last : array of shape (n_chains, D)
         The points where the chains stopped, in the coordinates of the model, hyperparameters last.
+    burnt : int
+        Steps of the burn-in that are done.
     """
 
     sampler: Sampler
@@ -62,6 +64,7 @@ class Run:
     sampled: Sampled | None = None
     carry: Carry | None = None
     last: NDArray = field(default_factory=lambda: np.empty((0, 0)))
+    burnt: int = 0
 
     def target(self, posterior: Posterior) -> Target:
         """The target of the chains: the posterior under the learned prior, anchored if asked."""
@@ -76,13 +79,15 @@ class Run:
 
     def sample(self, target: Target, n_draws: int, execution: Execution) -> list[Chain]:
         """Burn in, and draw; see `run_chains`."""
-        length = Length(n_draws, *self.length)
-        return run_chains(self.sampler, target, self.states, length, execution)
+        return run_chains(self.sampler, target, self.states, self.steps(n_draws), execution)
 
     def seconds(self, target: Target, n_draws: int) -> float:
         """An estimate of the time on one core that burn-in and draws take."""
-        n_steps = Length(n_draws, *self.length).n_steps
-        return seconds(self.sampler, target, self.states, n_steps)
+        return seconds(self.sampler, target, self.states, self.steps(n_draws).n_steps)
+
+    def steps(self, n_draws: int) -> Length:
+        """What is left to run for so many draws."""
+        return Length(n_draws, max(0, self.length.burn_in - self.burnt), self.length.thin)
 
     def signed(self, signature: Signature | None) -> Run:
         """The run with its fingerprint, for a warm start."""

@@ -28,7 +28,7 @@ from skbayes_sg.linalg.products import by_group, sums_of_groups
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
 
-_FEWEST = 50  # points of short runs that curves of three coefficients are fitted to
+_FEWEST = 50  # points of a burn-in that curves of three coefficients are fitted to
 
 
 class Sampled(NamedTuple):

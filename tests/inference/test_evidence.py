@@ -4,7 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import (
     BayesianLinearRegressionSGFS,
@@ -201,3 +202,29 @@ def test_many_classes_learn_their_precision_in_the_chains(seed):
     with warnings.catch_warnings(action="ignore"):  # few draws
         model.fit(X, z.argmax(axis=1))
     assert 5 < model.prior_precision_[0] < 20
+
+
+def test_chains_that_found_their_coordinates_do_not_burn_in_again(monkeypatch):
+    """Nearly separable classes: the first coordinates do not hold, the last ones do."""
+    X, y = load_wine(return_X_y=True)
+    calls = {"start": 0, "step": 0}
+
+    def counting(name):
+        method = getattr(HMC, name)
+
+        def counted(*args):
+            calls[name] += 1
+            return method(*args)
+
+        return counted
+
+    for name in calls:
+        monkeypatch.setattr(HMC, name, counting(name))
+    model = BayesianLogisticRegressionSGFS(random_state=0, n_draws=128)
+    with warnings.catch_warnings(action="ignore"):  # few draws
+        model.fit(StandardScaler().fit_transform(X), y)
+    n_draws = model.draws_.shape[1]
+    assert calls["start"] > len(model.states_) == 1
+    n_estimates = calls["step"] - calls["start"] * model.burn_in_ - n_draws  # steps that are timed
+    assert 0 <= n_estimates < model.burn_in_ / 2
+    assert model.n_iter_ == model.burn_in_ + n_draws

@@ -236,8 +236,8 @@ FAULTS = [
     ),
     Fault(
         "chains/run.py",
-        "burn(sampler, target, state, burn_in)",
-        "burn(sampler, target, state, 0)",
+        "burn(sampler, target, state, burn_in, keep)",
+        "burn(sampler, target, state, 0, keep)",
         "burn-in is not run",
         "estimators/test_logistic.py samplers/test_hmc.py",
     ),
@@ -250,8 +250,8 @@ FAULTS = [
     ),
     Fault(
         "chains/run.py",
-        "burn(sampler, target, state, burn_in)\n            sampler.freeze(state, target)",
-        "burn(sampler, target, state, burn_in)",
+        "burn(sampler, target, state, burn_in, keep)\n            sampler.freeze(state, target)",
+        "burn(sampler, target, state, burn_in, keep)",
         "the sampler is not frozen after burn-in",
         "samplers/test_sgfs.py samplers/test_hmc.py",
     ),
