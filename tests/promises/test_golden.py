@@ -139,6 +139,13 @@ def heavy(n_rows, n_classes):
     return X, (rng.random(n_rows) < 0.3 + 0.3 * (level % 2)).astype(int)
 
 
+def nearly_separable(n_rows, n_classes):
+    """The precision is sampled by HMC, which takes steps along the scale of the coefficients."""
+    X, _ = rows(n_rows)
+    logits = 3 * X @ np.random.default_rng(1).standard_normal((X.shape[1], n_classes))
+    return X, logits.argmax(axis=1)
+
+
 def many_parameters():
     X, y = rows(600, n_features=100, n_classes=11)
     return BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0, **BRIEF).fit(X, y)
@@ -170,6 +177,12 @@ FITS = {
     ),
     "logistic, thrown, em, many rows": lambda: logistic(
         n_rows=20_500, data=heavy, prior_precision=VariationalEM("feature", n_updates=12), **BRIEF
+    ),
+    "logistic, nearly separable": lambda: logistic(
+        n_rows=100, n_classes=3, data=nearly_separable, prior_precision="learned", **BRIEF
+    ),
+    "logistic, horseshoe": lambda: logistic(
+        n_rows=100, prior_precision="learned", prior="horseshoe", **BRIEF
     ),
     "logistic, many parameters": many_parameters,
     "logistic, many parameters, em": many_parameters_learned,
