@@ -28,6 +28,8 @@ from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.samplers.target import Target
 
+_HALVINGS = 20  # of the distance of a starting point from the mode
+
 
 class Known(NamedTuple):
     """What is known before the chains start."""
@@ -77,6 +79,11 @@ def begin(
         theta = target.coordinates.inverse_transform(rng.standard_normal(theta.shape))
     if sampler.starts_at_mode and start.mode is not None and request.last is None:
         theta = np.repeat(start.mode.theta, n_chains, axis=0)
+    if sampler.rejects and start.mode is not None and request.last is None:
+        centre = start.mode.theta
+        if isinstance(target, HierarchicalTarget):
+            centre = target.coordinates.inverse_transform(np.zeros((1, target.dim)))
+        theta = _off_walls(target, theta, centre)
     sampler, states, remark, notes = choice.tune(sampler, target, theta, chain_seed, request.n_jobs)
     if start.mode is not None:  # elsewhere the linear part of a step says little of the step
         refuse_unstable(sampler, target, states[0])
@@ -102,6 +109,25 @@ def _with_precision(
     return target.coordinates.inverse_transform(
         target.anchor.curvature.inverse().cholesky().matvec(normals)
     )
+
+
+def _off_walls(target: Target, theta: NDArray, centre: NDArray) -> NDArray:
+    """Starting points, nearer to the centre where the density is lower than a normal one would be.
+
+    From up a wall a chain falls so fast that it flies far into the tail on the other side, and
+    needs longer than burn-in to come back. The log density of a normal distribution at points of
+    twice its width is twice a chi-square below its maximum.
+    """
+    lowest = 2.0 * target.dim + 6.0 * np.sqrt(2.0 * target.dim)  # mean and three deviations
+    with np.errstate(over="ignore", invalid="ignore"):
+        top, _ = target.slope(target.coordinates.transform(centre))
+        for _ in range(_HALVINGS):
+            value, _ = target.slope(target.coordinates.transform(theta))
+            low = ~(value > top - lowest)
+            if not low.any():
+                break
+            theta = np.where(low[:, None], 0.5 * (theta + centre), theta)
+    return theta
 
 
 def _closed_form(

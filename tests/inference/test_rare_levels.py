@@ -146,6 +146,14 @@ def test_standard_deviations_of_rare_levels(number):
     assert np.abs(ratio - 1).max() < 5 * np.sqrt(0.5 / ess)
 
 
+def test_no_chain_starts_so_far_up_a_wall_that_it_flies_off():
+    """One that did was 18 standard deviations out in the tail after burn-in, and R-hat 1.06."""
+    X, y = one_hot(10)
+    model = BayesianLogisticRegressionSGFS(prior_precision=0.1, random_state=0).fit(X, y)
+    rare = model.draws_[..., np.argmax(model.coef_std_)]
+    assert np.abs(rare - np.median(rare)).max() < 10 * np.diff(np.quantile(rare, [0.16, 0.84])) / 2
+
+
 @pytest.mark.convergence_warnings
 def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypatch):
     X, y = logistic_data(400, 4)
