@@ -39,7 +39,6 @@ from skbayes_sg.posterior.laplace import distance
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.whitening import affordable
-from skbayes_sg.samplers.anchors import nearly_normal
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.samplers.target import ModelPosterior, Target
 
@@ -144,10 +143,10 @@ def _recentred(
     run, target = begun
     fits = run.sampled is not None and run.sampled.scales.dim == 1  # curves over one precision
     for _ in range(_ROUNDS):
-        gentle = target.anchor is None or nearly_normal(target.anchor)
-        if run.sampled is None or gentle or run.length.burn_in < 2 or time_is_up():
+        if not target.has_scale or run.length.burn_in < 2 or time_is_up():
             break
         assert run.learned is not None
+        assert run.sampled is not None
         before, so_far = run.sampled, run.learned
         burnt, points = _burnt_in(request, run, target, posterior.data.n_rows)
         if time_is_up():

@@ -43,8 +43,6 @@ class Anchor:
         Along the lines of single parameters, see `column_steepness`.
     stiffness : float
         Largest eigenvalue of the curvature at the anchor over `curvature`.
-    caution : float
-        Factor of the rows of a minibatch, where noise grows faster with the distance.
     """
 
     theta: NDArray
@@ -55,7 +53,6 @@ class Anchor:
     steepness: float = 1.0
     column_steepness: float = 1.0
     stiffness: float = 1.0
-    caution: float = 1.0
 
     @cached_property
     def noise(self) -> Operator:
@@ -76,7 +73,7 @@ class Anchor:
 
         All rows of the pool where that would be many of them, or D too large for a noise matrix.
         """
-        n = math.ceil(_FEWEST_ROWS * max(1.0, self.caution * self.pool.noise_number))
+        n = math.ceil(_FEWEST_ROWS * max(1.0, self.pool.noise_number))
         few = has_matrix(self.curvature.dim) and max(n, _LIKE_ROWS) <= _MANY * self.pool_size
         return n if few else self.pool_size
 

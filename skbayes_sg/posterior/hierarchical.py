@@ -14,20 +14,16 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import Data
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.control_variates.nonlinearity import steepness
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred, Sampled
 from skbayes_sg.posterior.quadratic import QuadraticTarget
 from skbayes_sg.priors.scales import Scales
 
 _POINTS = 10  # for each coordinate, that say more of the spread than a curvature
-_NODES = (0.0, 2 / 3), (-(3**0.5), 1 / 6), (3**0.5, 1 / 6)  # of Gauss-Hermite quadrature
-_CAUTION = 8.0  # with rare levels, chains that minibatches throw far out under a weak prior
 
 
 class JointPosterior(NamedTuple):
@@ -79,22 +75,15 @@ class HierarchicalTarget(ChainTarget):
         super().__init__(given.posterior, coordinates)  # type: ignore[arg-type]
         self.given, self.dim = given, given.dim + coordinates.n_hyper
         curvature = coordinates.bordered(given.anchor.curvature, np.ones(coordinates.n_hyper))
-        self.anchor = replace(
-            given.anchor,
-            curvature=curvature,
-            measured=self._noise,
-            caution=_CAUTION,
-        )
+        self.anchor = replace(given.anchor, curvature=curvature, measured=self._noise)
 
     @classmethod
     def around(
         cls, given: ExpandedTarget | QuadraticTarget, sampled: Sampled
     ) -> HierarchicalTarget:
-        """With the steepness that the hyperparameters add."""
+        """In coordinates about the precisions of `sampled`."""
         assert isinstance(given.coordinates, Whitened)
-        target = cls(given, PartiallyNonCentred(given.coordinates, given.prior, sampled))
-        target.anchor = replace(target.anchor, steepness=target._steepness())
-        return target
+        return cls(given, PartiallyNonCentred(given.coordinates, given.prior, sampled))
 
     def fitted(self, points: NDArray) -> HierarchicalTarget:
         """The same in coordinates fitted to points (n, D + K) of chains, whose spread they have."""
@@ -104,36 +93,14 @@ class HierarchicalTarget(ChainTarget):
             return self
         fitted = PartiallyNonCentred(c.whitened, self.prior, sampled)
         target = HierarchicalTarget(self.given, fitted)
-        target.anchor = replace(target.anchor, steepness=self.anchor.steepness)
         if len(points) >= _POINTS * self.dim:
             spread = np.cov(fitted.transform(points), rowvar=False)
             target.anchor = replace(target.anchor, curvature=Dense(np.linalg.inv(spread)))
         return target
 
-    def _steepness(self) -> float:
-        """That of the posterior under lambda_0, and along the hyperparameters."""
-        known = self.given.anchor.steepness
-        if np.isinf(known):
-            return known
-        c, points = self.coordinates, self.given.points
-        r = deterministic_rng("precision").standard_normal((len(points), c.n_hyper))
-        v = c.rotated(points) / c.point(np.zeros((1, self.dim))).given.scale
-        least_linear = np.eye(self.dim)[-c.n_hyper :]
-        along = steepness(
-            self.full_gradient, self.anchor.curvature, least_linear, np.hstack([v, r])
-        )
-        return max(known, along)
-
     def _noise(self) -> Operator:
-        """Noise of the rows along v at the centre, and along r in the mean over v and r."""
-        noise, c = self.given.anchor.noise, self.coordinates
-        diagonal = c.rotated(c.rotated(noise.dense()).T).diagonal()
-        of_r = np.zeros(c.n_hyper)
-        for r, share in _NODES:
-            shift, stretch = c.along_r(r)
-            shift = c.rotated(shift, back=True)
-            of_r += share * ((noise.matvec(shift) * shift).sum(axis=1) + stretch**2 @ diagonal)
-        return c.bordered(noise, of_r)
+        c = self.coordinates
+        return c.bordered(self.given.anchor.noise, np.zeros(c.n_hyper))
 
     def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
         return self.coordinates.rescaled(theta, log_scale)

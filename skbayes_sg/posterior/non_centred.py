@@ -235,11 +235,3 @@ class PartiallyNonCentred:
             return Diag(np.append(matrix.values * scale**2, corner))
         rotated = self.rotated(self.rotated(matrix.dense()).T)
         return Dense(block_diag(rotated * np.outer(scale, scale), np.diag(corner)))
-
-    def along_r(self, r: float) -> tuple[NDArray, NDArray]:
-        """Slopes of the means of u, and of its scales, over r where all are `r`, (K, D) each."""
-        n, eta = len(self.scales.labels), self.centre + self.width * r
-        slopes = self.scales.pullback(np.repeat(eta[None], n, axis=0), np.eye(n)).T
-        slopes = self.width[:, None] * slopes[:, self.group]
-        given = self._given(eta[None])
-        return slopes * given.shift, slopes * given.stretch * given.scale

@@ -123,6 +123,8 @@ class UnderdampedLangevin(Sampler):
                 f"sampled precision: steepness {anchor.steepness:.1f}, noise number "
                 f"{anchor.noise_number:.1f}"
             )
+        if target.has_scale:
+            raise NoGainError("steps of one length mix the coordinates of a prior precision slowly")
         if asked is None:
             # a linear force, however stiff, is integrated exactly: what counts is the slope beyond
             nonlinear = anchor.steepness / anchor.stiffness

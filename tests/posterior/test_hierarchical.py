@@ -1,4 +1,4 @@
-"""Chains that sample the prior precision: coordinates, density, gradients and noise."""
+"""Chains that sample the prior precision: coordinates, density and gradients."""
 
 import numpy as np
 import pytest
@@ -182,19 +182,3 @@ def test_given_the_precision_all_directions_are_about_standard(n_classes):
         values = np.linalg.eigvalsh(root @ hessian[:-1, :-1] @ root.T)
         assert values.min() > 0.5
         assert values.max() < 2.0
-
-
-def test_minibatches_are_unbiased_and_their_noise_is_known():
-    _, target = made(n_rows=6000)
-    assert target.anchor.batch_size < target.anchor.pool_size
-    rows = target.minibatches(64, False, np.random.default_rng(0), 1)
-    x = 0.5 * points(target, 4)
-    each = np.stack([target.noisy_gradient(x, rows.draw()) for _ in range(4000)])
-    error = each.std(axis=0) / np.sqrt(len(each))
-    assert (np.abs(each.mean(axis=0) - target.full_gradient(x)) < 5 * error + 1e-4).all()
-    x = points(target, 200)  # as far out as the points of the noise, which is of fourth order
-    x[:, :-1] *= 2 / np.linalg.norm(x[:, :-1], axis=1, keepdims=True)
-    each = np.stack([target.noisy_gradient(x, rows.draw()) for _ in range(400)])
-    drawn = each.var(axis=0).mean(axis=0) / rows.noise_factor / target.n_total
-    known = target.anchor.noise.dense().diagonal()
-    np.testing.assert_allclose(drawn, known, rtol=0.15)

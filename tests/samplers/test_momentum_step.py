@@ -150,7 +150,7 @@ class Steep:
     theta = curvature = noise = None
     pool_size, batch_size, pool_error, noise_number = 500, 32, 0.0, 0.5
     stiffness = column_steepness = 1.0
-    dim, samples_precision = 3, False
+    dim, samples_precision, has_scale = 3, False, False
 
     def __init__(self, steepness):
         self.steepness, self.anchor, self.posterior = steepness, self, self
@@ -173,6 +173,10 @@ def test_alpha_and_rows_follow_from_the_steepness():
         chosen(2.0, "auto", Steep(4.0))
     with pytest.raises(NoGainError, match="too far from Gaussian"):
         chosen("auto", "auto", Steep(50.0))
+    joint = Steep(1.2)
+    joint.has_scale = True
+    with pytest.raises(NoGainError, match="steps of one length"):
+        chosen("auto", "auto", joint)
 
 
 def test_more_than_a_thousand_parameters_of_many_classes(monkeypatch):
