@@ -32,7 +32,7 @@ _LONG_ERROR = 0.3  # of a fast gradient, times the long step
 _SHORT_EVERY = 10  # trajectories: one has short steps
 _SHORT = 5  # of them
 _STUCK = 0.1  # of the target acceptance rate
-_STEPS_A_MOVE = 4  # leapfrog steps of a trajectory for each Metropolis step along the scale
+_STEPS_A_MOVE = 8  # leapfrog steps of a trajectory for each Metropolis step along the scale
 _SCALES = (0.05, 0.2, 0.7)  # of them, in natural logarithms
 _FEWEST_STEPS = 10  # from which an acceptance rate is measured
 
