@@ -102,6 +102,11 @@ class HierarchicalTarget(ChainTarget):
         c = self.coordinates
         return c.bordered(self.given.anchor.noise, np.zeros(c.n_hyper))
 
+    @property
+    def scale_sd(self) -> float:
+        c = self.coordinates
+        return float(1.0 / np.linalg.norm(c.scales.of_scale / c.width))
+
     def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
         return self.coordinates.rescaled(theta, log_scale)
 

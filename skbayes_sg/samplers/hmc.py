@@ -33,7 +33,7 @@ _SHORT_EVERY = 10  # trajectories: one has short steps
 _SHORT = 5  # of them
 _STUCK = 0.1  # of the target acceptance rate
 _STEPS_A_MOVE = 8  # leapfrog steps of a trajectory for each Metropolis step along the scale
-_SCALES = (0.05, 0.2, 0.7)  # of them, in natural logarithms
+_MOVE = 2.4  # its length, in standard deviations of the scale (Roberts, Gelman & Gilks 1997)
 _FEWEST_STEPS = 10  # from which an acceptance rate is measured
 
 
@@ -216,7 +216,7 @@ class HMC(Sampler):
     def _rescale(self, state: State, target: Target) -> None:
         """A Metropolis step along the scale of the coefficients (Liu & Sabatti 2000)."""
         memory, n = state.memory, len(state.theta)
-        log_scale = state.normals.choice(_SCALES) * state.normals.standard_normal(n)
+        log_scale = _MOVE * target.scale_sd * state.normals.standard_normal(n)
         theta, volume = target.rescaled(state.theta, log_scale)
         log_prob, gradient = target.slope(theta)
         change = log_prob - memory.log_prob + volume

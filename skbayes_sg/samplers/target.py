@@ -175,6 +175,11 @@ class Target(ABC):
         """The same with rows in single precision, in which those of a pool are anyhow."""
         return self
 
+    @property
+    def scale_sd(self) -> float:
+        """About the standard deviation of the logarithm of the scale that `rescaled` moves."""
+        return 0.0
+
     def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
         """Points with coefficients and their scale times exp(`log_scale`), (chains,).
 
