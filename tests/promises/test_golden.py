@@ -140,7 +140,7 @@ def heavy(n_rows, n_classes):
 
 
 def nearly_separable(n_rows, n_classes):
-    """The precision is sampled by HMC, which takes steps along the scale of the coefficients."""
+    """The precision is sampled by HMC."""
     X, _ = rows(n_rows)
     logits = 3 * X @ np.random.default_rng(1).standard_normal((X.shape[1], n_classes))
     return X, logits.argmax(axis=1)

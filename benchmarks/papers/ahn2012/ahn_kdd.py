@@ -12,9 +12,9 @@ sampler runs once more under the paper's 10, without a choice of its own.
 
 Every sampler makes the same number of passes: 13.5 by default, which is 20,000 steps of n = 300
 rows, and about a quarter of an hour in all; --full makes the paper's 100,000 steps (67 passes) and
-writes ahn_kdd_full.csv, in some seventy CPU minutes. The last quarter of a run is kept, 20 draws. The setting of
-each sampler is the one with the fewest validation errors of the averaged probabilities, for SGD
-of the last iterate:
+writes ahn_kdd_full.csv, in some seventy CPU minutes. The last quarter of a run is kept, 20 draws.
+The setting of each sampler is the one with the fewest validation errors of the averaged
+probabilities, for SGD of the last iterate:
 
     SGD, SGLD   step_size eta (1 + t / b)^-0.9, eta = 1e-5, 2e-5, 4e-5, b = 100,000 (the paper's),
                 1,000,000 and 2,000: 18 schedules, as in the paper
