@@ -112,7 +112,12 @@ def mode(n_columns: int) -> dict:
     posterior = posterior_of(model, X, model.encode(y, X.dtype), 1.0)
     start = np.zeros((1, posterior.dim))
     ways = {
-        "Fisher scoring": lambda: search._staged(posterior, start, np.random.default_rng(0)),
+        "Fisher scoring": lambda: search._staged(
+            posterior,
+            search.InitialPoint(start, None),
+            search._stages(posterior),
+            np.random.default_rng(0),
+        ),
         "L-BFGS": lambda: search._whitened_lbfgs(posterior, start, None),
     }
     right = exact(posterior, ways["Fisher scoring"]().theta)

@@ -207,7 +207,7 @@ def compare(name: str, X: NDArray, y: NDArray, precision: float) -> dict:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if name == "digits":
-            run = long_run("steep_digits", X, y, steep.REFERENCE_DRAWS["digits"])
+            run = long_run("steep_digits", X, y, steep.SETS["digits"].draws)
             of_all = np.array(run.ess)
             true = Moments(run.mean, run.sd, of_all, of_all, np.array(run.r_hat))
         else:
