@@ -4,7 +4,7 @@
 
 Default fits to generated labels, and the same sampler under the precision that they found. Steps
 are those of one group of chains after burn-in, by the median of 300, on one BLAS thread. A step of
-HMC is a trajectory; and minibatches are up to eight times as large. Some ten seconds.
+HMC is a trajectory. Some ten seconds.
 """
 
 from __future__ import annotations
