@@ -11,12 +11,12 @@ from sklearn.base import clone
 
 from skbayes_sg.chains.run import rows_touched, start_chains
 from skbayes_sg.chains.tuning import refuse_unstable
-from skbayes_sg.inference.plan import Plan
+from skbayes_sg.inference.plan import Plan, Start
 from skbayes_sg.inference.request import Choice, Request
 from skbayes_sg.inference.run import Run
-from skbayes_sg.linalg import Diag
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
 from skbayes_sg.posterior.gaussian import expanded_twice
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget
 from skbayes_sg.posterior.integrated import IntegratedTarget
@@ -68,22 +68,11 @@ def begin(
     last = None if request.last is None else request.last[:, : posterior.dim]
     start = plan.start(posterior, rng, request.chains(), last, known.initial)
     sampler, choice, anchor, target = _resolve(choice, posterior, plan, start.mode, known.sampled)
-    n_chains = request.chains(sampler, posterior.dim)
-    theta = start.theta[np.arange(n_chains) % len(start.theta)]
     sampled = known.sampled
     if isinstance(target, HierarchicalTarget):
         target = target if known.points is None else target.fitted(known.points)
         sampled = target.coordinates.sampled
-        theta = _with_precision(request, target, theta, rng)
-    elif anchor is not None and isinstance(anchor.curvature, Diag) and request.last is None:
-        theta = target.coordinates.inverse_transform(rng.standard_normal(theta.shape))
-    if sampler.starts_at_mode and start.mode is not None and request.last is None:
-        theta = np.repeat(start.mode.theta, n_chains, axis=0)
-    if sampler.rejects and start.mode is not None and request.last is None:
-        centre = start.mode.theta
-        if isinstance(target, HierarchicalTarget):
-            centre = target.coordinates.inverse_transform(np.zeros((1, target.dim)))
-        theta = _off_walls(target, theta, centre)
+    theta = _points(request, sampler, target, start, rng)
     sampler, states, remark, notes = choice.tune(sampler, target, theta, chain_seed, request.n_jobs)
     if start.mode is not None:  # elsewhere the linear part of a step says little of the step
         refuse_unstable(sampler, target, states[0])
@@ -96,6 +85,28 @@ def begin(
     sampled = sampled if target.samples_precision else None
     run = Run(sampler, reason, states, length, passes, anchor, warnings=notes, sampled=sampled)
     return run, target
+
+
+def _points(
+    request: Request, sampler: Sampler, target: Target, start: Start, rng: np.random.Generator
+) -> NDArray:
+    """Where the chains start, in the coordinates of the model."""
+    n_chains = request.chains(sampler, target.posterior.dim)
+    theta, coordinates = start.theta[np.arange(n_chains) % len(start.theta)], target.coordinates
+    if isinstance(target, HierarchicalTarget):
+        theta = _with_precision(request, target, theta, rng)
+    if request.last is not None or start.mode is None:
+        return theta
+    if isinstance(target, FullDataTarget):
+        theta = coordinates.inverse_transform(rng.standard_normal(theta.shape))
+    if sampler.starts_at_mode:
+        return np.repeat(start.mode.theta, n_chains, axis=0)
+    if not sampler.rejects:
+        return theta
+    centre = start.mode.theta
+    if isinstance(target, HierarchicalTarget):
+        centre = coordinates.inverse_transform(np.zeros((1, target.dim)))
+    return _off_walls(target, theta, centre)
 
 
 def _with_precision(
