@@ -41,16 +41,12 @@ class ConstantStep(PreconditionedSampler):
     refuses_streams = NEEDS_ROWS_AGAIN  # its distribution is that of the frozen step
     bias_remedy = 'use structure="full", or SGFS'
     remedy = 'use structure="full", or give a smaller step_size'
+    steepest_column = 5.0  # its noise is that of minibatches, which walls stop
 
     @property
     def starts_at_mode(self) -> bool:
         """A direction without gradient noise has small steps, but those of a whole matrix."""
         return self.structure != "full"
-
-    @property
-    def steepest_column(self) -> float:
-        """Its noise is that of minibatches, which walls stop."""
-        return 5.0
 
     def validate(self, target: Target) -> None:
         super().validate(target)
