@@ -16,33 +16,12 @@ from skbayes_sg.linalg.products import eigenvectors_within
 class Identity:
     """The coordinates of the model: every method returns its argument."""
 
-    def inverse_transform(self, u: NDArray) -> NDArray:
-        """theta of u, (..., D)."""
-        return u
+    def _unchanged(self, array: NDArray) -> NDArray:
+        """The same array; `Whitened` says what each method asks for."""
+        return array
 
-    def transform(self, theta: NDArray) -> NDArray:
-        """u of theta, (..., D)."""
-        return theta
-
-    def pullback(self, gradient: NDArray) -> NDArray:
-        """A gradient in theta as one in u, (..., D)."""
-        return gradient
-
-    def pushforward(self, gradient: NDArray) -> NDArray:
-        """The gradient in theta of a gradient in u, (..., D)."""
-        return gradient
-
-    def pullback_matrix(self, A: NDArray) -> NDArray:
-        """A quadratic form in theta as one in u, (D, D)."""
-        return A
-
-    def covariance(self, C: NDArray) -> NDArray:
-        """The covariance of theta from that of u, (D, D)."""
-        return C
-
-    def inputs(self, X: NDArray) -> NDArray:
-        """Columns of the model in these coordinates, (n, c)."""
-        return X
+    inverse_transform = transform = pullback = pushforward = _unchanged
+    pullback_matrix = covariance = inputs = _unchanged
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ def target_at(
     Its prior precision is sampled too where `sampled` says so.
     """
     if sampler.needs_closed_form:
-        return ClosedTarget.at(posterior, anchor, _one(sampled))
+        return ClosedTarget(posterior, anchor, _one(sampled))
     if is_high_dimensional(posterior):
         return FullDataTarget.at(posterior, anchor)
     if sampled is None:
