@@ -126,8 +126,15 @@ class Whitened:
         return self._mapped(once.T, self.S.T)
 
     def inputs(self, X: NDArray) -> NDArray:
-        """Columns of the model on columns, ``[X, 1] S``, (n, c) in single precision."""
-        return mapped_columns(X, self.S)
+        """Columns of the model on columns, ``[X, 1] S``, (n, c) in single precision.
+
+        The column of ones is there only where S has a row for it. Rows in single precision make a
+        step faster. Distances from the anchor are of the order of 1 here, so their digits suffice
+        for any scale of X.
+        """
+        if X.shape[1] < len(self.S):
+            X = np.concatenate([X, np.ones((len(X), 1), X.dtype)], axis=1)
+        return (X.astype(np.float64, copy=False) @ self.S).astype(np.float32)
 
     def _mapped(self, u: NDArray, matrix: NDArray) -> NDArray:
         """From the order of the model on columns to the other: each output times `matrix`."""
@@ -145,17 +152,6 @@ class Whitened:
         return np.concatenate(
             [blocks.reshape(*theta.shape[:-1], k * c), theta[..., self.rest]], axis=-1
         )
-
-
-def mapped_columns(X: NDArray, U: NDArray) -> NDArray:
-    """``[X, 1] U`` in single precision; the column of ones only where U has a row for it.
-
-    Rows in single precision make a step faster. Distances from the anchor are of the order of 1
-    here, so their digits suffice for any scale of X.
-    """
-    if X.shape[1] < len(U):
-        X = np.concatenate([X, np.ones((len(X), 1), X.dtype)], axis=1)
-    return (X.astype(np.float64, copy=False) @ U).astype(np.float32)
 
 
 Coordinates = Identity | Whitened | LowRank

@@ -167,9 +167,7 @@ def _root_of_missing(M: Operator, Lam: Operator) -> Operator | None:
         assert isinstance(M, (Diag, Rotated))
         assert isinstance(Lam, (Diag, Rotated))
         root = np.sqrt(np.maximum(Lam.values - M.values, 0.0))
-        if not root.any():
-            return None
-        return Rotated(root, M.rotation) if isinstance(M, Rotated) else Diag(root)
+        return M.like(root) if root.any() else None
     assert isinstance(Lam, Dense)
     values, V = eigh(M.matrix, Lam.matrix)
     some = values < 1.0
@@ -185,8 +183,7 @@ def _square(root: Operator) -> Operator:
     if isinstance(root, Dense):
         return Dense(root.matrix @ root.matrix.T)
     assert isinstance(root, (Diag, Rotated))
-    squares = root.values**2
-    return Rotated(squares, root.rotation) if isinstance(root, Rotated) else Diag(squares)
+    return root.like(root.values**2)
 
 
 def relative_noise(M: Operator, Lam: Operator) -> NDArray:
