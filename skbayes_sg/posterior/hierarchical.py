@@ -46,12 +46,11 @@ class JointPosterior(NamedTuple):
         noise = 1.0 if prior.quadratic else np.exp(-theta[:, -1:])
         squares = noise * scales.squares(prior, theta - prior.mean)
         gradient = self.posterior.full_gradient(theta)
-        more, block = (lam - scales.of(prior))[:, scales.group], scales.block
+        more, block = lam - scales.of(prior), scales.block
         away = (theta - prior.mean)[:, block]
-        gradient[:, block] -= more * noise * prior.unit[block] * away
+        gradient[:, block] -= more[:, scales.group] * noise * prior.unit[block] * away
         if not prior.quadratic:
-            more = (lam - scales.of(prior)) * squares
-            gradient[:, -1] += 0.5 * more.sum(axis=1)
+            gradient[:, -1] += 0.5 * (more * squares).sum(axis=1)
         return np.append(gradient, scales.slope(eta, -0.5 * lam * squares), axis=1)
 
 

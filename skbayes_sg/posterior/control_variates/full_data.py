@@ -71,8 +71,8 @@ class FullDataTarget(ChainTarget):
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         at = self.coordinates.single.inverse_transform(theta.astype(np.float32))
-        X, y, _, _ = self.posterior.data.sample.single.load(slice(None))
-        return self._with_prior(self.posterior.model.scores(at, X, y), at)
+        X, y, weight, _ = self.posterior.data.sample.single.load(slice(None))
+        return self._with_prior(self.posterior.model.scores(at, X, y).scaled(weight), at)
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         at = self.coordinates.single.inverse_transform(theta.astype(np.float32))
@@ -81,12 +81,10 @@ class FullDataTarget(ChainTarget):
         value = (each if weight is None else each * weight).sum(axis=1, dtype=np.float64)
         value *= self.n_total / self.n_rows
         value += self.prior.log_density(self.coordinates.inverse_transform(theta))
-        return value, self._with_prior(scores, at)
+        return value, self._with_prior(scores.scaled(weight), at)
 
     def _with_prior(self, scores: Scores, at: NDArray) -> NDArray:
         """The gradient from the scores of all rows at these parameters of the model."""
-        if (weight := self.posterior.data.sample.single.weight) is not None:
-            scores = scores.scaled(weight)
         gradient = scores.total().astype(np.float32)
         gradient *= self.n_total / self.n_rows
         gradient += self.prior.gradient(at)
