@@ -26,7 +26,9 @@ def target_at(
     Its prior precision is sampled too where `sampled` says so.
     """
     if sampler.needs_closed_form:
-        return ClosedTarget(posterior, anchor, _one(sampled))
+        scales = None if sampled is None else sampled.scales
+        assert scales is None or isinstance(scales, OnePrecision)
+        return ClosedTarget(posterior, anchor, scales)
     if is_high_dimensional(posterior):
         return FullDataTarget.at(posterior, anchor)
     if sampled is None:
@@ -50,11 +52,3 @@ def moved_by(sampler: Sampler, given: ExpandedTarget, sampled: Sampled) -> Chain
         if sampled.width[0] ** 2 <= _SLOWEST * given_coefficients:
             return IntegratedTarget(given, scales)
     return HierarchicalTarget(given, sampled)
-
-
-def _one(sampled: Sampled | None) -> OnePrecision | None:
-    """The one precision whose joint distribution is known, if one is sampled."""
-    if sampled is None:
-        return None
-    assert isinstance(sampled.scales, OnePrecision)
-    return sampled.scales

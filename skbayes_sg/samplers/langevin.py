@@ -206,9 +206,9 @@ class UnderdampedLangevin(Sampler):
             )
         memory.time_step = 2.0 / math.sqrt(1.0 + memory.alpha**2)
         memory.persistence = math.exp(-memory.time_step)
-        M = memory.I1 * (state.rows.noise_factor * target.n_total)
-        still = state.rows.noise_factor == 0
-        G, W = operators(memory.Lam, None if still else M, memory.time_step)
+        c = state.rows.noise_factor
+        M = None if c == 0 else memory.I1 * (c * target.n_total)
+        G, W = operators(memory.Lam, M, memory.time_step)
         memory.preconditioner = stored(G, np.float32)
         memory.noise_root = stored(W.cholesky(), np.float32)
 

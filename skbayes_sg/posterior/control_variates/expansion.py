@@ -97,7 +97,6 @@ class ExpandedTarget(ChainTarget):
         self._origin = self.coordinates.transform(at)
         self._cancels = len(rows.pool.weight) == posterior.data.n_rows
         self._bend = self._prior_bend() if self._cancels else self._hessian.matvec
-        self.points = np.zeros((1, self.dim))
 
     def _steepness(self, points: NDArray) -> float:
         """`steepness` of the gradient that the pool gives, at points (points, D) in theta."""
