@@ -45,7 +45,8 @@ def of_columns(data: Data) -> Columns:
     rows = _spaced(sample.n_rows, max(2, min(_ROWS, _MOST_ELEMENTS // sample.n_features)))
     X, weight = sample.take(rows).astype(np.float64), _weights(sample.weight, sample.n_rows)[rows]
     some = _spaced(len(X), _MEDIAN_ROWS)
-    value = _medians(X[some], weight[some])
+    # a value of each column with at most half of the weight on either side
+    value = np.quantile(X[some], 0.5, axis=0, weights=weight[some], method="inverted_cdf")
     sums = _sums(X - value, weight)
     (same,) = np.nonzero(sums[1] == 0)
     if len(same) and len(rows) < data.n_rows:
@@ -98,8 +99,3 @@ def _weights(weight: NDArray | None, n_rows: int) -> NDArray:
 def _spaced(n_rows: int, most: int) -> NDArray:
     """Up to so many row numbers, evenly spaced."""
     return np.unique(np.linspace(0, n_rows - 1, most).astype(int))
-
-
-def _medians(X: NDArray, weight: NDArray) -> NDArray:
-    """A value of each column with at most half of the weight on either side, (features,)."""
-    return np.quantile(X, 0.5, axis=0, weights=weight, method="inverted_cdf")

@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 
 from skbayes_sg.data.base import Batch
 from skbayes_sg.data.blockwise import Source, in_partitions, pieces
-from skbayes_sg.data.passes import ahead, total_of
+from skbayes_sg.data.passes import ahead, row_blocks, total_of
 from skbayes_sg.linalg.memory import bytes_to_keep
 
 _BLOCK_BYTES = 1 << 22
@@ -81,8 +81,7 @@ class Reader:
         step = max(1, _BLOCK_BYTES // self.row_bytes)
         if chunks is not None and chunks[0] * self.row_bytes <= _LARGEST_CHUNK:
             step = max(1, step // chunks[0]) * chunks[0]
-        n_rows = self.X.shape[0]
-        return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+        return row_blocks(self.X.shape[0], self.row_bytes, step * self.row_bytes)
 
     def read(self, rows: slice) -> NDArray:
         """A block, without a check of its numbers."""

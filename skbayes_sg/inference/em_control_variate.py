@@ -12,7 +12,6 @@ nothing (math/priors.md#learning-the-prior).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +22,6 @@ from skbayes_sg.samplers.target import ModelPosterior
 
 _DIAGONAL_ROWS = 2000  # from which a diagonal is measured
 _ROWS_PER_PARAMETER = 20  # from which a matrix is
-
-
-class ControlVariate(Protocol):
-    """A term of mean zero for each parameter, and what the data know of it."""
-
-    def term(self, posterior: ModelPosterior, theta: NDArray, gradient: NDArray) -> NDArray:
-        """At theta (chains, D), with the gradient of the log posterior there, (chains, D)."""
-
-    def well_determined(self, block: NDArray) -> NDArray:
-        """The data's share of what is known of some parameters, (n, n) or its diagonal (n,)."""
 
 
 class MatrixControlVariate:
@@ -54,9 +43,11 @@ class MatrixControlVariate:
         self._A = self._prior[:, None] * self._covariance
 
     def term(self, posterior: ModelPosterior, theta: NDArray, gradient: NDArray) -> NDArray:
+        """At theta (chains, D), with the gradient of the log posterior there, (chains, D)."""
         return (theta - posterior.prior.mean) * gradient.dot(self._A.T) + self._A.diagonal()
 
     def well_determined(self, block: NDArray) -> NDArray:
+        """The data's share of what is known of some parameters, (n, n)."""
         root = np.sqrt(self._prior[block])
         return np.eye(len(block)) - root[:, None] * self._covariance[np.ix_(block, block)] * root
 
@@ -86,6 +77,7 @@ class DiagonalControlVariate:
         self._null = null
 
     def term(self, posterior: ModelPosterior, theta: NDArray, gradient: NDArray) -> NDArray:
+        """As of `MatrixControlVariate`."""
         prior = posterior.prior.curvature(theta).diagonal()
         theta = theta - posterior.prior.mean
         beta = prior / (self._information + prior)
@@ -99,8 +91,13 @@ class DiagonalControlVariate:
         return term
 
     def well_determined(self, block: NDArray) -> NDArray:
+        """The diagonal of the data's share, (n,)."""
         information = self._information[block]
         return information / (information + self._prior[block])
+
+
+ControlVariate = MatrixControlVariate | DiagonalControlVariate
+"""A term of mean zero for each parameter, and what the data know of it."""
 
 
 def some_rows(n_rows: int, most: int) -> NDArray:

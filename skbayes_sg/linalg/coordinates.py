@@ -16,33 +16,12 @@ from skbayes_sg.linalg.products import eigenvectors_within
 class Identity:
     """The coordinates of the model: every method returns its argument."""
 
-    def inverse_transform(self, u: NDArray) -> NDArray:
-        """theta of u, (..., D)."""
-        return u
+    def _unchanged(self, array: NDArray) -> NDArray:
+        """The same array; `Whitened` says what each method asks for."""
+        return array
 
-    def transform(self, theta: NDArray) -> NDArray:
-        """u of theta, (..., D)."""
-        return theta
-
-    def pullback(self, gradient: NDArray) -> NDArray:
-        """A gradient in theta as one in u, (..., D)."""
-        return gradient
-
-    def pushforward(self, gradient: NDArray) -> NDArray:
-        """The gradient in theta of a gradient in u, (..., D)."""
-        return gradient
-
-    def pullback_matrix(self, A: NDArray) -> NDArray:
-        """A quadratic form in theta as one in u, (D, D)."""
-        return A
-
-    def covariance(self, C: NDArray) -> NDArray:
-        """The covariance of theta from that of u, (D, D)."""
-        return C
-
-    def inputs(self, X: NDArray) -> NDArray:
-        """Columns of the model in these coordinates, (n, c)."""
-        return X
+    inverse_transform = transform = pullback = pushforward = _unchanged
+    pullback_matrix = covariance = inputs = _unchanged
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,8 +126,15 @@ class Whitened:
         return self._mapped(once.T, self.S.T)
 
     def inputs(self, X: NDArray) -> NDArray:
-        """Columns of the model on columns, ``[X, 1] S``, (n, c) in single precision."""
-        return mapped_columns(X, self.S)
+        """Columns of the model on columns, ``[X, 1] S``, (n, c) in single precision.
+
+        The column of ones is there only where S has a row for it. Rows in single precision make a
+        step faster. Distances from the anchor are of the order of 1 here, so their digits suffice
+        for any scale of X.
+        """
+        if X.shape[1] < len(self.S):
+            X = np.concatenate([X, np.ones((len(X), 1), X.dtype)], axis=1)
+        return (X.astype(np.float64, copy=False) @ self.S).astype(np.float32)
 
     def _mapped(self, u: NDArray, matrix: NDArray) -> NDArray:
         """From the order of the model on columns to the other: each output times `matrix`."""
@@ -166,17 +152,6 @@ class Whitened:
         return np.concatenate(
             [blocks.reshape(*theta.shape[:-1], k * c), theta[..., self.rest]], axis=-1
         )
-
-
-def mapped_columns(X: NDArray, U: NDArray) -> NDArray:
-    """``[X, 1] U`` in single precision; the column of ones only where U has a row for it.
-
-    Rows in single precision make a step faster. Distances from the anchor are of the order of 1
-    here, so their digits suffice for any scale of X.
-    """
-    if X.shape[1] < len(U):
-        X = np.concatenate([X, np.ones((len(X), 1), X.dtype)], axis=1)
-    return (X.astype(np.float64, copy=False) @ U).astype(np.float32)
 
 
 Coordinates = Identity | Whitened | LowRank

@@ -10,12 +10,18 @@ here and raise ``TypeError``.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+_NOT_DEFINITE = (
+    "matrix is not positive definite: a direction has neither data noise nor prior; give every "
+    "parameter a positive prior precision"
+)
 _CONVERGED = 1e-3  # change of an eigenvalue from one power iteration to the next
 
 
@@ -69,40 +75,52 @@ def _transpose(matrix: NDArray | None) -> NDArray | None:
     return None if matrix is None else matrix.T
 
 
-class Diag:
+class _Values(ABC):
+    """A matrix that is diagonal in some coordinates, stored as `values` of shape (D,)."""
+
+    values: NDArray
+
+    @abstractmethod
+    def like(self, values: NDArray) -> Self:
+        """Other values in the same coordinates."""
+
+    @property
+    def dim(self) -> int:
+        return self.values.size
+
+    def __mul__(self, scale: float) -> Self:
+        return self.like(scale * self.values)
+
+    def blend(self, other: Self, weight: float) -> None:
+        """Move towards `other` by `weight`, in place: a running average."""
+        self.values += weight * (other.values - self.values)
+
+    def inverse(self) -> Self:
+        _require_definite(self.values.min() > 0)
+        return self.like(1.0 / self.values)
+
+    def cholesky(self) -> Self:
+        """Square root L with L L^T = self. A zero entry is allowed: no noise in that direction."""
+        _require_definite(not self.values.min() < 0)
+        return self.like(np.sqrt(self.values))
+
+
+class Diag(_Values):
     """A diagonal matrix, stored as its diagonal of shape (D,)."""
 
     def __init__(self, values: NDArray) -> None:
         self.values = values
 
-    @property
-    def dim(self) -> int:
-        return self.values.size
+    def like(self, values: NDArray) -> Diag:
+        return Diag(values)
 
     def __add__(self, other: Operator) -> Operator:
         if not isinstance(other, Diag):
             return other + self
         return Diag(self.values + other.values)
 
-    def __mul__(self, scale: float) -> Diag:
-        return Diag(scale * self.values)
-
-    def blend(self, other: Diag, weight: float) -> None:
-        """Move towards `other` by `weight`, in place: a running average."""
-        self.values += weight * (other.values - self.values)
-
     def matvec(self, v: NDArray) -> NDArray:
         return v * self.values
-
-    def inverse(self) -> Diag:
-        _require_positive(self.values.min())
-        return Diag(1.0 / self.values)
-
-    def cholesky(self) -> Diag:
-        """Square root L with L L^T = self. A zero entry is allowed: no noise in that direction."""
-        if self.values.min() < 0:
-            _require_positive(self.values.min())
-        return Diag(np.sqrt(self.values))
 
     def diagonal(self) -> NDArray:
         return self.values.copy()
@@ -111,7 +129,7 @@ class Diag:
         return np.diag(self.values)
 
 
-class Rotated:
+class Rotated(_Values):
     """A matrix that is diagonal in rotated coordinates, R diag(values) R^T, stored as `values`.
 
     With the eigenvectors of Kronecker factors this keeps the correlations within a layer (George et
@@ -123,9 +141,8 @@ class Rotated:
         self.values = values
         self.rotation = rotation
 
-    @property
-    def dim(self) -> int:
-        return self.values.size
+    def like(self, values: NDArray) -> Rotated:
+        return Rotated(values, self.rotation)
 
     def __add__(self, other: Operator) -> Rotated:
         if isinstance(other, Diag):
@@ -134,22 +151,8 @@ class Rotated:
             return Rotated(self.values + other.values, self.rotation)
         return NotImplemented
 
-    def __mul__(self, scale: float) -> Rotated:
-        return Rotated(scale * self.values, self.rotation)
-
-    def blend(self, other: Rotated, weight: float) -> None:
-        """Move towards `other` by `weight`, in place: a running average."""
-        self.values += weight * (other.values - self.values)
-
     def matvec(self, v: NDArray) -> NDArray:
         return self.rotation.back(self.values * self.rotation.rotate(v))
-
-    def inverse(self) -> Rotated:
-        return Rotated(Diag(self.values).inverse().values, self.rotation)
-
-    def cholesky(self) -> Rotated:
-        """The symmetric square root."""
-        return Rotated(Diag(self.values).cholesky().values, self.rotation)
 
     def diagonal(self) -> NDArray:
         return Rotation(
@@ -192,17 +195,19 @@ class Dense:
 
     def inverse(self) -> Dense:
         """Explicit inverse: a step then costs one D x D product, not two triangular solves."""
-        factor, info = lapack.dpotrf(self.matrix, lower=1, clean=1)
-        _require_positive(1 if info == 0 else -1)
-        lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        lower, _ = lapack.dpotri(self._factor(), lower=1, overwrite_c=1)
         inverse = lower + lower.T
         inverse.flat[:: self.dim + 1] = lower.diagonal()
         return Dense(inverse)
 
     def cholesky(self) -> Dense:
+        return Dense(np.ascontiguousarray(self._factor()))
+
+    def _factor(self) -> NDArray:
+        """The lower triangular root, in Fortran order."""
         factor, info = lapack.dpotrf(self.matrix, lower=1, clean=1)
-        _require_positive(1 if info == 0 else -1)
-        return Dense(np.ascontiguousarray(factor))
+        _require_definite(info == 0)
+        return factor
 
     def diagonal(self) -> NDArray:
         return self.matrix.diagonal().copy()
@@ -214,8 +219,8 @@ class Dense:
 class Blocks:
     """A block-diagonal matrix under a partition of the coordinates.
 
-    Smaller blocks are padded to the size of the largest with a phantom coordinate (index D) of unit
-    diagonal. So Cholesky, inverse and product run on one stack.
+    Smaller blocks are padded to the size of the largest with a phantom coordinate (index D). Its
+    diagonal is 1 in a factorisation. So Cholesky, inverse and product run on one stack.
 
     Parameters
     ----------
@@ -241,13 +246,7 @@ class Blocks:
         for b, (part, matrix) in enumerate(zip(parts, matrices, strict=True)):
             index[b, : len(part)] = part
             stack[b, : len(part), : len(part)] = matrix
-        blocks = cls(index, stack, dim)
-        blocks._pad_diagonal()
-        return blocks
-
-    def _pad_diagonal(self) -> None:
-        b, i = np.nonzero(self.index == self._dim)
-        self.stack[b, i, i] = 1.0
+        return cls(index, stack, dim)
 
     @property
     def dim(self) -> int:
@@ -260,15 +259,11 @@ class Blocks:
             stack[:, range(size), range(size)] += np.append(other.values, 0.0)[self.index]
             return Blocks(self.index, stack, self._dim)
         if isinstance(other, Blocks):
-            blocks = Blocks(self.index, self.stack + other.stack, self._dim)
-            blocks._pad_diagonal()
-            return blocks
+            return Blocks(self.index, self.stack + other.stack, self._dim)
         return NotImplemented
 
     def __mul__(self, scale: float) -> Blocks:
-        blocks = Blocks(self.index, scale * self.stack, self._dim)
-        blocks._pad_diagonal()
-        return blocks
+        return Blocks(self.index, scale * self.stack, self._dim)
 
     def blend(self, other: Blocks, weight: float) -> None:
         """Move towards `other` by `weight`, in place: a running average."""
@@ -288,11 +283,13 @@ class Blocks:
         return Blocks(self.index, self._lower(), self._dim)
 
     def _lower(self) -> NDArray:
+        stack = self.stack.copy()
+        block, phantom = np.nonzero(self.index == self._dim)
+        stack[block, phantom, phantom] = 1.0
         try:
-            return np.linalg.cholesky(self.stack)
+            return np.linalg.cholesky(stack)
         except np.linalg.LinAlgError:
-            _require_positive(-1)
-            raise
+            raise np.linalg.LinAlgError(_NOT_DEFINITE) from None
 
     def diagonal(self) -> NDArray:
         values = np.empty(self._dim + 1)
@@ -335,9 +332,6 @@ def largest_eigenvalue(
     return value
 
 
-def _require_positive(smallest: float) -> None:
-    if not smallest > 0:
-        raise np.linalg.LinAlgError(
-            "matrix is not positive definite: a direction has neither data noise nor prior; "
-            "give every parameter a positive prior precision"
-        )
+def _require_definite(definite: bool) -> None:
+    if not definite:
+        raise np.linalg.LinAlgError(_NOT_DEFINITE)

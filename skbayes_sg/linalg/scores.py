@@ -8,6 +8,7 @@ n x D matrix of scores is built only for a covariance over all columns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
@@ -86,12 +87,8 @@ class Scores:
     def of_chain(self, chain: int) -> Scores:
         """The scores of one chain, as a group of one."""
         one = slice(chain, chain + 1)
-        rights = [
-            f.right[one] if f.right is not None and f.right.ndim == 3 else f.right
-            for f in self.factors
-        ]
         return Scores(
-            *(Factor(f.left[one], right) for f, right in zip(self.factors, rights, strict=True))
+            *(Factor(f.left[one], self._right(b, chain)) for b, f in enumerate(self.factors))
         )
 
     def lefts(self) -> list[NDArray]:
@@ -150,11 +147,10 @@ class Scores:
         Source: Mandt et al. Eq. 25, without its bias (math/errata.md#e11).
         """
         n, one = self.n_rows, slice(row, row + 1)
-        rights = [None if f.right is None else f.right[..., one, :] for f in self.factors]
         alone = Scores(
             *(
-                Factor(f.left[..., one], right)
-                for f, right in zip(self.factors, rights, strict=True)
+                Factor(left[..., one], None if right is None else right[..., one, :])
+                for left, right in self.factors
             )
         )
         return layout.outer(alone.total() - self.total() / n) * (n / (n - 1))
@@ -254,9 +250,7 @@ class Scores:
         """
         gram = np.zeros((len(columns), len(columns)))
         for chain in range(self.n_chains):
-            n_labels = self.factors[0].left.size // (
-                self.n_chains * self.n_rows * self.factors[0].left.shape[-2]
-            )
+            n_labels = math.prod(self.factors[0].left.shape[1:-2])
             segments = self._segments(columns)
             products = self.n_rows * n_labels * (len(columns) / len(segments)) ** 2
             if n_labels == 1 or not is_worth_pairs(products):
@@ -281,12 +275,8 @@ class Scores:
         ]
         # (q, units, n) each
         lefts = [self._left(chain, segment).astype(np.float64) for segment in segments]
-        ends = np.cumsum(
-            [
-                len(g.units) if x is None else x.shape[1]
-                for g, x in zip(segments, inputs, strict=True)
-            ]
-        )
+        pairs = zip(lefts, inputs, strict=True)
+        ends = np.cumsum([left.shape[1] if x is None else x.shape[1] for left, x in pairs])
         starts = np.concatenate([[0], ends[:-1]])
         gram = np.empty((ends[-1], ends[-1]))
         for s, t in combinations_with_replacement(range(len(segments)), 2):

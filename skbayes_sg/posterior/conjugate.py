@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -30,30 +29,18 @@ class ClosedTarget(ChainTarget):
     Parameters
     ----------
     posterior : Posterior
-    theta : array of shape (1, D)
+    mode : Mode
         A point near the mode.
-    gradient : array of shape (1, D)
-        Of the log likelihood there.
-    information : Operator
-        Of all rows there.
     scales : OnePrecision, optional
         A precision that is sampled.
     """
 
     def __init__(
-        self,
-        posterior: Posterior,
-        theta: NDArray,
-        gradient: NDArray,
-        information: Operator,
-        scales: OnePrecision | None = None,
+        self, posterior: Posterior, mode: Mode, scales: OnePrecision | None = None
     ) -> None:
         model, prior = posterior.model, posterior.prior
         assert isinstance(model, Predictor)
-        self._rows = theta, gradient, information
-        slope = gradient + prior.gradient(theta)
-        curvature = information + prior.curvature(theta)
-        known = known_at(prior, Mode(theta, curvature, slope, 0.0))
+        self._mode, known = mode, known_at(prior, mode)
         whitened = Whitened.of(model.columns(), known.mean[None], known.operator.dense())
         if scales is None:
             super().__init__(posterior, whitened)
@@ -64,18 +51,9 @@ class ClosedTarget(ChainTarget):
         self.dim += 1
         self.closed_form = JointDistribution.along(whitened.S, known, prior, scales)
 
-    @classmethod
-    def at(
-        cls, posterior: Posterior, mode: Mode, scales: OnePrecision | None = None
-    ) -> ClosedTarget:
-        """The posterior expanded at a point near its mode."""
-        prior, at = posterior.prior, mode.theta
-        information = mode.curvature + prior.curvature(at) * -1.0
-        return cls(posterior, at, mode.gradient - prior.gradient(at), information, scales)
-
     def with_prior(self, prior: Prior) -> ClosedTarget:
         """The same rows under another prior, without a pass over them."""
-        return ClosedTarget(self.posterior.with_prior(prior), *self._rows)
+        return ClosedTarget(self.posterior.with_prior(prior), self._mode.under(self.prior, prior))
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         """That of the distribution, without noise."""

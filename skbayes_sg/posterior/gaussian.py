@@ -18,8 +18,8 @@ from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.posterior import Expansion, Posterior
-from skbayes_sg.posterior.mode import Mode, find_mode
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.mode import Mode, find_mode, finite_expansion
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 
 _NEAR = 0.01  # squared distance per parameter of a step whose end is as good as the mode
@@ -55,9 +55,9 @@ def expanded_twice(posterior: Posterior, theta: NDArray) -> Mode:
 
     Far from the mode a sum of squares would be the small difference of two large ones.
     """
-    first = _expanded(posterior, theta)
+    first = finite_expansion(posterior, theta, FULL)
     near = known_at(posterior.prior, Mode(theta, first.curvature, first.gradient, 1.0)).mode
-    here = _expanded(posterior, near)
+    here = finite_expansion(posterior, near, FULL)
     return Mode(near, here.curvature, here.gradient, 2.0)
 
 
@@ -82,7 +82,7 @@ def _variational(posterior: Posterior, guess: NDArray) -> Distribution:
     Elsewhere, as with separable classes, the wide distribution at the mode and its mean curvature
     contradict each other; half steps lead to the distribution that agrees with its own means.
     """
-    here = _expanded(posterior, guess)
+    here = finite_expansion(posterior, guess, FULL)
     precision = here.curvature
     step = precision.inverse().matvec(here.gradient)
     theta = guess + step
@@ -163,14 +163,3 @@ def _slope(
             slope, information = alone.expected_under_gaussian(theta, root)
             gradient, curvature = gradient + slope, information + curvature
     return gradient, curvature
-
-
-def _expanded(posterior: Posterior, theta: NDArray) -> Expansion:
-    with np.errstate(over="ignore", invalid="ignore"):
-        here = posterior.expand(theta, FULL)
-    if not np.isfinite(here.curvature.diagonal()).all():
-        raise ValueError(
-            "X holds values whose squares overflow; scale its columns, for example by "
-            "StandardScaler"
-        )
-    return here

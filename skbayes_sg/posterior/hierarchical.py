@@ -46,12 +46,11 @@ class JointPosterior(NamedTuple):
         noise = 1.0 if prior.quadratic else np.exp(-theta[:, -1:])
         squares = noise * scales.squares(prior, theta - prior.mean)
         gradient = self.posterior.full_gradient(theta)
-        more, block = (lam - scales.of(prior))[:, scales.group], scales.block
+        more, block = lam - scales.of(prior), scales.block
         away = (theta - prior.mean)[:, block]
-        gradient[:, block] -= more * noise * prior.unit[block] * away
+        gradient[:, block] -= more[:, scales.group] * noise * prior.unit[block] * away
         if not prior.quadratic:
-            more = (lam - scales.of(prior)) * squares
-            gradient[:, -1] += 0.5 * more.sum(axis=1)
+            gradient[:, -1] += 0.5 * (more * squares).sum(axis=1)
         return np.append(gradient, scales.slope(eta, -0.5 * lam * squares), axis=1)
 
 
@@ -62,39 +61,29 @@ class HierarchicalTarget(ChainTarget):
     ----------
     given : ExpandedTarget or QuadraticTarget
         Under the precisions of the centre.
-    coordinates : PartiallyNonCentred
+    sampled : Sampled
     """
 
     has_scale = samples_precision = True
     anchor: Anchor
     coordinates: PartiallyNonCentred  # type: ignore[assignment]
 
-    def __init__(
-        self, given: ExpandedTarget | QuadraticTarget, coordinates: PartiallyNonCentred
-    ) -> None:
+    def __init__(self, given: ExpandedTarget | QuadraticTarget, sampled: Sampled) -> None:
+        assert isinstance(given.coordinates, Whitened)
+        coordinates = PartiallyNonCentred(given.coordinates, given.prior, sampled)
         super().__init__(given.posterior, coordinates)  # type: ignore[arg-type]
         self.given, self.dim = given, given.dim + coordinates.n_hyper
         curvature = coordinates.bordered(given.anchor.curvature, np.ones(coordinates.n_hyper))
         self.anchor = replace(given.anchor, curvature=curvature, measured=self._noise)
 
-    @classmethod
-    def around(
-        cls, given: ExpandedTarget | QuadraticTarget, sampled: Sampled
-    ) -> HierarchicalTarget:
-        """In coordinates about the precisions of `sampled`."""
-        assert isinstance(given.coordinates, Whitened)
-        return cls(given, PartiallyNonCentred(given.coordinates, given.prior, sampled))
-
     def fitted(self, points: NDArray) -> HierarchicalTarget:
         """The same in coordinates fitted to points (n, D + K) of chains, whose spread they have."""
-        c = self.coordinates
-        sampled = c.fitted(points)
+        sampled = self.coordinates.fitted(points)
         if sampled.curves is None:
             return self
-        fitted = PartiallyNonCentred(c.whitened, self.prior, sampled)
-        target = HierarchicalTarget(self.given, fitted)
+        target = HierarchicalTarget(self.given, sampled)
         if len(points) >= _POINTS * self.dim:
-            spread = np.cov(fitted.transform(points), rowvar=False)
+            spread = np.cov(target.coordinates.transform(points), rowvar=False)
             target.anchor = replace(target.anchor, curvature=Dense(np.linalg.inv(spread)))
         return target
 

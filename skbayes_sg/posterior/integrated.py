@@ -14,7 +14,6 @@ from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.quadratic import QuadraticTarget
 from skbayes_sg.priors.integrated_precision import IntegratedPrecision
 from skbayes_sg.priors.scales import OnePrecision
 
@@ -24,14 +23,14 @@ class IntegratedTarget(ChainTarget):
 
     Parameters
     ----------
-    given : ExpandedTarget or QuadraticTarget
+    given : ExpandedTarget
         Under lambda_0.
     scales : OnePrecision
     """
 
     samples_precision = True
 
-    def __init__(self, given: ExpandedTarget | QuadraticTarget, scales: OnePrecision) -> None:
+    def __init__(self, given: ExpandedTarget, scales: OnePrecision) -> None:
         coordinates, prior = given.coordinates, given.prior
         assert isinstance(coordinates, Whitened)
         super().__init__(given.posterior, coordinates)
@@ -39,9 +38,9 @@ class IntegratedTarget(ChainTarget):
         self.anchor = given.anchor
         self._at = float(scales.of(prior)[0])
         weights = scales.weights(prior)
-        away = np.where(weights > 0, coordinates.centre[0] - prior.mean, 0.0)
         j = np.maximum(coordinates.pullback_matrix(np.diag(weights)).diagonal(), 0.0)
-        pull, self._root = coordinates.pullback(weights * away), np.sqrt(j)
+        pull = coordinates.pullback(weights * (coordinates.centre[0] - prior.mean))
+        self._root = np.sqrt(j)
         self._origin = np.divide(pull, self._root, out=np.zeros_like(j), where=j > 0)
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:

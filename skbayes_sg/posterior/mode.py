@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from skbayes_sg.linalg import Dense, Operator
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL
+from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
 from skbayes_sg.linalg.sizes import has_matrix, is_small
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Expansion, Posterior
@@ -76,12 +76,7 @@ def find_mode(
     """
     theta, curvature = start if isinstance(start, InitialPoint) else (start, None)
     with np.errstate(over="ignore", invalid="ignore"):
-        some = posterior.of_rows(slice(0, 1000))
-        if not np.isfinite(some.expand(theta, DIAGONAL).curvature.diagonal()).all():
-            raise ValueError(
-                "X holds values whose squares overflow; scale its columns, for example by "
-                "StandardScaler"
-            )
+        finite_expansion(posterior.of_rows(slice(0, 1000)), theta, DIAGONAL)
         if has_matrix(posterior.dim):
             sample = posterior.of_sample
             stages = _stages(sample) if curvature is None else [sample.n_rows]
@@ -91,6 +86,18 @@ def find_mode(
                 found = _staged(sample, InitialPoint(theta, curvature), stages, rng)
             return _on_all_rows(posterior, found)
         return _whitened_lbfgs(posterior, theta, curvature)
+
+
+def finite_expansion(posterior: Posterior, theta: NDArray, layout: Layout) -> Expansion:
+    """`Posterior.expand`, with a ValueError if squares of values of X overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        here = posterior.expand(theta, layout)
+    if not np.isfinite(here.curvature.diagonal()).all():
+        raise ValueError(
+            "X holds values whose squares overflow; scale its columns, for example by "
+            "StandardScaler"
+        )
+    return here
 
 
 def _staged(

@@ -95,9 +95,9 @@ class PartiallyNonCentred:
         self.at = scales.of(prior)[self.group]
         self._ell = scales.log_precisions(self.centre[None])[0, self.group]
         weights = scales.weights(prior)
-        away = np.where(weights > 0, whitened.centre[0] - prior.mean, 0.0)
         of_prior = whitened.pullback_matrix(np.diag(weights)).diagonal()
         self.j = np.maximum(of_prior, 0.0)
+        away = whitened.centre[0] - prior.mean
         self.linear = self.rotated(whitened.pullback(weights * away)[None])[0]
         self._root = np.sqrt(self.j)
         self._origin = np.divide(

@@ -87,16 +87,11 @@ class NonzeroColumns(Posterior):
             for k in range(n_draws):
                 rng = _seeded_by(chain.draws[:, k])
                 normals = rng.standard_normal((len(chain.draws), len(sd)), np.float32)
-                normals *= self._noise(chain.draws[:, k])
+                if isinstance(self.prior, NormalInverseGammaPrior):
+                    normals *= np.exp(0.5 * chain.draws[:, k, -1:].astype(np.float64))
                 draws[group, k, self.uninformed] = mean + sd * normals
             first = group.stop
         return draws
-
-    def _noise(self, draws: NDArray) -> NDArray | float:
-        """The scale of the prior under each draw, (chains, 1)."""
-        if isinstance(self.prior, NormalInverseGammaPrior):
-            return np.exp(0.5 * draws[:, -1:].astype(np.float64))
-        return 1.0
 
 
 def nonzero_columns(posterior: Posterior) -> Posterior:

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.models.predictor import Predictor
@@ -100,7 +99,6 @@ class QuadraticTarget(ChainTarget):
         self.anchor = Anchor(
             mode.theta, curvature, Pool.of_all(1), self.n_total, lambda: curvature * 0.0
         )
-        self.points = curvature.inverse().cholesky().matvec(_frame(self.dim))
 
     def _at_centre(self) -> Operator:
         """Curvature at the centre, (D, D)."""
@@ -125,9 +123,3 @@ class QuadraticTarget(ChainTarget):
         value = -self._shape * (gamma + root**2)[:, 0] - 0.5 * (bent * rest).sum(axis=1)
         of_noise = self._shape * (root**2 - 1) - 0.5 * root * (bent @ self._mean)[:, None]
         return value, np.append(-bent, of_noise, axis=1)
-
-
-def _frame(dim: int) -> NDArray:
-    """Points whose second moment is the identity, the same each time."""
-    rotation = np.linalg.qr(deterministic_rng("points").standard_normal((dim, dim)))[0]
-    return np.sqrt(dim) * np.concatenate([rotation, -rotation])

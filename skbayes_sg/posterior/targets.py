@@ -26,20 +26,20 @@ def target_at(
     Its prior precision is sampled too where `sampled` says so.
     """
     if sampler.needs_closed_form:
-        return ClosedTarget.at(posterior, anchor, _one(sampled))
+        scales = None if sampled is None else sampled.scales
+        assert scales is None or isinstance(scales, OnePrecision)
+        return ClosedTarget(posterior, anchor, scales)
     if is_high_dimensional(posterior):
         return FullDataTarget.at(posterior, anchor)
     if sampled is None:
         return ExpandedTarget.at(posterior, anchor, sampler.follows_coordinates)
     assert isinstance(posterior.model, Predictor)
     if posterior.model.conjugate:
-        return moved_by(sampler, QuadraticTarget(posterior, anchor, sampled.scales), sampled)
+        return HierarchicalTarget(QuadraticTarget(posterior, anchor, sampled.scales), sampled)
     return moved_by(sampler, ExpandedTarget.at(posterior, anchor, along=sampled.scales), sampled)
 
 
-def moved_by(
-    sampler: Sampler, given: ExpandedTarget | QuadraticTarget, sampled: Sampled
-) -> ChainTarget:
+def moved_by(sampler: Sampler, given: ExpandedTarget, sampled: Sampled) -> ChainTarget:
     """A posterior under one prior precision, with the precisions sampled.
 
     They are coordinates of the chains where Metropolis steps go through a funnel, and where rows
@@ -47,17 +47,8 @@ def moved_by(
     one precision is integrated out.
     """
     scales = sampled.scales
-    if sampler.rejects or not isinstance(scales, OnePrecision):
-        return HierarchicalTarget.around(given, sampled)
-    given_coefficients = 2 / scales.sizes[0]  # variance of a log precision, beside that of all
-    if sampled.width[0] ** 2 > _SLOWEST * given_coefficients:
-        return HierarchicalTarget.around(given, sampled)
-    return IntegratedTarget(given, scales)
-
-
-def _one(sampled: Sampled | None) -> OnePrecision | None:
-    """The one precision whose joint distribution is known, if one is sampled."""
-    if sampled is None:
-        return None
-    assert isinstance(sampled.scales, OnePrecision)
-    return sampled.scales
+    if not sampler.rejects and isinstance(scales, OnePrecision):
+        given_coefficients = 2 / scales.sizes[0]  # variance of a log precision, beside that of all
+        if sampled.width[0] ** 2 <= _SLOWEST * given_coefficients:
+            return IntegratedTarget(given, scales)
+    return HierarchicalTarget(given, sampled)

@@ -124,8 +124,6 @@ def _fisher_blocks(posterior: Posterior, theta: NDArray) -> list[Scores]:
 def _rotation_of_outputs(roots: list[Scores]) -> NDArray:
     """Eigenvectors of the Fisher of the outputs, summed over rows, (outputs, outputs)."""
     k = roots[0].shapes[0][0]
-    if k == 1:
-        return np.ones((1, 1))
     lefts = [root.factors[0].left.reshape(-1, k, root.n_rows) for root in roots]
     moment = np.sum([np.tensordot(left, left, ([0, 2], [0, 2])) for left in lefts], axis=0)
     return with_signs(np.linalg.eigh(moment.astype(np.float64))[1])

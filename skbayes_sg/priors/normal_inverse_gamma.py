@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 from scipy.special import gammainc, polygamma
 
 from skbayes_sg.linalg import Dense, Diag
@@ -98,12 +99,12 @@ class NormalInverseGammaPrior:
         inverse = np.exp(-theta[:, -1]).mean()
         if isinstance(self.operator, Diag):
             return Diag(np.append(inverse * self.operator.values, self._slope))
-        return Dense(_bordered(inverse * self.operator.dense(), self._slope))
+        return Dense(block_diag(inverse * self.operator.dense(), self._slope))
 
     def hessian(self, theta: NDArray) -> NDArray:
         coef, inverse, energy = self._split(theta)
         corner = (energy + self.rate * inverse).item()
-        hessian = _bordered(inverse * self.operator.dense(), corner)
+        hessian = block_diag(inverse * self.operator.dense(), corner)
         hessian[-1, :-1] = hessian[:-1, -1] = -self._scaled_shift(coef, inverse)[0]
         return hessian
 
@@ -130,10 +131,9 @@ class NormalInverseGammaPrior:
         s2 = np.exp(theta[0, -1])
         if isinstance(curvature, Diag):
             precision: Diag | Dense = Diag(s2 * curvature.values[:-1])
-            slope = curvature.values[-1]
         else:
             precision = Dense(s2 * curvature.matrix[:-1, :-1])
-            slope = curvature.matrix[-1, -1]
+        slope = curvature.diagonal()[-1]
         scaled = s2 * gradient[:, :-1]
         step = precision.inverse().matvec(scaled)
         rate = s2 * (gradient[0, -1] + slope) - 0.5 * np.sum(step * scaled)
@@ -192,10 +192,3 @@ class NormalInverseGammaPrior:
         """Variance of each coefficient, infinite for a shape of at most 1, and of gamma, (D,)."""
         of_coef = self.noise_variance * self.operator.inverse().diagonal()
         return np.append(of_coef, polygamma(1, self.shape))
-
-
-def _bordered(matrix: NDArray, corner: float) -> NDArray:
-    """The matrix with one more row and column of zeros, and the corner."""
-    bordered = np.zeros((len(matrix) + 1,) * 2)
-    bordered[:-1, :-1], bordered[-1, -1] = matrix, corner
-    return bordered

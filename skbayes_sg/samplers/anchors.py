@@ -7,19 +7,7 @@ import math
 from skbayes_sg.samplers.base import NoAnchorError
 from skbayes_sg.samplers.target import Anchored
 
-GENTLY_STEEP = 2.0  # steepness up to which minibatches and long steps are right
-_LITTLE_NOISE = 5.0  # noise number up to which they also mix the precision of the prior
 _POOL_ERROR = 0.05  # in posterior standard deviations
-
-
-def nearly_normal(anchor: Anchored) -> bool:
-    """Whether a Gaussian around the anchor tells how parameters depend on their precision.
-
-    The steepness is of single directions. With many of them, each a little off, it is the noise
-    number that grows, and chains with steps of one length mix the log precision slowly
-    (math/priors.md#a-sampled-precision). The calibration of 100 columns of 300 rows found it.
-    """
-    return anchor.steepness <= GENTLY_STEEP and anchor.noise_number <= _LITTLE_NOISE
 
 
 def require_near(anchor: Anchored) -> None:

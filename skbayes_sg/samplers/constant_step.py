@@ -41,16 +41,12 @@ class ConstantStep(PreconditionedSampler):
     refuses_streams = NEEDS_ROWS_AGAIN  # its distribution is that of the frozen step
     bias_remedy = 'use structure="full", or SGFS'
     remedy = 'use structure="full", or give a smaller step_size'
+    steepest_column = 5.0  # its noise is that of minibatches, which walls stop
 
     @property
     def starts_at_mode(self) -> bool:
         """A direction without gradient noise has small steps, but those of a whole matrix."""
         return self.structure != "full"
-
-    @property
-    def steepest_column(self) -> float:
-        """Its noise is that of minibatches, which walls stop."""
-        return 5.0
 
     def validate(self, target: Target) -> None:
         super().validate(target)
@@ -171,9 +167,7 @@ def _root_of_missing(M: Operator, Lam: Operator) -> Operator | None:
         assert isinstance(M, (Diag, Rotated))
         assert isinstance(Lam, (Diag, Rotated))
         root = np.sqrt(np.maximum(Lam.values - M.values, 0.0))
-        if not root.any():
-            return None
-        return Rotated(root, M.rotation) if isinstance(M, Rotated) else Diag(root)
+        return M.like(root) if root.any() else None
     assert isinstance(Lam, Dense)
     values, V = eigh(M.matrix, Lam.matrix)
     some = values < 1.0
@@ -189,8 +183,7 @@ def _square(root: Operator) -> Operator:
     if isinstance(root, Dense):
         return Dense(root.matrix @ root.matrix.T)
     assert isinstance(root, (Diag, Rotated))
-    squares = root.values**2
-    return Rotated(squares, root.rotation) if isinstance(root, Rotated) else Diag(squares)
+    return root.like(root.values**2)
 
 
 def relative_noise(M: Operator, Lam: Operator) -> NDArray:

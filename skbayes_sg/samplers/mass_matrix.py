@@ -8,8 +8,6 @@ nothing of one mode.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,30 +20,16 @@ _FEWEST_STEPS = 10
 _DOUBT = 10.0  # draws that a standard deviation equal to the curvature's counts for
 
 
-class Metric(ABC):
-    """Inverse metric and square root of the metric, and what they are learned from.
+class AveragedFisher:
+    """Model Fisher in the mean over burn-in, plus the curvature of the prior.
 
     Attributes
     ----------
     inverse : Operator
+        Of the metric.
     root : Operator
         Momenta are ``root z`` with z normal.
     """
-
-    inverse: Operator
-    root: Operator
-
-    @abstractmethod
-    def see(self, target: Target, theta: NDArray, t: int) -> None:
-        """Learn from the points theta (chains, D) of step t in burn-in."""
-
-    @abstractmethod
-    def restart(self, target: Target, theta: NDArray) -> None:
-        """Compute the operators from what was seen, at the points theta, and forget old points."""
-
-
-class AveragedFisher(Metric):
-    """Model Fisher in the mean over burn-in, plus the curvature of the prior."""
 
     def __init__(self, target: Target, theta: NDArray, layout: Layout) -> None:
         self._layout, self._count = layout, 1.0
@@ -53,6 +37,7 @@ class AveragedFisher(Metric):
         self._factorise(target, theta)
 
     def see(self, target: Target, theta: NDArray, t: int) -> None:
+        """Learn from the points theta (chains, D) of step t in burn-in."""
         if t % _MEASURE_EVERY == 0:  # one chain after the other
             chain = t // _MEASURE_EVERY % len(theta)
             here = theta[chain : chain + 1]
@@ -61,6 +46,7 @@ class AveragedFisher(Metric):
             self._information.blend(one, 1 / self._count)  # type: ignore[arg-type]
 
     def restart(self, target: Target, theta: NDArray) -> None:
+        """Compute the operators from what was seen, at the points theta, and forget old points."""
         self._factorise(target, theta)
         self._count = self._count**0.5
 
@@ -69,12 +55,12 @@ class AveragedFisher(Metric):
         self.inverse, self.root = metric.inverse(), metric.cholesky()
 
 
-class RescaledCurvature(Metric):
+class RescaledCurvature:
     """Curvature at the mean of the draws, rescaled along its axes to the spread of the draws.
 
     With an anchor it is the curvature there, and the operators are in single precision, as all
     scales are near 1 in the coordinates of the chains. The axes are the eigenvectors, so that
-    directions without data stay apart from the others.
+    directions without data stay apart from the others. Attributes are those of `AveragedFisher`.
     """
 
     def __init__(self, target: Target, theta: NDArray, layout: Layout) -> None:
@@ -87,9 +73,11 @@ class RescaledCurvature(Metric):
         self.root = stored(curvature.cholesky(), self._dtype)
 
     def see(self, target: Target, theta: NDArray, t: int) -> None:
+        """Keep the points of a step of burn-in."""
         self._points.append(theta)
 
     def restart(self, target: Target, theta: NDArray) -> None:
+        """Compute the operators from what was seen, and forget it."""
         if len(self._points) >= _FEWEST_STEPS:
             self._rescale(target)
         self._points = []
@@ -109,6 +97,9 @@ class RescaledCurvature(Metric):
             return self._layout.keep(target.anchor.curvature)
         centre = points.mean(axis=0, keepdims=True)
         return target.posterior.curvature(centre, slice(None), self._layout)
+
+
+Metric = AveragedFisher | RescaledCurvature
 
 
 class _Axes:

@@ -23,7 +23,7 @@ from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import require_choice
 
 _DIAGONAL_START = 10  # minibatches
-_DIAGONAL_PERIOD = 10  # steps
+_LONGEST_PERIOD = {"kron": 20, "diag": 10, "scalar": 10, "sqrt": 10}  # steps
 _ROWS_OF_BASIS = 20  # per unit or feature: with fewer, single rows decide the eigenvectors
 _SMALL_CHANGE = 0.01  # change of a prior precision without a new factorisation
 
@@ -178,31 +178,25 @@ class PreconditionedSampler(Sampler):
         if self.covariance == "single_row":
             return 1
         period = max(1, target.dim // 40)
-        if self.structure == "kron":
-            return min(period, 2 * _DIAGONAL_PERIOD)
-        one_each = self.structure in ("diag", "scalar", "sqrt")
-        return min(period, _DIAGONAL_PERIOD) if one_each else period
+        return min(period, _LONGEST_PERIOD.get(self.structure, period))
 
     def _average_afresh(self, state: State, target: Target) -> None:
         layout = self._layout(state, target)
-        over_steps = self._first_score(state, target)
+        over_steps = None
+        if state.rows.size <= 1:  # the second score is compared with the first
+            score = target.posterior.scores(state.theta, state.rows.draw()).total()[0]
+            c = state.rows.noise_factor
+            over_steps = OverSteps(score, target.n_total / c if c > 0 else 0.0)
         rows = state.rows.draw()
         scores = target.posterior.scores(state.theta, rows)
         memory = state.memory = self.memory_type(layout, over_steps=over_steps)
         memory.I1, memory.fisher, memory.prior = self._measure(state, target, rows, scores)
         if not state.rows.full_data:
-            enough = math.ceil(5 * target.dim / self._rank(state))
+            rank = state.rows.size if self.covariance == "minibatch" else 1  # of a measurement
+            enough = math.ceil(5 * target.dim / rank)
             for _ in range(min(enough, _DIAGONAL_START) if layout.diagonal else enough):
                 rows = state.rows.draw()
                 self._learn(state, target, rows, target.posterior.scores(state.theta, rows))
-
-    def _first_score(self, state: State, target: Target) -> OverSteps | None:
-        """What minibatches of one row compare the second score with; None for larger ones."""
-        if state.rows.size > 1:
-            return None
-        score = target.posterior.scores(state.theta, state.rows.draw()).total()[0]
-        c = state.rows.noise_factor
-        return OverSteps(score, target.n_total / c if c > 0 else 0.0)
 
     def _layout(self, state: State, target: Target) -> Layout:
         if self.structure == "kron":
@@ -227,10 +221,6 @@ class PreconditionedSampler(Sampler):
             left, right = (None if A[0] is None else np.linalg.eigh(sum(A))[1] for A in sides)
             bases.append((left, right))
         return Rotation(bases, fisher.shapes)
-
-    def _rank(self, state: State) -> float:
-        """Rank that one measurement adds to the noise matrix."""
-        return state.rows.size if self.covariance == "minibatch" else 1
 
     def _measure(
         self, state: State, target: Target, rows: Rows, scores: Scores

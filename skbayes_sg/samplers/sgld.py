@@ -262,29 +262,25 @@ class SGLD(Sampler):
         memory.root = memory.preconditioner.cholesky()
 
     def _choose_step(self, state: State, target: Target) -> None:
-        memory = state.memory
-        memory.stiffness, memory.condition = self._stiffness(state, target)
-        memory.prior = target.prior.curvature(state.theta).diagonal()
-        memory.step_size = 0.2 / memory.stiffness
+        """By the largest eigenvalue of P (curvature + gradient noise) at the present point.
 
-    def _stiffness(self, state: State, target: Target) -> tuple[float, float]:
-        """Largest eigenvalue of P (curvature + gradient noise), and that over the least of P Lam.
-
-        At the present point. Where there are many modes, or too many parameters for a matrix, the
-        slowest direction is not looked for.
+        Where there are many modes, or too many parameters for a matrix, the slowest direction is
+        not looked for.
         """
-        P, here = state.memory.preconditioner, Linearised(state, target)
+        memory = state.memory
+        P, here = memory.preconditioner, Linearised(state, target)
 
         def product(v: NDArray) -> NDArray:
             out = here.curvature(v) + here.noise(v)
             return out if P is None else P.matvec(out)
 
-        largest = here.largest(product)
-        if not target.one_mode or not has_matrix(target.dim):
-            return largest, 1.0
-        scale = None if P is None else P.inverse().dense()
-        least = eigh(here.curvature_matrix(), scale, eigvals_only=True, subset_by_index=[0, 0])[0]
-        return largest, max(1.0, largest / max(least, largest * _LEAST))
+        memory.stiffness = largest = here.largest(product)
+        memory.step_size = 0.2 / memory.stiffness
+        memory.prior = target.prior.curvature(state.theta).diagonal()
+        if target.one_mode and has_matrix(target.dim):
+            Lam, scale = here.curvature_matrix(), None if P is None else P.inverse().dense()
+            least = eigh(Lam, scale, eigvals_only=True, subset_by_index=[0, 0])[0]
+            memory.condition = max(1.0, largest / max(least, largest * _LEAST))
 
     # -- distribution and report ------------------------------------------------------------------
 

@@ -181,8 +181,7 @@ def momentum_cov(
     drift = np.block([[np.zeros((dim, dim)), -np.eye(dim)], [K @ Lam, damping * np.eye(dim)]])
     if np.linalg.eigvals(drift).real.min() <= 0:
         raise ValueError("unstable: the drift has an eigenvalue that is not positive")
-    blank = np.zeros((dim, dim))
-    return solve_continuous_lyapunov(drift, np.block([[blank, blank], [blank, noise]]))[:dim, :dim]
+    return solve_continuous_lyapunov(drift, np.pad(noise, (dim, 0)))[:dim, :dim]
 
 
 def momentum_radius(Lam: NDArray, K: ArrayLike, damping: float) -> float:

@@ -128,8 +128,8 @@ def test_another_prior_needs_no_pass_over_the_rows(noise_variance):
     model = Linear(4, True, noise_variance, (1.0, 1.0))
     before, after = (Posterior.of(model, X, y, precision) for precision in (0.3, 40.0))
     guess = model.guess(y, None)
-    moved = ClosedTarget.at(before, expanded_twice(before, guess)).with_prior(after.prior)
-    fresh = ClosedTarget.at(after, expanded_twice(after, guess))
+    moved = ClosedTarget(before, expanded_twice(before, guess)).with_prior(after.prior)
+    fresh = ClosedTarget(after, expanded_twice(after, guess))
     np.testing.assert_allclose(
         moved.coordinates.centre, fresh.coordinates.centre, rtol=1e-9, atol=1e-9
     )
@@ -184,7 +184,7 @@ def test_a_posterior_without_a_closed_form_is_refused():
 def test_the_distribution_is_standard_in_its_own_coordinates():
     X, y = generated()
     posterior = Posterior.of(Linear(4, True, 2.0), X, y, np.append(np.ones(4), 1e-6))
-    target = ClosedTarget.at(posterior, expanded_twice(posterior, np.zeros((1, 5))))
+    target = ClosedTarget(posterior, expanded_twice(posterior, np.zeros((1, 5))))
     assert isinstance(target.closed_form, GaussianPrior)
     np.testing.assert_array_equal(target.closed_form.precision, np.ones(5))
     mean, cov = closed_form(X, y, 2.0)
@@ -198,7 +198,7 @@ def test_the_target_of_chains_is_the_posterior_in_their_coordinates(noise_varian
     model = Linear(4, True, noise_variance)
     posterior = Posterior.of(model, X, y, np.full(model.dim, 0.5))
     start = np.zeros((1, posterior.dim))
-    target = ClosedTarget.at(posterior, expanded_twice(posterior, start))
+    target = ClosedTarget(posterior, expanded_twice(posterior, start))
     u = np.random.default_rng(0).standard_normal((4, posterior.dim))
     at = target.coordinates.inverse_transform(u)
     value, slope = target.slope(u)

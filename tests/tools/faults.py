@@ -320,8 +320,8 @@ FAULTS = [
     ),
     Fault(
         "posterior/control_variates/expansion.py",
-        "return self._with_expansion(rest, change, self._hessian.matvec(change))",
-        "return self._with_expansion(rest, change, self.anchor.curvature.matvec(change))",
+        "self._rows.scores(change, rows), self._hessian.matvec(change)",
+        "self._rows.scores(change, rows), self.anchor.curvature.matvec(change)",
         "the prior of a sampled noise variance enters twice",
         "posterior/test_control_variates.py -k gradients",
     ),

@@ -24,7 +24,6 @@ from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Identity, Whitened
 from skbayes_sg.linalg.memory import elements_at_a_time
-from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
@@ -96,10 +95,8 @@ class ExpandedTarget(ChainTarget):
         super().__init__(posterior, rows.coordinates)
         self.anchor = Anchor(at, curvature, rows.pool, self.n_total, measured)
         self._origin = self.coordinates.transform(at)
-        complete = len(rows.pool.weight) == posterior.data.n_rows
-        self._cancels = complete
+        self._cancels = len(rows.pool.weight) == posterior.data.n_rows
         self._bend = self._prior_bend() if self._cancels else self._hessian.matvec
-        self.points = np.zeros((1, self.dim))
 
     def _steepness(self, points: NDArray) -> float:
         """`steepness` of the gradient that the pool gives, at points (points, D) in theta."""
@@ -201,23 +198,17 @@ class ExpandedTarget(ChainTarget):
         target.points = self.points
         return target
 
-    def scores(self, theta: NDArray, rows: Rows) -> Scores:
-        """Remainders of the rows' scores, weighted so that their mean over draws is unbiased."""
-        return self._rows.scores(theta - self._origin, rows)
-
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         """Gradient from some rows of the pool, or from all.
 
         Where all rows are there, the Hessian of the likelihood cancels from it.
         """
         change = theta - self._origin
-        if not isinstance(rows, slice):
-            scores = self.scores(theta, rows)
-            rest = scores.total() * (self.n_total / scores.n_rows)
-            return self._with_expansion(rest, change, self._hessian.matvec(change))
-        scores = self._rows.differences(change) if self._cancels else self.scores(theta, rows)
-        rest = scores.total() * (self.n_total / self.anchor.pool_size)
-        return self._with_expansion(rest, change, self._bend(change))
+        if self._cancels and isinstance(rows, slice):
+            scores, bent = self._rows.differences(change), self._bend(change)
+        else:
+            scores, bent = self._rows.scores(change, rows), self._hessian.matvec(change)
+        return self._with_expansion(scores.total() * (self.n_total / scores.n_rows), change, bent)
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         change, scale = theta - self._origin, self.n_total / self.anchor.pool_size

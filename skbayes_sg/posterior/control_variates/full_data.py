@@ -19,7 +19,7 @@ from skbayes_sg.posterior.control_variates.nonlinearity import steepness
 from skbayes_sg.posterior.control_variates.subsample import Pool
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.whitening import low_rank
-from skbayes_sg.priors import GaussianPrior, Prior
+from skbayes_sg.priors import Prior
 
 _POINTS = 32
 _LEAST_LINEAR = 16
@@ -51,7 +51,7 @@ class FullDataTarget(ChainTarget):
         curvature = Diag(likelihood + coordinates.pullback_diagonal(prior))
         pool, none = Pool.of_all(posterior.n_rows), Diag(np.zeros(posterior.dim))
         self.anchor = Anchor(coordinates.centre, curvature, pool, self.n_total, lambda: none)
-        self._likelihood, self._single_prior = likelihood, _in_single(posterior.prior)
+        self._likelihood = likelihood
 
     @classmethod
     def at(cls, posterior: Posterior, mode: Mode) -> FullDataTarget:
@@ -71,8 +71,8 @@ class FullDataTarget(ChainTarget):
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         at = self.coordinates.single.inverse_transform(theta.astype(np.float32))
-        X, y, _, _ = self.posterior.data.sample.single.load(slice(None))
-        return self._with_prior(self.posterior.model.scores(at, X, y), at)
+        X, y, weight, _ = self.posterior.data.sample.single.load(slice(None))
+        return self._with_prior(self.posterior.model.scores(at, X, y).scaled(weight), at)
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         at = self.coordinates.single.inverse_transform(theta.astype(np.float32))
@@ -81,15 +81,13 @@ class FullDataTarget(ChainTarget):
         value = (each if weight is None else each * weight).sum(axis=1, dtype=np.float64)
         value *= self.n_total / self.n_rows
         value += self.prior.log_density(self.coordinates.inverse_transform(theta))
-        return value, self._with_prior(scores, at)
+        return value, self._with_prior(scores.scaled(weight), at)
 
     def _with_prior(self, scores: Scores, at: NDArray) -> NDArray:
         """The gradient from the scores of all rows at these parameters of the model."""
-        if (weight := self.posterior.data.sample.single.weight) is not None:
-            scores = scores.scaled(weight)
         gradient = scores.total().astype(np.float32)
         gradient *= self.n_total / self.n_rows
-        gradient += self._single_prior.gradient(at)
+        gradient += self.prior.gradient(at)
         return self.coordinates.single.pullback(gradient)
 
     def _stiffness(self) -> float:
@@ -116,10 +114,3 @@ class FullDataTarget(ChainTarget):
         least_linear = gradient(points[:_LEAST_LINEAR])
         least_linear /= np.linalg.norm(least_linear, axis=1, keepdims=True)
         return steepness(gradient, Diag(np.ones(self.dim)), least_linear, points)
-
-
-def _in_single(prior: Prior) -> Prior:
-    """The prior with parameters in single precision, where it is one of independent normals."""
-    if not (isinstance(prior, GaussianPrior) and isinstance(prior.operator, Diag)):
-        return prior
-    return GaussianPrior(prior.precision.astype(np.float32), prior.mean.astype(np.float32))
