@@ -124,9 +124,7 @@ class Categorical(Classification):
             half = np.exp(-0.5 * np.abs(z))
             return half / (1 + half * half)
         p = softmax(z)
-        virtual = (
-            np.eye(self.n_logits, dtype=z.dtype)[None, :, :, None] - p[:, None]
-        )  # (chains, label, class, n)
+        virtual = np.eye(self.n_logits, dtype=z.dtype)[:, :, None] - p[:, None]
         return np.sqrt(p)[:, :, None] * virtual
 
 

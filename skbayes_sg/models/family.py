@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skbayes_sg.data.base import Batch
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.products import dense, outer_products
-from skbayes_sg.linalg.scores import Factor, Scores
+from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.models.quadrature import normal_nodes, symmetric_root
 
@@ -31,13 +31,7 @@ class Family(Predictor):
     """
 
     def __init__(self, n_features: int, fit_intercept: bool = True) -> None:
-        self.shapes = {"coef": (1, n_features)}
-        if fit_intercept:
-            self.shapes["intercept"] = (1,)
-        self.shapes |= dict.fromkeys(self.own, (1,))
-        self.axes = {"coef": (None, "feature")}
-        self.axes |= dict.fromkeys(["intercept", *self.own], (None,))
-        self._n_features, self.fit_intercept = n_features, fit_intercept
+        self._set_blocks(1, n_features, fit_intercept, self.own)
 
     # -- the family ---------------------------------------------------------------------------
 
@@ -93,29 +87,19 @@ class Family(Predictor):
         if self.widest == 1:
             return self.times_inputs(np.sqrt(information[:, 0]).astype(X.dtype, copy=False), X)
         roots = symmetric_root(information.transpose(0, 3, 1, 2))
-        lefts = np.ascontiguousarray(roots.transpose(0, 3, 2, 1), X.dtype)
-        factors = [Factor(lefts[:, :, :1], X)]
-        if self.fit_intercept:
-            factors.append(Factor(factors[0].left, None))
-        return Scores(*factors, Factor(lefts[:, :, 1:], None))
+        return self.times_inputs(np.ascontiguousarray(roots.transpose(0, 3, 2, 1), X.dtype), X)
 
     def moment_of(self, between: NDArray, batch: Batch) -> Operator:
         """Of outputs that have inputs of their own: those of the shared parameters are ones."""
         if len(between) == 1:
             return super().moment_of(between, batch)
-        n = len(batch.y)
         X = dense(batch.X).astype(np.float64, copy=False)
-        ones = np.ones((n, 1))
-        inputs = [np.hstack([X, ones]) if self.fit_intercept else X, *[ones] * len(self.own)]
-        weight = 1.0 if batch.weight is None else batch.weight
-        blocks = [
-            [
-                left.T @ (right * (weight * row)[:, None])
-                for right, row in zip(inputs, rows, strict=True)
-            ]
-            for left, rows in zip(inputs, between, strict=True)
-        ]
-        moment = np.block(blocks)
+        if self.fit_intercept:
+            X = np.hstack([X, np.ones((len(X), 1))])
+        weighted = between if batch.weight is None else between * batch.weight
+        of_eta = X.T @ (weighted[0, 0][:, None] * X)
+        mixed = X.T @ weighted[0, 1:].T
+        moment = np.block([[of_eta, mixed], [mixed.T, weighted[1:, 1:].sum(axis=2)]])
         return Dense(0.5 * (moment + moment.T))
 
     def row_terms(

@@ -33,19 +33,7 @@ class Softmax(Categorical, Predictor):
 
     def __init__(self, n_features: int, n_classes: int, fit_intercept: bool = True) -> None:
         super().__init__(n_classes, 1 if n_classes == 2 else n_classes)
-        self.shapes = {"coef": (self.n_logits, n_features)}
-        if fit_intercept:
-            self.shapes["intercept"] = (self.n_logits,)
-        of_class = "class" if self.n_logits > 1 else None
-        self.axes = {"coef": (of_class, "feature"), "intercept": (of_class,)}
-        self._n_features = n_features
-        self._n_coef = self.n_logits * n_features
-        self._dim = self._n_coef + (self.n_logits if fit_intercept else 0)
-
-    @property
-    def dim(self) -> int:
-        """Number of parameters."""
-        return self._dim
+        self._set_blocks(self.n_logits, n_features, fit_intercept)
 
     @property
     def widest(self) -> int:
@@ -110,9 +98,6 @@ class Softmax(Categorical, Predictor):
 
     def _of(self, n_features: int, fit_intercept: bool) -> Softmax:
         return Softmax(n_features, 2 if self.binary else self.n_logits, fit_intercept)
-
-    def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
-        return self.logits(theta, X)
 
     def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
         """Logits and probabilities; for one logit half of both, and the derivative of the half."""
