@@ -49,10 +49,7 @@ def table(
         import pandas as pd
     except ImportError:
         return Table(index=list(index), attrs=attrs, **columns)
-    if len(names) > 1:
-        frame = pd.DataFrame(columns, index=pd.MultiIndex.from_tuples(index, names=names))
-    else:
-        frame = pd.DataFrame(columns, index=pd.Index(index, name=names[0]))
+    frame = pd.DataFrame(columns, index=pd.Index(index)).rename_axis(names)
     frame.attrs = dict(attrs)
     return frame
 
