@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from skbayes_sg.models.base import Model, NullDirections
+from skbayes_sg.models.base import Model, NullDirections, OutputModel
 
 
 class Classification(Model):
@@ -26,7 +26,7 @@ class Classification(Model):
         """
 
 
-class Categorical(Classification):
+class Categorical(Classification, OutputModel):
     """p(y = k | x) = softmax(z)_k of logits z that a subclass computes, (chains, logits, n).
 
     Arrays are class-major: one product serves all chains and classes. Two classes may have one
@@ -53,9 +53,9 @@ class Categorical(Classification):
     def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
         return {f"{name}[{k}]": row for k, row in enumerate(block)}
 
-    @abstractmethod
     def logits(self, theta: NDArray, X: NDArray) -> NDArray:
         """Logits, (chains, logits, n) in X's dtype; the caller may overwrite them."""
+        return self._forward(theta, X)[0]
 
     def encode(self, codes: NDArray, dtype: np.dtype) -> NDArray:
         return (2 * codes - 1).astype(dtype) if self.n_logits == 1 else codes

@@ -39,20 +39,12 @@ class Softmax(Categorical, Predictor):
     def widest(self) -> int:
         return self.n_logits
 
-    def logits(self, theta: NDArray, X: NDArray) -> NDArray:
-        return self.linear_predictors(theta, X)
+    def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, None]:
+        return self.linear_predictors(theta, X), None
 
-    def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
-        """Residual times input: (1[y = k] - p_k) x."""
-        return self.times_inputs(self.residual(self.logits(theta, X), y), X)
-
-    def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
-        value, residual = self.value_and_residual(self.logits(theta, X), y)
-        return value, self.times_inputs(residual, X)
-
-    def fisher(self, theta: NDArray, X: NDArray) -> Scores:
-        """sqrt(p (1 - p)) x; for K classes the scores of K virtual labels times sqrt(p_label)."""
-        return self.times_inputs(self.residual_root(self.logits(theta, X)), X)
+    def _backward(self, error: NDArray, X: NDArray, kept: None) -> Scores:
+        """Error times input: for `scores` (1[y = k] - p_k) x, for `fisher` sqrt(p (1 - p)) x."""
+        return self.times_inputs(error, X)
 
     def information(self, theta: NDArray, batch: Batch, layout: Layout) -> Operator:
         """As `fisher` has it, for K classes from diag(p) - p p^T: K virtual labels cost K times."""
