@@ -23,7 +23,7 @@ class Table(Bunch):
 
     def __repr__(self) -> str:
         columns = [name for name in self if name not in ("index", "attrs")]
-        labels = [_joined(label) for label in self["index"]]
+        labels = [one if isinstance(one, str) else " ".join(one) for one in self["index"]]
         cells = [["", *labels]]
         cells += [[name, *map(_written, self[name])] for name in columns]
         widths = [max(map(len, column)) for column in cells]
@@ -52,10 +52,6 @@ def table(
     frame = pd.DataFrame(columns, index=pd.Index(index)).rename_axis(names)
     frame.attrs = dict(attrs)
     return frame
-
-
-def _joined(label: str | tuple[str, ...]) -> str:
-    return label if isinstance(label, str) else " ".join(label)
 
 
 def _written(value: float | str) -> str:

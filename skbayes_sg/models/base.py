@@ -221,6 +221,9 @@ class OutputModel(Model):
         It may overwrite what was kept.
         """
 
+    def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
+        return self.value_and_residual(self._forward(theta, X)[0], y)[0]
+
     def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
         z, kept = self._forward(theta, X)
         return self._backward(self.residual(z, y), X, kept)

@@ -77,16 +77,11 @@ class Categorical(Classification, OutputModel):
             return log_softmax(z, axis=1)
         return np.concatenate([_log_sigmoid(-z), _log_sigmoid(z)], axis=1)
 
-    def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
-        """-log(1 + e^(-y z)) with y = -1 or 1, or z_y - logsumexp(z)."""
-        z = self.logits(theta, X)
-        if self.n_logits == 1:
-            return _log_sigmoid(y * z[:, 0])
-        z -= z.max(axis=1, keepdims=True)
-        return z[_at(y, z)] - np.log(np.exp(z).sum(axis=1))
-
     def value_and_residual(self, z: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
-        """Log likelihoods (chains, n) at logits z, and `residual`. It overwrites z."""
+        """Log likelihoods (chains, n) at logits z, and `residual`. It overwrites z.
+
+        They are -log(1 + e^(-y z)) with y = -1 or 1, or z_y - logsumexp(z).
+        """
         if self.n_logits == 1:
             return _log_sigmoid(y * z[:, 0]), self.residual(z, y)
         z -= z.max(axis=1, keepdims=True)

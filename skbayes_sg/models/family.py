@@ -12,11 +12,12 @@ from skbayes_sg.data.base import Batch
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.products import dense, outer_products
 from skbayes_sg.linalg.scores import Scores
+from skbayes_sg.models.base import OutputModel
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.models.quadrature import normal_nodes, symmetric_root
 
 
-class Family(Predictor):
+class Family(Predictor, OutputModel):
     """p(y | x) = f(y; eta, own) with ``eta = coef . x + intercept``.
 
     A family is its f: log density, gradient and curvature in the outputs of a row. These are eta,
@@ -66,28 +67,25 @@ class Family(Predictor):
         return np.concatenate([eta, np.broadcast_to(own, (*own.shape[:2], X.shape[-2]))], axis=1)
 
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
-        return self.value(self._in_double(theta, X), y).astype(X.dtype, copy=False)
+        return self.value(self._forward(theta, X)[0], y).astype(X.dtype, copy=False)
 
-    def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
-        """Residuals in the outputs times inputs."""
-        residual = self.residual(self._in_double(theta, X), y)
-        return self.times_inputs(residual.astype(X.dtype, copy=False), X)
+    def value_and_residual(self, z: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+        return self.value(z, y), self.residual(z, y)
 
-    def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
-        outputs = self._in_double(theta, X)
-        residual = self.residual(outputs, y).astype(X.dtype, copy=False)
-        return self.value(outputs, y), self.times_inputs(residual, X)
-
-    def _in_double(self, theta: NDArray, X: NDArray) -> NDArray:
-        return self.outputs(theta, X).astype(np.float64, copy=False)
-
-    def fisher(self, theta: NDArray, X: NDArray) -> Scores:
+    def residual_root(self, z: NDArray) -> NDArray:
         """The columns of a root of the information of a row's outputs, as virtual labels."""
-        information = self.expected(self._in_double(theta, X))
+        information = self.expected(z)
         if self.widest == 1:
-            return self.times_inputs(np.sqrt(information[:, 0]).astype(X.dtype, copy=False), X)
+            return np.sqrt(information[:, 0])
         roots = symmetric_root(information.transpose(0, 3, 1, 2))
-        return self.times_inputs(np.ascontiguousarray(roots.transpose(0, 3, 2, 1), X.dtype), X)
+        return np.ascontiguousarray(roots.transpose(0, 3, 2, 1))
+
+    def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, None]:
+        """In double precision, which the special functions of a family need."""
+        return self.outputs(theta, X).astype(np.float64, copy=False), None
+
+    def _backward(self, error: NDArray, X: NDArray, kept: None) -> Scores:
+        return self.times_inputs(error.astype(X.dtype, copy=False), X)
 
     def moment_of(self, between: NDArray, batch: Batch) -> Operator:
         """Of outputs that have inputs of their own: those of the shared parameters are ones."""
@@ -105,7 +103,7 @@ class Family(Predictor):
     def row_terms(
         self, theta: NDArray, root: NDArray | None, X: NDArray, y: NDArray
     ) -> tuple[NDArray, NDArray]:
-        outputs = self._in_double(theta, X)
+        outputs, _ = self._forward(theta, X)
         if root is None:
             return self.residual(outputs, y)[0], self.expected(outputs)[0]
         deviation = self.outputs(root.T, X)  # along each column, (D, outputs, n)
