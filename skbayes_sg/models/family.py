@@ -33,6 +33,7 @@ class Family(Predictor, OutputModel):
 
     def __init__(self, n_features: int, fit_intercept: bool = True) -> None:
         self._set_blocks(1, n_features, fit_intercept, self.own)
+        self.fit_intercept = fit_intercept
 
     # -- the family ---------------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ class Linear(Predictor):
     ) -> None:
         own = ("log_noise",) if noise_variance is None else ()
         self._set_blocks(1, n_features, fit_intercept, own)
+        self.fit_intercept = fit_intercept
         self.noise_variance = noise_variance
         self.noise_prior = noise_prior
 

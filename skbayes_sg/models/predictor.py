@@ -43,7 +43,7 @@ class Predictor(Model):
         self, n_logits: int, n_features: int, fit_intercept: bool, own: tuple[str, ...] = ()
     ) -> None:
         """Set the parameter blocks: coefficients, intercepts, and numbers that all rows share."""
-        self._n_features, self.fit_intercept = n_features, fit_intercept
+        self._n_features = n_features
         self.shapes = {"coef": (n_logits, n_features)}
         if fit_intercept:
             self.shapes["intercept"] = (n_logits,)

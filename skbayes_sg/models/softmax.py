@@ -34,6 +34,13 @@ class Softmax(Categorical, Predictor):
     def __init__(self, n_features: int, n_classes: int, fit_intercept: bool = True) -> None:
         super().__init__(n_classes, 1 if n_classes == 2 else n_classes)
         self._set_blocks(self.n_logits, n_features, fit_intercept)
+        self._n_coef = self.n_logits * n_features
+        self._dim = self._n_coef + (self.n_logits if fit_intercept else 0)
+
+    @property
+    def dim(self) -> int:
+        """Number of parameters."""
+        return self._dim
 
     @property
     def widest(self) -> int:
