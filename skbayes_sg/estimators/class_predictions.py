@@ -83,7 +83,7 @@ class ClassPredictions(BayesianEstimator):
             for some, each in _under_some(self.model_, draws, X[rows], step):
                 mean = mean + weights[some] @ each.reshape(len(each), -1)
             proba[rows] = np.reshape(mean, (n_outputs, -1)).T
-        return self._both_classes(proba, axis=1)
+        return self._both_classes(proba)
 
     @in_blocks()
     def predict_log_proba(self, X) -> NDArray:
@@ -236,14 +236,14 @@ class ClassPredictions(BayesianEstimator):
         """Row blocks and their probabilities under every draw, (S, classes, rows) in float64."""
         for rows in row_blocks(X.shape[0], 8 * len(draws) * len(self.classes_), 16 * _BLOCK_BYTES):
             each = _under_each(self.model_, draws, X[rows]).astype(np.float64)
-            yield rows, self._both_classes(each, axis=1)
+            yield rows, self._both_classes(each)
 
-    def _both_classes(self, proba: NDArray, axis: int) -> NDArray:
-        """Both classes from the output for the second one; more classes are scaled to sum to 1."""
+    def _both_classes(self, proba: NDArray) -> NDArray:
+        """Both classes, on axis 1, from the second one; more classes are scaled to sum to 1."""
         if len(self.classes_) == 2:
             proba = np.minimum(proba, 1.0)  # an average of ones may round above
-            return np.concatenate([1.0 - proba, proba], axis=axis)
-        return proba / proba.sum(axis=axis, keepdims=True)
+            return np.concatenate([1.0 - proba, proba], axis=1)
+        return proba / proba.sum(axis=1, keepdims=True)
 
 
 def _under_some(model: Model, draws: NDArray, X: Any, step: int) -> Iterator[tuple[slice, NDArray]]:
@@ -292,7 +292,5 @@ def central_interval(samples: NDArray, level: float, weights: NDArray) -> NDArra
     samples: the first at which the sum of the weights reaches the probability.
     """
     q = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
-    if np.ptp(weights) == 0:
-        return np.moveaxis(np.quantile(samples, q, axis=-1), 0, -1)
-    ends = np.quantile(samples, q, axis=-1, weights=weights, method="inverted_cdf")
-    return np.moveaxis(ends, 0, -1)
+    how: dict[str, Any] = {"weights": weights, "method": "inverted_cdf"} if np.ptp(weights) else {}
+    return np.moveaxis(np.quantile(samples, q, axis=-1, **how), 0, -1)

@@ -39,17 +39,16 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         weight = checked_weights(sample_weight, len(y))
         _require_some("sample_weight", weight)
         if self.class_weight is not None:
-            factors = self._class_weights(y[weight > 0], classes)
+            labels, counts = np.unique(y[weight > 0], return_counts=True)
+            factors = self._class_weights(labels, counts, classes)
             weight = weight * factors[np.searchsorted(classes, y)]
             _require_some("class_weight", weight)
         return weight
 
-    def _class_weights(
-        self, y: NDArray, classes: NDArray, counts: NDArray | None = None
-    ) -> NDArray:
-        """Factor of each class; 1 for classes that the dict does not name.
+    def _class_weights(self, labels: NDArray, counts: NDArray, classes: NDArray) -> NDArray:
+        """Factor of each class; 1 for classes that the dict does not name, or that have no rows.
 
-        y are labels of rows, or each label once with its `counts` of rows.
+        `labels` are different, and `counts` are their numbers of rows.
         """
         if isinstance(self.class_weight, dict):
             factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
@@ -58,11 +57,9 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
                     f"class_weight must be finite and not negative, got {self.class_weight!r}"
                 )
             return factors
-        present, factors = np.unique(y), np.ones(len(classes))
-        balanced = compute_class_weight(self.class_weight, classes=present, y=y)
-        if counts is not None:
-            balanced = counts.sum() / (len(counts) * counts)
-        factors[np.searchsorted(classes, present)] = balanced
+        compute_class_weight(self.class_weight, classes=labels, y=labels)  # refuses other words
+        factors = np.ones(len(classes))
+        factors[np.searchsorted(classes, labels)] = counts.sum() / (len(counts) * counts)
         return factors
 
     def _bind(
@@ -77,11 +74,9 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         model = self._make_model(X.shape[1], classes)
         y = model.encode(codes, X.dtype)
         data = InMemory.of(X, y, counted, n_total, model.takes_sparse)
-        posterior = Posterior(model, data, self._prior(model, data, classes, streaming))
-        if self._merges(posterior, streaming):
+        if self._merges(model, data, streaming):
             data = data.merged()
-            posterior = Posterior(model, data, self._prior(model, data, classes))
-        return posterior
+        return Posterior(model, data, self._prior(model, data, classes, streaming))
 
     def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
         X, y = self._validate_data(X, y, reset=False)
@@ -258,11 +253,8 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         """Whether the posterior mean is right about every row."""
         rows = posterior.data.sample
         mean = self._moments(self.draws_)[0][None]
-        for block in rows.blocks(self.model_.row_size):
-            batch = rows.load(block)
-            if not self.model_.is_right(mean, batch.X, batch.y).all():
-                return False
-        return True
+        batches = map(rows.load, rows.blocks(self.model_.row_size))
+        return all(self.model_.is_right(mean, batch.X, batch.y).all() for batch in batches)
 
     def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
         """Posterior of rows out of core, and the facts about them."""
@@ -271,8 +263,7 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         classes, present = classes_of(found.labels), found.counts > 0
         factors = None
         if self.class_weight is not None:
-            counts = found.counts[present]
-            factors = self._class_weights(classes[present], classes, counts)
+            factors = self._class_weights(classes[present], found.counts[present], classes)
             present &= factors > 0
         _require_two(present.sum())
         model, dtype = self._make_model(source.n_features, classes), source.dtype

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
+from functools import partial, wraps
+from itertools import takewhile
 from traceback import walk_stack
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ def warn(messages: str | Iterable[str], category: type[Warning] = ConvergenceWar
 
     A worker does not know the user's line. There it is the line that called this package.
     """
-    modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_stack(sys._getframe())]
+    modules = list(_modules_of_callers())
     level = _first_outside(_LIBRARIES, modules)
     if _of(_STARTS_WORKERS, modules[level]):
         level = _first_outside(_WRAPPERS, modules)
@@ -73,12 +73,13 @@ def is_all_of_the_call() -> bool:
 
     A search or an ensemble would go on with its next fit.
     """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _of(_LIBRARIES, module := frame.f_globals.get("__name__", "")):
-        if not module.startswith(_OF_ONE_FIT):
-            return False
-        frame = frame.f_back
-    return True
+    inside = takewhile(partial(_of, _LIBRARIES), _modules_of_callers())
+    return all(module.startswith(_OF_ONE_FIT) for module in inside)
+
+
+def _modules_of_callers() -> Iterator[str]:
+    """Names of the modules on the stack, from that of the caller outwards."""
+    return (frame.f_globals.get("__name__", "") for frame, _ in walk_stack(sys._getframe(1)))
 
 
 def _of(packages: tuple[str, ...], module: str) -> bool:
@@ -98,7 +99,7 @@ def all_or_nothing(method: Callable) -> Callable:
     error of the machine (memory is full, a worker process was killed) gets a remedy.
     """
 
-    @functools.wraps(method)
+    @wraps(method)
     def guarded(self, *args, **kwargs):
         before = dict(vars(self))
         try:

@@ -80,9 +80,8 @@ def classes_of(y: NDArray) -> NDArray:
 
 def require_known(y: NDArray, classes: NDArray) -> None:
     """Raise ValueError unless each label is one of the classes."""
-    labels = _sorted("y", y)
-    if not np.isin(labels, classes).all():
-        new = labels[~np.isin(labels, classes)]
+    new = np.setdiff1d(_sorted("y", y), classes, assume_unique=True)
+    if new.size:
         raise ValueError(f"y holds {shown(new)}, which is not among the classes {shown(classes)}")
 
 

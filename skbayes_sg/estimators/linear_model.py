@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.chains.tuning import raise_alpha
+from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.coefficient_prior import CoefficientPrior
 from skbayes_sg.estimators.out_of_core import RowsNeededError
 from skbayes_sg.inference import diagnose
@@ -65,11 +66,14 @@ class OneMode(Plan):
             )
             scaled = Choice(SGLD(preconditioner="diag"), "each parameter has a step of its own")
             return {"sgfs": Choice(SGFS(), why), "sgld": scaled}
+        why = _too_many(dim)
+        # large minibatches, and noise in proportion to P, bear rows with heavy tails
+        sgfs = SGFS(structure="kron", alpha=3.0, B="precision", batch_size=2000)
         return {
-            "sgfs": _careful(_too_many(dim)),
-            "constant_sgd": Choice(ConstantSGD(structure="kron"), _too_many(dim)),
-            "momentum_sgd": Choice(MomentumSGD(structure="diag"), _too_many(dim)),
-            "iasg": Choice(IASG(structure="diag"), _too_many(dim)),
+            "sgfs": Choice(sgfs, why, raise_alpha),
+            "constant_sgd": Choice(ConstantSGD(structure="kron"), why),
+            "momentum_sgd": Choice(MomentumSGD(structure="diag"), why),
+            "iasg": Choice(IASG(structure="diag"), why),
         }
 
     def fallback(self, posterior: Posterior, refused: NoGainError) -> Choice:
@@ -121,15 +125,6 @@ def _too_many(dim: int) -> str:
     return f"{dim} parameters are too many for full matrices"
 
 
-def _careful(reason: str) -> Choice:
-    """SGFS for many parameters, or for rows with heavy tails.
-
-    It has large minibatches, and injected noise in proportion to P.
-    """
-    sampler = SGFS(structure="kron", alpha=3.0, B="precision", batch_size=2000)
-    return Choice(sampler, reason, raise_alpha)
-
-
 _ACCEPT = 0.9  # at HMC's own .8 single chains of nearly separable classes are stuck for a while
 
 
@@ -150,15 +145,14 @@ class LinearPredictor(CoefficientPrior):
 
     def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
         """Also what gradients say of single parameters, where a pass over the rows is at hand."""
-        figures = diagnose.of_draws(self._with_precision())
+        draws, weights, sampler = self._with_precision(), self.draw_weights_, self.sampler_
+        figures = diagnose.of_draws(draws)
         if posterior.of_sample is not posterior:
             return figures
-        joint, draws = self._joint(posterior), (self._with_precision(), self.draw_weights_)
-        figures |= diagnose.of_gradients(joint, *draws, n_gradients)
-        draws = self.draws_, self.draw_weights_
-        sampler = self.sampler_  # with an anchor it has measured the columns itself
+        figures |= diagnose.of_gradients(self._joint(posterior), draws, weights, n_gradients)
+        # with an anchor the sampler has measured the columns itself
         if np.isfinite(sampler.steepest_column) and sampler.variance_reduction is None:
-            figures |= diagnose.of_columns(posterior, *draws)
+            figures |= diagnose.of_columns(posterior, self.draws_, weights)
         return figures
 
     def _require_passes(self) -> None:
@@ -166,12 +160,12 @@ class LinearPredictor(CoefficientPrior):
             return
         raise RowsNeededError(f"sampler={self.sampler!r}, unlike None, visits rows at each step")
 
-    def _merges(self, posterior: Posterior, streaming: bool) -> bool:
+    def _merges(self, model: Model, data: InMemory, streaming: bool) -> bool:
         """Whether equal rows are to be merged, which they are when the data are few.
 
         After merging, a weight of 2 and two copies of a row give bitwise the same draws.
         """
-        few = is_sorted_soon(posterior.n_rows, posterior.dim)
+        few = is_sorted_soon(data.n_rows, model.dim)
         return few and not streaming and self.sampler is None
 
     def predicted_covariance(self, X, y, sample_weight: ArrayLike | None = None) -> NDArray:

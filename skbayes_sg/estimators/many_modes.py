@@ -13,6 +13,7 @@ from skbayes_sg.chains.tuning import choose_alpha
 from skbayes_sg.inference.plan import Plan, Start
 from skbayes_sg.inference.request import Choice
 from skbayes_sg.linalg.sizes import has_cheap_gradients
+from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import InitialPoint
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
@@ -50,9 +51,9 @@ class ManyModes(Plan):
                 cold = f"at temperature {self.temperature:g} the posterior is no longer Bayes's"
                 reason = f"{cold}, and {reason}"
             return Choice(SGHMC(share_rows=True, single=True), reason, from_modes)
-        products = f"{gradient_products(posterior):.1e} products"
-        cost = f"a gradient of {posterior.n_rows} rows costs {products}"
-        if few_products(posterior):
+        products = gradient_products(posterior.model, posterior.n_rows)
+        cost = f"a gradient of {posterior.n_rows} rows costs {products:.1e} products"
+        if has_cheap_gradients(products):
             reason = f"{cost}: so few that all rows at every step, and exactness, cost little"
             return Choice(_of_all_rows(), reason)
         return Choice(self.of_minibatches(), f"{cost}: too many for all rows", choose_alpha)
@@ -69,18 +70,13 @@ class ManyModes(Plan):
 
         Steps as long as those of a Gaussian posterior leave the region in which a curvature holds.
         """
-        short: dict[str, Any] = {
-            "structure": "diag",
-            "step_size": _SHORT_STEP,
-            "batch_size": _SMALL_BATCH,
-        }
+        small: dict[str, Any] = {"structure": "diag", "batch_size": _SMALL_BATCH}
         why = "longer steps diverge in a network, and these draw variances that are too small"
-        averaged = IASG(structure="diag", step_size=_AVERAGED_STEP, batch_size=_SMALL_BATCH)
         return {
             "sgfs": Choice(self.of_minibatches(), "injected noise keeps its steps short"),
-            "constant_sgd": Choice(ConstantSGD(**short), why),
-            "momentum_sgd": Choice(MomentumSGD(**short), why),
-            "iasg": Choice(averaged, why),
+            "constant_sgd": Choice(ConstantSGD(step_size=_SHORT_STEP, **small), why),
+            "momentum_sgd": Choice(MomentumSGD(step_size=_SHORT_STEP, **small), why),
+            "iasg": Choice(IASG(step_size=_AVERAGED_STEP, **small), why),
             "sgld": Choice(SGLD(preconditioner="diag"), "each parameter has a step of its own"),
             "sghmc": Choice(SGHMC(step_size=_NAMED_STEP, single=True), "roundings are small"),
             "hmc": Choice(_of_all_rows(), "the form that sampler=None runs for few rows"),
@@ -108,12 +104,6 @@ def _of_all_rows() -> HMC:
     return HMC(structure="diag", single_gradients=True)
 
 
-def gradient_products(posterior: Posterior) -> float:
+def gradient_products(model: Model, n_rows: int) -> float:
     """Cost of a gradient from all rows: weights and exponentials, in products."""
-    widest = _EXPONENTIAL * posterior.model.widest
-    return float(posterior.n_rows * max(posterior.dim, widest))
-
-
-def few_products(posterior: Posterior) -> bool:
-    """Whether a gradient from all rows costs some milliseconds at most."""
-    return has_cheap_gradients(gradient_products(posterior))
+    return float(n_rows * max(model.dim, _EXPONENTIAL * model.widest))

@@ -12,7 +12,7 @@ from skbayes_sg.estimators.multimodal_classifier import MultimodalClassifier
 from skbayes_sg.models import MLP
 from skbayes_sg.models.feed_forward import ACTIVATIONS
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import require_integer
+from skbayes_sg.validation import require_choice, require_integer
 
 
 class BayesianMLPClassifier(MultimodalClassifier):
@@ -186,6 +186,5 @@ def hidden_layers(estimator: Any, without: str) -> tuple[tuple[int, ...], str]:
         )
     for width in widths:
         require_integer("hidden_layer_sizes", width, 1)
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation must be one of {sorted(ACTIVATIONS)}, got {activation!r}")
+    require_choice("activation", activation, sorted(ACTIVATIONS))
     return widths, activation

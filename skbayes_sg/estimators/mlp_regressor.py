@@ -157,7 +157,7 @@ class BayesianMLPRegressor(MixturePredictions, Multimodal, BayesianRegressor):
         X, y, weight = self._of_weight(X, y, sample_weight, n_total)
         data = InMemory.of(X, y.reshape(len(y), -1), weight, n_total)
         posterior = self._scaled(data, streaming)
-        if self._merges(posterior, streaming):
+        if self._merges(posterior.model, data, streaming):
             posterior = self._scaled(data.merged(), streaming)
         return self._tempered(posterior, streaming)
 

@@ -12,11 +12,12 @@ from skbayes_sg.data import InMemory
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import warn
-from skbayes_sg.estimators.many_modes import ManyModes, few_products
+from skbayes_sg.estimators.many_modes import ManyModes, gradient_products
 from skbayes_sg.inference import averages
 from skbayes_sg.inference.online_chain import ChainStream
 from skbayes_sg.inference.request import Request, run_length
 from skbayes_sg.inspection.summary import of_blocks
+from skbayes_sg.linalg.sizes import has_cheap_gradients
 from skbayes_sg.models import Model
 from skbayes_sg.models.network import Network
 from skbayes_sg.posterior import Posterior
@@ -146,13 +147,14 @@ class Multimodal(BayesianEstimator):
             return self._input_square
         return max(data.column_squares().sum(), np.finfo(np.float32).tiny)
 
-    def _merges(self, posterior: Posterior, streaming: bool) -> bool:
+    def _merges(self, model: Model, data: InMemory, streaming: bool) -> bool:
         """Whether equal rows are to be merged, which they are when the data are few.
 
         HMC amplifies rounding differences. After merging, a weight of 2 and two copies of a row
         give bitwise the same draws.
         """
-        return not streaming and self.sampler is None and few_products(posterior)
+        few = has_cheap_gradients(gradient_products(model, data.n_rows))
+        return few and not streaming and self.sampler is None
 
     def _tempered(self, posterior: Posterior, streaming: bool) -> Posterior:
         """The posterior at the temperature; a stream is at 1 by default."""

@@ -16,7 +16,7 @@ from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import quietly, warn
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.samplers import ConstantSGD, Sampler
-from skbayes_sg.validation import real_array
+from skbayes_sg.validation import is_integer, real_array, require_integer
 
 _SEGMENT = 5  # values fitted one after another; each fit starts where the last one stopped
 _FIRST_BATCH, _LARGEST_BATCH = 20, 100  # bounds of the first size that is tried
@@ -127,7 +127,10 @@ def hyperparameter_path(
     learner = clone(model)
     own, labels = _learned(learner, data), list(learner.prior_precision_blocks_)
     by_sgd = _learned_by_sgd(model, data, len(labels))
-    _say(by_sgd.warnings)
+    if by_sgd.warnings:  # one is said, as the rest concerns the estimator's own
+        others = len(by_sgd.warnings) - 1
+        more = f" (and {others} more in sgd_em_warnings)" if others else ""
+        warn(f"constant SGD (sgd_em_...): {by_sgd.warnings[0]}{more}")
     runs: list[Any] = np.split(values, range(_SEGMENT, len(values), _SEGMENT))
     each = in_parallel(partial(_fit_run, estimator, data), runs, n_jobs)
     losses, passes = zip(*each, strict=True)
@@ -141,17 +144,9 @@ def hyperparameter_path(
     )
 
 
-def _say(warnings: list[str]) -> None:
-    """One warning about constant SGD's result, as the rest concerns the estimator's own."""
-    if warnings:
-        more = f" (and {len(warnings) - 1} more in sgd_em_warnings)" if len(warnings) > 1 else ""
-        warn(f"constant SGD (sgd_em_...): {warnings[0]}{more}")
-
-
-def _grid(prior_precisions: int | ArrayLike) -> NDArray:
-    if isinstance(prior_precisions, (int, np.integer)) and not isinstance(prior_precisions, bool):
-        if prior_precisions < 1:
-            raise ValueError(f"prior_precisions must be at least 1 value, got {prior_precisions}")
+def _grid(prior_precisions: Any) -> NDArray:
+    if is_integer(prior_precisions):
+        require_integer("prior_precisions", prior_precisions, 1)
         return np.logspace(4, -4, prior_precisions)
     values = np.sort(np.atleast_1d(real_array("prior_precisions", prior_precisions)))[::-1]
     if values.ndim != 1 or not values.size or not (np.isfinite(values).all() and values.min() > 0):

@@ -141,11 +141,9 @@ class Regressor(BayesianRegressor, LinearPredictor):
         X, y, weights = self._of_weight(X, y, sample_weight, n_total)
         data = InMemory.of(X, in_dtype("y", y, X.dtype), weights, n_total, Predictor.takes_sparse)
         model = self._make_model(data)
-        posterior = Posterior(model, data, self._prior(model, data, streaming=streaming))
-        if self._merges(posterior, streaming):
+        if self._merges(model, data, streaming):
             data = data.merged()
-            posterior = Posterior(model, data, self._prior(model, data))
-        return posterior
+        return Posterior(model, data, self._prior(model, data, streaming=streaming))
 
     def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
         """Posterior of rows out of core, and the facts about them."""

@@ -207,17 +207,17 @@ class UpdatingEstimator(SampledPrior):
         stream, learned = self._stream, None
         if stream is None:
             stream, posterior, learned = self._new_stream(posterior)
+        elif self.model_.shapes != posterior.model.shapes:
+            raise ValueError(
+                "fit_intercept and noise_variance must stay as they were in the first chunk; "
+                "take a new estimator, or call fit"
+            )
+        guess = mode = stream.posterior.mode
+        if self._stream is None and not hasattr(self, "posterior_"):
             rows = posterior.data.sample
             guess = posterior.model.guess(rows.y, rows.weight)
-            if hasattr(self, "posterior_") or _better(posterior, stream.posterior.mode, guess):
-                guess = stream.posterior.mode
-        else:
-            guess = stream.posterior.mode
-            if self.model_.shapes != posterior.model.shapes:
-                raise ValueError(
-                    "fit_intercept and noise_variance must stay as they were in the first chunk; "
-                    "take a new estimator, or call fit"
-                )
+            if posterior.log_prob(mode)[0] >= posterior.log_prob(guess)[0]:
+                guess = mode
         before = stream
         stream = stream.after(posterior, guess, factor, bytes_to_keep())
         require_finite(posterior_=stream.posterior.mean)
@@ -338,11 +338,6 @@ class UpdatingEstimator(SampledPrior):
 def _plain(value: Any) -> Any:
     """A single number as a float, and an array as it is."""
     return value if np.ndim(value) else float(value)
-
-
-def _better(posterior: Posterior, one: NDArray, other: NDArray) -> bool:
-    """Whether the first point (1, D) is at least as probable."""
-    return bool(posterior.log_prob(one)[0] >= posterior.log_prob(other)[0])
 
 
 def _warnings(found: Remainder | None) -> list[str]:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
-from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.inspection.drawing import axes_for, last_step, literal
+from skbayes_sg.inspection.drawing import axes_for, fitted_step, literal
 from skbayes_sg.inspection.names import names_of_inputs
 
 _MOST_NAMED = 10
@@ -80,13 +79,8 @@ class PriorPrecisionDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        check_is_fitted(estimator)
-        model, before = last_step(estimator)
-        if not hasattr(model, "prior_precision_path_"):
-            raise ValueError(
-                "the prior precision of this estimator was not learned; fit with "
-                'prior_precision="learned"'
-            )
+        remedy = 'its prior precision was not learned; fit with prior_precision="learned"'
+        model, before = fitted_step(cls, estimator, remedy, "prior_precision_path_")
         blocks, features = model.prior_precision_blocks_, names_of_inputs(model, before)
         labels = [_named(label, features, getattr(model, "classes_", ())) for label in blocks]
         display = cls(model.prior_precision_path_, np.array(list(blocks.values())), labels)

@@ -123,7 +123,8 @@ def quantities(
         others, found = estimator._terms_beside(found.intercept), found._replace(intercept=None)
     has_intercept = found.intercept is not None
     names = ["intercept"] * has_intercept + list(others)
-    terms = features + [_own(name, features) for name in names]
+    # a name that a feature has too stands in parentheses
+    terms = features + [f"({name})" if name in features else name for name in names]
     draws = np.concatenate([found.stacked(), *others.values()], axis=2)
     if not logits:
         return terms, ["term"], draws
@@ -205,11 +206,6 @@ def _position(reference: Any, estimator: Any) -> int | None:
     if len(found) != 1:
         raise ValueError(f"reference must be one of the classes {classes!r}, got {reference!r}")
     return int(found[0])
-
-
-def _own(name: str, features: list[str]) -> str:
-    """Name of a row that is no feature, in parentheses if a feature has that name."""
-    return f"({name})" if name in features else name
 
 
 # -- units before a scaler --------------------------------------------------------------------

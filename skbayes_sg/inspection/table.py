@@ -23,7 +23,7 @@ class Table(Bunch):
 
     def __repr__(self) -> str:
         columns = [name for name in self if name not in ("index", "attrs")]
-        labels = [_joined(label) for label in self["index"]]
+        labels = [one if isinstance(one, str) else " ".join(one) for one in self["index"]]
         cells = [["", *labels]]
         cells += [[name, *map(_written, self[name])] for name in columns]
         widths = [max(map(len, column)) for column in cells]
@@ -49,16 +49,9 @@ def table(
         import pandas as pd
     except ImportError:
         return Table(index=list(index), attrs=attrs, **columns)
-    if len(names) > 1:
-        frame = pd.DataFrame(columns, index=pd.MultiIndex.from_tuples(index, names=names))
-    else:
-        frame = pd.DataFrame(columns, index=pd.Index(index, name=names[0]))
+    frame = pd.DataFrame(columns, index=pd.Index(index)).rename_axis(names)
     frame.attrs = dict(attrs)
     return frame
-
-
-def _joined(label: str | tuple[str, ...]) -> str:
-    return label if isinstance(label, str) else " ".join(label)
 
 
 def _written(value: float | str) -> str:

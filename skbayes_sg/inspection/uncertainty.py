@@ -206,13 +206,13 @@ class UncertaintyDisplay:
     def _legend(self, own: bool) -> None:
         if self.points is None or not self._told_apart:
             return
+        look = {"fontsize": "small", "facecolor": "0.85"}
         if own:
-            handles = self.ax_.get_legend_handles_labels()
-            self.figure_.legend(
-                *handles, loc="outside lower center", ncols=len(handles[0]), fontsize="small"
-            ).get_frame().set_facecolor("0.85")
+            handles, names = self.ax_.get_legend_handles_labels()
+            place = {"loc": "outside lower center", "ncols": len(handles)}
+            self.figure_.legend(handles, names, **place, **look)
         else:
-            self.ax_.legend(fontsize="small").get_frame().set_facecolor("0.85")
+            self.ax_.legend(**look)
 
 
 def _columns(X: Any) -> list[str]:

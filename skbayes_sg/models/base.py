@@ -191,6 +191,55 @@ class Model(ABC):
         return self.fisher(theta, X)
 
 
+class OutputModel(Model):
+    """A row's log likelihood is a function of its outputs, (chains, outputs, n).
+
+    A subclass says what the outputs are, and how an error there becomes scores; or what the log
+    likelihood is, given outputs.
+    """
+
+    @abstractmethod
+    def value_and_residual(self, z: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+        """Log likelihoods (chains, n) at outputs z, and `residual`. It may overwrite z."""
+
+    @abstractmethod
+    def residual(self, z: NDArray, y: NDArray) -> NDArray:
+        """Gradient of the log likelihood in the outputs, as z. It may overwrite z."""
+
+    @abstractmethod
+    def residual_root(self, z: NDArray) -> NDArray:
+        """A square root of the Fisher matrix of the outputs, (chains, [labels,] outputs, n)."""
+
+    @abstractmethod
+    def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, Any]:
+        """Outputs (chains, outputs, n), and what `_backward` needs besides, as of hidden units."""
+
+    @abstractmethod
+    def _backward(self, error: NDArray, X: NDArray, kept: Any) -> Scores:
+        """Scores from the error at the outputs, (chains, [labels,] outputs, n).
+
+        It may overwrite what was kept.
+        """
+
+    def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
+        return self.value_and_residual(self._forward(theta, X)[0], y)[0]
+
+    def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
+        z, kept = self._forward(theta, X)
+        return self._backward(self.residual(z, y), X, kept)
+
+    def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
+        """Of one forward pass."""
+        z, kept = self._forward(theta, X)
+        value, residual = self.value_and_residual(z, y)
+        return value, self._backward(residual, X, kept)
+
+    def fisher(self, theta: NDArray, X: NDArray) -> Scores:
+        """As `scores`, for the residuals of virtual labels: the generalised Gauss-Newton matrix."""
+        z, kept = self._forward(theta, X)
+        return self._backward(self.residual_root(z), X, kept)
+
+
 def times_rows(coef: NDArray, X: NDArray) -> NDArray:
     """Products of weights (chains, units, features) with rows, (chains, units, n).
 

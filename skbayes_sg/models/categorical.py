@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from skbayes_sg.models.base import Model, NullDirections
+from skbayes_sg.models.base import Model, NullDirections, OutputModel
 
 
 class Classification(Model):
@@ -26,7 +26,7 @@ class Classification(Model):
         """
 
 
-class Categorical(Classification):
+class Categorical(Classification, OutputModel):
     """p(y = k | x) = softmax(z)_k of logits z that a subclass computes, (chains, logits, n).
 
     Arrays are class-major: one product serves all chains and classes. Two classes may have one
@@ -53,9 +53,9 @@ class Categorical(Classification):
     def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
         return {f"{name}[{k}]": row for k, row in enumerate(block)}
 
-    @abstractmethod
     def logits(self, theta: NDArray, X: NDArray) -> NDArray:
         """Logits, (chains, logits, n) in X's dtype; the caller may overwrite them."""
+        return self._forward(theta, X)[0]
 
     def encode(self, codes: NDArray, dtype: np.dtype) -> NDArray:
         return (2 * codes - 1).astype(dtype) if self.n_logits == 1 else codes
@@ -77,16 +77,11 @@ class Categorical(Classification):
             return log_softmax(z, axis=1)
         return np.concatenate([_log_sigmoid(-z), _log_sigmoid(z)], axis=1)
 
-    def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
-        """-log(1 + e^(-y z)) with y = -1 or 1, or z_y - logsumexp(z)."""
-        z = self.logits(theta, X)
-        if self.n_logits == 1:
-            return _log_sigmoid(y * z[:, 0])
-        z -= z.max(axis=1, keepdims=True)
-        return z[_at(y, z)] - np.log(np.exp(z).sum(axis=1))
-
     def value_and_residual(self, z: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
-        """Log likelihoods (chains, n) at logits z, and `residual`. It overwrites z."""
+        """Log likelihoods (chains, n) at logits z, and `residual`. It overwrites z.
+
+        They are -log(1 + e^(-y z)) with y = -1 or 1, or z_y - logsumexp(z).
+        """
         if self.n_logits == 1:
             return _log_sigmoid(y * z[:, 0]), self.residual(z, y)
         z -= z.max(axis=1, keepdims=True)
@@ -124,9 +119,7 @@ class Categorical(Classification):
             half = np.exp(-0.5 * np.abs(z))
             return half / (1 + half * half)
         p = softmax(z)
-        virtual = (
-            np.eye(self.n_logits, dtype=z.dtype)[None, :, :, None] - p[:, None]
-        )  # (chains, label, class, n)
+        virtual = np.eye(self.n_logits, dtype=z.dtype)[:, :, None] - p[:, None]
         return np.sqrt(p)[:, :, None] * virtual
 
 

@@ -93,9 +93,6 @@ class DRBM(Categorical, Network):
         classes = rng.standard_normal(n_hidden * self.n_logits) * n_hidden**-0.5
         return np.concatenate([weights, classes, np.zeros(n_hidden + self.n_logits)])[None]
 
-    def logits(self, theta: NDArray, X: NDArray) -> NDArray:
-        return self._forward(theta, X)[0]
-
     def fisher_diagonal(self, theta: NDArray, X: NDArray) -> Scores:
         """One virtual label in place of K.
 

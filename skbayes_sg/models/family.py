@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from skbayes_sg.data.base import Batch
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.products import dense, outer_products
-from skbayes_sg.linalg.scores import Factor, Scores
+from skbayes_sg.linalg.scores import Scores
+from skbayes_sg.models.base import OutputModel
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.models.quadrature import normal_nodes, symmetric_root
 
 
-class Family(Predictor):
+class Family(Predictor, OutputModel):
     """p(y | x) = f(y; eta, own) with ``eta = coef . x + intercept``.
 
     A family is its f: log density, gradient and curvature in the outputs of a row. These are eta,
@@ -31,13 +32,8 @@ class Family(Predictor):
     """
 
     def __init__(self, n_features: int, fit_intercept: bool = True) -> None:
-        self.shapes = {"coef": (1, n_features)}
-        if fit_intercept:
-            self.shapes["intercept"] = (1,)
-        self.shapes |= dict.fromkeys(self.own, (1,))
-        self.axes = {"coef": (None, "feature")}
-        self.axes |= dict.fromkeys(["intercept", *self.own], (None,))
-        self._n_features, self.fit_intercept = n_features, fit_intercept
+        self._set_blocks(1, n_features, fit_intercept, self.own)
+        self.fit_intercept = fit_intercept
 
     # -- the family ---------------------------------------------------------------------------
 
@@ -72,56 +68,43 @@ class Family(Predictor):
         return np.concatenate([eta, np.broadcast_to(own, (*own.shape[:2], X.shape[-2]))], axis=1)
 
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
-        return self.value(self._in_double(theta, X), y).astype(X.dtype, copy=False)
+        return self.value(self._forward(theta, X)[0], y).astype(X.dtype, copy=False)
 
-    def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
-        """Residuals in the outputs times inputs."""
-        residual = self.residual(self._in_double(theta, X), y)
-        return self.times_inputs(residual.astype(X.dtype, copy=False), X)
+    def value_and_residual(self, z: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+        return self.value(z, y), self.residual(z, y)
 
-    def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
-        outputs = self._in_double(theta, X)
-        residual = self.residual(outputs, y).astype(X.dtype, copy=False)
-        return self.value(outputs, y), self.times_inputs(residual, X)
-
-    def _in_double(self, theta: NDArray, X: NDArray) -> NDArray:
-        return self.outputs(theta, X).astype(np.float64, copy=False)
-
-    def fisher(self, theta: NDArray, X: NDArray) -> Scores:
+    def residual_root(self, z: NDArray) -> NDArray:
         """The columns of a root of the information of a row's outputs, as virtual labels."""
-        information = self.expected(self._in_double(theta, X))
+        information = self.expected(z)
         if self.widest == 1:
-            return self.times_inputs(np.sqrt(information[:, 0]).astype(X.dtype, copy=False), X)
+            return np.sqrt(information[:, 0])
         roots = symmetric_root(information.transpose(0, 3, 1, 2))
-        lefts = np.ascontiguousarray(roots.transpose(0, 3, 2, 1), X.dtype)
-        factors = [Factor(lefts[:, :, :1], X)]
-        if self.fit_intercept:
-            factors.append(Factor(factors[0].left, None))
-        return Scores(*factors, Factor(lefts[:, :, 1:], None))
+        return np.ascontiguousarray(roots.transpose(0, 3, 2, 1))
+
+    def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, None]:
+        """In double precision, which the special functions of a family need."""
+        return self.outputs(theta, X).astype(np.float64, copy=False), None
+
+    def _backward(self, error: NDArray, X: NDArray, kept: None) -> Scores:
+        return self.times_inputs(error.astype(X.dtype, copy=False), X)
 
     def moment_of(self, between: NDArray, batch: Batch) -> Operator:
         """Of outputs that have inputs of their own: those of the shared parameters are ones."""
         if len(between) == 1:
             return super().moment_of(between, batch)
-        n = len(batch.y)
         X = dense(batch.X).astype(np.float64, copy=False)
-        ones = np.ones((n, 1))
-        inputs = [np.hstack([X, ones]) if self.fit_intercept else X, *[ones] * len(self.own)]
-        weight = 1.0 if batch.weight is None else batch.weight
-        blocks = [
-            [
-                left.T @ (right * (weight * row)[:, None])
-                for right, row in zip(inputs, rows, strict=True)
-            ]
-            for left, rows in zip(inputs, between, strict=True)
-        ]
-        moment = np.block(blocks)
+        if self.fit_intercept:
+            X = np.hstack([X, np.ones((len(X), 1))])
+        weighted = between if batch.weight is None else between * batch.weight
+        of_eta = X.T @ (weighted[0, 0][:, None] * X)
+        mixed = X.T @ weighted[0, 1:].T
+        moment = np.block([[of_eta, mixed], [mixed.T, weighted[1:, 1:].sum(axis=2)]])
         return Dense(0.5 * (moment + moment.T))
 
     def row_terms(
         self, theta: NDArray, root: NDArray | None, X: NDArray, y: NDArray
     ) -> tuple[NDArray, NDArray]:
-        outputs = self._in_double(theta, X)
+        outputs, _ = self._forward(theta, X)
         if root is None:
             return self.residual(outputs, y)[0], self.expected(outputs)[0]
         deviation = self.outputs(root.T, X)  # along each column, (D, outputs, n)

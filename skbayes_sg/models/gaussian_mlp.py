@@ -81,11 +81,8 @@ class GaussianMLP(FeedForward, Response):
         layers = super()._backward(error[..., :K, :], X, kept)
         return Scores(*layers.factors, Factor(error[..., K:, :], None))
 
-    def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
-        """Of y in its own units: -sum_k (log(2 pi scale_k^2) + a_k + (y - z)_k^2 e^-a_k) / 2."""
-        return self.value_and_residual(self._forward(theta, X)[0], y)[0]
-
     def value_and_residual(self, z: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+        """Of y in its own units: -sum_k (log(2 pi scale_k^2) + a_k + (y - z)_k^2 e^-a_k) / 2."""
         K = self.n_responses
         residual = self.residual(z, y)
         # the second half is (r^2 e^-a - 1) / 2

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.linalg.scores import Factor, Scores
+from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 
@@ -38,14 +38,9 @@ class Linear(Predictor):
         noise_variance: float | None = None,
         noise_prior: tuple[float, float] = (1.0, 1.0),
     ) -> None:
-        self.shapes = {"coef": (1, n_features)}
-        if fit_intercept:
-            self.shapes["intercept"] = (1,)
-        if noise_variance is None:
-            self.shapes["log_noise"] = (1,)
-        self.axes = {"coef": (None, "feature"), "intercept": (None,), "log_noise": (None,)}
+        own = ("log_noise",) if noise_variance is None else ()
+        self._set_blocks(1, n_features, fit_intercept, own)
         self.fit_intercept = fit_intercept
-        self._n_features = n_features
         self.noise_variance = noise_variance
         self.noise_prior = noise_prior
 
@@ -88,9 +83,8 @@ class Linear(Predictor):
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
         r = y - self.predict(theta, X)[:, 0]
         precision = self._precision(theta)
-        return (0.5 * (np.log(precision) - math.log(2 * math.pi)) - 0.5 * precision * r * r).astype(
-            X.dtype, copy=False
-        )
+        value = 0.5 * (np.log(precision) - math.log(2 * math.pi)) - 0.5 * precision * r * r
+        return value.astype(X.dtype, copy=False)
 
     def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
         """(y - z) x / s2, and (r^2 / s2 - 1) / 2 for the log noise (Karagiannis Eq. 4.1)."""
@@ -109,11 +103,9 @@ class Linear(Predictor):
         root = np.sqrt(self._precision(theta)) * np.ones((len(theta), n))
         if self.noise_variance is not None:
             return self.times_inputs(root.astype(X.dtype)[:, None], X)
-        coef, noise = np.zeros((2, len(theta), 2, 1, n), X.dtype)
-        coef[:, 0, 0] = root
-        noise[:, 1] = math.sqrt(0.5)
-        factors = [Factor(coef, X), Factor(noise, None)]
-        return Scores(*factors[:1], *([Factor(coef, None)] * self.fit_intercept), *factors[1:])
+        left = np.zeros((len(theta), 2, 2, n), X.dtype)
+        left[:, 0, 0], left[:, 1, 1] = root, math.sqrt(0.5)
+        return self.times_inputs(left, X)
 
     # -- expansion around an anchor -----------------------------------------------------------
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from numpy.typing import NDArray
-
 from skbayes_sg.models.categorical import Categorical
 from skbayes_sg.models.feed_forward import FeedForward
 
@@ -34,6 +32,3 @@ class MLP(Categorical, FeedForward):
         Categorical.__init__(self, n_classes, 1 if n_classes == 2 else n_classes)
         widths, response = [n_features, *hidden_layer_sizes, self.n_logits], "class"
         FeedForward.__init__(self, widths, activation, response if self.n_logits > 1 else None)
-
-    def logits(self, theta: NDArray, X: NDArray) -> NDArray:
-        return self._forward(theta, X)[0]

@@ -38,7 +38,19 @@ class Predictor(Model):
     """Of their normal priors."""
     unit = 1.0
     """Of the outputs, in which intercepts and learned precisions have their priors."""
-    _n_features: int
+
+    def _set_blocks(
+        self, n_logits: int, n_features: int, fit_intercept: bool, own: tuple[str, ...] = ()
+    ) -> None:
+        """Set the parameter blocks: coefficients, intercepts, and numbers that all rows share."""
+        self._n_features = n_features
+        self.shapes = {"coef": (n_logits, n_features)}
+        if fit_intercept:
+            self.shapes["intercept"] = (n_logits,)
+        self.shapes |= dict.fromkeys(own, (1,))
+        row = "class" if n_logits > 1 else None
+        self.axes = {"coef": (row, "feature"), "intercept": (row,)}
+        self.axes |= dict.fromkeys(own, (None,))
 
     def _of(self, n_features: int, fit_intercept: bool) -> Predictor:
         """The same model of other columns, for the next two."""
@@ -52,9 +64,9 @@ class Predictor(Model):
         """The same model of another number of features."""
         return self._of(n_features, "intercept" in self.shapes)
 
-    @abstractmethod
     def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
-        """Outputs of shared rows, (chains, outputs, n)."""
+        """Outputs of shared rows, (chains, outputs, n); by default the linear predictors."""
+        return self.linear_predictors(theta, X)
 
     @abstractmethod
     def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
@@ -154,14 +166,14 @@ class Predictor(Model):
         return self.times_inputs(residual[None], batch.X), self.moment_of(between, batch)
 
     def times_inputs(self, left: NDArray, X: NDArray) -> Scores:
-        """Scores of residuals in the outputs, (chains, outputs, n), of shared rows."""
+        """Scores of residuals in the outputs, (chains, [labels,] outputs, n), of shared rows."""
         k = self.shapes["coef"][0]
-        coef = left[:, :k] if left.shape[1] > k else left
+        coef, own = left[..., :k, :], left[..., k:, :]
         factors = [Factor(coef, X)]
         if "intercept" in self.shapes:
             factors.append(Factor(coef, None))
-        if left.shape[1] > k:
-            factors.append(Factor(left[:, k:], None))
+        if own.shape[-2]:
+            factors.append(Factor(own, None))
         return Scores(*factors)
 
     def moment_of(self, between: NDArray, batch: Batch) -> Operator:

@@ -33,12 +33,7 @@ class Softmax(Categorical, Predictor):
 
     def __init__(self, n_features: int, n_classes: int, fit_intercept: bool = True) -> None:
         super().__init__(n_classes, 1 if n_classes == 2 else n_classes)
-        self.shapes = {"coef": (self.n_logits, n_features)}
-        if fit_intercept:
-            self.shapes["intercept"] = (self.n_logits,)
-        of_class = "class" if self.n_logits > 1 else None
-        self.axes = {"coef": (of_class, "feature"), "intercept": (of_class,)}
-        self._n_features = n_features
+        self._set_blocks(self.n_logits, n_features, fit_intercept)
         self._n_coef = self.n_logits * n_features
         self._dim = self._n_coef + (self.n_logits if fit_intercept else 0)
 
@@ -51,20 +46,12 @@ class Softmax(Categorical, Predictor):
     def widest(self) -> int:
         return self.n_logits
 
-    def logits(self, theta: NDArray, X: NDArray) -> NDArray:
-        return self.linear_predictors(theta, X)
+    def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, None]:
+        return self.linear_predictors(theta, X), None
 
-    def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
-        """Residual times input: (1[y = k] - p_k) x."""
-        return self.times_inputs(self.residual(self.logits(theta, X), y), X)
-
-    def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
-        value, residual = self.value_and_residual(self.logits(theta, X), y)
-        return value, self.times_inputs(residual, X)
-
-    def fisher(self, theta: NDArray, X: NDArray) -> Scores:
-        """sqrt(p (1 - p)) x; for K classes the scores of K virtual labels times sqrt(p_label)."""
-        return self.times_inputs(self.residual_root(self.logits(theta, X)), X)
+    def _backward(self, error: NDArray, X: NDArray, kept: None) -> Scores:
+        """Error times input: for `scores` (1[y = k] - p_k) x, for `fisher` sqrt(p (1 - p)) x."""
+        return self.times_inputs(error, X)
 
     def information(self, theta: NDArray, batch: Batch, layout: Layout) -> Operator:
         """As `fisher` has it, for K classes from diag(p) - p p^T: K virtual labels cost K times."""
@@ -110,9 +97,6 @@ class Softmax(Categorical, Predictor):
 
     def _of(self, n_features: int, fit_intercept: bool) -> Softmax:
         return Softmax(n_features, 2 if self.binary else self.n_logits, fit_intercept)
-
-    def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
-        return self.logits(theta, X)
 
     def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
         """Logits and probabilities; for one logit half of both, and the derivative of the half."""
