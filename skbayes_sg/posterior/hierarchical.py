@@ -7,6 +7,7 @@ coordinates in which they hardly depend on each other (`non_centred`).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -91,7 +92,7 @@ class HierarchicalTarget(ChainTarget):
         c = self.coordinates
         return c.bordered(self.given.anchor.noise, np.zeros(c.n_hyper))
 
-    @property
+    @cached_property
     def scale_sd(self) -> float:
         c = self.coordinates
         return float(1.0 / np.linalg.norm(c.scales.of_scale / c.width))

@@ -387,6 +387,8 @@ def claims(rows: list[dict]) -> list[Claim]:
 
 def main(report: Report, iterations: int, all_rows: bool) -> None:
     """HMC, then every setting."""
+    if all_rows and not iterations:
+        raise SystemExit("--all-rows needs --iterations: its settings are those of long runs")
     size = EVERY_ROW if all_rows else TENTH
     given = problem(size)
     reference = sample(HMC(single_gradients=True), given, size.seconds_hmc)
