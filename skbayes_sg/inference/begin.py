@@ -23,6 +23,7 @@ from skbayes_sg.posterior.integrated import IntegratedTarget
 from skbayes_sg.posterior.laplace import posterior_mean
 from skbayes_sg.posterior.mode import InitialPoint, Mode
 from skbayes_sg.posterior.non_centred import Sampled
+from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.targets import moved_by, target_at
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import NoGainError
@@ -38,8 +39,8 @@ class Known(NamedTuple):
     """Near the mode."""
     sampled: Sampled | None = None
     """The precisions of the prior, if chains sample them."""
-    points: NDArray | None = None
-    """Points of a burn-in, (n, D + K), that say how the parameters depend on it."""
+    path: NormalPath | None = None
+    """Normal distributions that say how the parameters depend on it."""
 
 
 def moves_precision(choice: Choice, posterior: Posterior) -> bool:
@@ -70,7 +71,7 @@ def begin(
     sampler, choice, anchor, target = _resolve(choice, posterior, plan, start.mode, known.sampled)
     sampled = known.sampled
     if isinstance(target, HierarchicalTarget):
-        target = target if known.points is None else target.fitted(known.points)
+        target = target if known.path is None else target.curved(known.path)
         sampled = target.coordinates.sampled
     theta = _points(request, sampler, target, start, rng)
     sampler, states, remark, notes = choice.tune(sampler, target, theta, chain_seed, request.n_jobs)

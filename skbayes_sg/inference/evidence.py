@@ -8,7 +8,9 @@ math/priors.md#a-sampled-precision.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +29,7 @@ from skbayes_sg.posterior.gaussian import Distribution, expanded_twice, known_at
 from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.posterior.mode import InitialPoint, find_mode
 from skbayes_sg.posterior.non_centred import Sampled
+from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.precision import Carry, JointDistribution
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Groups, OnePrecision, Precisions, Scales
@@ -99,10 +102,12 @@ class Located(NamedTuple):
 
     sampled: Sampled
     learned: Learned
-    carry: Carry | None
-    """Of one precision."""
+    carry: Callable[[], Carry | None]
+    """Makes that of one precision."""
     initial: InitialPoint | None
     """Near the mode; None where that is of a part of the rows, or not needed."""
+    path: NormalPath | None = None
+    """Normal distributions under one precision, where one does not say all."""
 
 
 def locate(scales: Scales, posterior: Posterior) -> Located:
@@ -115,38 +120,68 @@ def locate(scales: Scales, posterior: Posterior) -> Located:
         Under the first precisions, of few enough parameters for a curvature.
     """
     few = _few_rows(posterior)
-    model = few.model
+    assert isinstance(few.model, Predictor)
+    if isinstance(scales, OnePrecision) and not few.model.conjugate:
+        found = _along_path(NormalPath(few, scales, _worth_a_mean(few)))
+    else:
+        found = _step_by_step(scales, few)
+    # the mode of a conjugate model is a step from any point
+    serves = few.data is posterior.data and not few.model.conjugate
+    return found if serves else found._replace(initial=None)
+
+
+def _along_path(path: NormalPath) -> Located:
+    """One precision, from the weak prior to the mean of its logarithm."""
+    scales, first = path.scales, path.posterior.prior
+    rho = [float(scales.start(first)[0, 0])]
+    uninformed = np.array([path.at(rho[0]).known < _NO_INFORMATION])
+    for _ in range(_MOST_APPROXIMATIONS):
+        centre, width = path.moments()
+        rho.append(centre)
+        if abs(path.near(centre).rho - centre) < _NEAR * width or time_is_up():
+            break
+        try:
+            path.at(centre)
+        except np.linalg.LinAlgError:  # separable classes under next to no prior
+            rho[-1] = path.near(centre).rho
+            break
+    sampled = Sampled(scales, np.array(rho[-1:]), np.array([width]))
+    values = np.append(scales.of(first)[None], np.exp(np.array(rho[1:]))[:, None], axis=0)
+    learned = as_learned(scales, path.under(rho[-1]), values, uninformed)
+    return Located(sampled, learned, partial(path.carry, rho[-1]), path.initial(rho[-1]), path)
+
+
+def _step_by_step(scales: Scales, posterior: Posterior) -> Located:
+    """Several precisions, or those of a conjugate model, from one distribution to another."""
+    model = posterior.model
     assert isinstance(model, Predictor)
-    here = InitialPoint(model.guess(few.data.sample.y, few.data.sample.weight), None)
-    path, uninformed = [np.log(scales.of(few.prior))], np.zeros(len(scales.labels), bool)
-    eta = scales.start(few.prior)
+    rows = posterior.data.sample
+    here = InitialPoint(model.guess(rows.y, rows.weight), None)
+    path, uninformed = [np.log(scales.of(posterior.prior))], np.zeros(len(scales.labels), bool)
+    eta = scales.start(posterior.prior)
     for _ in range(_MOST_APPROXIMATIONS):
         try:
-            distribution, information = _normal_approximation(few, here)
+            distribution, information = _normal_approximation(posterior, here)
         except np.linalg.LinAlgError:  # separable classes under next to no prior
             if len(path) == 1:
                 raise
             path.pop()
-            few = few.with_prior(scales.given(few.prior, path[-1]))
+            posterior = posterior.with_prior(scales.given(posterior.prior, path[-1]))
             break
-        found = _beside(scales, distribution, few.prior, eta)
+        found = _beside(scales, distribution, posterior.prior, eta)
         if len(path) == 1:
             uninformed = found.known < _NO_INFORMATION
         before, eta = eta, found.centre[None]
         path.append(scales.log_precisions(eta)[0])
-        few = few.with_prior(scales.given(few.prior, path[-1]))
-        here = InitialPoint(distribution.mode, information + few.prior.curvature(distribution.mode))
+        posterior = posterior.with_prior(scales.given(posterior.prior, path[-1]))
+        prior = posterior.prior.curvature(distribution.mode)
+        here = InitialPoint(distribution.mode, information + prior)
         close = np.abs(eta - before) < _NEAR * found.width
         if (model.conjugate and found.carry is not None) or close.all() or time_is_up():
             break
-    # the mode of a conjugate model is a step from any point
-    serves = few.data is posterior.data and not model.conjugate
-    return Located(
-        Sampled(scales, found.centre, found.width),
-        as_learned(scales, few, np.exp(path), uninformed),
-        found.carry,
-        here if serves else None,
-    )
+    learned = as_learned(scales, posterior, np.exp(path), uninformed)
+    sampled = Sampled(scales, found.centre, found.width)
+    return Located(sampled, learned, lambda: found.carry, here)
 
 
 class _Beside(NamedTuple):

@@ -38,6 +38,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.laplace import distance
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.non_centred import Sampled
+from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.whitening import affordable
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.samplers.target import ModelPosterior, Target
@@ -97,7 +98,7 @@ def prepare(
     `sampled` is the prior precision of an earlier run, if the chains are to sample it.
     """
     with one_thread(), in_threads(cores(request.n_jobs)):
-        em, initial, located = request.em, None, None
+        em, initial, located, path = request.em, None, None, None
         several = isinstance(em, Hyperprior) and not em.is_one
         if isinstance(em, Hyperprior):
             scales, em = em.of(posterior), None
@@ -108,15 +109,17 @@ def prepare(
             elif affordable(posterior):
                 located = locate(scales, posterior)
                 posterior, initial = located.learned.under(posterior), located.initial
+                path = located.path
                 sampled = located.sampled if moves_precision(choice, posterior) else None
             else:
                 em = in_chains(scales)
-        run, target = begin(request, choice, posterior, plan, Known(initial, sampled))
+        run, target = begin(request, choice, posterior, plan, Known(initial, sampled, path))
         if located is not None:
             if run.sampled is None:
-                run = replace(run, carry=located.carry)
+                run = replace(run, carry=located.carry())
             run = replace(run, learned=located.learned)
-            run, target = _recentred(request, choice, (run, target), posterior, plan)
+            again = partial(begin, choice=choice, plan=plan)
+            run, target = _recentred(request, (run, target), posterior, path, again)
         if several and run.sampled is None:
             raise ValueError(_NOT_SAMPLED)
         if em is not None:
@@ -130,18 +133,17 @@ def prepare(
 
 def _recentred(
     request: Request,
-    choice: Choice,
     begun: tuple[Run, Target],
     posterior: Posterior,
-    plan: Plan,
+    path: NormalPath | None,
+    again: Callable[..., tuple[Run, Target]],
 ) -> tuple[Run, Target]:
-    """A run that samples the precision, anchored and in coordinates where its burn-in finds it.
+    """A run that samples the precision, anchored where its burn-in finds it.
 
     On a posterior far from normal no normal distribution tells where that is. So the chains burn
-    in, and begin again in the coordinates of the points where they were, until these hold.
+    in, and begin `again` where that is elsewhere.
     """
     run, target = begun
-    fits = run.sampled is not None and run.sampled.scales.dim == 1  # curves over one precision
     for _ in range(_ROUNDS):
         if not target.has_scale or run.length.burn_in < 2 or time_is_up():
             break
@@ -149,27 +151,21 @@ def _recentred(
         assert run.sampled is not None
         before, so_far = run.sampled, run.learned
         burnt, points = _burnt_in(request, run, target, posterior.data.n_rows)
-        if time_is_up():
-            run = burnt
-            break
         scales = before.scales
         eta = points[:, -scales.dim :]
         centre = eta.mean(axis=0)
-        moved = bool((np.abs(centre - before.centre) > before.width).any())
-        if not moved and not fits:
-            run = burnt
-            break
-        fits = False
+        if time_is_up() or not (np.abs(centre - before.centre) > before.width).any():
+            return burnt, target
         sampled = Sampled(scales, centre, np.maximum(before.width, eta.std(axis=0)))
         ell = scales.log_precisions(centre[None])
         here = posterior.with_prior(scales.given(posterior.prior, ell[0]))
-        path = np.append(so_far.path, np.exp(ell), axis=0)
-        learned = as_learned(scales, here, path, so_far.uninformed)
-        known = Known(None, sampled, points)
-        run, target = begin(request._replace(last=burnt.last), choice, here, plan, known)
+        values = np.append(so_far.path, np.exp(ell), axis=0)
+        learned = as_learned(scales, here, values, so_far.uninformed)
+        if path is not None:
+            path.found(float(centre[0]), float(sampled.width[0]))
+        last = request._replace(last=burnt.last)
+        run, target = again(last, posterior=here, known=Known(None, sampled, path))
         run = replace(run, learned=learned, passes=run.passes + burnt.passes)
-        if not moved:
-            break
     return run, target
 
 

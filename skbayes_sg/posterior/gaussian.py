@@ -21,6 +21,7 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Mode, find_mode, finite_expansion
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+from skbayes_sg.priors.precision import plain
 
 _NEAR = 0.01  # squared distance per parameter of a step whose end is as good as the mode
 _MOST_STEPS = 25
@@ -89,12 +90,33 @@ def _variational(posterior: Posterior, guess: NDArray) -> Distribution:
     if np.sum(step * here.gradient) > _NEAR * posterior.dim:
         mode = find_mode(posterior, guess, np.random.default_rng(0))
         theta, precision = mode.theta, mode.curvature
+    return _agreeing(posterior, theta, precision, _CONVERGED)
+
+
+def followed(posterior: Posterior, before: Posterior, near: GaussianPrior) -> GaussianPrior:
+    """The normal distribution of a posterior from that of the same rows under another prior."""
+    precision = carried(near, before, posterior)
+    gradient = posterior.prior.gradient(near.mode) - before.prior.gradient(near.mode)
+    theta = near.mode + precision.inverse().matvec(gradient)
+    return _agreeing(posterior, theta, precision, _CLOSE)
+
+
+def carried(normal: GaussianPrior, before: Posterior, after: Posterior) -> Operator:
+    """The precision of a normal distribution under another prior, which the rows do not see."""
+    there, here = (posterior.prior.curvature(normal.mode) for posterior in (before, after))
+    return plain(normal.operator) + (here + there * -1.0)
+
+
+def _agreeing(
+    posterior: Posterior, theta: NDArray, precision: Operator, limit: float
+) -> GaussianPrior:
+    """The normal distribution that agrees with its own means, from one near it."""
     for _ in range(_MOST_STEPS):
         covariance = precision.inverse().dense()
         root = np.linalg.cholesky(covariance)
         gradient, curvature = posterior.expected_under_gaussian(theta, root)
         shift = gradient @ covariance
-        if _is_near(shift, gradient, covariance, curvature, _CONVERGED):
+        if _is_near(shift, gradient, covariance, curvature, limit):
             theta, precision = theta + shift, curvature
             break
         precision = precision * 0.5 + curvature * 0.5

@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import Data
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.linalg import Dense, Operator
+from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred, Sampled
+from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.quadratic import QuadraticTarget
 from skbayes_sg.priors.scales import Scales
-
-_POINTS = 10  # for each coordinate, that say more of the spread than a curvature
 
 
 class JointPosterior(NamedTuple):
@@ -74,19 +73,13 @@ class HierarchicalTarget(ChainTarget):
         coordinates = PartiallyNonCentred(given.coordinates, given.prior, sampled)
         super().__init__(given.posterior, coordinates)  # type: ignore[arg-type]
         self.given, self.dim = given, given.dim + coordinates.n_hyper
+        self.is_curved = sampled.curves is not None
         curvature = coordinates.bordered(given.anchor.curvature, np.ones(coordinates.n_hyper))
         self.anchor = replace(given.anchor, curvature=curvature, measured=self._noise)
 
-    def fitted(self, points: NDArray) -> HierarchicalTarget:
-        """The same in coordinates fitted to points (n, D + K) of chains, whose spread they have."""
-        sampled = self.coordinates.fitted(points)
-        if sampled.curves is None:
-            return self
-        target = HierarchicalTarget(self.given, sampled)
-        if len(points) >= _POINTS * self.dim:
-            spread = np.cov(target.coordinates.transform(points), rowvar=False)
-            target.anchor = replace(target.anchor, curvature=Dense(np.linalg.inv(spread)))
-        return target
+    def curved(self, path: NormalPath) -> HierarchicalTarget:
+        """The same in coordinates that follow normal distributions under several precisions."""
+        return HierarchicalTarget(self.given, self.coordinates.curved(path))
 
     def _noise(self) -> Operator:
         c = self.coordinates

@@ -25,10 +25,9 @@ from scipy.special import expit
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.linalg.products import by_group, sums_of_groups
-from skbayes_sg.priors import Prior
+from skbayes_sg.posterior.normal_path import NormalPath
+from skbayes_sg.priors import GaussianPrior, Prior
 from skbayes_sg.priors.scales import Scales
-
-_FEWEST = 50  # points of a burn-in that curves of three coefficients are fitted to
 
 
 class Sampled(NamedTuple):
@@ -40,20 +39,22 @@ class Sampled(NamedTuple):
     width: NDArray
     """Its standard deviations, (K,)."""
     curves: tuple[NDArray, NDArray] | None = None
-    """What `PartiallyNonCentred.fitted` found: of the means, (3, D), and log scales, (2, D)."""
+    """What `PartiallyNonCentred.curved` found: of the means, (3, D), and log scales, (2, D)."""
 
 
 class _Given(NamedTuple):
-    """A distribution of the whitened parameters given the hyperparameters, each (chains, D)."""
+    """A distribution of the whitened parameters given the hyperparameters, (chains, D) but lam."""
 
     lam: NDArray
-    """Precision of the group of each."""
+    """Precision of each group, (chains, groups)."""
     mean: NDArray
     scale: NDArray
     shift: NDArray
     """Derivative of the mean over log precision."""
     stretch: NDArray
     """Derivative of the log scale."""
+    volume: NDArray
+    """Its sum over each group, (chains, groups)."""
 
 
 class _Point(NamedTuple):
@@ -84,7 +85,14 @@ class PartiallyNonCentred:
 
     def __init__(self, whitened: Whitened, prior: Prior, sampled: Sampled) -> None:
         self.whitened, self.sampled = whitened, sampled
-        self.scales, self.centre, self.width, self._curves = sampled
+        self.scales, self.centre, self.width, curves = sampled
+        self._curves = None
+        if curves is not None:
+            (start, slope, bend), (log_scale, stretch) = curves
+            none = np.zeros_like(start)
+            of_basis = [start, log_scale, slope], [slope, stretch, none], [bend, none, none]
+            self._stretch = stretch, self._summed(stretch[None])
+            self._curves = np.block([*map(list, of_basis), [none, none, bend]])
         scales, self.n_hyper = sampled.scales, sampled.scales.dim
         outputs = len(whitened.columns)
         # outputs of classes have a direction of which rows know nothing, their sum
@@ -92,8 +100,8 @@ class PartiallyNonCentred:
         of_u = np.append(whitened.columns.ravel(), whitened.rest)
         self.group = scales.members(prior)[1][of_u]
         self._by_group = by_group(self.group)
-        self.at = scales.of(prior)[self.group]
-        self._ell = scales.log_precisions(self.centre[None])[0, self.group]
+        self._of_groups = scales.of(prior)
+        self.at = self._of_groups[self.group]
         weights = scales.weights(prior)
         of_prior = whitened.pullback_matrix(np.diag(weights)).diagonal()
         self.j = np.maximum(of_prior, 0.0)
@@ -131,35 +139,27 @@ class PartiallyNonCentred:
         """Numbers (n, groups) as those of each u, (n, D), or (n, 1) where there is one group."""
         return of_groups if len(self.scales.labels) == 1 else of_groups[:, self.group]
 
-    def _summed(self, each: NDArray) -> NDArray:
-        """Numbers (n, D) summed over the groups, (n, groups)."""
-        if len(self.scales.labels) == 1:
+    def _summed(self, each: NDArray, times: NDArray | None = None) -> NDArray:
+        """Numbers (n, D), or their products with others, summed over the groups, (n, groups)."""
+        if len(self.scales.labels) > 1:
+            return sums_of_groups(each if times is None else each * times, *self._by_group)
+        if times is None:
             return each.sum(axis=1, keepdims=True)
-        return sums_of_groups(each, *self._by_group)
+        return np.einsum("nd,nd->n", each, times)[:, None]
 
     def _given(self, eta: NDArray) -> _Given:
         """The distribution of u given eta, about which v is standard."""
-        ell = self._spread(self.scales.log_precisions(eta))
-        lam = np.exp(ell)
+        lam = np.exp(self.scales.log_precisions(eta))
         if self._curves is not None:
-            (start, slope, bend), (log_scale, stretch) = self._curves
-            away, bent = self._bent(ell)
-            mean = start + slope * away + bend * bent
-            shift = slope + bend * expit(away / self.width)
-            return _Given(lam, mean, np.exp(log_scale + stretch * away), shift, stretch)
-        share = lam / (self._known + lam * self.j)
-        mean = (self.at / lam - 1) * share * self.linear
+            each, n = _basis(eta, self.sampled) @ self._curves, len(self.j)
+            mean, scale, shift = each[:, :n], np.exp(each[:, n : 2 * n]), each[:, 2 * n :]
+            return _Given(lam, mean, scale, shift, *self._stretch)
+        each = self._spread(lam)
+        share = each / (self._known + each * self.j)
+        mean = (self.at / each - 1) * share * self.linear
         shift, stretch = -share * (self.linear + mean * self.j), -0.5 * share * self.j
-        return _Given(lam, mean, np.sqrt(self._there * share / lam), shift, stretch)
-
-    def _bent(self, ell: NDArray) -> tuple[NDArray, NDArray]:
-        """Log precisions (n, 1) from the centre, and a line of them that begins to rise there.
-
-        Means of separable classes grow with the prior's standard deviation where it is wide, and
-        not where it is narrow.
-        """
-        away = ell - self._ell[0]
-        return away, self.width * np.logaddexp(0.0, away / self.width)
+        scale, volume = np.sqrt(self._there * share / each), self._summed(stretch)
+        return _Given(lam, mean, scale, shift, stretch, volume)
 
     def point(self, x: NDArray) -> _Point:
         """Of chains at x."""
@@ -184,15 +184,17 @@ class PartiallyNonCentred:
 
     def gradient(self, at: _Point, gradient: NDArray) -> NDArray:
         """Over x, from that over u under lambda_0, outputs turned."""
-        lam, _, scale, shift, stretch = at.given
-        gradient = gradient - (lam - self.at) * self._root * at.y
-        each = gradient * (shift + stretch * at.rest) + stretch - 0.5 * lam * at.y**2
-        of_eta = self.scales.slope(at.eta, self._summed(each))
+        lam, _, scale, shift, stretch, volume = at.given
+        gradient = gradient - self._spread(lam - self._of_groups) * (self._root * at.y)
+        each = self._summed(gradient, shift + stretch * at.rest)
+        each += volume - 0.5 * lam * self._summed(at.y, at.y)
+        of_eta = self.scales.slope(at.eta, each)
         return np.concatenate([gradient * scale, self.width * of_eta], axis=1)
 
     def log_density(self, at: _Point) -> NDArray:
         """What the log density of x has beyond that of u under lambda_0, (chains,)."""
-        of_prior = 0.5 * ((at.given.lam - self.at) * at.y**2).sum(axis=1)
+        squares = (at.given.lam - self._of_groups) * self._summed(at.y, at.y)
+        of_prior = 0.5 * squares.sum(axis=1)
         return self.scales.log_density(at.eta) - of_prior + np.log(at.given.scale).sum(axis=1)
 
     def rescaled(self, x: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
@@ -211,22 +213,25 @@ class PartiallyNonCentred:
         volume = n * log_scale + np.log(at.given.scale / given.scale).sum(axis=1)
         return np.concatenate([v, (eta - self.centre) / self.width], axis=1), volume
 
-    def fitted(self, points: NDArray) -> Sampled:
-        """With curves in place of the normal ones: those that points have over one log precision.
+    def curved(self, path: NormalPath) -> Sampled:
+        """With curves in place of one normal likelihood's: through three distributions of a path.
 
-        The means of u are lines with a bend, and its log standard deviations are lines.
+        Means of u are lines with a bend, and its log standard deviations are lines.
         """
-        if self.n_hyper > 1 or len(points) < _FEWEST:
-            return self.sampled
-        u = self.rotated(self.whitened.transform(points[:, :-1]))
-        away, bent = self._bent(points[:, -1:])
-        basis = np.hstack([np.ones_like(away), away, bent])
-        of_mean, line = np.linalg.lstsq(basis, u, rcond=None)[0], basis[:, :2]
-        rest = u - basis @ of_mean
-        size = np.log(np.abs(rest) + np.finfo(np.float64).tiny)
-        stretch = np.linalg.lstsq(line, size, rcond=None)[0][1]
-        log_scale = 0.5 * np.log(np.mean((rest * np.exp(-stretch * away)) ** 2, axis=0))
-        return self.sampled._replace(curves=(of_mean, np.array([log_scale, stretch])))
+        nodes = path.around()
+        centre, width = path.moments()
+        found = Sampled(self.scales, np.array([centre]), np.array([width]))
+        basis = _basis(np.array([[node.rho] for node in nodes]), found)
+        means, log_scales = zip(*(self._moments(node.normal) for node in nodes), strict=True)
+        of_mean = np.linalg.solve(basis[:, :3], np.array(means))
+        line = np.linalg.lstsq(basis[:, :2], np.array(log_scales), rcond=None)[0]
+        return found._replace(curves=(of_mean, line))
+
+    def _moments(self, normal: GaussianPrior) -> tuple[NDArray, NDArray]:
+        """Mean and log standard deviations of u, (D,) each."""
+        root = normal.operator.inverse().cholesky().dense()
+        u = self.rotated(self.whitened.transform(np.vstack([normal.mean, normal.mean + root.T])))
+        return u[0], 0.5 * np.log(((u[1:] - u[0]) ** 2).sum(axis=0))
 
     def bordered(self, matrix: Operator, corner: NDArray) -> Operator:
         """A quadratic form of u as one of x at r = 0, with `corner` (K,) for r."""
@@ -235,3 +240,18 @@ class PartiallyNonCentred:
             return Diag(np.append(matrix.values * scale**2, corner))
         rotated = self.rotated(self.rotated(matrix.dense()).T)
         return Dense(block_diag(rotated * np.outer(scale, scale), np.diag(corner)))
+
+
+def _basis(rho: NDArray, sampled: Sampled) -> NDArray:
+    """1, log precisions (n, 1) less the centre, a line that begins to rise there, its slope.
+
+    Means of separable classes grow with the prior's standard deviation where it is wide, and not
+    where it is narrow.
+    """
+    basis = np.empty((len(rho), 4))
+    basis[:, :1], basis[:, 1:2] = 1.0, rho - sampled.centre
+    away = basis[:, 1:2] / sampled.width
+    np.logaddexp(0.0, away, out=basis[:, 2:3])
+    basis[:, 2:3] *= sampled.width
+    expit(away, out=basis[:, 3:])
+    return basis

@@ -15,7 +15,12 @@ from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
 from skbayes_sg.linalg.sizes import has_matrix, is_small
 from skbayes_sg.samplers import anchors
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
-from skbayes_sg.samplers.mass_matrix import AveragedFisher, Metric, RescaledCurvature
+from skbayes_sg.samplers.mass_matrix import (
+    MANY_CHAINS,
+    AveragedFisher,
+    Metric,
+    RescaledCurvature,
+)
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import ExactDistribution
@@ -23,7 +28,6 @@ from skbayes_sg.samplers.target import FastGradient, Target
 from skbayes_sg.validation import require_choice, require_integer
 
 _LONGEST_STEP = 1.5  # in metric units; an oscillator of unit frequency is stable below 2
-_MANY_CHAINS = 16
 _SHORTEST_STEP = 1e-4  # shorter ones mean that rounding is too large
 _LENGTHS = (0.7, 2.8)  # of trajectories, in metric units; pi is half a period of a Gaussian
 _MOST_LEAPFROG = 100  # steps: where walls need steps so short, trajectories are shorter
@@ -299,16 +303,14 @@ class HMC(Sampler):
     # -- distribution and report ------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
-        """Burn-in of 64 steps for a group of 16 chains or more, and of 150 otherwise.
+        """Where there is one mode, a burn-in of 32 to 150 steps, after which each step is a draw.
 
-        Where there is one mode, a draw forgets its predecessor in a step, and some hundred points
-        of all chains determine the standard deviations of the metric. Elsewhere burn-in takes 150
-        to 300 steps, and a draw up to three.
+        Elsewhere burn-in takes 150 to 300 steps, and a draw up to three.
         """
         n_chains, dim = state.theta.shape
         if isinstance(state.memory.metric, RescaledCurvature):
-            return RunLength(64 if n_chains >= _MANY_CHAINS else 150, 1)
-        if n_chains >= _MANY_CHAINS:
+            return RunLength(state.memory.metric.burn_in, 1)
+        if n_chains >= MANY_CHAINS:
             return RunLength(150, 3 if is_small(dim) else 2)
         burn_in = 200 if isinstance(state.memory.metric.inverse, Diag) else 300
         return RunLength(burn_in, 1 if is_small(dim) else 2)

@@ -15,6 +15,8 @@ from skbayes_sg.linalg import Dense, Diag, Operator, stored
 from skbayes_sg.linalg.layouts import Layout
 from skbayes_sg.samplers.target import Target
 
+MANY_CHAINS = 16
+"""Chains of a group, from which few steps of burn-in have many points."""
 _MEASURE_EVERY = 5
 _FEWEST_STEPS = 10
 _DOUBT = 10.0  # draws that a standard deviation equal to the curvature's counts for
@@ -60,11 +62,17 @@ class RescaledCurvature:
 
     With an anchor it is the curvature there, and the operators are in single precision, as all
     scales are near 1 in the coordinates of the chains. The axes are the eigenvectors, so that
-    directions without data stay apart from the others. Attributes are those of `AveragedFisher`.
+    directions without data stay apart from the others. Attributes are those of `AveragedFisher`,
+    and
+
+    burn_in : int
+        Steps of the chains from which it is known: some hundred points determine the standard
+        deviations. Half as many serve where the coordinates follow the posterior.
     """
 
     def __init__(self, target: Target, theta: NDArray, layout: Layout) -> None:
         self._layout = layout
+        self.burn_in = 150 if len(theta) < MANY_CHAINS else 32 if target.is_curved else 64
         self._axes: _Axes | None = None
         self._points: list[NDArray] = []  # each (chains, D)
         curvature = self._curvature(target, theta)

@@ -153,6 +153,8 @@ class Target(ABC):
     """Whether there is one mode, around which the posterior is not far from Gaussian."""
     has_scale: bool = False
     """Whether `rescaled` moves coefficients and their scale together."""
+    is_curved: bool = False
+    """Whether these coordinates follow the posterior far from the anchor too."""
     samples_precision: bool = False
     """Whether the precision of the prior is not given."""
     coordinates: Coordinates

@@ -17,6 +17,7 @@ GROUPS = {"one": (0, 2), "other": (1,)}
 COLUMNS = {"a": (0,), "b": (1,), "c": (2,)}
 PRIORS = {
     "one": Hyperprior(),
+    "curved": Hyperprior(),
     "groups": Hyperprior(GROUPS),
     "columns": Hyperprior(COLUMNS),
     "horseshoe": Hyperprior(COLUMNS, Horseshoe(expected_nonzero=1)),
@@ -46,7 +47,10 @@ def made(hyperprior="one", n_classes=2, n_rows=300, seed=0):
         posterior, find_mode(posterior, located.initial, np.random.default_rng(0))
     )
     hmc = HMC(variance_reduction="control_variate")
-    return posterior, target_at(posterior, mode, hmc, located.sampled)
+    target = target_at(posterior, mode, hmc, located.sampled)
+    if hyperprior == "curved":
+        target = target.curved(located.path)
+    return posterior, target
 
 
 def points(target, n=6, seed=1):
@@ -145,27 +149,19 @@ def test_the_hyperprior_curves_as_it_says(hyperprior, n_classes):
     )
 
 
-def test_curves_of_short_runs_take_the_place_of_the_normal_distribution():
-    """Points along a line with a bend are independent of the precision in fitted coordinates."""
-    _, target = made()
-    rng = np.random.default_rng(0)
-    r = rng.standard_normal((4000, 1))
-    normal = rng.standard_normal((4000, target.dim - 1))
-    u = 0.5 + 2.0 * r - 1.2 * np.logaddexp(0.0, r) + np.exp(0.3 * r) * normal
-    theta = target.coordinates.whitened.inverse_transform(u)
-    both = np.hstack([theta, target.coordinates.centre + target.coordinates.width * r])
-    assert abs(np.corrcoef(target.coordinates.transform(both)[:, 0], r[:, 0])[0, 1]) > 0.5
-    fitted = target.fitted(both)
-    x = fitted.coordinates.transform(both)
-    assert abs(np.corrcoef(x[:, 0], r[:, 0])[0, 1]) < 0.05
-    np.testing.assert_allclose(x[:, :-1].std(axis=0), 1.0, rtol=0.05)
-    assert abs(np.corrcoef(np.abs(x[:, 0]), r[:, 0])[0, 1]) < 0.1
-    tail = x[np.abs(r[:, 0]) > 1.5, :-1]
-    assert np.abs(tail.mean(axis=0)).max() < 5 / np.sqrt(len(tail))
-    curvature = fitted.anchor.curvature.dense()
-    np.testing.assert_allclose(curvature, np.linalg.inv(np.cov(x.T)), rtol=1e-10)
-    few = fitted.fitted(both[:10])
-    np.testing.assert_array_equal(few.coordinates.transform(both), x)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_curves_go_through_normal_distributions_of_a_path(n_classes):
+    """At each of three precisions points of the distribution there are standard."""
+    posterior, target = made("one", n_classes)
+    path = locate(target.coordinates.scales, posterior).path
+    c = target.curved(path).coordinates
+    for node in path.around():
+        root = node.normal.operator.inverse().cholesky().dense()
+        theta = np.vstack([node.normal.mean, node.normal.mean + root.T])
+        x = c.transform(np.hstack([theta, np.full((len(theta), 1), node.rho)]))
+        np.testing.assert_allclose(x[0, :-1], 0.0, atol=1e-8)
+        spread = np.sqrt(((x[1:, :-1] - x[0, :-1]) ** 2).sum(axis=0))
+        np.testing.assert_allclose(spread, 1.0, atol=0.1)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -642,8 +642,8 @@ FAULTS = [
     ),
     Fault(
         "posterior/non_centred.py",
-        "* at.rest) + stretch -",
-        "* at.rest) -",
+        "each += volume - 0.5",
+        "each += -0.5",
         "the gradient of a sampled precision misses the Jacobian",
         "posterior/test_hierarchical.py -k jacobian",
     ),

@@ -41,6 +41,7 @@ from skbayes_sg.samplers.target import FastGradient
 _DIAGONAL = 1e-6  # entries off the diagonal that are rounding, of a matrix near the identity
 _FEW_ROWS, _SHARE = 64, 64  # rows of the fast gradient: so many at least, and one in so many
 _SAVING = 16  # rows over these, from which the short steps cost little beside the long ones
+_AS_LONG = 16  # products of a matrix that take as long as the linear part of a row's score
 _LEAST_LINEAR = 32  # rows whose remainders show where a posterior is steep
 
 
@@ -95,7 +96,8 @@ class ExpandedTarget(ChainTarget):
         super().__init__(posterior, rows.coordinates)
         self.anchor = Anchor(at, curvature, rows.pool, self.n_total, measured)
         self._origin = self.coordinates.transform(at)
-        self._cancels = len(rows.pool.weight) == posterior.data.n_rows
+        wide = isinstance(self._hessian, Diag) and self.dim**2 > _AS_LONG * len(rows.pool.weight)
+        self._cancels = len(rows.pool.weight) == posterior.data.n_rows and not wide
         self._bend = self._prior_bend() if self._cancels else self._hessian.matvec
 
     def _steepness(self, points: NDArray) -> float:

@@ -1,0 +1,153 @@
+"""Normal distributions of a posterior under several values of one prior precision.
+
+The derivative of the density of a log precision is known from the mean of one number, the sum Q of
+squares of the coefficients:
+
+    d log p(rho | y) / d rho = d log p(rho) / d rho + P / 2 - lambda E[Q | lambda] / 2
+
+So a few normal distributions tell where the precision is, by integration over rho (thermodynamic
+integration, Gelman & Meng 1998), and how the parameters depend on it. Source:
+math/priors.md#a-sampled-precision.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.integrate import cumulative_trapezoid
+from scipy.interpolate import CubicHermiteSpline
+
+from skbayes_sg.data.random import deterministic_rng
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import carried, followed, known_at, updated
+from skbayes_sg.posterior.mode import InitialPoint, find_mode
+from skbayes_sg.posterior.precision import Carry, JointDistribution
+from skbayes_sg.priors import GaussianPrior
+from skbayes_sg.priors.scales import OnePrecision
+
+_WIDE = 1.5  # standard deviations between the three distributions that curves go through
+_NEAR = 0.5  # from which one serves in place of another
+_ROUNDS = 4  # of such three
+_GRID, _BEYOND = 1000, 3.0  # points of log precision, and how far they go beyond the outermost
+
+
+class Node(NamedTuple):
+    """The posterior under one precision."""
+
+    rho: float
+    """Log precision."""
+    normal: GaussianPrior
+    known: float
+    """What the data know of the coefficients, as a number of them."""
+    log_squares: float
+    """Logarithm of E[Q]."""
+    slope: float
+    """Its derivative over rho, if the likelihood is normal."""
+
+
+class NormalPath:
+    """Normal distributions under values of one precision, as they are asked for.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a `Predictor`, with a normal prior.
+    scales : OnePrecision
+    in_mean : bool
+        Whether gradient and curvature vanish, and agree, in the mean over each distribution. Else
+        it is that at the mode.
+    """
+
+    def __init__(self, posterior: Posterior, scales: OnePrecision, in_mean: bool) -> None:
+        self.posterior, self.scales, self.in_mean = posterior, scales, in_mean
+        self._weights = scales.weights(posterior.prior)
+        self._nodes: list[Node] = []
+        self._found: tuple[float, float] | None = None
+
+    def under(self, rho: float) -> Posterior:
+        """The posterior under this log precision."""
+        prior = self.scales.given(self.posterior.prior, np.array([rho]))
+        return self.posterior.with_prior(prior)
+
+    def near(self, rho: float) -> Node:
+        """The known distribution whose precision is nearest."""
+        return min(self._nodes, key=lambda node: abs(node.rho - rho))
+
+    def at(self, rho: float, within: float = 0.0) -> Node:
+        """The distribution under a log precision, or a known one that is near."""
+        if not self._nodes or abs(self.near(rho).rho - rho) > within:
+            self._nodes = sorted([*self._nodes, self._node(rho)], key=lambda node: node.rho)
+        return self.near(rho)
+
+    def initial(self, rho: float) -> InitialPoint:
+        """Near the mode under a log precision, from the nearest distribution."""
+        near, here = self.near(rho), self.under(rho)
+        return InitialPoint(near.normal.mode, carried(near.normal, self.under(near.rho), here))
+
+    def moments(self) -> tuple[float, float]:
+        """Mean and standard deviation of log precision, as chains found them if they did."""
+        if self._found is not None:
+            return self._found
+        rho, value, slope = (np.array([node[i] for node in self._nodes]) for i in (0, 3, 4))
+        grid = np.linspace(rho[0] - _BEYOND, rho[-1] + _BEYOND, _GRID)
+        inside = np.clip(grid, rho[0], rho[-1])
+        between = CubicHermiteSpline(rho, value, slope)(inside) if len(rho) > 1 else value
+        beyond = (grid - inside) * np.where(grid < rho[0], slope[0], slope[-1])
+        half = -0.5 * np.exp(grid + between + beyond)
+        force = self.scales.slope(grid[:, None], half[:, None])[:, 0]
+        log_density = cumulative_trapezoid(force, grid, initial=0.0)
+        share = np.exp(log_density - log_density.max())
+        share /= share.sum()
+        mean = share @ grid
+        return float(mean), float(np.sqrt(share @ (grid - mean) ** 2))
+
+    def found(self, rho: float, width: float) -> None:
+        """Take mean and standard deviation of log precision from chains."""
+        self._found = rho, width
+
+    def around(self) -> list[Node]:
+        """Three distributions, from about 1.5 standard deviations below the mean to as much above.
+
+        They tell the mean more precisely, so it may take a few more.
+        """
+        for _ in range(_ROUNDS):
+            rho, width = self.moments()
+            nodes = [self.at(rho + k * _WIDE * width, _NEAR * width) for k in (-1, 0, 1)]
+            if abs(self.moments()[0] - rho) < _NEAR * width:
+                break
+        return nodes
+
+    def carry(self, rho: float) -> Carry:
+        """What carries draws under this log precision over the distribution of the precision."""
+        node = self.near(rho)
+        joint, T = JointDistribution.of(node.normal, self.under(node.rho).prior, self.scales)
+        return Carry(joint, node.normal.mean[: joint.dim], T, rho)
+
+    def _node(self, rho: float) -> Node:
+        normal = self._normal(rho)
+        weights, covariance = self._weights, normal.operator.inverse().dense()
+        away = np.where(weights > 0, normal.mean - self.posterior.prior.mean, 0.0)
+        of_rows = weights @ covariance.diagonal()
+        squares, pull = weights @ away**2 + of_rows, weights * away
+        variance = 2 * weights @ covariance**2 @ weights + 4 * pull @ covariance @ pull
+        slope = -0.5 * np.exp(rho) * variance / squares
+        known = self.scales.sizes[0] - np.exp(rho) * of_rows
+        return Node(rho, normal, float(known), float(np.log(squares)), float(slope))
+
+    def _normal(self, rho: float) -> GaussianPrior:
+        here, rows = self.under(rho), self.posterior.data.sample
+        model = here.model
+        assert isinstance(model, Predictor)
+        guess = model.guess(rows.y, rows.weight)
+        if not self.in_mean:
+            start = self.initial(rho) if self._nodes else guess
+            found = known_at(here.prior, find_mode(here, start, deterministic_rng("prior")))
+        elif self._nodes:
+            near = self.near(rho)
+            found = followed(here, self.under(near.rho), near.normal)
+        else:
+            found = updated(here, guess)
+        assert isinstance(found, GaussianPrior)
+        return found

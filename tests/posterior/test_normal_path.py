@@ -1,0 +1,79 @@
+"""Normal distributions of a posterior under several precisions, and what they say of these."""
+
+import numpy as np
+import pytest
+from scipy.integrate import trapezoid
+from scipy.special import log_expit
+
+from skbayes_sg.inference.evidence import Hyperprior
+from skbayes_sg.models import Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.normal_path import NormalPath
+
+
+def one_column(separable):
+    """Labels of one column without an intercept, and the path of their posterior."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(30)
+    y = np.where(x > (0 if separable else rng.logistic(size=30)), 1.0, -1.0)
+    model = Softmax(1, 2, fit_intercept=False)
+    posterior = Posterior.of(model, x[:, None], y)
+    return x, y, NormalPath(posterior, Hyperprior().of(posterior), True)
+
+
+@pytest.mark.parametrize("separable", [False, True])
+def test_a_few_distributions_tell_where_the_precision_is(separable):
+    """Beside the integral over the coefficient. The posterior of separable classes is one-sided."""
+    x, y, path = one_column(separable)
+    beta = np.linspace(-10, 400, 40_001)
+    log_likelihood = log_expit(np.multiply.outer(beta, x * y)).sum(axis=1)
+    rho = np.linspace(-14, 6, 401)
+    evidence = [trapezoid(np.exp(log_likelihood - 0.5 * np.exp(r) * beta**2), beta) for r in rho]
+    density = np.exp(path.scales.log_density(rho[:, None])) * evidence
+    density /= density.sum()
+    mean = density @ rho
+    sd = np.sqrt(density @ (rho - mean) ** 2)
+    assert path.at(0.0).known < 1
+    path.around()
+    found_mean, found_sd = path.moments()
+    assert abs(found_mean - mean) < 0.1 * sd
+    assert found_sd == pytest.approx(sd, rel=0.1)
+
+
+def many_rows(in_mean=True):
+    """Many rows, whose likelihood is near normal, and the path of their posterior."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((3000, 4))
+    y = np.where(rng.logistic(size=3000) < X @ [1.0, -0.5, 0.0, 0.2], 1.0, -1.0)
+    posterior = Posterior.of(Softmax(4, 2), X, y)
+    return NormalPath(posterior, Hyperprior().of(posterior), in_mean)
+
+
+def test_the_slope_of_the_squares_is_that_of_a_normal_likelihood():
+    path, h = many_rows(), 0.5
+    rho = 3.0
+    change = path.at(rho + h).log_squares - path.at(rho - h).log_squares
+    assert path.at(rho).slope == pytest.approx(change / (2 * h), rel=0.05)
+    assert path.at(rho).slope < 0
+
+
+def test_the_mode_stands_for_the_mean_where_rows_are_many():
+    nodes = [many_rows(in_mean).at(1.0) for in_mean in (True, False)]
+    np.testing.assert_allclose(*(node.normal.mean for node in nodes), atol=0.01)
+    assert nodes[0].log_squares == pytest.approx(nodes[1].log_squares, abs=0.02)
+
+
+def test_a_distribution_that_is_near_serves():
+    path = many_rows()
+    first = path.at(0.0)
+    assert path.at(0.3, within=0.5) is first
+    assert path.at(0.3).rho == 0.3
+    assert path.near(0.2).rho == 0.3
+
+
+def test_what_chains_found_takes_the_place_of_the_integral():
+    path = many_rows()
+    path.at(0.0)
+    path.found(-2.0, 0.8)
+    assert path.moments() == (-2.0, 0.8)
+    assert [node.rho for node in path.around()] == pytest.approx([-3.2, -2.0, -0.8])
