@@ -268,18 +268,21 @@ def _whole_blocks(states: Sequence[State], thin: int) -> int:
 def seconds(sampler: Sampler, target: Target, states: Sequence[State], n_steps: int) -> float:
     """An estimate of the time on one core that these groups take for so many steps.
 
-    From the faster of two steps of a copy of the first group, after one that fills caches.
+    From a step of a copy of the first group, which also fills caches. Where that would be long, it
+    is from the faster of two more.
     """
     if n_steps <= _FEW_STEPS:
         return 0.0
-    state, each = copy.deepcopy(states[0]), []
+    state = copy.deepcopy(states[0])
+
+    def by_one_step() -> float:
+        start = _CLOCK()
+        sampler.step(state, target)
+        return (_CLOCK() - start) * n_steps * len(states)
+
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
-        sampler.step(state, target)  # fills caches
-        for _ in range(2):  # one of them may be disturbed
-            start = _CLOCK()
-            sampler.step(state, target)
-            each.append(_CLOCK() - start)
-    return min(each) * n_steps * len(states)
+        first = by_one_step()
+        return first if first < LONG else min(by_one_step(), by_one_step())
 
 
 def rows_touched(sampler: Sampler, states: Sequence[State]) -> float:

@@ -214,7 +214,7 @@ def _ess(x: NDArray) -> NDArray:
     step = max(1, (1 << 22) // (chains * n))  # parameters per FFT: bounded memory
     for start in range(0, dim, step):
         part = x[..., start : start + step]
-        autocovariance[:, start : start + step] = _autocovariance(part).mean(axis=0)
+        autocovariance[:, start : start + step] = _autocovariance(part)
     variance_within = autocovariance[0] * n / (n - 1)
     variance = autocovariance[0].copy()
     if chains > 1:
@@ -238,7 +238,9 @@ def _ess(x: NDArray) -> NDArray:
 
 
 def _autocovariance(x: NDArray) -> NDArray:
+    """Mean over the chains, (n, D)."""
     n = x.shape[1]
     size = next_fast_len(2 * n)
     spectrum = rfft(x - x.mean(axis=1, keepdims=True), n=size, axis=1)
-    return irfft(np.abs(spectrum) ** 2, n=size, axis=1)[:, :n] / n
+    power = (spectrum.real**2 + spectrum.imag**2).mean(axis=0)
+    return irfft(power, n=size, axis=0)[:n] / n

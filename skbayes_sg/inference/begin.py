@@ -117,7 +117,7 @@ def _with_precision(
     if request.last is not None and request.last.shape[1] == target.dim:
         return request.last[np.arange(len(theta)) % len(request.last)]
     normals = rng.standard_normal((len(theta), target.dim))
-    normals[:, : -target.coordinates.n_hyper] *= 2.0
+    normals[:, -target.coordinates.n_hyper :] *= 2.0  # along which chains are slow
     return target.coordinates.inverse_transform(
         target.anchor.curvature.inverse().cholesky().matvec(normals)
     )

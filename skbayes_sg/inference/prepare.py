@@ -45,6 +45,7 @@ from skbayes_sg.samplers.target import ModelPosterior, Target
 
 _ROUNDS = 4  # of learning the prior, each from an anchor of its own
 _DIVERGED = 2.0  # Stein ratio of chains that left the region in which the anchor serves
+_FAR = 1.5  # standard deviations of a hyperparameter, as far as its curves reach
 _SELF_AVERAGING = 10_000  # parameters of which one point has about the mean square of many
 _FAR_FROM_ANCHOR = 0.1  # in squared posterior standard deviations per parameter
 _UNSETTLED = (
@@ -154,17 +155,18 @@ def _recentred(
         scales = before.scales
         eta = points[:, -scales.dim :]
         centre = eta.mean(axis=0)
-        if time_is_up() or not (np.abs(centre - before.centre) > before.width).any():
+        if time_is_up() or (np.abs(centre - before.centre) <= _FAR * before.width).all():
             return burnt, target
         sampled = Sampled(scales, centre, np.maximum(before.width, eta.std(axis=0)))
         ell = scales.log_precisions(centre[None])
         here = posterior.with_prior(scales.given(posterior.prior, ell[0]))
         values = np.append(so_far.path, np.exp(ell), axis=0)
         learned = as_learned(scales, here, values, so_far.uninformed)
+        known = Known(None, sampled)
         if path is not None:
             path.found(float(centre[0]), float(sampled.width[0]))
-        last = request._replace(last=burnt.last)
-        run, target = again(last, posterior=here, known=Known(None, sampled, path))
+            known = Known(path.initial(float(centre[0])), sampled, path)
+        run, target = again(request._replace(last=burnt.last), posterior=here, known=known)
         run = replace(run, learned=learned, passes=run.passes + burnt.passes)
     return run, target
 
