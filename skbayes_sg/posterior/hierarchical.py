@@ -79,7 +79,10 @@ class HierarchicalTarget(ChainTarget):
 
     def curved(self, path: NormalPath) -> HierarchicalTarget:
         """The same in coordinates that follow normal distributions under several precisions."""
-        return HierarchicalTarget(self.given, self.coordinates.curved(path))
+        try:
+            return HierarchicalTarget(self.given, self.coordinates.curved(path))
+        except np.linalg.LinAlgError:  # separable classes under next to no prior
+            return self
 
     def _noise(self) -> Operator:
         c = self.coordinates

@@ -42,6 +42,31 @@ class Sampled(NamedTuple):
     """What `PartiallyNonCentred.curved` found: of the means, (3, D), and log scales, (2, D)."""
 
 
+class _Curves(NamedTuple):
+    """Means, log scales and slopes of means as products with `_basis`."""
+
+    of_basis: NDArray
+    """(4, 3 D)"""
+    stretch: NDArray
+    """Slopes of log scales, (D,)."""
+    volume: NDArray
+    """Their sum, (1, 1)."""
+
+    @classmethod
+    def of(cls, of_mean: NDArray, line: NDArray) -> _Curves:
+        """From those of `Sampled`."""
+        (start, slope, bend), (log_scale, stretch) = of_mean, line
+        none = np.zeros_like(start)
+        rows = [start, log_scale, slope], [slope, stretch, none], [bend, none, none]
+        of_basis = np.block([*map(list, rows), [none, none, bend]])
+        return cls(of_basis, stretch, np.full((1, 1), stretch.sum()))
+
+    def at(self, basis: NDArray) -> list[NDArray]:
+        """Means, log scales and slopes of means, (n, D) each."""
+        each, n = basis @ self.of_basis, len(self.stretch)
+        return [each[:, k * n : (k + 1) * n] for k in range(3)]
+
+
 class _Given(NamedTuple):
     """A distribution of the whitened parameters given the hyperparameters, (chains, D) but lam."""
 
@@ -86,13 +111,7 @@ class PartiallyNonCentred:
     def __init__(self, whitened: Whitened, prior: Prior, sampled: Sampled) -> None:
         self.whitened, self.sampled = whitened, sampled
         self.scales, self.centre, self.width, curves = sampled
-        self._curves = None
-        if curves is not None:
-            (start, slope, bend), (log_scale, stretch) = curves
-            none = np.zeros_like(start)
-            of_basis = [start, log_scale, slope], [slope, stretch, none], [bend, none, none]
-            self._stretch = stretch, self._summed(stretch[None])
-            self._curves = np.block([*map(list, of_basis), [none, none, bend]])
+        self._curves = None if curves is None else _Curves.of(*curves)
         scales, self.n_hyper = sampled.scales, sampled.scales.dim
         outputs = len(whitened.columns)
         # outputs of classes have a direction of which rows know nothing, their sum
@@ -151,9 +170,9 @@ class PartiallyNonCentred:
         """The distribution of u given eta, about which v is standard."""
         lam = np.exp(self.scales.log_precisions(eta))
         if self._curves is not None:
-            each, n = _basis(eta, self.sampled) @ self._curves, len(self.j)
-            mean, scale, shift = each[:, :n], np.exp(each[:, n : 2 * n]), each[:, 2 * n :]
-            return _Given(lam, mean, scale, shift, *self._stretch)
+            mean, log_scale, shift = self._curves.at(_basis(eta, self.sampled))
+            _, stretch, volume = self._curves
+            return _Given(lam, mean, np.exp(log_scale), shift, stretch, volume)
         each = self._spread(lam)
         share = each / (self._known + each * self.j)
         mean = (self.at / each - 1) * share * self.linear
