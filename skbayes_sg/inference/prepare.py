@@ -99,28 +99,28 @@ def prepare(
     `sampled` is the prior precision of an earlier run, if the chains are to sample it.
     """
     with one_thread(), in_threads(cores(request.n_jobs)):
-        em, initial, located, path = request.em, None, None, None
+        em, known, located = request.em, Known(None, sampled), None
         several = isinstance(em, Hyperprior) and not em.is_one
         if isinstance(em, Hyperprior):
             scales, em = em.of(posterior), None
             if choice.sampler.needs_closed_form:
-                sampled = Sampled(scales, np.zeros(scales.dim), np.ones(scales.dim))
+                known = Known(None, Sampled(scales, np.zeros(scales.dim), np.ones(scales.dim)))
             elif several and not has_matrix(posterior.dim):
                 raise ValueError(_TOO_MANY.format(posterior.dim))
             elif affordable(posterior):
                 located = locate(scales, posterior)
-                posterior, initial = located.learned.under(posterior), located.initial
-                path = located.path
-                sampled = located.sampled if moves_precision(choice, posterior) else None
+                posterior = located.learned.under(posterior)
+                moved = located.sampled if moves_precision(choice, posterior) else None
+                known = Known(located.initial, moved, located.path)
             else:
                 em = in_chains(scales)
-        run, target = begin(request, choice, posterior, plan, Known(initial, sampled, path))
+        run, target = begin(request, choice, posterior, plan, known)
         if located is not None:
             if run.sampled is None:
                 run = replace(run, carry=located.carry())
             run = replace(run, learned=located.learned)
             again = partial(begin, choice=choice, plan=plan)
-            run, target = _recentred(request, (run, target), posterior, path, again)
+            run, target = _recentred(request, (run, target), posterior, known.path, again)
         if several and run.sampled is None:
             raise ValueError(_NOT_SAMPLED)
         if em is not None:
