@@ -310,7 +310,7 @@ class CallbackRunner:
         self.stopped = False
         self._open: list[Any] = []
         if hasattr(estimator, "_init_callback_context"):
-            root = estimator._init_callback_context(max_subtasks=2)
+            root = estimator._init_callback_context(max_subtasks=None)
             self._begin(root)
             self._begin(root.subcontext("prepare"))
 

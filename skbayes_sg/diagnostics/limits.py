@@ -9,6 +9,9 @@ R_HAT_LIMIT = 1.05
 ESS_LIMIT = 100
 """Effective draws that are enough: a standard deviation of so many is good to 7 %."""
 
+ENOUGH_ESS = 400
+"""Effective draws of bulk and tails up to which a fit goes on (Vehtari et al. 2021)."""
+
 SHIFT_LIMIT = 0.2
 """Error of a mean that matters, in posterior standard deviations."""
 

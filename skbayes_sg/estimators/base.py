@@ -23,7 +23,7 @@ from skbayes_sg.callbacks import (
     Fingerprint,
     with_callbacks,
 )
-from skbayes_sg.chains.deadline import time_limit, warnings_of
+from skbayes_sg.chains.deadline import time_is_up, time_limit, warnings_of
 from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, joined, rows_touched
 from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.diagnostics import moments
@@ -195,20 +195,21 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         posterior = run.under(posterior)
         n_chains = sum(len(state.theta) for state in run.states)
         n_draws = self._draws_to_keep(posterior.all_columns.dim, n_chains)
-        warn(self._said_of_draws(posterior.all_columns.dim, n_chains, n_draws), UserWarning)
-        warn(announced(run.seconds(target, n_draws)), UserWarning)
+        said = self._said_of_draws(posterior.all_columns.dim, n_chains, n_draws)
+        warn(said + announced(run.seconds(target, n_draws)), UserWarning)
         fitted = partial(self._so_far, run, posterior, attributes)
-        on_block = callbacks.over(run, n_draws, fitted, mark)
-        dtype = self._draw_dtype
-        if 8 * n_chains * n_draws * posterior.all_columns.dim > bytes_to_keep():
-            dtype = np.float32
-        how = Execution(self.n_jobs, dtype, on_block, before, is_all_of_the_call())
-        wrong: list[str] = []
-        passes, lost = run.passes, None
+        dtype = self._dtype_of(n_chains * n_draws * posterior.all_columns.dim)
+        how = Execution(self.n_jobs, dtype, None, before, is_all_of_the_call())
+        passes, wrong, lost = run.passes, list[str](), None
         try:
-            chains = run.sample(target, n_draws, how)
-            warnings = self._keep(run, chains, posterior, attributes)
-            passes = self.n_passes_
+            while True:
+                how = how._replace(on_block=callbacks.over(run, n_draws, fitted, mark))
+                chains = run.sample(target, n_draws, how)
+                warnings = self._keep(run, chains, posterior, attributes)
+                passes, more = self.n_passes_, self._more_draws(run, target, n_draws)
+                if more <= n_draws:
+                    break
+                n_draws, how = more, how._replace(before=[chains])
             if self.draws_.shape[1] == n_draws:
                 wrong = diagnose.of_bias(self.diagnostics_)
         except KeyboardInterrupt as early:
@@ -222,14 +223,36 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
             raise lost
         if second is not None:
             run, target = second
-            run = replace(run, passes=run.passes + passes)
             chains = run.sample(target, n_draws, Execution(self.n_jobs, dtype))
+            run = replace(run, passes=run.passes + passes)
             warnings = self._keep(run, chains, posterior, attributes)
         warnings += self._causes(posterior.all_columns) if warnings else []
+        return self._closed(callbacks, n_draws) + warnings
+
+    def _closed(self, callbacks: CallbackRunner, n_draws: int) -> list[str]:
+        """Close the callbacks, and say whether an interrupt left some of so many draws."""
         n_drawn = self.draws_.shape[1]
         interrupted = n_drawn < n_draws and not callbacks.stopped
         callbacks.close(not interrupted)
-        return [_INTERRUPTED.format(n_drawn, n_draws)] * interrupted + warnings
+        return [_INTERRUPTED.format(n_drawn, n_draws)] * interrupted
+
+    def _dtype_of(self, n: int) -> type:
+        """Of so many numbers: single precision where double would fill the memory."""
+        return np.float32 if 8 * n > bytes_to_keep() else self._draw_dtype
+
+    def _more_draws(self, run: Run, target: Target, n_draws: int) -> int:
+        """Twice as many draws of each chain where the chains do not agree; 0 if these are enough.
+
+        None are added that would take more than a minute, or whose distribution is wrong.
+        """
+        n_chains, drawn, dim = self.draws_.shape
+        more = min(2 * n_draws, self._most_draws(dim, n_chains))
+        if drawn < n_draws or more <= n_draws or time_is_up():
+            return 0
+        figures = self.diagnostics_
+        if diagnose.is_enough(figures) or diagnose.of_bias(figures):
+            return 0
+        return 0 if run.seconds(target, more - n_draws) > LONG else more
 
     def _second_run(
         self, first: Run, posterior: Posterior, n_draws: int, wrong: list[str]

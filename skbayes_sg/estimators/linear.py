@@ -82,8 +82,8 @@ class BayesianLinearRegressionSGFS(Regressor):
         parameters), 8 otherwise. Of independent draws they are groups, which the diagnostics
         compare as those of a chain.
     n_draws : int or "auto", default="auto"
-        Draws kept per chain by each `fit`. "auto" is 4,000 over the number of chains, or as many as
-        400 MB hold, with a warning.
+        Draws kept per chain by each `fit`. "auto" is 2,048 over the number of chains, or as many as
+        the chains need; see `BayesianLogisticRegressionSGFS`.
     burn_in : int or "auto", default="auto"
         Sampler steps before the first kept draw.
     thin : int or "auto", default="auto"

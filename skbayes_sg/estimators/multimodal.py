@@ -99,6 +99,10 @@ class Multimodal(BayesianEstimator):
             )
         return n_draws
 
+    def _most_draws(self, dim: int, n_chains: int) -> int:
+        """No more than at first: chains in modes of their own do not agree."""
+        return 0
+
     def _prior(
         self, model: Model, data: InMemory, classes: NDArray | None = None, streaming: bool = False
     ) -> Prior:

@@ -15,7 +15,7 @@ from skbayes_sg.samplers import SAMPLERS, Sampler
 from skbayes_sg.samplers.base import Parameterised
 from skbayes_sg.validation import require_integer
 
-_DRAWS = 4000
+_DRAWS, _MOST_DRAWS = 2048, 16_384  # of all chains, where their number is "auto"
 _MOST_BYTES = 400 << 20  # of draws whose number is "auto"
 _FEWEST = 8  # draws of a chain
 
@@ -44,13 +44,22 @@ class CommonParameters(Parameterised):
     random_state: Any
 
     def _draws_to_keep(self, dim: int, n_chains: int) -> int:
-        """Number of draws of each of some chains.
+        """Number of draws of each of some chains, at first.
 
-        With "auto" they are 4,000 in all, or as many as 400 megabytes hold.
+        With "auto" they are 2,048 in all, or as many as 400 megabytes hold.
         """
         if self.n_draws != "auto":
             return int(self.n_draws)
         return min(_DRAWS // n_chains, _held(dim, n_chains))
+
+    def _most_draws(self, dim: int, n_chains: int) -> int:
+        """Draws of each chain up to which a fit goes on while chains do not agree.
+
+        With "auto" they are 16,384 in all, or as many as 400 megabytes hold.
+        """
+        if self.n_draws != "auto":
+            return int(self.n_draws)
+        return min(_MOST_DRAWS // n_chains, _held(dim, n_chains))
 
     def _said_of_draws(self, dim: int, n_chains: int, n_draws: int) -> list[str]:
         """What is said where memory bounds the number of draws."""

@@ -12,6 +12,7 @@ from skbayes_sg.chains.run import Chain
 from skbayes_sg.diagnostics import gradients, r_hat_limit
 from skbayes_sg.diagnostics.limits import (
     BETWEEN_LIMIT,
+    ENOUGH_ESS,
     ERROR_LIMIT,
     ESS_LIMIT,
     R_HAT_LIMIT,
@@ -123,6 +124,12 @@ def of_draws(draws: NDArray) -> dict[str, float]:
         "ess_min": float(np.min(ess)),
         "ess_tail_min": float(np.min(diagnostics.ess_tail(draws))),
     }
+
+
+def is_enough(figures: dict[str, float]) -> bool:
+    """Whether chains agree, and have as many effective draws as quantiles take."""
+    ess = min(figures["ess_min"], figures["ess_tail_min"])
+    return ess >= ENOUGH_ESS and figures["r_hat_max"] <= figures["r_hat_limit"]
 
 
 def affordable(run: Run, chains: list[Chain], rows_read: float, n_rows: int) -> int:

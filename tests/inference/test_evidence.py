@@ -117,7 +117,7 @@ def test_only_a_sampled_precision_has_draws():
     for model in (given, learned):
         assert not hasattr(model, "prior_precision_draws_")
     again = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
-    assert again.prior_precision_draws_.shape == (32, 125, 1)
+    assert again.prior_precision_draws_.shape == (32, 64, 1)
     again.set_params(prior_precision=1.0).fit(X, y)
     assert not hasattr(again, "prior_precision_draws_")
 

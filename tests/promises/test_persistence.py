@@ -69,7 +69,7 @@ def test_the_file_of_a_default_fit_is_about_a_megabyte():
     rows = RNG.standard_normal((2000, 50))
     y = rows[:, 0] + RNG.logistic(size=2000) > 0
     model = BayesianLogisticRegressionSGFS(random_state=0).fit(rows, y)
-    assert model.draws_.shape == (32, 125, 51)
+    assert model.draws_.shape == (32, 64, 51)
     assert len(pickle.dumps(model)) / 1e6 < 1.1
 
 

@@ -1,0 +1,72 @@
+"""How many draws a fit makes where n_draws is "auto"."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg.callbacks import ConvergenceStop, Progress
+from skbayes_sg.estimators import base, parameters
+from skbayes_sg.inference import diagnose
+
+X, Y = make_classification(80, 4, random_state=0)
+
+
+@pytest.fixture
+def never_enough(monkeypatch):
+    monkeypatch.setattr(diagnose, "ENOUGH_ESS", 1e9)
+
+
+def fitted(*callbacks, **parameters):
+    model = BayesianLogisticRegressionSGFS(random_state=0, **parameters)
+    return model.set_callbacks(*callbacks).fit(X, Y)
+
+
+@pytest.mark.parametrize("sampler", [None, "hmc", "sgfs"])
+def test_a_fit_doubles_its_draws_until_they_are_enough(sampler, monkeypatch):
+    """And so has the draws, and the figures, of a fit that was asked for as many."""
+    enough = 4.0 * fitted(n_draws=64, sampler=sampler, n_chains=8).diagnostics_["ess_tail_min"]
+    monkeypatch.setattr(diagnose, "ENOUGH_ESS", enough)
+    monkeypatch.setattr(parameters, "_DRAWS", 8 * 64)
+    found = fitted(sampler=sampler, n_chains=8)
+    n_draws = found.draws_.shape[1]
+    assert n_draws in (256, 512)
+    assert min(found.diagnostics_["ess_min"], found.diagnostics_["ess_tail_min"]) >= enough
+    given = fitted(sampler=sampler, n_chains=8, n_draws=n_draws)
+    np.testing.assert_array_equal(found.draws_, given.draws_)
+    assert found.diagnostics_ == pytest.approx(given.diagnostics_, rel=1e-9, nan_ok=True)
+    assert (found.n_iter_, found.n_passes_) == (given.n_iter_, given.n_passes_)
+
+
+def test_draws_are_no_more_than_enough():
+    assert fitted().draws_.shape[1] == 64
+
+
+@pytest.mark.usefixtures("never_enough")
+def test_the_most_draws_are_those_asked_for_or_eight_times_the_first():
+    assert fitted(n_draws=20).draws_.shape[1] == 20
+    assert fitted().draws_.shape[1] == 512
+
+
+@pytest.mark.usefixtures("never_enough")
+def test_draws_that_take_long_or_are_wrong_are_no_longer_doubled(monkeypatch):
+    monkeypatch.setattr(base, "LONG", 0.0)
+    assert fitted().draws_.shape[1] == 64
+    monkeypatch.setattr(base, "LONG", 60.0)
+    monkeypatch.setattr(diagnose, "of_bias", lambda figures, remedy="": ["wrong"])
+    with pytest.warns(ConvergenceWarning, match="wrong"):
+        assert fitted(sampler="hmc").draws_.shape[1] == 64
+
+
+@pytest.mark.usefixtures("never_enough")
+def test_callbacks_see_each_doubling():
+    seen: list[Progress] = []
+
+    class Seen(ConvergenceStop):
+        def after_block(self, progress):
+            seen.append(progress)
+            return progress.drawn > 100
+
+    assert 100 < fitted(Seen()).draws_.shape[1] < 128
+    assert sorted({progress.n_draws for progress in seen}) == [64, 128]
