@@ -88,7 +88,7 @@ def on_set(name: str) -> list[dict]:
     """All shares of the rows of one set."""
     X, _, y, _ = split(*SETS[name](), 0)
     hmc = HMC(variance_reduction="control_variate")
-    model = BayesianLogisticRegressionSGFS(hmc, random_state=0).fit(X, y)
+    model = BayesianLogisticRegressionSGFS(hmc, n_draws=DRAWS, random_state=0).fit(X, y)
     target = model._run.target(model._posterior_of(X, y, None))
     eta = np.log(model.prior_precision_draws_)
     both = np.concatenate([model.draws_, eta], axis=2).astype(np.float64)

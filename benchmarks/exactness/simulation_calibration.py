@@ -1,8 +1,6 @@
 """Calibration by simulation: is the posterior the posterior?
 
     python -m benchmarks.exactness.simulation_calibration [--parts models learned families ...]
-    python -m benchmarks.exactness.simulation_calibration --parts learned --first 1000 \\
-        --only "logistic, 4 columns"
 
 Parameters from the prior, data from the model, a fit: the rank of the true parameter among draws is
 uniform if the draws are those of the posterior (Talts et al. 2018). Ranked are all parameters, and
@@ -418,12 +416,12 @@ def cases(part: str) -> list[Case]:
 # -- the table ------------------------------------------------------------------------------------
 
 
-def ranked(case: Case, replicates: range) -> NDArray:
+def ranked(case: Case, replicates: int) -> NDArray:
     """Ranks (replicates, Q); those without a fit are left out.
 
     To leave data out by a rule that looks at the data alone leaves the ranks of others uniform.
     """
-    found = [case.one(replicate) for replicate in replicates]
+    found = [case.one(replicate) for replicate in range(replicates)]
     return np.array([ranks(*each) for each in found if len(each[0])])
 
 
@@ -458,20 +456,18 @@ def claims_of(row: dict) -> list[Claim]:
     return claims
 
 
-def main(report: Report, parts: list[str], divide: int, first: int, only: list[str] | None) -> None:
+def main(report: Report, parts: list[str], divide: int) -> None:
     """A table and a picture for each part."""
     for part in parts:
-        listed = [case for case in cases(part) if only is None or case.name in only]
+        listed = cases(part)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            numbers = [range(first, first + case.replicates // divide) for case in listed]
-            pairs = zip(listed, numbers, strict=True)
-            found = {case.name: ranked(case, replicates) for case, replicates in pairs}
+            found = {case.name: ranked(case, case.replicates // divide) for case in listed}
         rows = [row_of(case, found[case.name]) for case in listed]
         claims = [claims_of(row) for row in rows]
         for row, of_row in zip(rows, claims, strict=True):
             row["verdict"] = "FAIL" if any(c.verdict == "FAIL" for c in of_row) else "ok"
-        name = f"calibration_{part}_from_{first}" if first else f"calibration_{part}"
+        name = f"calibration_{part}"
         report.save(rows, chain(*claims), {name: pictures(found)}, name=name)
 
 
@@ -479,6 +475,4 @@ if __name__ == "__main__":
     names = ["models", "networks", "learned", "families", "samplers"]
     parts = {"nargs": "+", "choices": names, "default": names}
     fewer = {"type": int, "default": 1, "help": "divides the number of replicates"}
-    later = {"type": int, "default": 0, "help": "number of the first replicate, its seed"}
-    cases_of = {"nargs": "+", "help": "names of cases"}
-    benchmark(main, threads=1, parts=parts, divide=fewer, first=later, only=cases_of)
+    benchmark(main, threads=1, parts=parts, divide=fewer)

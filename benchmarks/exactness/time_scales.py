@@ -2,8 +2,8 @@
 
     python -m benchmarks.exactness.time_scales  # some five minutes on a quiet core
 
-Default fits under a prior precision of 1, which HMC runs as the posteriors are steep: KDD 99, the
-columns of steep.py that follow Zipf's law, and the first 5,000 rows of these. "passes" are
+Fits of 4,000 draws under a prior precision of 1, which HMC runs as the posteriors are steep: KDD
+99, the columns of steep.py that follow Zipf's law, and the first 5,000 rows of these. "passes" are
 gradients of all rows, short steps counted by their share of the rows. Means over --seeds; "R-hat"
 is the largest. One core.
 """
@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.timing import Clock
-from benchmarks.exactness.steep import SETS
+from benchmarks.exactness.steep import DRAWS, SETS
 from skbayes_sg import BayesianLogisticRegressionSGFS
 from skbayes_sg.samplers import hmc
 
@@ -26,13 +26,15 @@ NAMES = {"KDD99": ("kdd", None), "census, 5,000 rows": ("census", 5000), "census
 
 
 def fits(name: str, most_short: int, seeds: int) -> dict:
-    """Mean figures of default fits with at most so many short steps in a long one."""
+    """Mean figures of fits with at most so many short steps in a long one."""
     data, n_rows = NAMES[name]
     X, y = (each[:n_rows] for each in SETS[data].data())
     X = X[:, X.std(axis=0) > 0]
     found, hmc._MOST_SHORT = [], most_short
     for seed in range(seeds):
-        model = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=seed)
+        model = BayesianLogisticRegressionSGFS(
+            prior_precision=1.0, n_draws=DRAWS, random_state=seed
+        )
         with Clock(time.process_time) as clock:
             model.fit(X, y)
         figures = model.diagnostics_
