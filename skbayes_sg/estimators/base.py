@@ -24,7 +24,7 @@ from skbayes_sg.callbacks import (
     with_callbacks,
 )
 from skbayes_sg.chains.deadline import time_is_up, time_limit, warnings_of
-from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, joined, rows_touched
+from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, drawn, joined, rows_touched
 from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.fit_guard import is_all_of_the_call, outlives, require_finite, warn
@@ -194,7 +194,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         run, target, mark, before = self._prepared(posterior, callbacks.checkpoint)
         posterior = run.under(posterior)
         n_chains = sum(len(state.theta) for state in run.states)
-        n_draws = self._draws_to_keep(posterior.all_columns.dim, n_chains)
+        n_draws = self._first_draws(posterior.all_columns.dim, n_chains, drawn(before))
         said = self._said_of_draws(posterior.all_columns.dim, n_chains, n_draws)
         warn(said + announced(run.seconds(target, n_draws)), UserWarning)
         fitted = partial(self._so_far, run, posterior, attributes)
@@ -207,7 +207,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
                 chains = run.sample(target, n_draws, how)
                 warnings = self._keep(run, chains, posterior, attributes)
                 passes, more = self.n_passes_, self._more_draws(run, target, n_draws)
-                if more <= n_draws:
+                if more <= n_draws or callbacks.stopped:
                     break
                 n_draws, how = more, how._replace(before=[chains])
             if self.draws_.shape[1] == n_draws:
@@ -245,9 +245,9 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
 
         None are added that would take more than a minute, or whose distribution is wrong.
         """
-        n_chains, drawn, dim = self.draws_.shape
+        n_chains, n_drawn, dim = self.draws_.shape
         more = min(2 * n_draws, self._most_draws(dim, n_chains))
-        if drawn < n_draws or more <= n_draws or time_is_up():
+        if n_drawn < n_draws or more <= n_draws or time_is_up():
             return 0
         figures = self.diagnostics_
         if diagnose.is_enough(figures) or diagnose.of_bias(figures):

@@ -20,6 +20,11 @@ _MOST_BYTES = 400 << 20  # of draws whose number is "auto"
 _FEWEST = 8  # draws of a chain
 
 
+def _share(n_chains: int) -> int:
+    """Draws of each chain at first."""
+    return max(_FEWEST, _DRAWS // n_chains)
+
+
 def _held(dim: int, n_chains: int) -> int:
     """Draws of each chain that 400 megabytes hold."""
     return max(_FEWEST, _MOST_BYTES // (4 * dim) // n_chains)
@@ -50,7 +55,7 @@ class CommonParameters(Parameterised):
         """
         if self.n_draws != "auto":
             return int(self.n_draws)
-        return min(_DRAWS // n_chains, _held(dim, n_chains))
+        return min(_share(n_chains), _held(dim, n_chains))
 
     def _most_draws(self, dim: int, n_chains: int) -> int:
         """Draws of each chain up to which a fit goes on while chains do not agree.
@@ -61,13 +66,20 @@ class CommonParameters(Parameterised):
             return int(self.n_draws)
         return min(_MOST_DRAWS // n_chains, _held(dim, n_chains))
 
+    def _first_draws(self, dim: int, n_chains: int, n_drawn: int) -> int:
+        """Draws of each chain at first, or those for which a fit had so many when it was killed."""
+        n_draws = self._draws_to_keep(dim, n_chains)
+        while n_draws < n_drawn:
+            n_draws = min(2 * n_draws, self._most_draws(dim, n_chains))
+        return n_draws
+
     def _said_of_draws(self, dim: int, n_chains: int, n_draws: int) -> list[str]:
         """What is said where memory bounds the number of draws."""
-        if self.n_draws != "auto" or _held(dim, n_chains) >= _DRAWS // n_chains:
+        if self.n_draws != "auto" or _held(dim, n_chains) >= _share(n_chains):
             return []
         return [
             f"{n_chains} chains keep {n_draws} draws each of {dim} parameters, and not "
-            f"{_DRAWS // n_chains}: they fill {_MOST_BYTES >> 20} MB; n_draws sets another number"
+            f"{_share(n_chains)}: they fill {_MOST_BYTES >> 20} MB; n_draws sets another number"
         ]
 
     def set_params(self, **params):

@@ -6,7 +6,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import BayesianLogisticRegressionSGFS
-from skbayes_sg.callbacks import ConvergenceStop, Progress
+from skbayes_sg.callbacks import Callback, Checkpoint, Progress
 from skbayes_sg.estimators import base, parameters
 from skbayes_sg.inference import diagnose
 
@@ -59,14 +59,39 @@ def test_draws_that_take_long_or_are_wrong_are_no_longer_doubled(monkeypatch):
         assert fitted(sampler="hmc").draws_.shape[1] == 64
 
 
+class Ends(Callback):
+    """Ends the sampling, or kills the fit, at so many draws."""
+
+    def __init__(self, at, kills=False):
+        self.at, self.kills = at, kills
+        self.seen: list[Progress] = []
+
+    def after_block(self, progress):
+        self.seen.append(progress)
+        if progress.drawn >= self.at and self.kills:
+            raise RuntimeError
+        return progress.drawn >= self.at
+
+
 @pytest.mark.usefixtures("never_enough")
-def test_callbacks_see_each_doubling():
-    seen: list[Progress] = []
+@pytest.mark.parametrize(("at", "asked"), [(64, {64}), (90, {64, 128})])
+def test_callbacks_see_each_doubling_and_end_it(at, asked):
+    ends = Ends(at)
+    assert at <= fitted(ends).draws_.shape[1] < at + 2
+    assert {progress.n_draws for progress in ends.seen} == asked
 
-    class Seen(ConvergenceStop):
-        def after_block(self, progress):
-            seen.append(progress)
-            return progress.drawn > 100
 
-    assert 100 < fitted(Seen()).draws_.shape[1] < 128
-    assert sorted({progress.n_draws for progress in seen}) == [64, 128]
+def test_a_killed_fit_goes_on_to_the_same_doubling(tmp_path, monkeypatch):
+    """Where the draws would be enough before it, too."""
+    figures = fitted().diagnostics_
+    enough = 1.2 * min(figures["ess_min"], figures["ess_tail_min"])
+    monkeypatch.setattr(diagnose, "ENOUGH_ESS", enough)
+    whole, checkpoint = fitted(), Checkpoint(tmp_path / "fit.pickle", every=1e-9)
+    assert whole.draws_.shape[1] == 128
+    with pytest.raises(RuntimeError):
+        fitted(checkpoint, Ends(120, kills=True))
+    np.testing.assert_array_equal(fitted(checkpoint).draws_, whole.draws_)
+
+
+def test_many_chains_have_draws_too():
+    assert fitted(n_chains=600).draws_.shape[:2] == (600, 8)
