@@ -222,7 +222,7 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         >>> for rows in np.array_split(np.arange(5000), 100):
         ...     model = model.partial_fit(X[rows], y[rows], classes=[0, 1])
         >>> model.n_samples_seen_, model.draws_.shape
-        (5000, (8, 500, 21))
+        (5000, (8, 256, 21))
         """
         X, y, known = self._validate_chunk(X, y, classes)
         weight = self._weights(y, known, sample_weight)

@@ -194,7 +194,7 @@ class Stored(BaseEstimator):
         >>> tree["posterior"]["coef"].dims
         ('chain', 'draw', 'class', 'feature')
         >>> tree["log_likelihood"]["y"].shape
-        (32, 125, 150)
+        (32, 64, 150)
         """
         check_is_fitted(self, "model_")
         return export.to_arviz(self, X, y, sample_weight, log_likelihood, posterior_predictive)
