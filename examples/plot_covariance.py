@@ -23,7 +23,7 @@ X = X[["bmi", "bp", "s3", "s5", "s6"]]
 X = StandardScaler().set_output(transform="pandas").fit_transform(X)
 models = {
     name: BayesianLinearRegressionSGFS(
-        sampler, prior_precision=1e-3, noise_variance=3000.0, random_state=0
+        sampler, prior_precision=1e-3, noise_variance=3000.0, n_draws=500, random_state=0
     ).fit(X, y)
     for name, sampler in (
         ("default", None),
