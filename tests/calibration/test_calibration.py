@@ -89,5 +89,5 @@ def test_what_is_beyond_the_monte_carlo_errors_of_both_runs():
 def test_ranks_of_the_truth_are_uniform(sampler, n_rows):
     """200 replicates; the p value of all parameters and the log likelihood is above 0.001."""
     case = simulation_calibration.Case("", simulation_calibration.logistic(n_rows, sampler=sampler))
-    ranked = simulation_calibration.ranked(case, range(200))
+    ranked = simulation_calibration.ranked(case, 200)
     assert rank_tests.diagnose_run(ranked).p_value > 0.001
