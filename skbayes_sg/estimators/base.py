@@ -173,9 +173,9 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
             return None
         last = self._run.last
         fits = self.n_chains in ("auto", len(last))
-        sampled = self._run.sampled  # hyperparameters are the last of them then
-        dim += 0 if sampled is None else sampled.scales.dim
-        return last if fits and last.shape[1] == dim else None
+        sampled = self._run.sampled  # some samplers have hyperparameters, the last of them
+        most = dim + (0 if sampled is None else sampled.scales.dim)
+        return last if fits and last.shape[1] in (dim, most) else None
 
     # -- fit ----------------------------------------------------------------------------------
 

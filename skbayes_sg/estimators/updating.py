@@ -143,11 +143,7 @@ class UpdatingEstimator(SampledPrior):
             posterior, found = self._under_sampled(run, posterior, eta, chains[0].weights)
         warnings = super()._keep(run, chains, posterior, attributes)
         posterior = posterior.all_columns
-        if run.carry is not None:
-            self.draws_, eta = run.carry.over(self.draws_)
-            posterior, found = self._under_sampled(run, posterior, eta, self.draw_weights_)
-            self._read_off(posterior)
-        elif run.sampled is None and run.learned is not None and self._separated(posterior):
+        if run.sampled is None and run.learned is not None and self._separated(posterior):
             warnings.append(SEPARATED)
         if found is not None:
             self._keep_learned(found)

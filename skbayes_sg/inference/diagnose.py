@@ -151,22 +151,32 @@ def of_gradients(
     deviations, and ``sd_ratio`` the standard deviation of the draws over that of the posterior.
     Each has a standard error. They are NaN where `n` gradients are too few, or tell nothing.
 
+    Of a sampled precision there is ``scale_shift`` too: how far all coefficients are too large at
+    once, with the precision that belongs to that, in standard deviations. A few gradients tell it,
+    however many parameters there are.
+
     Parameters
     ----------
-    posterior : Posterior
+    posterior : Posterior or JointPosterior
     draws : array of shape (chains, draws, D)
     weights : array of shape (draws,)
     n : int
         Gradients that may be computed.
     """
-    figures = dict.fromkeys(("mean_shift", "mean_shift_se", "sd_ratio", "sd_ratio_se"), np.nan)
+    names = ("mean_shift", "mean_shift_se", "sd_ratio", "sd_ratio_se")
+    figures = dict.fromkeys(names, np.nan)
     each = min(max(1, n // len(draws)), draws.shape[1])
     some = draws[:n, diagnostics.systematic(weights, each)]
     theta = some.reshape(-1, draws.shape[2]).astype(np.float64)
-    if len(theta) < gradients.fewest(theta.shape[1]):
+    joint = isinstance(posterior, JointPosterior)
+    if len(theta) < gradients.fewest(1 if joint else theta.shape[1]):
         return figures
     parts = np.array_split(theta, 1 + posterior.data.n_rows * len(theta) // elements_at_a_time())
     gradient = np.concatenate([posterior.full_gradient(part) for part in parts if len(part)])
+    if isinstance(posterior, JointPosterior):
+        figures |= _of_scale(posterior, draws, weights, theta, gradient)
+        if len(theta) < gradients.fewest(theta.shape[1]):
+            return figures
     wanted = gradients.from_gradients(theta, gradient)
     if wanted is None:
         return figures | {"sd_ratio": _flattest_ratio(posterior, theta), "sd_ratio_se": 0.0}
@@ -179,7 +189,28 @@ def of_gradients(
     i = np.argmax(np.abs(shift) - _CERTAIN * shift_se)
     j = np.argmax(np.abs(ratio - 1) - _CERTAIN * ratio_se)
     worst = (shift[i], shift_se[i], ratio[j], ratio_se[j])
-    return dict(zip(figures, map(float, worst), strict=True))
+    return figures | dict(zip(names, map(float, worst), strict=True))
+
+
+def _of_scale(
+    posterior: JointPosterior, draws: NDArray, weights: NDArray, theta: NDArray, gradient: NDArray
+) -> dict[str, float]:
+    """`scale_shift` and its standard error, from gradients (n, D + K) at points theta.
+
+    Along the funnel, where all coefficients grow and their precision falls, only rows hold a
+    posterior, and loosely: a bias of the sampler that is small in each coefficient adds up there.
+    With v that direction, E[v . grad log p + div v] = 0, and the variance of this number is the
+    information along v (math/diagnostics.md#the-scale-of-the-coefficients).
+    """
+    scales, mean = posterior.scales, posterior.posterior.prior.mean
+    block, k = scales.block, scales.dim
+    away = theta[:, block] - mean[block]
+    along = np.einsum("nd,nd->n", away, gradient[:, block]) + gradient[:, -k:] @ scales.of_scale
+    along += scales.sizes.sum()
+    ess = max(1.0, float(np.min(diagnostics.ess_mean(draws[..., -k:], weights))))
+    error = np.sqrt(max(1 / len(along), 1 / ess))
+    shift = along.mean() / along.std() if along.std() > 0 else np.nan
+    return {"scale_shift": -float(shift), "scale_shift_se": float(error)}
 
 
 def _flattest_ratio(posterior: Posterior | JointPosterior, theta: NDArray) -> float:
@@ -241,10 +272,7 @@ def _by_gradients(figures: dict[str, float]) -> bool:
 
 
 def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:
-    """Warnings about a wrong distribution: by parameter, and on average over directions.
-
-    Where gradients know each standard deviation, the average has the same limit as these.
-    """
+    """Warnings about a wrong distribution: by parameter, of their scale, and on average."""
     warnings = []
     shift, ratio = figures.get("mean_shift", np.nan), figures.get("sd_ratio", np.nan)
     if abs(shift) > max(SHIFT_LIMIT, _CERTAIN * figures.get("mean_shift_se", np.nan)):
@@ -259,8 +287,15 @@ def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:
             f"the standard deviation of a parameter is too {'large' if ratio > 1 else 'small'}; "
             f"{bias_remedy}"
         )
-    limit = 2 * SPREAD_LIMIT if _by_gradients(figures) else STEIN_LIMIT  # of a variance
-    return warnings + _of_stein(figures, bias_remedy, limit)
+    shift = figures.get("scale_shift", np.nan)
+    if abs(shift) > max(SHIFT_LIMIT, _CERTAIN * figures.get("scale_shift_se", np.nan)):
+        warnings.append(
+            f"scale_shift is {shift:.2f}, beyond {SHIFT_LIMIT}: gradients of all rows say that the "
+            f"coefficients are too {'large' if shift > 0 else 'small'} together, by so many "
+            "standard deviations of their scale, which the sampled prior precision leaves open; "
+            f"{bias_remedy}"
+        )
+    return warnings + _of_stein(figures, bias_remedy)
 
 
 def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:

@@ -138,16 +138,6 @@ def test_no_room_outside_samplers_asks_of_what_kind_a_sampler_is():
             assert not kinds & names, f"{path.name}: {ast.unparse(node)}"
 
 
-def test_functions_and_files_fit_on_a_screen():
-    for path in FILES:
-        assert len(path.read_text().splitlines()) <= 370, path.name
-        for node in nodes(path):
-            if isinstance(node, ast.FunctionDef):
-                documented = ast.get_docstring(node) is not None and len(node.body) > 1
-                first = node.body[1 if documented else 0].lineno
-                assert node.end_lineno - first < 40, f"{path.name}: {node.name}"
-
-
 def may_have_many_parameters(path, node, owner):
     """What users call with keywords, and the posterior of arrays.
 
