@@ -105,7 +105,7 @@ class BayesianLinearRegressionSGFS(Regressor):
     draw_weights_ : array of shape (n_draws,)
         Weights of the draws of a chain, equal unless the sampler's step size decreases.
     coef_, coef_std_ : arrays of shape (n_features,)
-        Posterior means and standard deviations.
+        Posterior means and standard deviations, in double precision whatever that of X.
     intercept_ : float
     noise_variance_ : float
         Posterior mean, or the given value.

@@ -118,3 +118,21 @@ def test_predictions_that_overflow_are_infinite_and_say_so(kind):
         assert low[0] < np.log(ends[1, 0]) < low[1]
     with warnings.catch_warnings(action="error"):
         np.testing.assert_allclose(model.predict_interval(rows[:1], 0.8), ends[:1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in MODELS if hasattr(kind, "predict_proba")], ids=lambda k: k.__name__
+)
+def test_probabilities_of_certain_rows_are_at_most_one(kind, dtype):
+    """Averages over draws of ones, whose weights sum to 1 but for rounding."""
+    for n_draws in (7, 25):
+        model = kind(**SHORT | {"n_draws": n_draws}).fit(SINGLE, MODELS[kind])
+        far = (SINGLE * np.geomspace(1, 1e4, 90)[:, None]).astype(dtype)
+        found = answers(model, far)
+        for name in ("predict_proba", "predict_proba_draws", "predict_interval"):
+            assert found[name].min() >= 0
+            assert found[name].max() <= 1
+        assert found["predict_log_proba"].max() <= 0
+        for name in ("total", "aleatoric", "epistemic"):
+            assert found[name].min() >= 0
