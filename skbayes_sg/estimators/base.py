@@ -28,11 +28,12 @@ from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, drawn, join
 from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.fit_guard import is_all_of_the_call, outlives, require_finite, warn
-from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares, small_weights
+from skbayes_sg.estimators.inputs import require_squares, small_weights
 from skbayes_sg.estimators.out_of_core import FitsOutOfCore
 from skbayes_sg.estimators.parameters import CommonParameters, announced
 from skbayes_sg.estimators.persistence import Stored, in_single_precision
 from skbayes_sg.estimators.renamed import read_by_old_name
+from skbayes_sg.frames import text_columns
 from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.fallback import second_run
 from skbayes_sg.inference.learned_prior import Learned
@@ -138,7 +139,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         try:
             checked = validate_data(self, X, y, reset=reset, **kinds, **more)
         except (ValueError, TypeError) as error:
-            columns = columns_without_numbers(X)
+            columns = text_columns(X)
             if columns:
                 raise ValueError(
                     f"X holds text or dates in column(s) {', '.join(map(repr, columns))}; encode "

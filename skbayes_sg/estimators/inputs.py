@@ -23,22 +23,6 @@ def require_squares(X) -> None:
         )
 
 
-def columns_without_numbers(X) -> list:
-    """Names of the data frame columns that are not numbers."""
-    if not hasattr(X, "columns"):
-        return []
-    text = []
-    for position, name in enumerate(X.columns):
-        column = X.iloc[:, position]
-        try:
-            np.asarray(column, dtype=np.float64)
-            if np.asarray(column).dtype.kind in "mM":  # NumPy takes them for nanoseconds
-                text.append(name)
-        except (ValueError, TypeError):
-            text.append(name)
-    return text
-
-
 def small_weights(posterior: Posterior) -> list[str]:
     """A warning of weights that sum to next to nothing, as those that were normalised do.
 

@@ -15,6 +15,7 @@ from scipy.special import ndtr, ndtri
 from skbayes_sg.data import Data, of_targets
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.mixture_predictions import in_precision
 from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.estimators.regressor import Regressor
 from skbayes_sg.linalg.products import dense
@@ -104,7 +105,7 @@ class BayesianLinearRegressionSGFS(Regressor):
     draw_weights_ : array of shape (n_draws,)
         Weights of the draws of a chain, equal unless the sampler's step size decreases.
     coef_, coef_std_ : arrays of shape (n_features,)
-        Posterior means and standard deviations.
+        Posterior means and standard deviations, in double precision whatever that of X.
     intercept_ : float
     noise_variance_ : float
         Posterior mean, or the given value.
@@ -234,12 +235,19 @@ class BayesianLinearRegressionSGFS(Regressor):
         mean : array of shape (n_rows,)
         std : array of shape (n_rows,), if `return_std`
             Of a new observation, from the uncertainty of the mean and from the noise.
+
+        Notes
+        -----
+        Results for float32 rows are float32, unless rounding to it would move one by more than a
+        twentieth of its standard deviation, as where y are times in seconds since 1970.
         """
         X = self._check_predict(X)
         if not return_std:
-            return np.asarray(X @ self.coef_).ravel() + self.intercept_
+            mean = np.asarray(X @ self.coef_).ravel() + self.intercept_
+            return in_precision(mean, X.dtype, np.sqrt(self.noise_variance_))
         mean, square = self._response(X, np.ones(1))
-        return mean, np.sqrt(square + self.noise_variance_)
+        std = np.sqrt(square + self.noise_variance_)
+        return in_precision(mean, X.dtype, std), in_precision(std, X.dtype, std)
 
     @in_blocks()
     def predict_interval(self, X, level: float = 0.95) -> NDArray:
@@ -271,7 +279,8 @@ class BayesianLinearRegressionSGFS(Regressor):
         _, weights = self._flat_draws(np.dtype(np.float64))
         mean, square = self._response(X, noise)
         half = np.sqrt(1 + square) * scale_mixture_quantile(0.5 + 0.5 * level, weights, noise)
-        return np.column_stack([mean - half, mean + half])
+        ends = np.column_stack([mean - half, mean + half])
+        return in_precision(ends, X.dtype, np.diff(ends))
 
     def _response(self, X, scale: NDArray) -> tuple[NDArray, NDArray]:
         """The mean of y without noise, and mean square of (its draws - mean) / scale, (n_rows,).

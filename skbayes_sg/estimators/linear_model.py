@@ -295,7 +295,8 @@ class LinearPredictor(CoefficientPrior):
             - ``odds_ratio``, ``odds_ratio_eti95_lb``, ``odds_ratio_eti95_ub``: of classifiers, the
               posterior median of exp(coefficient) and its interval: the factor of the odds per unit
               of the column. In the row of an intercept they are the odds where all columns are 0.
-              With a log link ``rate_ratio``: the factor of the mean.
+              With a log link ``rate_ratio``: the factor of the mean. NaN in the row of a
+              dispersion, which is no coefficient.
             - ``ess_bulk``, ``ess_tail``: effective number of independent draws for the centre, and
               for the 5 % and 95 % quantiles.
             - ``r_hat``: 1 where the chains agree. The fit warns above its

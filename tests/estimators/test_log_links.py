@@ -198,3 +198,18 @@ def test_numbers_that_are_no_counts_are_told_unless_they_are_rates():
     BayesianPoissonRegressor(random_state=0).fit(X, rate, sample_weight=exposure)
     with pytest.warns(ConvergenceWarning, match="no counts, nor rates times exposures"):
         BayesianPoissonRegressor(random_state=0).fit(X, y + 0.5)
+
+
+@pytest.mark.parametrize("kind", [BayesianNegativeBinomialRegressor, BayesianGammaRegressor])
+def test_a_dispersion_has_no_ratio_of_rates(kind):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((60, 2))
+    table = kind(n_draws=50, random_state=0).fit(X, rng.poisson(3, 60) + 1.0).summary()
+    ratios = table.filter(like="rate_ratio")
+    assert ratios.shape == (4, 3)
+    assert ratios.loc["dispersion"].isna().all()
+    terms = ["x0", "x1", "intercept"]
+    assert (ratios.loc[terms] > 0).all(axis=None)
+    ends = np.exp(table.loc[terms, ["eti95_lb", "eti95_ub"]])
+    np.testing.assert_allclose(ratios.loc[terms].iloc[:, 1:], ends)
+    assert table.drop(columns=ratios.columns).loc["dispersion"].notna().all()
