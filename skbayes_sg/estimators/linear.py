@@ -15,6 +15,7 @@ from scipy.special import ndtr, ndtri
 from skbayes_sg.data import Data, of_targets
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.mixture_predictions import mixture_intervals
 from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.estimators.regressor import Regressor
 from skbayes_sg.linalg.products import dense
@@ -245,8 +246,11 @@ class BayesianLinearRegressionSGFS(Regressor):
     def predict_interval(self, X, level: float = 0.95) -> NDArray:
         """Central interval that holds a new observation with probability `level`.
 
-        Given the noise variance the posterior of the coefficients is normal, and so is y. The ends
-        are quantiles of the mixture of these distributions over the draws of the noise variance.
+        Given noise variance and prior precision the posterior of the coefficients is normal, and so
+        is y: where the precision is given, the ends are quantiles of the mixture of these
+        distributions over the draws of the noise variance. Where the precision is sampled, by
+        default, in groups or under the horseshoe, they are quantiles of the mixture of the
+        distributions of y over draws of all parameters, which may be skewed.
         Source: math/monte_carlo.md#predictive-intervals. Of a Pipeline it is
         ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
 
@@ -267,8 +271,11 @@ class BayesianLinearRegressionSGFS(Regressor):
         """
         require_level(level)
         X = self._check_predict(X)
+        draws, weights = self._flat_draws(np.dtype(np.float64))
+        if self._hyper_draws is not None:
+            each = mixture_intervals(self.model_, X, draws, weights, level)
+            return np.concatenate(list(each))
         noise = np.sqrt(self.noise_variance_samples_).ravel()
-        _, weights = self._flat_draws(np.dtype(np.float64))
         mean, square = self._response(X, noise)
         half = np.sqrt(1 + square) * scale_mixture_quantile(0.5 + 0.5 * level, weights, noise)
         return np.column_stack([mean - half, mean + half])

@@ -322,3 +322,40 @@ def test_impossible_data_are_named(many):
         BLR().fit(X.astype(np.float32), np.where(np.arange(8000) == 3, 1e39, y))
     with pytest.raises(ValueError, match="level must be below 1"):
         BLR(**SHORT).fit(X, y).predict_interval(X, level=90)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "prior",
+    [{"prior": "horseshoe"}, {"prior_groups": "feature"}, {}],
+    ids=["horseshoe", "ard", "one"],
+)
+def test_intervals_under_a_sampled_precision_are_those_of_the_draws(prior, seed):
+    """Far from the rows, where a shrunk coefficient makes the predictive distribution skewed."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((18, 5))
+    y = 0.6 * X[:, 0] + rng.standard_normal(18)
+    model = BLR(random_state=seed, **prior).fit(X, y)
+    far = np.array([[8.0, 0, 0, 0, 0], [0, 0, -12.0, 0, 0]])
+    centre = model.coef_samples_ @ far.T + model.intercept_samples_[..., None]
+    scale = np.sqrt(model.noise_variance_samples_)[..., None]
+    ends = model.predict_interval(far, 0.9)
+    for end, q in zip(ends.T, (0.05, 0.95), strict=True):
+        below = stats.norm.cdf(end, centre, scale)
+        some = below.reshape(-1, 2)  # an interval is of 500 of the draws
+        assert (np.abs(some.mean(axis=0) - q) < 5 * some.std(axis=0) / np.sqrt(500)).all()
+    mean, std = model.predict(far, return_std=True)
+    total = np.sqrt(centre.var(axis=(0, 1)) + (scale**2).mean())
+    np.testing.assert_allclose(std, total, rtol=1e-6)
+    np.testing.assert_allclose(mean, centre.mean(axis=(0, 1)), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_intervals_under_a_horseshoe_are_skewed():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((18, 5))
+    y = 0.6 * X[:, 0] + rng.standard_normal(18)
+    model = BLR(prior="horseshoe", random_state=0).fit(X, y)
+    far = np.array([[10.0, 0, 0, 0, 0]])
+    (low, high), middle = model.predict_interval(far)[0], model.predict(far)[0]
+    assert max((high - middle) / (middle - low), (middle - low) / (high - middle)) > 1.15
