@@ -175,3 +175,18 @@ def test_repeated_continuous_numbers_have_no_resolution():
     X, y = simulated(60)
     model = BayesianRobustRegressor(random_state=0).fit(X, y, np.full(60, 3.0))
     assert model.model_.least_scale == pytest.approx(1e-5 * model.model_.unit)
+
+
+@pytest.mark.parametrize("data_seed", [0, 1])
+def test_few_rows_for_each_column_have_the_posterior_of_a_long_run(data_seed, seed):
+    """With 21 parameters for 26 rows chains start where hardly any noise is left."""
+    rng = np.random.default_rng(data_seed)
+    X = rng.standard_normal((26, 20))
+    y = X @ (2 * rng.standard_normal(20)) + rng.standard_normal(26)
+    found = BayesianRobustRegressor(random_state=seed).fit(X, y)
+    long = BayesianRobustRegressor(burn_in=2000, n_draws=400, random_state=seed + 1).fit(X, y)
+    assert found.diagnostics_["r_hat_max"] < 1.15
+    error = CERTAIN / np.sqrt(found.diagnostics_["ess_min"])
+    assert (np.abs(found.coef_ - long.coef_) < error * long.coef_std_).all()
+    ratio = np.median(found.coef_std_ / long.coef_std_)  # was .05 to .1
+    assert 0.75 < ratio < 1.33
