@@ -217,7 +217,8 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
                     n_draws, how = more, how._replace(before=[chains])
             if self.draws_.shape[1] == n_draws:
                 wrong = diagnose.of_bias(self.diagnostics_)
-                wrong = wrong or diagnose.of_disagreement(self.diagnostics_)
+                if self.n_draws == "auto":  # the fit went on as far as it may
+                    wrong = wrong or diagnose.of_disagreement(self.diagnostics_)
         except KeyboardInterrupt as early:
             if self.warm_start and not run.last.size:
                 outlives(early, _ready=run)
