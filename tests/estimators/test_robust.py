@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from sklearn.linear_model import HuberRegressor
 
-from skbayes_sg import BayesianLinearRegression, BayesianRobustRegressor
+from skbayes_sg import (
+    BayesianGammaRegressor,
+    BayesianLinearRegression,
+    BayesianRobustRegressor,
+)
 from skbayes_sg.models import Student
 from skbayes_sg.models.student import resolution
 
@@ -190,3 +194,15 @@ def test_few_rows_for_each_column_have_the_posterior_of_a_long_run(data_seed, se
     assert (np.abs(found.coef_ - long.coef_) < error * long.coef_std_).all()
     ratio = np.median(found.coef_std_ / long.coef_std_)  # was .05 to .1
     assert 0.75 < ratio < 1.33
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize(
+    "estimator", [BayesianLinearRegression, BayesianRobustRegressor, BayesianGammaRegressor]
+)
+def test_constant_numbers_are_named_in_one_warning(estimator, recwarn):
+    X = np.random.default_rng(2).standard_normal((40, 3))
+    model = estimator(random_state=1).fit(X, np.full(40, 12.9))
+    assert len(recwarn) == 1
+    assert "y has one value in all rows" in str(recwarn[0].message)
+    np.testing.assert_allclose(model.predict(X), 12.9, rtol=1e-6)
