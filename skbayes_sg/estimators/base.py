@@ -48,6 +48,7 @@ from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.target import Target
 
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
+_BURN_IN = 512  # steps, where chains do not agree after fewer
 _INTERRUPTED = (
     "interrupted: each chain has {} of {} draws, which are kept; with warm_start=True the next fit "
     "goes on from there"
@@ -210,9 +211,15 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
                 passes, more = self.n_passes_, self._more_draws(run, target, n_draws)
                 if more <= n_draws or callbacks.stopped:
                     break
-                n_draws, how = more, how._replace(before=[chains])
+                if self._burn_in_is_short(run):
+                    run = replace(run, length=run.length._replace(burn_in=_BURN_IN), passes=passes)
+                    how = how._replace(before=())
+                else:
+                    n_draws, how = more, how._replace(before=[chains])
             if self.draws_.shape[1] == n_draws:
                 wrong = diagnose.of_bias(self.diagnostics_)
+                if self.n_draws == "auto":  # the fit went on as far as it may
+                    wrong = wrong or diagnose.of_disagreement(self.diagnostics_)
         except KeyboardInterrupt as early:
             if self.warm_start and not run.last.size:
                 outlives(early, _ready=run)
@@ -244,21 +251,30 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
     def _more_draws(self, run: Run, target: Target, n_draws: int) -> int:
         """Twice as many draws of each chain where the chains do not agree; 0 if these are enough.
 
-        None are added that would take more than a minute, or whose distribution is wrong.
+        None are added that would take more than a minute, or whose distribution is wrong. That is
+        judged of chains that agree: draws on the way to a posterior do not tell where it leads.
         """
         n_chains, n_drawn, dim = self.draws_.shape
         more = min(2 * n_draws, self._most_draws(dim, n_chains))
         if n_drawn < n_draws or more <= n_draws or time_is_up():
             return 0
         figures = self.diagnostics_
-        if diagnose.is_enough(figures) or diagnose.of_bias(figures):
+        if diagnose.is_enough(figures) or (diagnose.agrees(figures) and diagnose.of_bias(figures)):
             return 0
         return 0 if run.seconds(target, more - n_draws) > LONG else more
+
+    def _burn_in_is_short(self, run: Run) -> bool:
+        """Whether chains that do not agree are to start again, with a longer burn-in.
+
+        A metric that was learned on the way to the posterior moves them slowly ever after.
+        """
+        short = self.burn_in == "auto" and 0 < run.length.burn_in < _BURN_IN and not run.burnt
+        return short and not diagnose.agrees(self.diagnostics_)
 
     def _second_run(
         self, first: Run, posterior: Posterior, n_draws: int, wrong: list[str]
     ) -> tuple[Run, Target] | None:
-        """Another sampler in place of a default whose draws are wrong, or whose chains diverged.
+        """Another sampler for a default whose draws are wrong, or whose chains part or diverged.
 
         None if nothing is wrong, or if it would take more than a minute.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,7 @@ class MixturePredictions(BayesianEstimator):
         model, weights, parts = self.model_, weights[some], []
         is_single = X.dtype == np.float32
         with np.errstate(over="ignore"):
-            for outputs in self._outputs(X, draws[some]):
+            for outputs in outputs_of(model, X, draws[some]):
                 if return_std:
                     mean, sd = mixture_moments(model, outputs, weights)
                 else:
@@ -94,13 +95,7 @@ class MixturePredictions(BayesianEstimator):
         require_level(level)
         X = self._check_predict(X)
         draws, weights = self._flat_draws(np.dtype(np.float64))
-        (some,) = np.nonzero(weights)
-        some = some[np.linspace(0, len(some) - 1, min(len(some), _OF_INTERVALS)).astype(int)]
-        weights = weights[some] / weights[some].sum()
-        each = self._outputs(X, draws[some])
-        ends = self._of_rows(
-            [mixture_quantiles(self.model_, outputs, weights, level) for outputs in each]
-        )
+        ends = self._of_rows(list(mixture_intervals(self.model_, X, draws, weights, level)))
         warn_of_overflow(ends)
         with np.errstate(invalid="ignore"):
             return in_precision(ends, X.dtype, np.diff(ends))
@@ -109,12 +104,23 @@ class MixturePredictions(BayesianEstimator):
         """Predictions of all blocks of rows, one for each row."""
         return np.concatenate(parts)
 
-    def _outputs(self, X, draws: NDArray) -> Iterator[NDArray]:
-        """Outputs of blocks of rows under the draws, (draws, outputs, n)."""
-        model = self.model_
-        for rows in row_blocks(X.shape[0], 8 * len(draws) * model.widest, 8 * elements_at_a_time()):
-            block = X[rows] if model.keeps_sparse(X) else dense(X[rows])
-            yield model.outputs(draws, block.astype(np.float64, copy=False))
+
+def outputs_of(model: Any, X, draws: NDArray) -> Iterator[NDArray]:
+    """Outputs of blocks of rows under the draws, (draws, outputs, n)."""
+    for rows in row_blocks(X.shape[0], 8 * len(draws) * model.widest, 8 * elements_at_a_time()):
+        block = X[rows] if model.keeps_sparse(X) else dense(X[rows])
+        yield model.outputs(draws, block.astype(np.float64, copy=False))
+
+
+def mixture_intervals(
+    model: Any, X, draws: NDArray, weights: NDArray, level: float
+) -> Iterator[NDArray]:
+    """Central intervals (n, 2) of y in blocks of rows, of the mixture over some hundred draws."""
+    (some,) = np.nonzero(weights)
+    some = some[np.linspace(0, len(some) - 1, min(len(some), _OF_INTERVALS)).astype(int)]
+    weights = weights[some] / weights[some].sum()
+    for outputs in outputs_of(model, X, draws[some]):
+        yield mixture_quantiles(model, outputs, weights, level)
 
 
 def in_precision(values: NDArray, dtype: np.dtype, spread: NDArray) -> NDArray:

@@ -13,7 +13,11 @@ from scipy.special import logsumexp
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.fit_guard import all_or_nothing
-from skbayes_sg.estimators.mixture_predictions import MixturePredictions, mixture_moments
+from skbayes_sg.estimators.mixture_predictions import (
+    MixturePredictions,
+    mixture_moments,
+    outputs_of,
+)
 from skbayes_sg.estimators.mlp import hidden_layers
 from skbayes_sg.estimators.multimodal import Multimodal
 from skbayes_sg.estimators.regressor import BayesianRegressor
@@ -232,7 +236,7 @@ class BayesianMLPRegressor(MixturePredictions, Multimodal, BayesianRegressor):
         """That y is below its predictive mean less a standard deviation, and plus one."""
         draws = self._counting_draws()
         flat, found = draws.reshape(-1, draws.shape[-1]), []
-        for outputs in self._outputs(X, flat):
+        for outputs in outputs_of(self.model_, X, flat):
             mean, sd = mixture_moments(self.model_, outputs, np.full(len(flat), 1 / len(flat)))
             ends = mean - sd, mean + sd
             found.append(np.stack([self.model_.distribution(y, outputs) for y in ends], axis=1))

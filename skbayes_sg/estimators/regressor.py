@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 
+from skbayes_sg.callbacks import CallbackRunner
 from skbayes_sg.data import Data, InMemory, at_hand
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import all_or_nothing
@@ -19,6 +20,11 @@ from skbayes_sg.estimators.out_of_core import FirstPass, is_out_of_core, source_
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.validation import checked_weights, in_dtype, real_array
+
+_CONSTANT = (
+    "y has one value in all rows: predictions are near it, X says nothing of it, and diagnostics_ "
+    "may not resolve so little noise; check that y is the column that was meant"
+)
 
 
 class BayesianRegressor(RegressorMixin, BayesianEstimator):
@@ -66,6 +72,13 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
                 f"X must have at least 2 rows of positive weight, got n_samples = {len(y)}"
             )
         return X, y, counted
+
+    def _sampled(
+        self, callbacks: CallbackRunner, posterior: Posterior, attributes: dict[str, Any]
+    ) -> list[str]:
+        """Of a constant y one warning stands for all that the figures of its chains say."""
+        warnings, y = super()._sampled(callbacks, posterior, attributes), posterior.data.sample.y
+        return [_CONSTANT] if (y == y[0]).all() else warnings
 
     def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
         X, y = self._validate_pair(X, y, reset=False)

@@ -20,6 +20,7 @@ from skbayes_sg.data.kept_rows import KeptRows, n_bytes
 from skbayes_sg.diagnostics.limits import SHIFT_LIMIT
 from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
 from skbayes_sg.linalg import Dense
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.categorical import Classification
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -153,7 +154,10 @@ class Stream:
     def distribution(self) -> Distribution:
         """The posterior of all rows. To ask for it does not change how the stream goes on."""
         if self not in _DISTRIBUTIONS:
-            _DISTRIBUTIONS[self] = self._expanded().posterior
+            found: Any = self._expanded().posterior
+            if not found.quadratic and has_matrix(len(found.mean)):
+                found = found.less_determined(self.prior)
+            _DISTRIBUTIONS[self] = found
         return _DISTRIBUTIONS[self]
 
     def draws(self, n_draws: int) -> NDArray:

@@ -129,7 +129,12 @@ def of_draws(draws: NDArray) -> dict[str, float]:
 def is_enough(figures: dict[str, float]) -> bool:
     """Whether chains agree, and have as many effective draws as quantiles take."""
     ess = min(figures["ess_min"], figures["ess_tail_min"])
-    return ess >= ENOUGH_ESS and figures["r_hat_max"] <= figures["r_hat_limit"]
+    return ess >= ENOUGH_ESS and agrees(figures)
+
+
+def agrees(figures: dict[str, float]) -> bool:
+    """Whether chains agree, so that what is wrong with their draws is wrong with the sampler."""
+    return figures["r_hat_max"] <= figures.get("r_hat_limit", np.inf)
 
 
 def affordable(run: Run, chains: list[Chain], rows_read: float, n_rows: int) -> int:
@@ -249,14 +254,19 @@ def of_columns(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[s
     return {"column_steepness": column_steepness(along, lines, of_prior, 0.0)}
 
 
+def of_disagreement(figures: dict[str, float]) -> list[str]:
+    """A warning about chains that do not agree."""
+    if agrees(figures):
+        return []
+    return [
+        f"r_hat_max is {figures['r_hat_max']:.3f}, above {figures['r_hat_limit']:.3g}: the chains "
+        "do not agree; raise thin or n_draws, or burn_in if they are still on their way"
+    ]
+
+
 def _of_parameters(figures: dict[str, float]) -> list[str]:
     """Warnings about chains that are too short."""
-    warnings, limit = [], figures["r_hat_limit"]
-    if not figures["r_hat_max"] <= limit:
-        warnings.append(
-            f"r_hat_max is {figures['r_hat_max']:.3f}, above {limit:.3g}: the chains do not "
-            "agree; raise thin or n_draws, or burn_in if they are still on their way"
-        )
+    warnings = of_disagreement(figures)
     if figures["ess_min"] < ESS_LIMIT:
         warnings.append(
             f"ess_min is {figures['ess_min']:.0f}, below {ESS_LIMIT}: too few effective draws; "

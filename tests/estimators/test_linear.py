@@ -26,7 +26,7 @@ def many():
     return generated()
 
 
-def conjugate(X, y, noise_variance, weight=None, prior=1.0, intercept=1e-6, shape=1e-6, rate=1e-6):
+def conjugate(X, y, noise_variance, weight=None, prior=1.0, intercept=1e-6, shape=None, rate=1e-6):
     """Exact mean and covariance of (coefficients, intercept[, log noise variance])."""
     weight = np.ones(len(y)) if weight is None else weight
     X = np.column_stack([X, np.ones(len(X))])
@@ -37,6 +37,9 @@ def conjugate(X, y, noise_variance, weight=None, prior=1.0, intercept=1e-6, shap
     mean = np.linalg.solve(precision, X.T @ (weight * y) / scale)
     if noise_variance is not None:
         return mean, np.linalg.inv(precision)
+    if shape is None:  # by default coefficients that rows determine take from it
+        known = np.diag([prior] * (X.shape[1] - 1) + [intercept])
+        shape = 1e-6 - (len(mean) - np.trace(np.linalg.solve(precision, known))) / 2
     a = shape + weight.sum() / 2
     b = rate + 0.5 * (weight @ y**2 - mean @ precision @ mean)
     cov = np.zeros((len(mean) + 1,) * 2)
@@ -322,3 +325,91 @@ def test_impossible_data_are_named(many):
         BLR().fit(X.astype(np.float32), np.where(np.arange(8000) == 3, 1e39, y))
     with pytest.raises(ValueError, match="level must be below 1"):
         BLR(**SHORT).fit(X, y).predict_interval(X, level=90)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "prior",
+    [{"prior": "horseshoe"}, {"prior_groups": "feature"}, {}],
+    ids=["horseshoe", "ard", "one"],
+)
+def test_intervals_under_a_sampled_precision_are_those_of_the_draws(prior, seed):
+    """Far from the rows, where a shrunk coefficient makes the predictive distribution skewed."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((18, 5))
+    y = 0.6 * X[:, 0] + rng.standard_normal(18)
+    model = BLR(random_state=seed, **prior).fit(X, y)
+    far = np.array([[8.0, 0, 0, 0, 0], [0, 0, -12.0, 0, 0]])
+    centre = model.coef_samples_ @ far.T + model.intercept_samples_[..., None]
+    scale = np.sqrt(model.noise_variance_samples_)[..., None]
+    ends = model.predict_interval(far, 0.9)
+    for end, q in zip(ends.T, (0.05, 0.95), strict=True):
+        below = stats.norm.cdf(end, centre, scale)
+        some = below.reshape(-1, 2)  # an interval is of 500 of the draws
+        assert (np.abs(some.mean(axis=0) - q) < 5 * some.std(axis=0) / np.sqrt(500)).all()
+    mean, std = model.predict(far, return_std=True)
+    total = np.sqrt(centre.var(axis=(0, 1)) + (scale**2).mean())
+    np.testing.assert_allclose(std, total, rtol=1e-6)
+    np.testing.assert_allclose(mean, centre.mean(axis=(0, 1)), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_intervals_under_a_horseshoe_are_skewed():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((18, 5))
+    y = 0.6 * X[:, 0] + rng.standard_normal(18)
+    model = BLR(prior="horseshoe", random_state=0).fit(X, y)
+    far = np.array([[10.0, 0, 0, 0, 0]])
+    (low, high), middle = model.predict_interval(far)[0], model.predict(far)[0]
+    assert max((high - middle) / (middle - low), (middle - low) / (high - middle)) > 1.15
+
+
+@pytest.mark.parametrize("n_rows", [14, 27])
+def test_a_weak_given_precision_is_least_squares_with_its_t_intervals(n_rows, seed):
+    """If coefficients took no degrees of freedom, intervals would be .57 times as wide."""
+    rng = np.random.default_rng(seed)
+    n_features = 2 * n_rows // 3
+    X = rng.standard_normal((n_rows, n_features)) + 3.0
+    y = 7.0 + X @ (4 * rng.standard_normal(n_features)) + 0.5 * rng.standard_normal(n_rows)
+    A = np.column_stack([X, np.ones(n_rows)])
+    right, rest, *_ = np.linalg.lstsq(A, y)
+    freedom = n_rows - n_features - 1
+    error = np.sqrt(rest[0] / freedom * np.linalg.inv(A.T @ A).diagonal())
+    weak = {"prior_precision": 1e-9, "intercept_precision": 1e-9, "random_state": seed}
+    model = BLR(n_draws=1000, **weak).fit(X, y)
+    shape, rate = model.posterior_.noise
+    assert 2 * shape == pytest.approx(freedom, rel=1e-4)
+    assert 2 * rate == pytest.approx(rest[0] + 2e-6 * y.var(), rel=1e-5)
+    np.testing.assert_allclose(model.posterior_.mean, right, rtol=1e-4, atol=1e-4)
+    below = stats.t.cdf((model.coef_samples_ - right[:-1]) / error[:-1], freedom)
+    for level in (0.025, 0.25, 0.75, 0.975):
+        sd = np.sqrt(level * (1 - level) / below[..., 0].size)
+        assert (np.abs((below < level).mean(axis=(0, 1)) - level) < 5 * sd).all()
+    new = rng.standard_normal((20, n_features)) + 3.0
+    a = np.column_stack([new, np.ones(20)])
+    width = np.sqrt(rest[0] / freedom * (1 + np.vecdot(a @ np.linalg.inv(A.T @ A), a)))
+    expected = a @ right + np.outer(stats.t.ppf([0.05, 0.95], freedom), width)
+    few = 5 / np.sqrt(model.draws_[..., 0].size) * width[:, None]
+    assert (np.abs(model.predict_interval(new, 0.9) - expected.T) < 2 * few).all()
+    stream = BLR(**weak)
+    for rows in np.array_split(np.arange(n_rows), 5):
+        stream.partial_fit(X[rows], y[rows])
+    np.testing.assert_allclose(stream.posterior_.noise, (shape, rate), rtol=1e-3)
+    split = BLR(**weak).fit(X[:-5], y[:-5]).partial_fit(X[-5:], y[-5:])
+    np.testing.assert_allclose(split.posterior_.noise, (shape, rate), rtol=1e-3)
+
+
+def test_a_strong_given_precision_keeps_the_degrees_of_freedom_of_all_rows():
+    X, y = generated(30)
+    shape, _ = BLR(prior_precision=1e9, random_state=0).fit(X, y).posterior_.noise
+    assert 2 * shape == pytest.approx(29, abs=1e-3)  # without the intercept's
+    shape, _ = BLR(prior_precision=1e-9, noise_prior=(2.0, 1.0)).fit(X, y).posterior_.noise
+    assert 2 * shape == pytest.approx(34)
+
+
+def test_no_row_that_tells_the_noise_is_warned_of():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((8, 12)), rng.standard_normal(8)
+    with pytest.warns(UserWarning, match="so weak that coefficients fit all rows"):
+        model = BLR(prior_precision=1e-6, random_state=0).fit(X, y)
+    assert 2 * model.posterior_.noise[0] == pytest.approx(1, abs=1e-4)
