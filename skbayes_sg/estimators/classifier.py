@@ -39,16 +39,19 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         weight = checked_weights(sample_weight, len(y))
         _require_some("sample_weight", weight)
         if self.class_weight is not None:
-            labels, counts = np.unique(y[weight > 0], return_counts=True)
-            factors = self._class_weights(labels, counts, classes)
-            weight = weight * factors[np.searchsorted(classes, y)]
+            codes = np.searchsorted(classes, y)
+            totals = np.bincount(codes, weight, len(classes))
+            factors = self._class_weights(totals, classes)
+            weight = weight * factors[codes]
             _require_some("class_weight", weight)
         return weight
 
-    def _class_weights(self, labels: NDArray, counts: NDArray, classes: NDArray) -> NDArray:
+    def _class_weights(self, totals: NDArray, classes: NDArray) -> NDArray:
         """Factor of each class; 1 for classes that the dict does not name, or that have no rows.
 
-        `labels` are different, and `counts` are their numbers of rows.
+        `totals` are the sums of the weights of each class, (n_classes,). With "balanced" the factor
+        is sum of all / (classes * total of the class), so that an integer weight is a repetition
+        here too, as in scikit-learn from 1.9 on.
         """
         if isinstance(self.class_weight, dict):
             factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
@@ -57,9 +60,11 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
                     f"class_weight must be finite and not negative, got {self.class_weight!r}"
                 )
             return factors
+        present = totals > 0
+        labels = classes[present]
         compute_class_weight(self.class_weight, classes=labels, y=labels)  # refuses other words
         factors = np.ones(len(classes))
-        factors[np.searchsorted(classes, labels)] = counts.sum() / (len(counts) * counts)
+        factors[present] = totals.sum() / (present.sum() * totals[present])
         return factors
 
     def _bind(
@@ -260,10 +265,10 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         """Posterior of rows out of core, and the facts about them."""
         source = source_of(X, y, sample_weight)
         found = FirstPass(source, labels=True)
-        classes, present = classes_of(found.labels), found.counts > 0
+        classes, present = classes_of(found.labels), found.totals > 0
         factors = None
         if self.class_weight is not None:
-            factors = self._class_weights(classes[present], found.counts[present], classes)
+            factors = self._class_weights(found.totals, classes)
             present &= factors > 0
         _require_two(present.sum())
         model, dtype = self._make_model(source.n_features, classes), source.dtype
