@@ -18,7 +18,7 @@ from skbayes_sg.estimators.linear_model import LinearPredictor
 from skbayes_sg.estimators.out_of_core import FirstPass, is_out_of_core, source_of, weights_or_none
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.validation import checked_weights, in_dtype, real_array
+from skbayes_sg.validation import checked_weights, real_array
 
 
 class BayesianRegressor(RegressorMixin, BayesianEstimator):
@@ -139,7 +139,7 @@ class Regressor(BayesianRegressor, LinearPredictor):
     ) -> Posterior:
         streaming = n_total is not None
         X, y, weights = self._of_weight(X, y, sample_weight, n_total)
-        data = InMemory.of(X, in_dtype("y", y, X.dtype), weights, n_total, Predictor.takes_sparse)
+        data = InMemory.of(X, y, weights, n_total, Predictor.takes_sparse)
         model = self._make_model(data)
         if self._merges(model, data, streaming):
             data = data.merged()
@@ -154,7 +154,7 @@ class Regressor(BayesianRegressor, LinearPredictor):
 
         def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
             self._require_targets(y)
-            return in_dtype("y", y, source.dtype), weights_or_none(weight, source.dtype)
+            return y.astype(np.float64), weights_or_none(weight, source.dtype)
 
         data = found.data(encode)
         model = self._make_model(data)

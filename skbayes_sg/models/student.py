@@ -30,6 +30,7 @@ class Student(GeneralizedLinear):
     own = ("log_scale", "log_freedom")
     own_sd = (2.0, 1.0)
     canonical = False
+    has_location = True
 
     def __init__(self, n_features: int, fit_intercept: bool = True, unit: float = 1.0) -> None:
         super().__init__(n_features, fit_intercept)
