@@ -144,7 +144,8 @@ def _inspected(
             f"Input y contains NaN or infinity in {where(start + row)}; leave out such rows"
         )
     each = checked_weights(weight, len(y))
-    found, totals = y[:0], np.zeros(0)
+    found = y[:0]
+    totals: NDArray = np.zeros(0)
     if labels:
         found, of_label = np.unique(y, return_inverse=True)
         if found.dtype.kind == "f" and (found % 1).any():  # may be as many as rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import Data
+from skbayes_sg.data import Data, of_targets
 from skbayes_sg.estimators.generalized_linear import GeneralizedLinearRegressor
 from skbayes_sg.models import Student
 from skbayes_sg.models.student import quantiles
@@ -91,7 +91,7 @@ class BayesianRobustRegressor(GeneralizedLinearRegressor):
     def _make_model(self, data: Data) -> Student:
         rows = data.sample
         low, high = quantiles(rows.y, rows.weight, [0.25, 0.75])
-        unit = (high - low) / _OF_NORMAL or np.std(rows.y) or 1.0
+        unit = (high - low) / _OF_NORMAL or np.sqrt(of_targets(data)[1]) or 1.0
         return Student(data.n_features, self.fit_intercept, float(unit))
 
     @property
