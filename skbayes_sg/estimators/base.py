@@ -28,13 +28,7 @@ from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, drawn, join
 from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.fit_guard import is_all_of_the_call, outlives, require_finite, warn
-from skbayes_sg.estimators.inputs import (
-    columns_without_numbers,
-    labels_are_missing,
-    require_sizes,
-    require_squares,
-    small_weights,
-)
+from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares, small_weights
 from skbayes_sg.estimators.out_of_core import FitsOutOfCore
 from skbayes_sg.estimators.parameters import CommonParameters, announced
 from skbayes_sg.estimators.persistence import Stored, in_single_precision
@@ -144,8 +138,6 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         try:
             checked = validate_data(self, X, y, reset=reset, **kinds, **more)
         except (ValueError, TypeError) as error:
-            if labels_are_missing(y):
-                raise ValueError("y has missing values; leave out the rows without one") from error
             columns = columns_without_numbers(X)
             if columns:
                 raise ValueError(
@@ -153,9 +145,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
                     "them first, for example with OneHotEncoder in a ColumnTransformer"
                 ) from error
             raise
-        require_squares(checked[0] if isinstance(checked, tuple) else checked)
-        if reset:
-            require_sizes(checked[0] if isinstance(checked, tuple) else checked)
+        require_squares(checked[0] if isinstance(checked, tuple) else checked, of_fit=reset)
         return checked
 
     def _check_predict(self, X):

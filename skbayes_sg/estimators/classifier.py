@@ -14,7 +14,13 @@ from sklearn.utils.class_weight import compute_class_weight
 from skbayes_sg.data import InMemory, at_hand
 from skbayes_sg.estimators.class_predictions import ClassPredictions
 from skbayes_sg.estimators.fit_guard import all_or_nothing
-from skbayes_sg.estimators.inputs import classes_of, known_classes, require_known, rows_that_count
+from skbayes_sg.estimators.inputs import (
+    classes_of,
+    known_classes,
+    labels_are_missing,
+    require_known,
+    rows_that_count,
+)
 from skbayes_sg.estimators.linear_model import LinearPredictor
 from skbayes_sg.estimators.out_of_core import FirstPass, is_out_of_core, source_of, weights_or_none
 from skbayes_sg.models import Model
@@ -34,6 +40,15 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         self._validate_predict_draws()
+
+    def _validate_data(self, X, y="no_validation", reset: bool = True, **more):
+        """Also says what labels without a truth value are, which scikit-learn compares."""
+        try:
+            return super()._validate_data(X, y, reset, **more)
+        except (ValueError, TypeError) as error:
+            if labels_are_missing(y):
+                raise ValueError("y has missing labels; leave out the rows without one") from error
+            raise
 
     def _weights(
         self, y: NDArray, classes: NDArray, sample_weight: ArrayLike | None

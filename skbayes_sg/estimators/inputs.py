@@ -15,17 +15,22 @@ from skbayes_sg.validation import in_dtype, shown
 _DOUBLE = np.finfo(np.float64)
 
 
-def require_squares(X) -> None:
-    """Raise ValueError if the square of a value of X overflows in its precision."""
+def require_squares(X, of_fit: bool) -> None:
+    """Raise ValueError if the square of a value of X overflows in its precision.
+
+    Or, in a fit, if those of all values of a column underflow.
+    """
     values = X.data if sparse.issparse(X) else X
     if values.size and max(values.max(), -values.min()) > np.sqrt(np.finfo(X.dtype).max):
         raise ValueError(
             "X holds values whose squares overflow; scale its columns, for example by "
             "StandardScaler"
         )
+    if of_fit:
+        _require_sizes(X)
 
 
-def require_sizes(X) -> None:
+def _require_sizes(X) -> None:
     """Raise ValueError for a column of X whose numbers are too small to be multiplied.
 
     Their fourth powers, which curvatures of squares are, underflow in double precision; or their
@@ -164,6 +169,8 @@ def _sorted(name: str, labels: NDArray) -> NDArray:
     try:
         return np.unique(labels)
     except TypeError:
+        if labels_are_missing(labels):
+            raise ValueError(f"{name} has missing labels; leave out the rows without one") from None
         kinds = ", ".join(sorted({type(label).__name__ for label in labels.ravel()}))
         raise TypeError(
             f"{name} holds labels of several types, {kinds}, which cannot be sorted; give them one "
