@@ -147,7 +147,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
                     "them first, for example with OneHotEncoder in a ColumnTransformer"
                 ) from error
             raise
-        require_squares(checked[0] if isinstance(checked, tuple) else checked)
+        require_squares(checked[0] if isinstance(checked, tuple) else checked, of_fit=reset)
         return checked
 
     def _check_predict(self, X):

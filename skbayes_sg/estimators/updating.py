@@ -184,7 +184,14 @@ class UpdatingEstimator(SampledPrior):
     def _value_of(self, distribution: Distribution, model: Model) -> FittedPosterior:
         names = getattr(self, "feature_names_in_", None)
         named = None if names is None else tuple(names)
-        return FittedPosterior(distribution, model.shapes, named, getattr(self, "classes_", None))
+        return FittedPosterior(
+            distribution,
+            type(model).__name__,
+            model.shapes,
+            named,
+            getattr(self, "classes_", None),
+            getattr(model, "ranks", None),
+        )
 
     # -- streams ------------------------------------------------------------------------------
 

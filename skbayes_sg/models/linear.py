@@ -32,6 +32,7 @@ class Linear(Predictor, Response):
     """
 
     conjugate = True
+    has_location = True
 
     def __init__(
         self,
@@ -94,7 +95,8 @@ class Linear(Predictor, Response):
         weighted = (residual * self._precision(theta)).astype(X.dtype, copy=False)
         if self.noise_variance is not None:
             return self.times_inputs(weighted[:, None], X)
-        return self.times_inputs(np.stack([weighted, 0.5 * (residual * weighted - 1)], axis=1), X)
+        left = np.stack([weighted, 0.5 * (residual * weighted - 1)], axis=1)
+        return self.times_inputs(left.astype(X.dtype, copy=False), X)
 
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:
         """x / s, and sqrt(1/2) for the log noise under a virtual label of its own.

@@ -36,6 +36,7 @@ class Student(GeneralizedLinear):
     own = ("log_scale", "log_freedom_above_one")
     own_sd = (2.0, 1.0)
     canonical = False
+    has_location = True
 
     def __init__(
         self,

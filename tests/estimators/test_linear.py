@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import digamma, polygamma
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import BayesianRidge, Ridge
 
-from skbayes_sg import BayesianLinearRegressionSGFS, theory
+from skbayes_sg import BayesianLinearRegressionSGFS, BayesianRobustRegressor, theory
 from skbayes_sg.samplers import IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, PolynomialDecay
 
 BLR = BayesianLinearRegressionSGFS
@@ -321,7 +323,7 @@ def test_impossible_data_are_named(many):
     X, y = many
     with pytest.raises(ValueError, match="sample_weight is zero for all rows"):
         BLR().fit(X, y, sample_weight=np.zeros(8000))
-    with pytest.raises(ValueError, match="y is too large for float32"):
+    with pytest.raises(ValueError, match="products underflow or overflow with X of float32"):
         BLR().fit(X.astype(np.float32), np.where(np.arange(8000) == 3, 1e39, y))
     with pytest.raises(ValueError, match="level must be below 1"):
         BLR(**SHORT).fit(X, y).predict_interval(X, level=90)
@@ -413,3 +415,79 @@ def test_no_row_that_tells_the_noise_is_warned_of():
     with pytest.warns(UserWarning, match="so weak that coefficients fit all rows"):
         model = BLR(prior_precision=1e-6, random_state=0).fit(X, y)
     assert 2 * model.posterior_.noise[0] == pytest.approx(1, abs=1e-4)
+
+
+# -- numbers far from zero, and far from one ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BLR(random_state=0),
+        BLR(prior_precision=1e-4, random_state=0),
+        BayesianRobustRegressor(**SHORT),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("location", [3e7, -2e9])
+def test_y_far_from_zero_keeps_its_digits_beside_columns_in_single_precision(model, location):
+    rng = np.random.default_rng(5)
+    X = np.round(rng.standard_normal((150, 3)), 2).astype(np.float32)
+    y = location + X @ [0.7, 0.0, -0.4] + 0.3 * rng.standard_normal(150)
+    exact = isinstance(model, BLR)
+    single, double = clone(model).fit(X, y), clone(model).fit(X.astype(float), y)
+    for one, other in [
+        (single, double),
+        (stream(model, X, y), stream(model, X.astype(float), y)),
+    ]:
+        sd = np.sqrt(other.posterior_.covariance.diagonal())[:4]
+        apart = (one.posterior_.mean - other.posterior_.mean)[:4]
+        # the mode is found to a few hundredths of a standard deviation
+        assert (np.abs(apart) < (1e-3 if exact else 0.05) * sd).all()
+        np.testing.assert_allclose(
+            np.sqrt(one.posterior_.covariance.diagonal())[:4], sd, rtol=1e-3 if exact else 0.05
+        )
+    ess = min(single.diagnostics_["ess_min"], double.diagnostics_["ess_min"])
+    assert (np.abs(single.coef_ - double.coef_) < 5 * np.sqrt(2 / ess) * double.coef_std_).all()
+    apart = np.abs(single.predict(X) - double.predict(X))
+    assert (apart < 5 * np.sqrt(2 / ess) * np.sqrt(double.posterior_.covariance.trace())).all()
+
+
+def stream(model, X, y):
+    model = clone(model)
+    for rows in np.array_split(np.arange(len(y)), 4):
+        model.partial_fit(X[rows], y[rows])
+    return model
+
+
+@pytest.mark.parametrize("dtype", [np.float32, float])
+def test_rows_on_disk_keep_the_digits_of_y(dtype, monkeypatch, tmp_path):
+    monkeypatch.setattr("skbayes_sg.data.disk.bytes_to_keep", lambda: 0)
+    rng = np.random.default_rng(6)
+    X = np.round(rng.standard_normal((3000, 2)), 2).astype(dtype)
+    y = 5e8 + X[:, 0] + 0.5 * rng.standard_normal(3000)
+    np.save(tmp_path / "X.npy", X)
+    stored = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = BLR(random_state=0).fit(stored, y)
+    whole = BLR(random_state=0).fit(X.astype(float), y)
+    apart = model.posterior_.mean - whole.posterior_.mean
+    assert (np.abs(apart) < 1e-2 * np.sqrt(whole.posterior_.covariance.diagonal())).all()
+
+
+def test_numbers_whose_products_underflow_are_named():
+    X, y = np.random.default_rng(7).standard_normal((2, 40, 2))
+    for cls in (BLR, BayesianRobustRegressor):
+        with pytest.raises(ValueError, match="y holds numbers that differ"):
+            cls().fit(X, y[:, 0] * 1e-165)
+        with pytest.raises(ValueError, match="y holds numbers that differ"):
+            cls().fit(X.astype(np.float32), y[:, 0] * 1e-39)
+        with pytest.raises(ValueError, match=r"X holds numbers .* in column\(s\) 1,"):
+            cls().fit(X * [1.0, 1e-90], y[:, 0])
+    one, other = (BLR(random_state=0).fit(X, unit * y[:, 0]) for unit in (1.0, 1e-60))
+    np.testing.assert_allclose(other.coef_ * 1e60, one.coef_, rtol=1e-6)
+
+
+def test_one_row_is_enough_for_a_fit_as_for_a_stream():
+    with pytest.warns(ConvergenceWarning, match="one value in all rows"):
+        model = BLR(random_state=0).fit([[1.0, 2.0]], [3.0])
+    assert abs(model.predict([[1.0, 2.0]])[0] - 3) < 0.5
