@@ -249,10 +249,14 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         more = min(2 * n_draws, self._most_draws(dim, n_chains))
         if n_drawn < n_draws or more <= n_draws or time_is_up():
             return 0
-        figures = self.diagnostics_
-        if diagnose.is_enough(figures) or diagnose.of_bias(figures):
+        if self._is_enough():
             return 0
         return 0 if run.seconds(target, more - n_draws) > LONG else more
+
+    def _is_enough(self) -> bool:
+        """Whether more draws would not help: the chains agree, or their distribution is wrong."""
+        figures = self.diagnostics_
+        return diagnose.is_enough(figures) or bool(diagnose.of_bias(figures))
 
     def _second_run(
         self, first: Run, posterior: Posterior, n_draws: int, wrong: list[str]
