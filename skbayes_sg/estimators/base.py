@@ -249,9 +249,8 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         more = min(2 * n_draws, self._most_draws(dim, n_chains))
         if n_drawn < n_draws or more <= n_draws or time_is_up():
             return 0
-        if self._is_enough():
-            return 0
-        return 0 if run.seconds(target, more - n_draws) > LONG else more
+        is_all = self._is_enough() or run.seconds(target, more - n_draws) > LONG
+        return 0 if is_all else more
 
     def _is_enough(self) -> bool:
         """Whether more draws would not help: the chains agree, or their distribution is wrong."""
