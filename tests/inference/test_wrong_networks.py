@@ -170,7 +170,7 @@ def test_fits_at_temperature_one_draw_until_averages_are_known_and_are_silent(cl
     """A reference of sixteen times as many draws tells how far averages are from the posterior's.
 
     A fit goes on until an estimate of this distance is below .01. From four chains the estimate has
-    at least three degrees of freedom, so that the distance exceeds it four times in 1 % of fits.
+    at least three degrees of freedom: the distance is four times as large in about 2 % of fits.
     """
     X, y = moons
     model = cls(4, temperature=1.0, prior_precision=1.0, random_state=seed)
