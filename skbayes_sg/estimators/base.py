@@ -258,10 +258,15 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         more = min(2 * n_draws, self._most_draws(dim, n_chains))
         if n_drawn < n_draws or more <= n_draws or time_is_up():
             return 0
+        is_all = self._is_enough() or run.seconds(target, more - n_draws) > LONG
+        return 0 if is_all else more
+
+    def _is_enough(self) -> bool:
+        """Whether more draws would not help: the chains agree, or their distribution is wrong."""
         figures = self.diagnostics_
-        if diagnose.is_enough(figures) or (diagnose.agrees(figures) and diagnose.of_bias(figures)):
-            return 0
-        return 0 if run.seconds(target, more - n_draws) > LONG else more
+        return diagnose.is_enough(figures) or (
+            diagnose.agrees(figures) and bool(diagnose.of_bias(figures))
+        )
 
     def _burn_in_is_short(self, run: Run) -> bool:
         """Whether chains that do not agree are to start again, with a longer burn-in.

@@ -59,7 +59,8 @@ class BayesianMLPRegressor(MixturePredictions, Multimodal, BayesianRegressor):
     n_chains : int or "auto", default="auto"
         "auto" is 8 for the default sampler, else 4.
     n_draws : int or "auto", default="auto"
-        "auto" is 20 for the default sampler, else 50.
+        "auto" is 20 for the default sampler, else 50. At temperature 1 it doubles up to four times
+        until averaged predictions are known.
     burn_in : int or "auto", default="auto"
         Of the default sampler at least 5,000 steps.
     thin : int or "auto", default="auto"

@@ -15,7 +15,6 @@ from skbayes_sg.diagnostics.limits import (
     ENOUGH_ESS,
     ERROR_LIMIT,
     ESS_LIMIT,
-    R_HAT_LIMIT,
     SHIFT_LIMIT,
     SPREAD_LIMIT,
     STEIN_LIMIT,
@@ -85,10 +84,8 @@ def diagnose_run(
         warnings.append(f"stein_ratio is {ratio}: chains left the posterior; {sampler.remedy}")
     if "between_chains" in figures:
         warnings += _of_averages(figures, sampler.bias_remedy)
-        of_bias_of = _of_wide_draws  # R-hat has no limit where chains are in modes of their own
-        if figures["temperature"] == 1 and not sampler.in_modes:
-            figures["r_hat_limit"], of_bias_of = R_HAT_LIMIT, _of_modes
-        warnings += of_bias_of(figures, sampler.bias_remedy)
+        of_distribution = _of_modes if figures["temperature"] == 1 else _of_wide_draws
+        warnings += of_distribution(figures, sampler.bias_remedy)
     else:
         n_chains = sum(len(chain.draws) for chain in chains)
         figures["r_hat_limit"] = r_hat_limit(n_chains, _by_gradients(figures))
@@ -351,6 +348,10 @@ def _of_wide_draws(figures: dict[str, float], bias_remedy: str) -> list[str]:
 
 
 def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:
+    """Warnings about chains that do not sample one posterior, though their averages are known.
+
+    Weights need not have been through all of it, which has the same predictions many times over.
+    """
     warnings = []
     share = figures["between_chains"]
     if share > BETWEEN_LIMIT:
@@ -359,21 +360,14 @@ def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:
             "they sit in different modes, and predictions weigh the modes by the number of chains "
             "in each; raise n_chains, or burn_in if the chains still move"
         )
-    elif not figures["r_hat_max"] <= R_HAT_LIMIT:
-        warnings.append(
-            "r_hat_max of the predicted probabilities and the log posterior is "
-            f"{figures['r_hat_max']:.2f}, above {R_HAT_LIMIT}: the chains do not agree yet. "
-            f"{share:.0%} of the variance of the probabilities lies between chains, and averages "
-            "over all chains are what predicts; raise burn_in, or n_draws and thin"
-        )
-    ratio = figures["stein_ratio"]
-    if ratio < 1 - STEIN_LIMIT:
-        warnings.append(
-            f"stein_ratio is {ratio:.2f}, below 1: the weights have not been through their "
-            "posterior yet, which is wider than the draws; raise thin or n_draws"
-        )
-        return warnings
-    return warnings + _of_stein(figures, bias_remedy)
+    of_stein = _of_stein(figures, bias_remedy)
+    if of_stein and figures["stein_ratio"] < 1:
+        return [
+            *warnings,
+            f"stein_ratio is {figures['stein_ratio']:.2f}, below 1: the weights have not been "
+            "through their posterior yet, which is wider than the draws; raise thin or n_draws",
+        ]
+    return warnings + of_stein
 
 
 def _of_stein(figures: dict[str, float], bias_remedy: str, limit: float = STEIN_LIMIT) -> list[str]:
