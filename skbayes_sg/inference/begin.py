@@ -174,8 +174,7 @@ def _resolve(
         choice = plan.fallback(posterior, refused)
         sampler = clone(choice.sampler)
         if sampler.variance_reduction is None:
-            anchor = None if sampled is None else mode
-            target = target_of(posterior, anchor, sampler, sampled)
+            anchor, target = None, target_of(posterior, None, sampler, sampled)
         elif isinstance(target, IntegratedTarget):
             assert sampled is not None
             target = moved_by(sampler, target.given, sampled)

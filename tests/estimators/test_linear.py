@@ -442,8 +442,8 @@ def test_y_far_from_zero_keeps_its_digits_beside_columns_in_single_precision(mod
     ]:
         sd = np.sqrt(other.posterior_.covariance.diagonal())[:4]
         apart = (one.posterior_.mean - other.posterior_.mean)[:4]
-        # the mode is found to a few hundredths of a standard deviation
-        assert (np.abs(apart) < (1e-3 if exact else 0.05) * sd).all()
+        # a last step of sqrt(.1) standard deviations leaves about its square
+        assert (np.abs(apart) < (1e-3 if exact else 0.1) * sd).all()
         np.testing.assert_allclose(
             np.sqrt(one.posterior_.covariance.diagonal())[:4], sd, rtol=1e-3 if exact else 0.05
         )

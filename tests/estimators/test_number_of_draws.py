@@ -65,7 +65,7 @@ def test_bias_is_judged_of_chains_that_agree(monkeypatch):
     """Until then a fit starts again with a longer burn-in, goes on, and then takes another way."""
     monkeypatch.setattr(diagnose, "of_bias", lambda figures, remedy="": ["wrong"])
     monkeypatch.setattr(diagnose, "agrees", lambda figures: False)
-    found = fitted(sampler="hmc")
+    found = fitted(sampler="hmc", prior_precision=1.0)
     assert found.draws_.shape[1] == 512
     assert found.burn_in_ == found.n_iter_ - 512 == 512
 
