@@ -25,6 +25,7 @@ from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
+from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import require_level, require_positive
@@ -295,10 +296,10 @@ class BayesianLinearRegressionSGFS(Regressor):
         """Central interval that holds a new observation with probability `level`.
 
         Given noise variance and prior precision the posterior of the coefficients is normal, and so
-        is y: where the precision is given, the ends are quantiles of the mixture of these
-        distributions over the draws of the noise variance. Where the precision is sampled, by
-        default, in groups or under the horseshoe, they are quantiles of the mixture of the
-        distributions of y over draws of all parameters, which may be skewed.
+        is y: the ends are quantiles of the mixture of these distributions over the draws of the
+        noise variance, with the covariance of the draws of the coefficients where one precision is
+        sampled. In groups or under the horseshoe, whose predictive distributions may be skewed,
+        they are quantiles of the mixture of the distributions of y over draws of all parameters.
         Source: math/monte_carlo.md#predictive-intervals. Of a Pipeline it is
         ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
 
@@ -320,7 +321,7 @@ class BayesianLinearRegressionSGFS(Regressor):
         require_level(level)
         X = self._check_predict(X)
         draws, weights = self._flat_draws(np.dtype(np.float64))
-        if self._hyper_draws is not None:
+        if self._hyper_draws is not None and not isinstance(self._scales, OnePrecision):
             ends = np.concatenate(list(mixture_intervals(self.model_, X, draws, weights, level)))
             return in_precision(ends, X.dtype, np.diff(ends))
         noise = np.sqrt(self.noise_variance_samples_).ravel()
