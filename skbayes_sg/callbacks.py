@@ -16,10 +16,12 @@ fit. An interrupt ends a search or an ensemble as a whole.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from io import BufferedRandom, BufferedReader
 from math import inf
 from pathlib import Path
 from time import perf_counter, time
@@ -54,11 +56,14 @@ except ImportError:  # scikit-learn 1.7 and 1.8
 
 __all__ = ["Callback", "Checkpoint", "ConvergenceStop", "Progress", "TimeLimit"]
 
-_FORMAT = 2  # of the file of a checkpoint
+_FORMAT = b"checkpoint of skbayes_sg, format 3\n"  # in front of the digest and of what is stored
+_DIGEST, _DIGEST_BYTES = "sha256", 32
 _FEWEST = 8  # draws of a chain whose figures say something
 _UNSAVED = "{}: the checkpoint is not written, the one before is kept; make room or change the path"
-_GARBLED = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError)
-_UNREADABLE = "Checkpoint: {} cannot be read ({}); remove it, or give another path"
+_NOT_WHOLE = (
+    "Checkpoint: {} is not a whole checkpoint of this version ({}); remove it to start the fit "
+    "anew, or give another path"
+)
 
 
 class Progress(NamedTuple):
@@ -200,23 +205,26 @@ class Checkpoint(Callback):
     A fit that was killed or interrupted and goes on ends with the draws of the unbroken fit, to the
     last bit, if `random_state` is a number. A fit that ends by itself removes the file. What comes
     before the first draw (finding the mode, learning the prior) is not saved. One file serves one
-    fit at a time. It is written beside and renamed, so that a full disk or a killed process leaves
-    the file before.
+    fit at a time. It is written beside, as ``<path>.unfinished``, and renamed, so that a full disk
+    or a killed process leaves the file before; the next saving, and the end of the fit, remove what
+    a killed process left unfinished. A digest of what is stored stands in front of it and is
+    compared before anything is read, so that a fit never goes on from a damaged file.
 
     Parameters
     ----------
     path : str or path
-        The file. It is a pickle: load none that others may have written.
+        The file. It is a pickle, and the digest tells damage, not intent: load none that others may
+        have written.
     every : float, default=60
         Seconds between two savings.
 
     Raises
     ------
     ValueError
-        By `fit`, if the file is the checkpoint of a fit with other data, parameters or seed, or of
-        another version of the format, or cannot be read.
+        By `fit`, if the file is the checkpoint of a fit with other data, parameters or seed, or if
+        it is not a whole checkpoint of this version: cut off, changed, or another file.
     OSError
-        By `fit`, if the file cannot be written.
+        By `fit`, if the file cannot be opened or written.
 
     Examples
     --------
@@ -242,22 +250,33 @@ class Checkpoint(Callback):
             self.save(progress)
         return False
 
+    @property
+    def _unfinished(self) -> Path:
+        """The file that is written, and renamed when it is whole."""
+        path = Path(self.path)
+        return path.with_name(f"{path.name}.unfinished")
+
     def save(self, progress: Progress) -> None:
         """Write the file; whatever fails on the way leaves the file before."""
-        path = Path(self.path)
-        parts = (_FORMAT, progress.fingerprint, progress.run, progress.blocks)
-        beside = path.with_name(f"{path.name}.{os.getpid()}")
+        parts = (progress.fingerprint, progress.run, progress.blocks)
+        beside = self._unfinished
         try:
-            with beside.open("wb") as file:
+            beside.unlink(missing_ok=True)  # of a killed process; of a link, not what it names
+            with beside.open("xb+") as file:
+                file.write(_FORMAT + bytes(_DIGEST_BYTES))
                 pickle.dump(parts, file, protocol=pickle.HIGHEST_PROTOCOL)
+                digest = _digest_of_stored(file)
+                file.seek(len(_FORMAT))
+                file.write(digest)
                 file.flush()
                 os.fsync(file.fileno())  # or a power failure may leave an empty file
-            beside.replace(path)
+            beside.replace(self.path)
         except BaseException as error:
             with suppress(OSError):
                 beside.unlink(missing_ok=True)
             if isinstance(error, OSError):
-                raise OSError(error.errno, _UNSAVED.format(error.strerror), str(path)) from error
+                said = _UNSAVED.format(error.strerror)
+                raise OSError(error.errno, said, str(self.path)) from error
             raise
         self._saved = progress.seconds
 
@@ -266,21 +285,36 @@ class Checkpoint(Callback):
         self._saved, path = 0.0, Path(self.path)
         if not path.exists():
             return None
-        try:
-            with path.open("rb") as file:
-                form, written, run, blocks = pickle.load(file)
-        except _GARBLED as error:
-            raise ValueError(_UNREADABLE.format(self.path, error)) from error
-        if form != _FORMAT or not fingerprint.matches(written):
+        with path.open("rb") as file:
+            if file.read(len(_FORMAT)) != _FORMAT:
+                raise ValueError(_NOT_WHOLE.format(path, "it begins in another way"))
+            digest = file.read(_DIGEST_BYTES)
+            if digest != _digest_of_stored(file):
+                raise ValueError(_NOT_WHOLE.format(path, "it was cut off or changed"))
+            file.seek(len(_FORMAT) + len(digest))
+            try:
+                written, run, blocks = pickle.load(file)
+            except MemoryError:
+                raise
+            except Exception as error:  # another version of a library wrote the file
+                raise ValueError(_NOT_WHOLE.format(path, error)) from error
+        if not fingerprint.matches(written):
             raise ValueError(
-                f"Checkpoint: {self.path} is of a fit with other data, parameters or seed; remove "
-                "it, or give another path"
+                f"Checkpoint: {path} is of a fit with other data, parameters or seed; remove it, "
+                "or give another path"
             )
         return run, blocks
 
     def remove(self) -> None:
-        """Remove the file of a fit that is complete."""
-        Path(self.path).unlink(missing_ok=True)
+        """Remove the file of a fit that is complete, and what a killed process left beside it."""
+        for path in (Path(self.path), self._unfinished):
+            path.unlink(missing_ok=True)
+
+
+def _digest_of_stored(file: BufferedReader | BufferedRandom) -> bytes:
+    """The digest of what stands behind the place of the digest."""
+    file.seek(len(_FORMAT) + _DIGEST_BYTES)
+    return hashlib.file_digest(file, _DIGEST).digest()
 
 
 class CallbackRunner:
