@@ -27,6 +27,7 @@ from pathlib import Path
 from time import perf_counter, time
 from typing import Any, NamedTuple
 
+from skbayes_sg.chains.deadline import is_cut, time_is_up
 from skbayes_sg.chains.run import DrawBlock, block_draws, drawn
 from skbayes_sg.inference.request import Signature
 from skbayes_sg.inference.run import Run
@@ -64,6 +65,12 @@ _NOT_WHOLE = (
     "Checkpoint: {} is not a whole checkpoint of this version ({}); remove it to start the fit "
     "anew, or give another path"
 )
+
+
+_ENDED = "{} ended the sampling: each chain has {} of {} draws, which are kept; {}"
+_INTERRUPTED = "interrupted: each chain has {} of {} draws, which are kept; {}"
+_GOES_ON = "with warm_start=True the next fit goes on from there"
+_READ_BY_THE_SAME_FIT = "the same fit, called again, goes on from {}"
 
 
 class Progress(NamedTuple):
@@ -105,7 +112,19 @@ class Fingerprint(NamedTuple):
 
 
 class Callback:
-    """The base of the callbacks of this module."""
+    """The base of the callbacks of this module, and of your own.
+
+    A fit that a callback ends has fewer draws than it was asked for. It says so, and keeps the
+    checkpoint beside it.
+
+    Attributes
+    ----------
+    is_enough : bool
+        Whether the draws are enough where this callback ends the sampling. The fit is then
+        complete, and nothing is said. True for `ConvergenceStop`.
+    """
+
+    is_enough = False
 
     def after_block(self, progress: Progress) -> bool:
         """Look at the fit after a block of draws; True ends the sampling."""
@@ -158,6 +177,8 @@ class ConvergenceStop(Callback):
     (True, True)
     """
 
+    is_enough = True
+
     def __init__(self, r_hat: float = 1.01, ess: float = 400.0) -> None:
         require_positive("r_hat", r_hat, "give a number a little above 1")
         require_positive("ess", ess, "give a number of draws such as 400")
@@ -173,12 +194,14 @@ class ConvergenceStop(Callback):
 
 
 class TimeLimit(Callback):
-    """Ends a fit when a time is up; it keeps what was drawn.
+    """Ends a fit when a time is up; it keeps what was drawn, and warns of how much that is.
 
     Before the first draw, learning the prior, short runs that choose parameters and burn-in stop
     where they are. A warning says what was cut short. Each chain still draws eight times or a few
     times more. A fit goes beyond its limit by these draws, their figures, and one search for the
-    mode, one update of the prior or one block of some tens of steps, whichever it is at.
+    mode, one update of the prior or one block of some tens of steps, whichever it is at. A
+    `Checkpoint` keeps its file, from which the same fit goes on, unless something was cut short
+    before the first draw.
 
     Parameters
     ----------
@@ -203,12 +226,15 @@ class Checkpoint(Callback):
     """Saves a fit on the way. The same fit, called again, goes on from there.
 
     A fit that was killed or interrupted and goes on ends with the draws of the unbroken fit, to the
-    last bit, if `random_state` is a number. A fit that ends by itself removes the file. What comes
-    before the first draw (finding the mode, learning the prior) is not saved. One file serves one
-    fit at a time. It is written beside, as ``<path>.unfinished``, and renamed, so that a full disk
-    or a killed process leaves the file before; the next saving, and the end of the fit, remove what
-    a killed process left unfinished. A digest of what is stored stands in front of it and is
-    compared before anything is read, so that a fit never goes on from a damaged file.
+    last bit, if `random_state` is a number. A fit with all of its draws removes the file, and so
+    does one that `ConvergenceStop` ends. What comes before the first draw (finding the mode,
+    learning the prior) is not saved, nor is a fit whose burn-in a `TimeLimit` cut short, as those
+    that go on do not burn in. One file serves one fit at a time.
+
+    The file is written beside, as ``<path>.unfinished``, and renamed, so that a full disk or a
+    killed process leaves the file before; the next saving, and the end of the fit, remove what a
+    killed process left unfinished. A digest of what is stored stands in front of it and is compared
+    before anything is read, so that a fit never goes on from a damaged file.
 
     Parameters
     ----------
@@ -258,6 +284,8 @@ class Checkpoint(Callback):
 
     def save(self, progress: Progress) -> None:
         """Write the file; whatever fails on the way leaves the file before."""
+        if is_cut():  # the fit that goes on would not repeat what was cut short
+            return
         parts = (progress.fingerprint, progress.run, progress.blocks)
         beside = self._unfinished
         try:
@@ -330,8 +358,10 @@ class CallbackRunner:
     ----------
     end : float
         When the first `TimeLimit` is up, by `time.time`.
-    stopped : bool
-        Whether a callback ended the sampling.
+    ended : list of str
+        Names of the callbacks that ended the sampling.
+    enough : bool
+        Whether one of them says that the draws are enough.
     """
 
     def __init__(self, estimator: Any, **data: Any) -> None:
@@ -341,7 +371,8 @@ class CallbackRunner:
         self._last: Progress | None = None
         limits = [one.seconds for one in self._own if isinstance(one, TimeLimit)]
         self.end = time() + min(limits, default=inf)
-        self.stopped = False
+        self.ended: list[str] = []
+        self.enough = False
         self._open: list[Any] = []
         if hasattr(estimator, "_init_callback_context"):
             root = estimator._init_callback_context(max_subtasks=None)
@@ -372,24 +403,43 @@ class CallbackRunner:
             seconds = perf_counter() - self._started
             here = Progress(run, blocks, n_draws, seconds, lambda: fitted(blocks), mark)
             self._last = here
-            ends = [callback.after_block(here) for callback in self._own]
+            ends = [callback for callback in self._own if callback.after_block(here)]
+            self.ended = [type(callback).__name__ for callback in ends]
+            self.enough = any(callback.is_enough for callback in ends)
             if self._open:
                 self._begin(self._open[-1].subcontext("block"))
-                ends.append(self._end((lambda: vars(here.fitted())) if here.telling else None))
-            self.stopped = any(ends)
-            return self.stopped
+                if self._end((lambda: vars(here.fitted())) if here.telling else None):
+                    self.ended.append("a callback of scikit-learn")
+            return bool(self.ended)
 
         return on_block
 
-    def close(self, complete: bool) -> None:
-        """The end of the fit; `complete` if it was not interrupted."""
-        if self.checkpoint is not None:
+    def end_the_fit(self) -> bool:
+        """Whether a callback ended the sampling, or the time is up between two rounds of it."""
+        if not self.ended and time_is_up():
+            self.ended = [TimeLimit.__name__]
+        return bool(self.ended)
+
+    def close(self, n_drawn: int, n_draws: int) -> list[str]:
+        """Close what is open, and say where each chain has some of so many draws."""
+        complete, checkpoint = n_drawn >= n_draws or self.enough, self.checkpoint
+        if checkpoint is not None:
             if complete:
-                self.checkpoint.remove()
+                checkpoint.remove()
             elif self._last is not None:
-                self.checkpoint.save(self._last)
+                checkpoint.save(self._last)
         while self._open:
             self._end()
+        if complete:
+            return []
+        remedies = ["raise seconds"] if TimeLimit.__name__ in self.ended else []
+        if not is_cut():
+            path = None if checkpoint is None else checkpoint.path
+            remedies.append(_GOES_ON if path is None else _READ_BY_THE_SAME_FIT.format(path))
+        figures = n_drawn, n_draws, "; ".join(remedies)
+        if self.ended:
+            return [_ENDED.format(" and ".join(self.ended), *figures)]
+        return [_INTERRUPTED.format(*figures)]
 
     def _begin(self, context: Any) -> None:
         context.call_on_fit_task_begin(estimator=self._estimator, **self._data)
