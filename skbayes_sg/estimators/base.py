@@ -230,8 +230,18 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
             chains = run.sample(target, n_draws, Execution(self.n_jobs, dtype))
             run, more = replace(run, passes=run.passes + passes), 0
             warnings = self._keep(run, chains, posterior, attributes)
+        said = callbacks.close(self.draws_.shape[1], max(n_draws, more))
+        if self.n_draws == "auto" and max(n_draws, more) == self.draws_.shape[1]:
+            warnings += self._said_of_few_draws()
         warnings += self._causes(posterior.all_columns) if warnings else []
-        return callbacks.close(self.draws_.shape[1], max(n_draws, more)) + warnings
+        return said + warnings
+
+    def _said_of_few_draws(self) -> list[str]:
+        """What is said where doubling the draws ended before they were enough."""
+        n_chains, n_drawn, dim = self.draws_.shape
+        if self._is_enough():
+            return []
+        return diagnose.of_few_draws(self.diagnostics_, n_drawn, self._most_draws(dim, n_chains))
 
     def _dtype_of(self, n: int) -> type:
         """Of so many numbers: single precision where double would fill the memory."""

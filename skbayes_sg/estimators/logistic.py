@@ -69,7 +69,8 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
         Draws kept per chain by each `fit`. "auto" is 2,048 over the number of chains, and twice as
         many up to three times, while R-hat is above its limit or the effective draws of bulk or
         tails are fewer than 400 (Vehtari et al. 2021). It adds none that take more than a minute,
-        and keeps at most what 400 MB hold, with a warning where that is less than 2,048.
+        and keeps at most what 400 MB hold, with a warning where that is less than 2,048. A fit that
+        ends short of 400 warns, but not of more than 200 where time is the reason.
     burn_in : int or "auto", default="auto"
         Sampler steps before the first kept draw. "auto" is 64 for HMC, or 150 with fewer than 16
         chains in a group, 25 or more for SGFS with control variates, and
