@@ -26,10 +26,10 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
     Parameters
     ----------
     sampler : Sampler, str or None, default=None
-        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
-        its own defaults up to 1,000 parameters, and without full matrices above. None: SGFS with
-        control variates where the posterior is near Gaussian, HMC on the same pool of rows
-        elsewhere. `sampler_reason_` says what ran.
+        A sampler, or "sgfs", "sghmc", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"
+        or "underdamped_langevin": with its own defaults up to 1,000 parameters, and without full
+        matrices above. None: "underdamped_langevin" where the posterior is near Gaussian enough for
+        control variates, HMC on the same pool of rows elsewhere. `sampler_reason_` says what ran.
     prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
         1 / variance of the prior of each coefficient (LogisticRegression's 1/C): one number, or one
         per feature, in squared units of its column of X. "learned": one for all coefficients,
