@@ -115,4 +115,4 @@ def move(sampler: Sampler, target: Target, state: State, n_steps: int) -> bool:
 def check_divergence(sampler: Sampler, state: State, thetas: NDArray) -> None:
     """Raise FloatingPointError if a point is out of all bounds or NaN."""
     if not np.abs(thetas).max(initial=0.0) < _FAR:
-        raise FloatingPointError(f"{sampler} diverged by step {state.t}; {sampler.remedy}")
+        raise FloatingPointError(f"{sampler} diverged by step {state.t}; {sampler.advice}")

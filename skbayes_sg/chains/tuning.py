@@ -112,7 +112,7 @@ def choose_alpha(
     if not stationary:
         remark += f", from chains that were not yet stationary after {n_steps} steps"
         warnings = (
-            f"alpha was chosen before the chains were stationary: after {n_steps} steps their "
+            f"SGFS chose alpha before the chains were stationary: after {n_steps} steps their "
             f"Stein ratio about their start was {about_start:.2f}; they may still be on their way "
             "to where the posterior is; raise burn_in",
         )
@@ -265,5 +265,5 @@ def refuse_unstable(sampler: Sampler, target: Target, state: State) -> None:
     if radius >= 1:
         raise ValueError(
             f"{sampler} is unstable on these data: the spectral radius of its step is "
-            f"{radius:.3g}, not below 1; {sampler.remedy}"
+            f"{radius:.3g}, not below 1; {sampler.advice}"
         )

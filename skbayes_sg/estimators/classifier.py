@@ -29,6 +29,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.validation import checked_weights, in_dtype
 
+_WEIGHTS = "sample_weight or class_weight"
 _CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
 
 
@@ -98,11 +99,10 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         differ in their last bit.
         """
         codes, streaming = np.searchsorted(classes, y), n_total is not None
-        name = "sample_weight or class_weight"
         weight, factors = weights
         if factors is not None:
             weight = np.where(factors[codes] > 0, weight, 0.0)
-        X, codes, counted = rows_that_count(X, codes, weight, streaming, name)
+        X, codes, counted = rows_that_count(X, codes, weight, streaming, _WEIGHTS)
         if not streaming:
             _require_two(len(np.unique(codes)))
         model = self._make_model(X.shape[1], classes)
@@ -115,7 +115,7 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
             order = np.argsort(labels)
             of_row = factors[order][np.searchsorted(labels[order], data.y)]
             of_row = of_row if data.weight is None else of_row * data.weight
-            data = replace(data, weight=in_dtype(name, of_row, X.dtype))
+            data = replace(data, weight=in_dtype(_WEIGHTS, of_row, X.dtype))
         return Posterior(model, data, self._prior(model, data, classes, streaming))
 
     def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
@@ -316,7 +316,7 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
             codes = np.searchsorted(classes, y)
             if factors is not None:
                 weight = factors[codes] if weight is None else weight * factors[codes]
-            return model.encode(codes, dtype), weights_or_none(weight, dtype)
+            return model.encode(codes, dtype), weights_or_none(_WEIGHTS, weight, dtype)
 
         data = found.data(encode)
         prior = self._prior(model, data, classes)

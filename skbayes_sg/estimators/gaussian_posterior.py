@@ -101,8 +101,8 @@ class FittedPosterior:
         if self.shapes != model.shapes:
             raise ValueError(
                 f"prior is {self!r}, and the parameters of this fit are {model.shapes}: features, "
-                "number of classes, fit_intercept, and whether the noise variance is given must be "
-                "the same"
+                "number of classes, whether there is an intercept, and whether the noise variance "
+                "is given must be the same"
             )
         if classes is not None and not np.array_equal(np.asarray(self.classes), classes):
             raise ValueError(f"prior has the classes {self.classes!r}, and y has {classes!r}")

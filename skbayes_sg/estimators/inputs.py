@@ -95,9 +95,9 @@ def small_weights(posterior: Posterior) -> list[str]:
     if total > max(2.0, 0.01 * n_rows) or total > 0.25 * n_rows:
         return []
     return [
-        f"sample_weight (with class_weight) sums to {total:.3g} for {n_rows} rows: a weight is a "
-        f"factor of its row's log likelihood, so the posterior is that of {total:.3g} rows, and "
-        "the prior decides; if weights are relative, give sample_weight / sample_weight.mean()"
+        f"the weights of {n_rows} rows sum to {total:.3g}: a weight is a factor of its row's log "
+        f"likelihood, so the posterior is that of {total:.3g} rows, and the prior decides; if "
+        "weights are relative, give sample_weight / sample_weight.mean()"
     ]
 
 

@@ -61,8 +61,8 @@ class OneMode(Plan):
         """
         if has_matrix(dim):
             why = (
-                "exact for any number of rows, and slower than sampler=None, which adds "
-                'variance_reduction="control_variate" where the posterior is near Gaussian'
+                "exact for any number of rows, and slower than sampler=None, which adds control "
+                "variates where the posterior is near Gaussian"
             )
             scaled = Choice(SGLD(preconditioner="diag"), "each parameter has a step of its own")
             return {"sgfs": Choice(SGFS(), why), "sgld": scaled}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 
 from skbayes_sg.chains.run import rows_touched
 from skbayes_sg.data import InMemory, of_columns
@@ -238,7 +239,8 @@ class Multimodal(BayesianEstimator):
 
     def _sampler_of_stream(self, posterior: Posterior) -> Sampler:
         asked = self._asked(self.sampler, posterior.dim)
-        sampler = (asked or self._plan().first(posterior)).sampler
+        sampler = clone((asked or self._plan().first(posterior)).sampler)
+        sampler.asked_for = asked is not None
         if sampler.refuses_streams:
             if asked is not None:
                 name = type(sampler).__name__

@@ -190,9 +190,9 @@ def _column(name: str, values: Any, n_rows: int) -> Any:
     return values
 
 
-def weights_or_none(weight: NDArray | None, dtype: np.dtype) -> NDArray | None:
-    """Weights in X's precision."""
-    return None if weight is None else in_dtype("sample_weight or class_weight", weight, dtype)
+def weights_or_none(name: str, weight: NDArray | None, dtype: np.dtype) -> NDArray | None:
+    """Weights in X's precision; `name` is what they are of."""
+    return None if weight is None else in_dtype(name, weight, dtype)
 
 
 # -- predictions ------------------------------------------------------------------------------

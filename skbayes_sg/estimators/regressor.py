@@ -169,7 +169,7 @@ class Regressor(BayesianRegressor, LinearPredictor):
 
         def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
             self._require_targets(y)
-            return y.astype(np.float64), weights_or_none(weight, source.dtype)
+            return y.astype(np.float64), weights_or_none("sample_weight", weight, source.dtype)
 
         data = found.data(encode)
         model = self._make_model(data)

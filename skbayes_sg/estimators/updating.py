@@ -212,8 +212,8 @@ class UpdatingEstimator(SampledPrior):
             stream, posterior, learned = self._new_stream(posterior)
         elif self.model_.shapes != posterior.model.shapes:
             raise ValueError(
-                "fit_intercept and noise_variance must stay as they were in the first chunk; "
-                "take a new estimator, or call fit"
+                "whether there is an intercept, and whether the noise variance is given, must stay "
+                "as in the first chunk; take a new estimator, or call fit"
             )
         guess = mode = stream.posterior.mode
         if self._stream is None and not hasattr(self, "posterior_"):

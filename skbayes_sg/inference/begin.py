@@ -135,7 +135,7 @@ def _closed_form(
 ) -> tuple[Run, Target]:
     """Chains that draw a conjugate posterior itself: they need no start."""
     assert request.seed is not None
-    rows, sampler = posterior.data.sample, clone(choice.sampler)
+    rows, sampler = posterior.data.sample, _copy_of(choice)
     guess = posterior.model.guess(rows.y, rows.weight)
     anchor = expanded_twice(posterior, guess)
     target = target_of(posterior, anchor, sampler, known.sampled)
@@ -146,6 +146,13 @@ def _closed_form(
     length = request.length(sampler, states)
     run = Run(sampler, choice.reason, states, length, anchor.passes, anchor, sampled=known.sampled)
     return run, target
+
+
+def _copy_of(choice: Choice) -> Sampler:
+    """The sampler of a choice, which knows whether the user asked for it."""
+    sampler = clone(choice.sampler)
+    sampler.asked_for = choice.given
+    return sampler
 
 
 def _resolve(
@@ -159,7 +166,7 @@ def _resolve(
 
     The plan's other sampler takes the anchor of the first, which refused the posterior there.
     """
-    sampler, anchor = clone(choice.sampler), None
+    sampler, anchor = _copy_of(choice), None
     if sampler.variance_reduction is not None:
         assert mode is not None
         anchor = posterior_mean(posterior, mode)
@@ -172,7 +179,7 @@ def _resolve(
         if choice.given:
             raise type(refused)(f"{refused}; {WITHOUT_ANCHOR}") from None
         choice = plan.fallback(posterior, refused)
-        sampler = clone(choice.sampler)
+        sampler = _copy_of(choice)
         if sampler.variance_reduction is None:
             anchor, target = None, target_of(posterior, None, sampler, sampled)
         elif isinstance(target, IntegratedTarget):

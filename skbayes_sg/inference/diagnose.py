@@ -81,16 +81,16 @@ def diagnose_run(
     if learned is not None:
         warnings += learned.warnings()
     if sampler.draws_are_points and not np.isfinite(ratio):
-        warnings.append(f"stein_ratio is {ratio}: chains left the posterior; {sampler.remedy}")
+        warnings.append(f"stein_ratio is {ratio}: chains left the posterior; {sampler.advice}")
     if "between_chains" in figures:
-        warnings += _of_averages(figures, sampler.bias_remedy)
+        warnings += _of_averages(figures, sampler.bias_advice)
         of_distribution = _of_modes if figures["temperature"] == 1 else _of_wide_draws
-        warnings += of_distribution(figures, sampler.bias_remedy)
+        warnings += of_distribution(figures, sampler.bias_advice)
     else:
         n_chains = sum(len(chain.draws) for chain in chains)
         figures["r_hat_limit"] = r_hat_limit(n_chains, _by_gradients(figures))
         warnings += _of_parameters(figures)
-        warnings += of_bias(figures, sampler.bias_remedy)
+        warnings += of_bias(figures, sampler.bias_advice)
     steep = figures.get("column_steepness", 1.0)
     if steep > sampler.steepest_column:
         warnings.append(_WALL.format(steep, sampler.steepest_column, type(sampler).__name__))
@@ -351,10 +351,11 @@ def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
             f"raise burn_in{warmer}"
         )
     if not figures["prediction_gain"] >= -ERROR_LIMIT:
+        more = "" if "burn_in" in bias_remedy else ", raise burn_in"
         warnings.append(
             f"prediction_gain is {figures['prediction_gain']:.3g} nats, below 0: on rows of the "
             "fit, averaged probabilities are worse than without X; "
-            f"{bias_remedy}, raise burn_in, or lower prior_precision"
+            f"{bias_remedy}{more}, or lower prior_precision"
         )
     return warnings
 

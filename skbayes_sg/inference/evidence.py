@@ -276,6 +276,8 @@ class _InChains(VariationalEM):
     1988).
     """
 
+    asked_for = False
+
     def pace(self, t: int, before: NDArray, agrees: NDArray) -> NDArray:
         return before * np.where(agrees, _FASTER if t > 0 else 1.0, _SLOWER)
 

@@ -23,6 +23,12 @@ _SHARE_OF_SD = 0.25  # change that never matters, in standard deviations of log 
 _VAGUE = 1.0  # largest standard deviation of log precision without a warning
 
 
+def remedy_of(asked_for: bool, hyperprior: bool) -> str:
+    """Where the precision has no bounds: whether the user gave VariationalEM, and a hyperprior."""
+    number = "give prior_precision a number"
+    return f"{number}, or VariationalEM a hyperprior" if asked_for and not hyperprior else number
+
+
 @dataclass
 class Learned:
     """Learned prior precisions, their path, and the figures behind the warnings."""
@@ -53,6 +59,8 @@ class Learned:
     """Whether blocks are single features. The precision of one feature is always vague."""
     hyperprior: bool = True
     """Whether a hyperprior holds what the data leave vague."""
+    asked_for: bool = False
+    """Whether the user gave VariationalEM, and so has its parameters."""
 
     def under(self, posterior: Posterior) -> Posterior:
         """The same data under this prior."""
@@ -67,6 +75,10 @@ class Learned:
         names = [self.labels[i] for i in np.flatnonzero(which)]
         return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
+    @property
+    def _remedy(self) -> str:
+        return remedy_of(self.asked_for, self.hyperprior)
+
     def _moving(self) -> str | None:
         share = 1.0 if self.hyperprior else _SHARE_OF_SD
         allowed = np.maximum(_STILL, share * self.uncertainty)
@@ -77,8 +89,9 @@ class Learned:
         return (
             f"prior_precision_path_ still moves for {self._named(moving)}: that of "
             f"{self.labels[worst]} by a factor of {np.exp(self.change[worst]):.2f} over its last "
-            "half; raise n_updates of prior_precision=VariationalEM(), or n_chains, or give a "
-            "number"
+            "half; raise n_chains, or give prior_precision a number"
+            + self.asked_for
+            * ", or raise n_updates of VariationalEM"
         )
 
     @property
@@ -91,7 +104,7 @@ class Learned:
             return (
                 f"the learned precision of {self._named(low)} is at its lower limit, "
                 f"{BOUNDS[0]:g}: the weights have no bound, as with separable classes or columns "
-                "of tiny numbers; scale the columns of X, or give VariationalEM a hyperprior"
+                f"of tiny numbers; scale the columns of X, or {self._remedy}"
             )
         # where the uncertainty is infinite, the weights are switched off
         high &= np.isfinite(self.uncertainty)
@@ -115,7 +128,7 @@ class Learned:
         return (
             f"the data hardly determine the precision of {self._named(vague)}: log precision is "
             f"known to {self.uncertainty[vague].max():.1f} at best (few weights, or few rows for "
-            "them); give VariationalEM a hyperprior, or prior_precision a number"
+            f"them); {self._remedy}"
         )
 
     def _misdrawn(self) -> str | None:
@@ -127,5 +140,5 @@ class Learned:
         return (
             f"while the precision of {self._named(wrong)} was learned, the variances drawn in "
             f"{self.labels[worst]} were {self.stein[worst]:.2f} times those wanted: the precision "
-            "may be biased; use SGFS, or HMC, or raise burn_in"
+            'may be biased; use sampler="sgfs" or "hmc", or raise burn_in'
         )

@@ -28,7 +28,7 @@ from skbayes_sg.inference.em_control_variate import (
     MatrixControlVariate,
 )
 from skbayes_sg.inference.evidence import Hyperprior, as_learned, in_chains, locate
-from skbayes_sg.inference.learned_prior import Learned
+from skbayes_sg.inference.learned_prior import Learned, remedy_of
 from skbayes_sg.inference.plan import Plan
 from skbayes_sg.inference.request import Choice, Request
 from skbayes_sg.inference.run import Run
@@ -48,10 +48,7 @@ _DIVERGED = 2.0  # Stein ratio of chains that left the region in which the ancho
 _FAR = 1.5  # standard deviations of a hyperparameter, as far as its curves reach
 _SELF_AVERAGING = 10_000  # parameters of which one point has about the mean square of many
 _FAR_FROM_ANCHOR = 0.1  # in squared posterior standard deviations per parameter
-_UNSETTLED = (
-    f"the learned precision still moves the posterior mean after {_ROUNDS} rounds; give "
-    "VariationalEM a hyperprior, or prior_precision a number"
-)
+_UNSETTLED = f"the learned precision still moves the posterior mean after {_ROUNDS} rounds; "
 _MANY_PRECISIONS = (
     "several prior precisions, whose joint distribution is not known in closed form, are sampled"
 )
@@ -186,6 +183,7 @@ def _learn(
     A run without an anchor takes one round. With an anchor, up to four rounds are run, until the
     anchor no longer moves.
     """
+    assert isinstance(request.em, VariationalEM)
     run, target = begun
     paths: list[NDArray] = [] if run.learned is None else [run.learned.path]
     learned, passes, first = run.learned, run.passes, choice
@@ -215,7 +213,8 @@ def _learn(
         if not diverged and _near(before, run.anchor):
             break
     else:
-        run = replace(run, warnings=(*run.warnings, _UNSETTLED))
+        remedy = remedy_of(request.em.asked_for, request.em.hyperprior is not None)
+        run = replace(run, warnings=(*run.warnings, _UNSETTLED + remedy))
     if learned is not None:  # the run has the states
         learned = replace(learned, path=np.concatenate(paths), states=[])
     return replace(run, passes=passes, learned=learned), target

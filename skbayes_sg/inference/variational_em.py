@@ -91,6 +91,9 @@ class VariationalEM(Parameterised):
     True
     """
 
+    asked_for = True
+    """Whether the user gave it, and so has its parameters."""
+
     def __init__(
         self,
         per: str = "block",
@@ -307,6 +310,7 @@ def fit_prior(
         stein_error,
         em.per == "feature",
         em.hyperprior is not None,
+        em.asked_for,
     )
 
 

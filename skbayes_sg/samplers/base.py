@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,16 +79,35 @@ class Sampler(Parameterised, ABC):
 
     needs_closed_form = False
     """Whether it draws from the distribution of the target, which must be known in closed form."""
+    asked_for = True
+    """Whether the user gave the sampler, and so has its parameters."""
     remedy = "take smaller steps"
-    """Remedy when a chain diverges, for the error message."""
-    bias_remedy = "lower step_size"
-    """Remedy when the Stein ratio is not 1, for the warning."""
+    """Remedy when a chain diverges: of parameters of the sampler, or of every estimator."""
+    bias_remedy = "take smaller steps"
+    """The same when the Stein ratio is not 1."""
+    remedy_of_default = "scale the columns of X, or raise burn_in"
+    """Remedy for both, where the user did not ask for the sampler: of every estimator."""
     follows_coordinates = False
     """Whether a linear change of coordinates changes nothing but the coordinates of the draws."""
     rejects = False
     """Whether steps may be rejected, so that draws are exact for any shape of the posterior."""
     draws_are_points = True
     """Whether draws are points of the chain, so that its Stein ratio holds for them."""
+
+    def __sklearn_clone__(self) -> Self:
+        twin = super().__sklearn_clone__()
+        twin.asked_for = self.asked_for
+        return twin
+
+    @property
+    def advice(self) -> str:
+        """What to do when a chain diverges, in parameters that the user has."""
+        return self.remedy if self.asked_for else self.remedy_of_default
+
+    @property
+    def bias_advice(self) -> str:
+        """What to do when the distribution is wrong, in parameters that the user has."""
+        return self.bias_remedy if self.asked_for else self.remedy_of_default
 
     # -- parameters ---------------------------------------------------------------------------
 

@@ -114,6 +114,7 @@ class HMC(Sampler):
     """
 
     remedy = "raise target_accept"
+    bias_remedy = "raise burn_in"
     refuses_streams = NEEDS_ROWS_AGAIN
     shares_rows = True
     follows_coordinates = True
@@ -331,8 +332,8 @@ class HMC(Sampler):
         if rate >= 0.5 * self.target_accept:
             return []
         return [
-            f"accept_rate is {rate:.2f}, far below target_accept={self.target_accept}: the "
-            "energy is not resolved; scale the columns of X, use float64, or divide the "
+            f"accept_rate is {rate:.2f}, far below the {self.target_accept} that steps are tuned "
+            "for: the energy is not resolved; scale the columns of X, use float64, or divide the "
             "weights by a constant"
         ]
 
@@ -343,7 +344,7 @@ class HMC(Sampler):
         return [
             f"{n_stuck} of {len(rates)} chains hardly moved, the others accept "
             f"{np.median(rates):.2f} of their steps: the posterior has walls that the step does "
-            "not resolve; raise target_accept"
+            f"not resolve; {self.advice}"
         ]
 
 

@@ -20,6 +20,7 @@ class IndependentDraws(Sampler):
     """
 
     remedy = "scale the columns of X, or divide y by its scale"
+    remedy_of_default = remedy
     bias_remedy = 'scale the columns of X, use float64, or sampler="hmc"'
     shares_rows = True
     needs_closed_form = True

@@ -87,6 +87,7 @@ class UnderdampedLangevin(Sampler):
     variance_reduction = "control_variate"
     remedy = "raise alpha or batch_size"
     bias_remedy = "raise alpha"
+    remedy_of_default = 'use sampler="hmc"'
     follows_coordinates = True
     steepest_column = STEEP_COLUMN  # above, HMC runs
     alpha: Schedule | str
@@ -196,7 +197,7 @@ class UnderdampedLangevin(Sampler):
     def _refresh(self, state: State, target: Target) -> None:
         """The operators of the step, for the present alpha."""
         if not np.isfinite(state.theta).all():
-            raise FloatingPointError(f"{self} diverged by step {state.t}; {self.remedy}")
+            raise FloatingPointError(f"{self} diverged by step {state.t}; {self.advice}")
         memory, anchor = state.memory, target.anchor
         assert anchor is not None
         memory.alpha, memory.Lam = alpha_at(self.alpha, state.t), anchor.curvature

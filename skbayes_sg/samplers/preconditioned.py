@@ -162,7 +162,7 @@ class PreconditionedSampler(Sampler):
             If the chain has diverged.
         """
         if not np.isfinite(state.theta).all():
-            raise FloatingPointError(f"{self} diverged by step {state.t}; {self.remedy}")
+            raise FloatingPointError(f"{self} diverged by step {state.t}; {self.advice}")
         operators = self._burn_in_operators if state.memory.adapting else self._operators
         state.memory.preconditioner, state.memory.noise_root = operators(state, target)
 
@@ -320,6 +320,6 @@ class PreconditionedSampler(Sampler):
         if radius >= 1.0:
             report.warnings.append(
                 f"the linear part of the step of {self} is unstable at its last points (spectral "
-                f"radius {radius:.2f}, not below 1); {self.remedy}"
+                f"radius {radius:.2f}, not below 1); {self.advice}"
             )
         return report

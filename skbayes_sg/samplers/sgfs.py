@@ -135,6 +135,7 @@ class SGFS(PreconditionedSampler):
 
     remedy = 'raise alpha, or batch_size, or use structure="full"'
     bias_remedy = "raise alpha"
+    remedy_of_default = 'raise burn_in, or use sampler="hmc"'
     memory_type = FisherMemory
     follows_coordinates = True
     alpha: Schedule | str
@@ -186,7 +187,7 @@ class SGFS(PreconditionedSampler):
                 )
         if target.weighted and self._empirical:
             raise ValueError(
-                "sample_weight or class_weight: the score covariance of weighted rows is not their "
+                "the score covariance of weighted rows, as by sample_weight, is not their "
                 'curvature; use variant="exact" with curvature="model"'
             )
         if self.variance_reduction is not None:

@@ -95,7 +95,7 @@ class SGHMC(Sampler):
     SGHMC(step_size=0.0003)
     """
 
-    remedy = "lower step_size"
+    remedy = bias_remedy = "lower step_size"
     refuses_streams = NEEDS_ROWS_AGAIN
 
     def __init__(

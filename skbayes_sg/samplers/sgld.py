@@ -123,7 +123,7 @@ class SGLD(Sampler):
     1.0
     """
 
-    remedy = "lower step_size"
+    remedy = bias_remedy = "lower step_size"
 
     def __init__(
         self,

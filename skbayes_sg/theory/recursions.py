@@ -236,7 +236,7 @@ def underdamped_cov(
         ]
     )
     if np.abs(np.linalg.eigvals(F)).max() >= 1:
-        raise ValueError("unstable: the time step is too long for this curvature; raise alpha")
+        raise ValueError("unstable: the time step is too long for this curvature; lower time_step")
     from_gradient = np.concatenate([drift * force, persistence * force])
     from_injected = np.concatenate([0.5 * time_step * eye, eye])
     noise = from_gradient @ M @ from_gradient.T + from_injected @ W @ from_injected.T

@@ -414,7 +414,7 @@ def test_a_learned_prior_needs_rows_and_says_so(model):
         ({"forgetting_factor": 1.1}, ValueError, r"forgetting_factor must lie in \(0, 1\]"),
         ({"forgetting_factor": "slowly"}, TypeError, "forgetting_factor must be a number"),
         ({"sampler": "sgld"}, ValueError, "updates the posterior without a sampler"),
-        ({"fit_intercept": False}, ValueError, "must stay as they were in the first chunk"),
+        ({"fit_intercept": False}, ValueError, "must stay as in the first chunk"),
     ],
 )
 def test_what_a_stream_refuses(model, parameters, error, message):

@@ -41,7 +41,7 @@ def wine():
 def test_weights_that_sum_to_one_are_said_to_be_one_row(total):
     X, y = wine()
     model = BayesianLogisticRegressionSGFS(**SHORT)
-    said = rf"sums to {total:.3g} for 178 rows.*sample_weight / sample_weight.mean\(\)"
+    said = rf"weights of 178 rows sum to {total:.3g}: .*sample_weight / sample_weight.mean\(\)"
     with pytest.warns(ConvergenceWarning, match=said):
         model.fit(X, y, sample_weight=np.full(len(y), total / len(y)))
 
