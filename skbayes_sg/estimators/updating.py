@@ -27,14 +27,26 @@ from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.memory import bytes_to_keep
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.models import Model
+from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Distribution, distribution_at, known_at, updated
+from skbayes_sg.posterior.gaussian import (
+    Distribution,
+    distribution_at,
+    known_at,
+    updated,
+    with_observed,
+)
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.whitening import affordable
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
+_BY_EXPECTED = (
+    "the observed information of the rows and the prior is not positive definite where the "
+    "posterior is, as with few rows or between clusters of outliers: standard deviations of "
+    "posterior_ are those by the expected information, and may be wrong"
+)
 _OF_A_FIT = (
     *("draws_", "draw_weights_", "coef_", "coef_std_", "intercept_", "posterior_"),
     *("sampler_", "sampler_reason_", "states_", "n_iter_", "n_passes_", "burn_in_", "thin_"),
@@ -79,7 +91,7 @@ class UpdatingEstimator(SampledPrior):
 
     draws_ = OfStream(lambda self: self._draws_of_stream())
     draw_weights_ = OfStream(lambda self: np.full((n := self._shape_of_draws()[1]), 1 / n))
-    posterior_ = OfStream(lambda self: self._value_of(self._stream.distribution, self.model_))
+    posterior_ = OfStream(lambda self: self._value_of(self._known(), self.model_))
     coef_ = OfStream(lambda self: self._moments_of_distribution()[0])
     coef_std_ = OfStream(lambda self: self._moments_of_distribution()[1])
     intercept_ = OfStream(lambda self: self._moments_of_distribution()[2])
@@ -157,6 +169,8 @@ class UpdatingEstimator(SampledPrior):
             anchor = anchor.under(before, posterior.prior)
         distribution = self._distribution_of(run.sampler.needs_closed_form, anchor, posterior)
         self.posterior_ = self._value_of(distribution, posterior.model)
+        if distribution.by_expected:
+            warnings.append(f"{_BY_EXPECTED}; draws_, and all that is of draws, are not affected")
         return warnings
 
     def _separated(self, posterior: Posterior) -> bool:
@@ -168,9 +182,9 @@ class UpdatingEstimator(SampledPrior):
     ) -> Distribution:
         """As if all rows were one chunk of a stream.
 
-        Many rows, and rows on disk, are not read again: there the curvature at the anchor is that
-        distribution. Above 1,000 parameters it has the moments of the draws. `known`: it is that
-        distribution itself.
+        Many rows, and rows on disk, are not read again, or once for the observed information:
+        there the curvature at the anchor is that distribution. Above 1,000 parameters it has the
+        moments of the draws. `known`: it is that distribution itself.
         """
         if known:
             assert anchor is not None
@@ -183,7 +197,11 @@ class UpdatingEstimator(SampledPrior):
         cheap &= posterior.data.sample is posterior.data
         if anchor is not None and not cheap:
             return distribution_at(anchor, posterior)
-        return updated(posterior, (weights @ draws)[None])
+        found = updated(posterior, (weights @ draws)[None])
+        assert isinstance(posterior.model, Predictor)
+        prior, rows = posterior.prior, posterior.data.sample
+        assert isinstance(prior, Distribution)
+        return with_observed(posterior.model, [rows], prior, found)
 
     def _value_of(self, distribution: Distribution, model: Model) -> FittedPosterior:
         names = getattr(self, "feature_names_in_", None)
@@ -233,7 +251,7 @@ class UpdatingEstimator(SampledPrior):
             self.diagnostics_ |= stream.misfit._asdict()
         warn(_warnings(stream.remainder))
         if stream.rare and not stream.begins:  # of one class nothing else can be
-            warn(stream.misfit.warnings())
+            warn(_of_information(stream.posterior) + stream.misfit.warnings())
 
     def _forgetting_factor(self) -> float:
         name = name_in_use(self, "forgetting")
@@ -316,10 +334,17 @@ class UpdatingEstimator(SampledPrior):
     def _read_off_stream(self, distribution: Distribution) -> None:
         """Set attributes beside those that a stream computes when they are asked for."""
 
+    def _known(self) -> Distribution:
+        """The distribution of a stream, which may only now be expanded again."""
+        stream = self._stream
+        assert stream is not None
+        if stream.begins or not stream.posterior.by_expected:  # else `partial_fit` said it
+            warn(_of_information(stream.distribution))
+        return stream.distribution
+
     def _moments_of_distribution(self) -> tuple[NDArray, NDArray, Any]:
         """Means and standard deviations of the coefficients, and means of the intercepts."""
-        assert self._stream is not None
-        distribution = self._stream.distribution
+        distribution = self._known()
         mean, variance = distribution.mean[None, None], distribution.variance[None, None]
         std = np.sqrt(self._coefs(variance)[0, 0])
         return self._coefs(mean)[0, 0].copy(), std, _plain(self._intercepts(mean)[0, 0])
@@ -330,6 +355,7 @@ class UpdatingEstimator(SampledPrior):
 
     def _draws_of_stream(self) -> NDArray:
         """Independent draws of the present posterior, (n_chains, n_draws, D)."""
+        self._known()
         assert self._stream is not None
         shape = self._shape_of_draws()
         return self._stream.draws(shape[0] * shape[1]).reshape(*shape, -1)
@@ -338,6 +364,11 @@ class UpdatingEstimator(SampledPrior):
 def _plain(value: Any) -> Any:
     """A single number as a float, and an array as it is."""
     return value if np.ndim(value) else float(value)
+
+
+def _of_information(distribution: Distribution) -> list[str]:
+    """That the expected information stands in for the observed one, if it does."""
+    return [f"{_BY_EXPECTED}; call fit, or give more rows"] if distribution.by_expected else []
 
 
 def _warnings(found: Remainder | None) -> list[str]:
