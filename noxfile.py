@@ -11,7 +11,13 @@ import nox
 
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 VERSIONS = {
-    "oldest": ["scikit-learn==1.7.0", "numpy==2.0.0", "scipy==1.15.0", "joblib==1.4.0"],
+    "oldest": [
+        "scikit-learn==1.7.0",
+        "numpy==2.0.0",
+        "scipy==1.15.0",
+        "joblib==1.4.0",
+        "narwhals==2.0.1",
+    ],
     "scikit-learn 1.7": ["scikit-learn~=1.7.0"],
     "scikit-learn 1.8": ["scikit-learn~=1.8.0"],
     "newest": [],

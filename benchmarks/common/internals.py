@@ -153,7 +153,9 @@ def learned_posterior(X: NDArray, y: NDArray) -> Posterior:
     """The posterior of a default regression under the first precision of the search."""
     few = len(np.unique(y)) <= 3
     model = BayesianLogisticRegressionSGFS() if few else BayesianLinearRegressionSGFS()
-    return model._bind(X, y, np.unique(y), np.ones(len(y))) if few else model._bind(X, y, None)
+    return (
+        model._bind(X, y, np.unique(y), (np.ones(len(y)), None)) if few else model._bind(X, y, None)
+    )
 
 
 def evidence_over(posterior: Posterior, change: NDArray) -> NDArray:

@@ -169,7 +169,8 @@ def lazily(function: Callable[[Any], Any], X: Any, axis: int) -> Any:
 
     The shape of the result is that of a result for rows of zeros or ones.
     """
-    like = function(X._meta_nonempty if hasattr(X, "columns") else np.zeros((1, X.shape[1])))
+    example = X._meta_nonempty if hasattr(X, "columns") else np.zeros((1, X.shape[1]), X.dtype)
+    like = function(example)
     parts, lengths = _partitions(X)
     empty = entrywise(lambda a: np.take(a, [], axis=axis), like)
     results = [dask.delayed(_unless_empty)(function, empty, part) for part in parts]

@@ -42,6 +42,8 @@ class InMemory(Data):
     n_total: float
     sparse_rows: bool = False
     """Whether shared rows are loaded as CSR rows, and not as dense ones."""
+    given: NDArray | None = None
+    """Rows that were given and are merged into each; None where each is one."""
 
     @classmethod
     def of(
@@ -150,6 +152,7 @@ class InMemory(Data):
             rows[:, n:].astype(self.y.dtype).reshape(-1, *self.y.shape[1:]),
             None if (weight == 1).all() else weight,
             self.n_total * len(rows) / self.n_rows,
+            given=np.bincount(member),
         )
 
     def column_squares(self) -> NDArray:

@@ -22,6 +22,7 @@ from skbayes_sg.diagnostics.convergence import (
     r_hat,
     r_hat_and_ess_bulk,
     r_hat_limit,
+    share,
     systematic,
 )
 from skbayes_sg.diagnostics.errors import covariance_error, mean_error
@@ -46,6 +47,7 @@ __all__ = [
     "r_hat",
     "r_hat_and_ess_bulk",
     "r_hat_limit",
+    "share",
     "stein_ratio",
     "stein_ratio_of_sums",
     "systematic",

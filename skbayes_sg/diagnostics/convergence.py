@@ -124,6 +124,31 @@ def moments(draws: NDArray, weights: NDArray | None = None) -> tuple[NDArray, ND
     return mean, np.sqrt(square)
 
 
+def share(events: NDArray, weights: NDArray | None = None) -> NDArray:
+    """Posterior probability of events, from whether each draw has them; shape (D,).
+
+    It is yes / (yes + no), of the summed weights of the draws that have the event and of those that
+    have it not. Rounding is monotone, so that the computed yes + no is never below the computed
+    yes, and no order of summation makes a probability that is above 1.
+
+    Parameters
+    ----------
+    events : bool array of shape (chains, draws, D)
+    weights : array of shape (draws,), optional
+        Of the draws, the same in all chains; by default equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> events = np.array([[[True, True], [True, False], [True, False]]])
+    >>> share(events, np.array([0.1, 0.1, 0.8]))
+    array([1. , 0.1])
+    """
+    each = np.ones(events.shape[1]) if weights is None else weights
+    yes, no = (each @ some.sum(axis=0) for some in (events, ~events))
+    return yes / (yes + no)
+
+
 def quantile(draws: NDArray, q: float, weights: NDArray | None = None) -> NDArray:
     """Quantile over chains and draws: interpolated, or that of the weighted sample; shape (D,)."""
     if weights is None or np.ptp(weights) == 0:

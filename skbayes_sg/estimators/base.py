@@ -28,11 +28,12 @@ from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, drawn, join
 from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.fit_guard import is_all_of_the_call, outlives, require_finite, warn
-from skbayes_sg.estimators.inputs import columns_without_numbers, require_squares, small_weights
+from skbayes_sg.estimators.inputs import require_squares, small_weights
 from skbayes_sg.estimators.out_of_core import FitsOutOfCore
 from skbayes_sg.estimators.parameters import CommonParameters, announced
 from skbayes_sg.estimators.persistence import Stored, in_single_precision
 from skbayes_sg.estimators.renamed import read_by_old_name
+from skbayes_sg.frames import text_columns
 from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.fallback import second_run
 from skbayes_sg.inference.learned_prior import Learned
@@ -47,6 +48,7 @@ from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.target import Target
 
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
+_BURN_IN = 512  # steps, where chains do not agree after fewer
 _INTERRUPTED = (
     "interrupted: each chain has {} of {} draws, which are kept; with warm_start=True the next fit "
     "goes on from there"
@@ -138,14 +140,14 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         try:
             checked = validate_data(self, X, y, reset=reset, **kinds, **more)
         except (ValueError, TypeError) as error:
-            columns = columns_without_numbers(X)
+            columns = text_columns(X)
             if columns:
                 raise ValueError(
                     f"X holds text or dates in column(s) {', '.join(map(repr, columns))}; encode "
                     "them first, for example with OneHotEncoder in a ColumnTransformer"
                 ) from error
             raise
-        require_squares(checked[0] if isinstance(checked, tuple) else checked)
+        require_squares(checked[0] if isinstance(checked, tuple) else checked, of_fit=reset)
         return checked
 
     def _check_predict(self, X):
@@ -173,9 +175,9 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
             return None
         last = self._run.last
         fits = self.n_chains in ("auto", len(last))
-        sampled = self._run.sampled  # hyperparameters are the last of them then
-        dim += 0 if sampled is None else sampled.scales.dim
-        return last if fits and last.shape[1] == dim else None
+        sampled = self._run.sampled  # some samplers have hyperparameters, the last of them
+        most = dim + (0 if sampled is None else sampled.scales.dim)
+        return last if fits and last.shape[1] in (dim, most) else None
 
     # -- fit ----------------------------------------------------------------------------------
 
@@ -209,9 +211,15 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
                 passes, more = self.n_passes_, self._more_draws(run, target, n_draws)
                 if more <= n_draws or callbacks.stopped:
                     break
-                n_draws, how = more, how._replace(before=[chains])
+                if self._burn_in_is_short(run):
+                    run = replace(run, length=run.length._replace(burn_in=_BURN_IN), passes=passes)
+                    how = how._replace(before=())
+                else:
+                    n_draws, how = more, how._replace(before=[chains])
             if self.draws_.shape[1] == n_draws:
                 wrong = diagnose.of_bias(self.diagnostics_)
+                if self.n_draws == "auto":  # the fit went on as far as it may
+                    wrong = wrong or diagnose.of_disagreement(self.diagnostics_)
         except KeyboardInterrupt as early:
             if self.warm_start and not run.last.size:
                 outlives(early, _ready=run)
@@ -243,21 +251,35 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
     def _more_draws(self, run: Run, target: Target, n_draws: int) -> int:
         """Twice as many draws of each chain where the chains do not agree; 0 if these are enough.
 
-        None are added that would take more than a minute, or whose distribution is wrong.
+        None are added that would take more than a minute, or whose distribution is wrong. That is
+        judged of chains that agree: draws on the way to a posterior do not tell where it leads.
         """
         n_chains, n_drawn, dim = self.draws_.shape
         more = min(2 * n_draws, self._most_draws(dim, n_chains))
         if n_drawn < n_draws or more <= n_draws or time_is_up():
             return 0
+        is_all = self._is_enough() or run.seconds(target, more - n_draws) > LONG
+        return 0 if is_all else more
+
+    def _is_enough(self) -> bool:
+        """Whether more draws would not help: the chains agree, or their distribution is wrong."""
         figures = self.diagnostics_
-        if diagnose.is_enough(figures) or diagnose.of_bias(figures):
-            return 0
-        return 0 if run.seconds(target, more - n_draws) > LONG else more
+        return diagnose.is_enough(figures) or (
+            diagnose.agrees(figures) and bool(diagnose.of_bias(figures))
+        )
+
+    def _burn_in_is_short(self, run: Run) -> bool:
+        """Whether chains that do not agree are to start again, with a longer burn-in.
+
+        A metric that was learned on the way to the posterior moves them slowly ever after.
+        """
+        short = self.burn_in == "auto" and 0 < run.length.burn_in < _BURN_IN and not run.burnt
+        return short and not diagnose.agrees(self.diagnostics_)
 
     def _second_run(
         self, first: Run, posterior: Posterior, n_draws: int, wrong: list[str]
     ) -> tuple[Run, Target] | None:
-        """Another sampler in place of a default whose draws are wrong, or whose chains diverged.
+        """Another sampler for a default whose draws are wrong, or whose chains part or diverged.
 
         None if nothing is wrong, or if it would take more than a minute.
         """

@@ -22,11 +22,13 @@ from skbayes_sg.validation import require_integer, require_level
 _BLOCK_ROWS = 256  # rows of a prediction block
 _SPARSE_ROWS = 1 << 14  # of a prediction block of sparse rows
 _BLOCK_BYTES = 1 << 20  # of a prediction block, which decides how many draws: it stays in cache
-_LEAST = np.finfo(np.float64).tiny  # no probability is rounded to 0
 
 
 class ClassPredictions(BayesianEstimator):
-    """A classifier that predicts; what it is fitted to is the subclass's."""
+    """A classifier that predicts; what it is fitted to is the subclass's.
+
+    Averages over draws are computed in double precision, and results are in that of X.
+    """
 
     n_predict_draws: int | None
     classes_: NDArray
@@ -60,15 +62,15 @@ class ClassPredictions(BayesianEstimator):
         Returns
         -------
         array of shape (n_rows, n_classes)
-            Columns in the order of `classes_`. For a dask collection this and all other predictions
-            are lazy dask arrays.
+            Columns in the order of `classes_`. Of float32 rows this and all other predictions are
+            float32. For a dask collection they are lazy dask arrays.
         """
         X = self._check_predict(X)
-        proba = self._averaged(X)
-        for rows, log_proba in self._below(_LEAST, proba, X):
-            exact = np.exp(np.maximum(log_proba, np.log(_LEAST)))
-            proba[rows] = np.where(proba[rows] < _LEAST, exact, proba[rows])
-        return proba
+        proba, least = self._averaged(X), np.finfo(X.dtype).tiny  # none is rounded to 0
+        for rows, log_proba in self._below(least, proba, X):
+            exact = np.maximum(np.exp(log_proba), least)
+            proba[rows] = np.where(proba[rows] < least, exact, proba[rows])
+        return proba.astype(X.dtype, copy=False)
 
     def _averaged(self, X) -> NDArray:
         """Averaged probabilities of validated rows."""
@@ -89,6 +91,10 @@ class ClassPredictions(BayesianEstimator):
     def predict_log_proba(self, X) -> NDArray:
         """Logarithm of `predict_proba`, finite also where a probability rounds to 0."""
         X = self._check_predict(X)
+        return self._log_averaged(X).astype(X.dtype, copy=False)
+
+    def _log_averaged(self, X) -> NDArray:
+        """Logarithms of averaged probabilities of validated rows, in double precision."""
         proba, least = self._averaged(X), np.sqrt(np.finfo(X.dtype).eps)
         log_proba = np.log(np.maximum(proba, least))
         # below `least`, 1 - p has lost half of its digits; at most log(least) keeps the order
@@ -138,8 +144,10 @@ class ClassPredictions(BayesianEstimator):
         >>> bool(np.allclose(1 / (1 + np.exp(-score)), p))
         True
         """
-        log_proba = self.predict_log_proba(X)
-        return log_proba[:, 1] - log_proba[:, 0] if len(self.classes_) == 2 else log_proba
+        X = self._check_predict(X)
+        log_proba = self._log_averaged(X)
+        score = log_proba[:, 1] - log_proba[:, 0] if len(self.classes_) == 2 else log_proba
+        return score.astype(X.dtype, copy=False)
 
     @in_blocks()
     def predict(self, X) -> NDArray:
@@ -152,13 +160,12 @@ class ClassPredictions(BayesianEstimator):
         """Class probabilities under each draw, shape (draws, n_rows, n_classes).
 
         Draws in the order of `draws_`, chain by chain: `n_predict_draws` of them, or all. Draws of
-        weight 0 are left out. An entry takes 8 bytes.
+        weight 0 are left out. An entry takes 8 bytes, and 4 of float32 rows.
         """
         X = self._check_predict(X)
         draws, _ = self._flat_draws(X.dtype)
-        return np.concatenate(
-            [p.transpose(0, 2, 1) for _, p in self._probabilities(X, draws)], axis=1
-        )
+        parts = [p.astype(X.dtype, copy=False) for _, p in self._probabilities(X, draws)]
+        return np.concatenate([p.transpose(0, 2, 1) for p in parts], axis=1)
 
     @in_blocks()
     def predict_interval(self, X, level: float = 0.95) -> NDArray:
@@ -197,7 +204,8 @@ class ClassPredictions(BayesianEstimator):
         for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), _BLOCK_BYTES):
             p = _under_each(self.model_, draws, X[rows])
             ends[rows] = central_interval(p.transpose(2, 1, 0), level, weights)
-        return ends if n_outputs > 1 else np.concatenate([1.0 - ends[..., ::-1], ends], axis=1)
+        both = ends if n_outputs > 1 else np.concatenate([1.0 - ends[..., ::-1], ends], axis=1)
+        return both.astype(X.dtype, copy=False)
 
     @in_blocks()
     def predict_uncertainty(self, X) -> Bunch:
@@ -225,12 +233,15 @@ class ClassPredictions(BayesianEstimator):
         draws, weights = self._flat_draws(X.dtype)
         for rows, p in self._probabilities(X, draws):
             mean = np.tensordot(weights, p, axes=1)
+            mean /= mean.sum(axis=0)  # which is 1 but for rounding; the entropy of more is negative
             total[rows] = entr(mean).sum(axis=0)
             aleatoric[rows] = weights @ entr(p).sum(axis=1)
             error[rows] = _batch_error(p - mean, weights, 4 * len(self.draws_)).T
-        return Bunch(
-            total=total, aleatoric=aleatoric, epistemic=total - aleatoric, standard_error=error
-        )
+        # the entropy of a mean is at least the mean entropy: what is below 0 is rounding
+        epistemic = np.maximum(total - aleatoric, 0.0)
+        found = {"total": total, "aleatoric": aleatoric, "epistemic": epistemic}
+        found["standard_error"] = error
+        return Bunch(**{name: each.astype(X.dtype, copy=False) for name, each in found.items()})
 
     def _probabilities(self, X, draws: NDArray) -> Iterator[tuple[slice, NDArray]]:
         """Row blocks and their probabilities under every draw, (S, classes, rows) in float64."""
@@ -241,7 +252,8 @@ class ClassPredictions(BayesianEstimator):
     def _both_classes(self, proba: NDArray) -> NDArray:
         """Both classes, on axis 1, from the second one; more classes are scaled to sum to 1."""
         if len(self.classes_) == 2:
-            proba = np.minimum(proba, 1.0)  # an average of ones may round above
+            # none is above 1, and weights sum to 1 but for rounding: so much is what is cut off
+            proba = np.minimum(proba, 1.0)
             return np.concatenate([1.0 - proba, proba], axis=1)
         return proba / proba.sum(axis=1, keepdims=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,20 @@ from sklearn.utils.class_weight import compute_class_weight
 from skbayes_sg.data import InMemory, at_hand
 from skbayes_sg.estimators.class_predictions import ClassPredictions
 from skbayes_sg.estimators.fit_guard import all_or_nothing
-from skbayes_sg.estimators.inputs import classes_of, known_classes, require_known, rows_that_count
+from skbayes_sg.estimators.inputs import (
+    classes_of,
+    known_classes,
+    labels_are_missing,
+    require_known,
+    rows_that_count,
+)
 from skbayes_sg.estimators.linear_model import LinearPredictor
 from skbayes_sg.estimators.out_of_core import FirstPass, is_out_of_core, source_of, weights_or_none
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Classification
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
-from skbayes_sg.validation import checked_weights
+from skbayes_sg.validation import checked_weights, in_dtype
 
 _CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
 
@@ -34,21 +41,34 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         super()._validate_parameters()
         self._validate_predict_draws()
 
-    def _weights(self, y: NDArray, classes: NDArray, sample_weight: ArrayLike | None) -> NDArray:
-        """sample_weight times class_weight."""
+    def _validate_data(self, X, y="no_validation", reset: bool = True, **more):
+        """Also says what labels without a truth value are, which scikit-learn compares."""
+        try:
+            return super()._validate_data(X, y, reset, **more)
+        except (ValueError, TypeError) as error:
+            if labels_are_missing(y):
+                raise ValueError("y has missing labels; leave out the rows without one") from error
+            raise
+
+    def _weights(
+        self, y: NDArray, classes: NDArray, sample_weight: ArrayLike | None
+    ) -> tuple[NDArray, NDArray | None]:
+        """sample_weight (n,), and the factor of each class (n_classes,), None where all are 1."""
         weight = checked_weights(sample_weight, len(y))
         _require_some("sample_weight", weight)
-        if self.class_weight is not None:
-            labels, counts = np.unique(y[weight > 0], return_counts=True)
-            factors = self._class_weights(labels, counts, classes)
-            weight = weight * factors[np.searchsorted(classes, y)]
-            _require_some("class_weight", weight)
-        return weight
+        if self.class_weight is None:
+            return weight, None
+        codes = np.searchsorted(classes, y)
+        factors = self._class_weights(np.bincount(codes, weight, len(classes)), classes)
+        _require_some("class_weight", weight * factors[codes])
+        return weight, factors
 
-    def _class_weights(self, labels: NDArray, counts: NDArray, classes: NDArray) -> NDArray:
+    def _class_weights(self, totals: NDArray, classes: NDArray) -> NDArray:
         """Factor of each class; 1 for classes that the dict does not name, or that have no rows.
 
-        `labels` are different, and `counts` are their numbers of rows.
+        `totals` are the sums of the weights of each class, (n_classes,). With "balanced" the factor
+        is sum of all / (classes * total of the class), so that an integer weight is a repetition
+        here too, as in scikit-learn from 1.9 on.
         """
         if isinstance(self.class_weight, dict):
             factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
@@ -57,17 +77,31 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
                     f"class_weight must be finite and not negative, got {self.class_weight!r}"
                 )
             return factors
+        present = totals > 0
+        labels = classes[present]
         compute_class_weight(self.class_weight, classes=labels, y=labels)  # refuses other words
         factors = np.ones(len(classes))
-        factors[np.searchsorted(classes, labels)] = counts.sum() / (len(counts) * counts)
+        factors[present] = totals.sum() / (present.sum() * totals[present])
         return factors
 
     def _bind(
-        self, X, y: NDArray, classes: NDArray, weight: NDArray, n_total: float | None = None
+        self,
+        X,
+        y: NDArray,
+        classes: NDArray,
+        weights: tuple[NDArray, NDArray | None],
+        n_total: float | None = None,
     ) -> Posterior:
-        """Posterior of the model given validated data, without rows of weight 0."""
+        """Posterior of the model given validated data, without rows of weight 0.
+
+        Classes have their factors after equal rows are merged: k f and a sum of k times f may
+        differ in their last bit.
+        """
         codes, streaming = np.searchsorted(classes, y), n_total is not None
         name = "sample_weight or class_weight"
+        weight, factors = weights
+        if factors is not None:
+            weight = np.where(factors[codes] > 0, weight, 0.0)
         X, codes, counted = rows_that_count(X, codes, weight, streaming, name)
         if not streaming:
             _require_two(len(np.unique(codes)))
@@ -76,18 +110,28 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         data = InMemory.of(X, y, counted, n_total, model.takes_sparse)
         if self._merges(model, data, streaming):
             data = data.merged()
+        if factors is not None:
+            labels = model.encode(np.arange(len(classes)), X.dtype)
+            order = np.argsort(labels)
+            of_row = factors[order][np.searchsorted(labels[order], data.y)]
+            of_row = of_row if data.weight is None else of_row * data.weight
+            data = replace(data, weight=in_dtype(name, of_row, X.dtype))
         return Posterior(model, data, self._prior(model, data, classes, streaming))
 
     def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
         X, y = self._validate_data(X, y, reset=False)
         require_known(y, self.classes_)
-        return X, y, self._weights(y, self.classes_, sample_weight)
+        weight, factors = self._weights(y, self.classes_, sample_weight)
+        if factors is not None:
+            weight = weight * factors[np.searchsorted(self.classes_, y)]
+        return X, y, weight
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
         if is_out_of_core(X):
             return self._bind_blocks(X, y, sample_weight)[0]
-        X, y, weight = self._checked_rows(X, y, sample_weight)
-        return self._bind(X, y, self.classes_, weight)
+        X, y = self._validate_data(X, y, reset=False)
+        require_known(y, self.classes_)
+        return self._bind(X, y, self.classes_, self._weights(y, self.classes_, sample_weight))
 
     @all_or_nothing
     def fit(self, X, y, sample_weight=None):
@@ -225,9 +269,9 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         (5000, (8, 256, 21))
         """
         X, y, known = self._validate_chunk(X, y, classes)
-        weight = self._weights(y, known, sample_weight)
+        weights = self._weights(y, known, sample_weight)
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
-        posterior = self._bind(X, y, known, weight, n_total=X.shape[0])
+        posterior = self._bind(X, y, known, weights, n_total=X.shape[0])
         self._update(posterior, classes_=known, n_samples_seen_=seen)
         return self
 
@@ -260,10 +304,10 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         """Posterior of rows out of core, and the facts about them."""
         source = source_of(X, y, sample_weight)
         found = FirstPass(source, labels=True)
-        classes, present = classes_of(found.labels), found.counts > 0
+        classes, present = classes_of(found.labels), found.totals > 0
         factors = None
         if self.class_weight is not None:
-            factors = self._class_weights(classes[present], found.counts[present], classes)
+            factors = self._class_weights(found.totals, classes)
             present &= factors > 0
         _require_two(present.sum())
         model, dtype = self._make_model(source.n_features, classes), source.dtype

@@ -29,10 +29,14 @@ class FittedPosterior:
         Of the coefficients and intercepts, whatever the noise variance.
     noise : tuple (shape, rate) or None
         Inverse-gamma distribution of a sampled noise variance.
+    family : str
+        Of the response and its link, such as "Poisson": a parameter means the same in no other.
     shapes : dict of str to tuple of int
         Blocks of the parameters.
     feature_names : tuple of str or None
     classes : array or None
+    ranks : array or None
+        Of ordered classes, the place of each in their order.
 
     Examples
     --------
@@ -46,9 +50,11 @@ class FittedPosterior:
     """
 
     distribution: GaussianPrior | NormalInverseGammaPrior
+    family: str
     shapes: dict[str, tuple[int, ...]]
     feature_names: tuple[str, ...] | None
     classes: NDArray | None
+    ranks: NDArray | None = None
 
     def __repr__(self) -> str:
         sizes = (f"{name}: {' x '.join(map(str, shape))}" for name, shape in self.shapes.items())
@@ -81,11 +87,17 @@ class FittedPosterior:
         Raises
         ------
         ValueError
-            If features, classes, intercept or noise differ.
+            If family, features, classes, intercept or noise differ.
         """
         names = getattr(estimator, "feature_names_in_", None)
         if names is not None and self.feature_names is not None:
             _require_same_names(self.feature_names, tuple(names))
+        if self.family != type(model).__name__:
+            raise ValueError(
+                f"prior is the posterior of the model {self.family}, and the model of this fit is "
+                f"{type(model).__name__}, whose parameters mean something else; give the "
+                "posterior_ of a fit of the same kind of estimator"
+            )
         if self.shapes != model.shapes:
             raise ValueError(
                 f"prior is {self!r}, and the parameters of this fit are {model.shapes}: features, "
@@ -94,6 +106,11 @@ class FittedPosterior:
             )
         if classes is not None and not np.array_equal(np.asarray(self.classes), classes):
             raise ValueError(f"prior has the classes {self.classes!r}, and y has {classes!r}")
+        if not np.array_equal(self.ranks, getattr(model, "ranks", None)):  # type: ignore[arg-type]
+            raise ValueError(
+                "prior is of classes in another order than categories have now; give the "
+                "categories of that fit"
+            )
         return self.distribution
 
 

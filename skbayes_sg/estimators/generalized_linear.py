@@ -52,16 +52,20 @@ class GeneralizedLinearRegressor(MixturePredictions, Regressor):
         return self._family(data.n_features, self.fit_intercept)
 
     def _notices(self, posterior: Posterior) -> list[str]:
-        """Also a warning of numbers that are no counts, which rates times exposures are."""
-        found, rows = super()._notices(posterior), posterior.data.sample
-        if self._family.counts:
-            total = rows.y if rows.weight is None else rows.y * rows.weight
-            if (np.abs(total - np.rint(total)) > _ROUNDING * np.maximum(1.0, total)).any():
-                found.append(
-                    "y holds numbers that are no counts, nor rates times exposures "
-                    "(sample_weight); their intervals are those of counts all the same"
-                )
-        return found
+        return super()._notices(posterior) + self._notices_of_targets(posterior)
+
+    def _notices_of_targets(self, posterior: Posterior) -> list[str]:
+        """A warning of numbers that are no counts, nor rates that exposures make counts of."""
+        rows = posterior.data.sample
+        if not self._family.counts or (rows.y == np.rint(rows.y)).all():
+            return []
+        total = rows.y if rows.weight is None else rows.y * rows.weight
+        if (np.abs(total - np.rint(total)) <= _ROUNDING * np.maximum(1.0, total)).all():
+            return []
+        return [
+            "y holds numbers that are no counts, nor are they counts times exposures "
+            "(sample_weight); their intervals are those of counts all the same"
+        ]
 
 
 class LogLinkRegressor(GeneralizedLinearRegressor):

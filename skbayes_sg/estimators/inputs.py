@@ -12,31 +12,75 @@ from sklearn.utils.multiclass import check_classification_targets
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.validation import in_dtype, shown
 
+_DOUBLE = np.finfo(np.float64)
 
-def require_squares(X) -> None:
-    """Raise ValueError if the square of a value of X overflows in its precision."""
+
+def require_squares(X, of_fit: bool) -> None:
+    """Raise ValueError if the square of a value of X overflows in its precision.
+
+    Or, in a fit, if those of all values of a column underflow.
+    """
     values = X.data if sparse.issparse(X) else X
     if values.size and max(values.max(), -values.min()) > np.sqrt(np.finfo(X.dtype).max):
         raise ValueError(
             "X holds values whose squares overflow; scale its columns, for example by "
             "StandardScaler"
         )
+    if of_fit:
+        _require_sizes(X)
 
 
-def columns_without_numbers(X) -> list:
-    """Names of the data frame columns that are not numbers."""
-    if not hasattr(X, "columns"):
-        return []
-    text = []
-    for position, name in enumerate(X.columns):
-        column = X.iloc[:, position]
-        try:
-            np.asarray(column, dtype=np.float64)
-            if np.asarray(column).dtype.kind in "mM":  # NumPy takes them for nanoseconds
-                text.append(name)
-        except (ValueError, TypeError):
-            text.append(name)
-    return text
+def _require_sizes(X) -> None:
+    """Raise ValueError for a column of X whose numbers are too small to be multiplied.
+
+    Their fourth powers, which curvatures of squares are, underflow in double precision; or their
+    last digits in that of X.
+    """
+    large, small = (
+        np.asarray(each.toarray() if sparse.issparse(each) else each).ravel()
+        for each in (X.max(axis=0), X.min(axis=0))
+    )
+    size = np.maximum(large, -small)
+    wrong = (size > 0) & (size < max(_DOUBLE.tiny**0.25, _smallest(X.dtype)))
+    if wrong.any():
+        raise ValueError(
+            f"X holds numbers of at most {size[wrong].max():.1g} in column(s) "
+            f"{', '.join(map(str, np.flatnonzero(wrong)[:5]))}, whose products underflow; multiply "
+            "such columns by a constant, or leave them out"
+        )
+
+
+def require_spread(y: NDArray, dtype: np.dtype) -> None:
+    """Raise ValueError if the squares of differences within y underflow.
+
+    Or if 1 / y, the unit of coefficients' precisions, does in the precision of X.
+    """
+    spread = float(np.ptp(y))
+    least = max(float(np.sqrt(_smallest(_DOUBLE.dtype))), _smallest(dtype))
+    if 0 < spread < least or spread * _smallest(dtype) > 1:
+        raise ValueError(
+            f"y holds numbers that differ by up to {spread:.1g}, whose products underflow or "
+            f"overflow with X of {dtype}; divide y by its scale"
+        )
+
+
+def _smallest(dtype: np.dtype) -> float:
+    """The smallest number that has all its digits, and some to spare."""
+    info = np.finfo(dtype)
+    return float(info.tiny) / float(info.eps)
+
+
+def labels_are_missing(y: Any) -> bool:
+    """Whether labels of objects hold None, NaN or pandas.NA, which cannot be compared."""
+    values = np.asarray(y)
+    return (
+        values.ndim > 0
+        and values.dtype == object
+        and any(
+            one is None or type(one).__name__ == "NAType" or (isinstance(one, float) and one != one)
+            for one in values.ravel()
+        )
+    )
 
 
 def small_weights(posterior: Posterior) -> list[str]:
@@ -109,6 +153,8 @@ def _sorted(name: str, labels: NDArray) -> NDArray:
     try:
         return np.unique(labels)
     except TypeError:
+        if labels_are_missing(labels):
+            raise ValueError(f"{name} has missing labels; leave out the rows without one") from None
         kinds = ", ".join(sorted({type(label).__name__ for label in labels.ravel()}))
         raise TypeError(
             f"{name} holds labels of several types, {kinds}, which cannot be sorted; give them one "

@@ -13,20 +13,25 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from skbayes_sg.data import Data, of_targets
+from skbayes_sg.data.base import Batch
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.mixture_predictions import in_precision, mixture_intervals
 from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.estimators.regressor import Regressor
 from skbayes_sg.linalg.products import dense
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution
-from skbayes_sg.priors import NormalInverseGammaPrior
+from skbayes_sg.priors import NormalInverseGammaPrior, Prior
+from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import require_level, require_positive
 
 _WEAK = 1e-6  # rows that the prior of the noise variance counts for, twice
+_LEFT = 1.01  # rows beside those that coefficients take, of which one is always left
 _BLOCK_BYTES = 1 << 18  # of a prediction block, which stays in cache
 
 
@@ -61,6 +66,10 @@ class BayesianLinearRegressionSGFS(Regressor):
         In squared units of y; by default it is sampled.
     noise_prior : tuple (shape, rate), optional
         Inverse-gamma prior of a sampled noise variance, by default (1e-6, 1e-6 variances of y).
+        By default, where `prior_precision` is given, each coefficient that the rows determine takes
+        a degree of freedom from the noise, as in least squares, which is the limit of weak
+        precisions with its t intervals (math/priors.md#a-given-precision). Above 1,000 parameters
+        none does. A pair is used as it is.
     fit_intercept : bool, default=True
     intercept_precision : float, default=1e-6
         As `prior_precision`, for the intercept. Where the noise variance is sampled, the default is
@@ -104,7 +113,7 @@ class BayesianLinearRegressionSGFS(Regressor):
     draw_weights_ : array of shape (n_draws,)
         Weights of the draws of a chain, equal unless the sampler's step size decreases.
     coef_, coef_std_ : arrays of shape (n_features,)
-        Posterior means and standard deviations.
+        Posterior means and standard deviations, in double precision whatever that of X.
     intercept_ : float
     noise_variance_ : float
         Posterior mean, or the given value.
@@ -190,6 +199,40 @@ class BayesianLinearRegressionSGFS(Regressor):
         precision = super()._precision(model, precision)
         return precision if self.noise_variance is not None else np.append(precision, 0.0)
 
+    def _prior(
+        self, model: Model, data: Data, classes: NDArray | None = None, streaming: bool = False
+    ) -> Prior:
+        """Under a given precision coefficients that rows determine take from the noise's shape.
+
+        In a stream these are known at its end. Above 1,000 parameters none are counted.
+        """
+        prior = super()._prior(model, data, classes, streaming)
+        given = self._em() is None and self.prior is None and self.noise_prior is None
+        if not (given and isinstance(prior, NormalInverseGammaPrior) and has_matrix(model.dim)):
+            return prior
+        if streaming:
+            return prior.determined_by(0.0, 0.0)
+        n_rows, information = information_of(data, self.fit_intercept)
+        root = np.sqrt(prior.precision[:-1])
+        known = np.maximum(np.linalg.eigvalsh(information / np.outer(root, root)), 0.0)
+        return prior.determined_by(n_rows, float(np.sum(known / (1 + known))))
+
+    def _notices(self, posterior: Posterior) -> list[str]:
+        """Also a warning of a precision so weak that no row is left to tell the noise."""
+        found, prior = super()._notices(posterior), posterior.prior
+        if not isinstance(prior, NormalInverseGammaPrior) or prior.free_shape is None:
+            return found
+        weight = posterior.data.sample.weight
+        n_rows = posterior.n_rows if weight is None else float(weight.sum())
+        if n_rows - 2 * (prior.free_shape - prior.shape) < _LEFT:
+            found.append(
+                f"prior_precision={self.prior_precision!r} is so weak that coefficients fit all "
+                "rows, and no row is left to tell the noise variance, which has one degree of "
+                'freedom; raise prior_precision, leave it "learned", or give noise_variance or '
+                "noise_prior"
+            )
+        return found
+
     # -- fitting ------------------------------------------------------------------------------
 
     def _read_off_stream(self, distribution: Distribution) -> None:
@@ -234,19 +277,29 @@ class BayesianLinearRegressionSGFS(Regressor):
         mean : array of shape (n_rows,)
         std : array of shape (n_rows,), if `return_std`
             Of a new observation, from the uncertainty of the mean and from the noise.
+
+        Notes
+        -----
+        Results for float32 rows are float32, unless rounding to it would move one by more than a
+        twentieth of its standard deviation, as where y are times in seconds since 1970.
         """
         X = self._check_predict(X)
         if not return_std:
-            return np.asarray(X @ self.coef_).ravel() + self.intercept_
+            mean = np.asarray(X @ self.coef_).ravel() + self.intercept_
+            return in_precision(mean, X.dtype, np.sqrt(self.noise_variance_))
         mean, square = self._response(X, np.ones(1))
-        return mean, np.sqrt(square + self.noise_variance_)
+        std = np.sqrt(square + self.noise_variance_)
+        return in_precision(mean, X.dtype, std), in_precision(std, X.dtype, std)
 
     @in_blocks()
     def predict_interval(self, X, level: float = 0.95) -> NDArray:
         """Central interval that holds a new observation with probability `level`.
 
-        Given the noise variance the posterior of the coefficients is normal, and so is y. The ends
-        are quantiles of the mixture of these distributions over the draws of the noise variance.
+        Given noise variance and prior precision the posterior of the coefficients is normal, and so
+        is y: the ends are quantiles of the mixture of these distributions over the draws of the
+        noise variance, with the covariance of the draws of the coefficients where one precision is
+        sampled. In groups or under the horseshoe, whose predictive distributions may be skewed,
+        they are quantiles of the mixture of the distributions of y over draws of all parameters.
         Source: math/monte_carlo.md#predictive-intervals. Of a Pipeline it is
         ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
 
@@ -267,11 +320,15 @@ class BayesianLinearRegressionSGFS(Regressor):
         """
         require_level(level)
         X = self._check_predict(X)
+        draws, weights = self._flat_draws(np.dtype(np.float64))
+        if self._hyper_draws is not None and not isinstance(self._scales, OnePrecision):
+            ends = np.concatenate(list(mixture_intervals(self.model_, X, draws, weights, level)))
+            return in_precision(ends, X.dtype, np.diff(ends))
         noise = np.sqrt(self.noise_variance_samples_).ravel()
-        _, weights = self._flat_draws(np.dtype(np.float64))
         mean, square = self._response(X, noise)
         half = np.sqrt(1 + square) * scale_mixture_quantile(0.5 + 0.5 * level, weights, noise)
-        return np.column_stack([mean - half, mean + half])
+        ends = np.column_stack([mean - half, mean + half])
+        return in_precision(ends, X.dtype, np.diff(ends))
 
     def _response(self, X, scale: NDArray) -> tuple[NDArray, NDArray]:
         """The mean of y without noise, and mean square of (its draws - mean) / scale, (n_rows,).
@@ -299,6 +356,20 @@ class BayesianLinearRegressionSGFS(Regressor):
             z += shift
             square[rows] = np.vecdot(z.T, z.T) + rest
         return mean, square
+
+
+def information_of(data: Data, fit_intercept: bool) -> tuple[float, NDArray]:
+    """Total weight of the rows, and the weighted second moments of columns and intercept."""
+    dim = data.n_features + fit_intercept
+
+    def of_batch(batch: Batch) -> tuple[float, NDArray]:
+        X = dense(batch.X).astype(np.float64, copy=False)
+        if fit_intercept:
+            X = np.column_stack([X, np.ones(len(X))])
+        weight = np.ones(len(X)) if batch.weight is None else batch.weight.astype(np.float64)
+        return float(weight.sum()), (X.T * weight) @ X
+
+    return data.reduce(of_batch, dim, pairs=True)
 
 
 def scale_mixture_quantile(q: float, weights: NDArray, scale: NDArray) -> float:

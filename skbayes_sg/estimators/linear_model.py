@@ -178,9 +178,10 @@ class LinearPredictor(CoefficientPrior):
         burn-in. Its curvature is that of all rows at the posterior mean. Its gradient noise is the
         mean over the points of a chain, whose covariance is the one that is predicted: exact for
         noise that is quadratic in the parameters, as that of linear regression. Where the prior
-        precision is sampled, the distribution is a mixture over it. The call costs some passes over
-        the data for each parameter, up to 32 parameters. The result differs from the posterior
-        covariance (the inverse curvature) by the sampler's bias. It differs from the covariance of
+        precision is sampled, the curvature is the inverse covariance of a mixture of normal
+        distributions over it. The call costs some passes over the data for each parameter, up to 32
+        parameters. The result differs from the posterior covariance (the inverse curvature) by the
+        sampler's bias. It differs from the covariance of
         the draws by Monte Carlo error and by the posterior's deviation from a Gaussian.
 
         Parameters
@@ -232,8 +233,12 @@ class LinearPredictor(CoefficientPrior):
                     "predicted_covariance needs one prior precision for all columns; set "
                     "prior_groups=None and prior=None"
                 )
-            return covariance_over(scales, posterior, target, theta)
-        curvature = posterior.expand(theta, FULL).curvature.dense()
+            mixture = covariance_over(scales, posterior, target, theta)
+            if target.closed_form is not None or target.samples_precision:
+                return mixture
+            curvature = np.linalg.inv(mixture)
+        else:
+            curvature = posterior.expand(theta, FULL).curvature.dense()
         Lam = target.coordinates.pullback_matrix(curvature)
         distributions = [run.sampler.stationary_distribution(state, target) for state in run.states]
         c = run.states[0].rows.noise_factor
@@ -243,8 +248,7 @@ class LinearPredictor(CoefficientPrior):
             M = mean_noise(target, target.coordinates.transform(theta), distributions[0], Lam, c)
         each = [distribution.covariance(Lam, M) for distribution in distributions]
         mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
-        covariance = target.coordinates.covariance(mean)
-        return covariance if run.carry is None else run.carry.covariance(covariance)
+        return target.coordinates.covariance(mean)
 
     def summary(
         self,
@@ -291,7 +295,8 @@ class LinearPredictor(CoefficientPrior):
             - ``odds_ratio``, ``odds_ratio_eti95_lb``, ``odds_ratio_eti95_ub``: of classifiers, the
               posterior median of exp(coefficient) and its interval: the factor of the odds per unit
               of the column. In the row of an intercept they are the odds where all columns are 0.
-              With a log link ``rate_ratio``: the factor of the mean.
+              With a log link ``rate_ratio``: the factor of the mean. NaN in the row of a
+              dispersion, which is no coefficient.
             - ``ess_bulk``, ``ess_tail``: effective number of independent draws for the centre, and
               for the 5 % and 95 % quantiles.
             - ``r_hat``: 1 where the chains agree. The fit warns above its

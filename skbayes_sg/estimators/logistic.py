@@ -104,7 +104,7 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
     draw_weights_ : array of shape (n_draws,)
         Weights of the draws of a chain, equal unless the sampler's step size decreases.
     coef_, coef_std_ : arrays of shape (n_logits, n_features)
-        Posterior means and standard deviations.
+        Posterior means and standard deviations, in double precision whatever that of X.
     intercept_ : array of shape (n_logits,)
     posterior_ : FittedPosterior
         Normal approximation of the posterior: `mean`, `covariance`, `precision`. It may be the

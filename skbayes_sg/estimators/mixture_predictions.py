@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from scipy.optimize.elementwise import find_root
 
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.linalg.products import dense
@@ -18,6 +20,8 @@ from skbayes_sg.validation import require_level
 
 _OF_INTERVALS = 500  # draws: what is left of their spread is small beside that of y
 _OF_AN_END = 1e-6  # relative error of the probability outside an interval
+_ROUNDED = 0.05  # of a standard deviation, which such errors widen by 1 / 2,400
+_LARGEST = np.finfo(np.float64).max / 2  # differences of such numbers do not overflow
 
 
 class MixturePredictions(BayesianEstimator):
@@ -38,15 +42,32 @@ class MixturePredictions(BayesianEstimator):
         std : array like `mean`, if `return_std`
             Of a new observation, from the uncertainty of the mean and the distribution of y given
             it.
+
+        Notes
+        -----
+        Results for float32 rows are float32, unless rounding to it would move one by more than a
+        twentieth of its standard deviation, as where y are times in seconds since 1970. A mean
+        beyond the largest number is infinite, with a warning, and so is the standard deviation
+        where the variance is.
         """
         X = self._check_predict(X)
         draws, weights = self._flat_draws(np.dtype(np.float64))
-        each = self._outputs(X, draws)
-        if not return_std:
-            return self._of_rows([weights @ self.model_.mean(outputs) for outputs in each])
-        moments = [mixture_moments(self.model_, outputs, weights) for outputs in each]
-        mean, sd = (self._of_rows(list(parts)) for parts in zip(*moments, strict=True))
-        return mean, sd
+        some = np.flatnonzero(weights)  # a mean may be infinite, and 0 times that is not 0
+        model, weights, parts = self.model_, weights[some], []
+        is_single = X.dtype == np.float32
+        with np.errstate(over="ignore"):
+            for outputs in outputs_of(model, X, draws[some]):
+                if return_std:
+                    mean, sd = mixture_moments(model, outputs, weights)
+                else:
+                    mean = sd = weights @ model.mean(outputs)
+                # a standard deviation may be infinite, a width is not
+                parts.append((mean, sd, weights @ model.width(outputs) if is_single else mean))
+        mean, sd, spread = (self._of_rows(list(part)) for part in zip(*parts, strict=True))
+        with np.errstate(over="ignore"):
+            warn_of_overflow(np.square(mean) if return_std else mean)
+        mean = in_precision(mean, X.dtype, spread)
+        return (mean, in_precision(sd, X.dtype, spread)) if return_std else mean
 
     @in_blocks()
     def predict_interval(self, X, level: float = 0.95) -> NDArray:
@@ -64,7 +85,7 @@ class MixturePredictions(BayesianEstimator):
         Returns
         -------
         array of shape (n_rows, 2), or (n_rows, n_responses, 2) if y had several columns
-            Lower and upper end.
+            Lower and upper end; infinite, with a warning, beyond the largest number.
 
         Raises
         ------
@@ -74,31 +95,68 @@ class MixturePredictions(BayesianEstimator):
         require_level(level)
         X = self._check_predict(X)
         draws, weights = self._flat_draws(np.dtype(np.float64))
-        (some,) = np.nonzero(weights)
-        some = some[np.linspace(0, len(some) - 1, min(len(some), _OF_INTERVALS)).astype(int)]
-        weights = weights[some] / weights[some].sum()
-        each = self._outputs(X, draws[some])
-        return self._of_rows(
-            [mixture_quantiles(self.model_, outputs, weights, level) for outputs in each]
-        )
+        ends = self._of_rows(list(mixture_intervals(self.model_, X, draws, weights, level)))
+        warn_of_overflow(ends)
+        with np.errstate(invalid="ignore"):
+            return in_precision(ends, X.dtype, np.diff(ends))
 
     def _of_rows(self, parts: list[NDArray]) -> NDArray:
         """Predictions of all blocks of rows, one for each row."""
         return np.concatenate(parts)
 
-    def _outputs(self, X, draws: NDArray) -> Iterator[NDArray]:
-        """Outputs of blocks of rows under the draws, (draws, outputs, n)."""
-        model = self.model_
-        for rows in row_blocks(X.shape[0], 8 * len(draws) * model.widest, 8 * elements_at_a_time()):
-            block = X[rows] if model.keeps_sparse(X) else dense(X[rows])
-            yield model.outputs(draws, block.astype(np.float64, copy=False))
+
+def outputs_of(model: Any, X, draws: NDArray) -> Iterator[NDArray]:
+    """Outputs of blocks of rows under the draws, (draws, outputs, n)."""
+    for rows in row_blocks(X.shape[0], 8 * len(draws) * model.widest, 8 * elements_at_a_time()):
+        block = X[rows] if model.keeps_sparse(X) else dense(X[rows])
+        yield model.outputs(draws, block.astype(np.float64, copy=False))
+
+
+def mixture_intervals(
+    model: Any, X, draws: NDArray, weights: NDArray, level: float
+) -> Iterator[NDArray]:
+    """Central intervals (n, 2) of y in blocks of rows, of the mixture over some hundred draws."""
+    (some,) = np.nonzero(weights)
+    some = some[np.linspace(0, len(some) - 1, min(len(some), _OF_INTERVALS)).astype(int)]
+    weights = weights[some] / weights[some].sum()
+    for outputs in outputs_of(model, X, draws[some]):
+        yield mixture_quantiles(model, outputs, weights, level)
+
+
+def in_precision(values: NDArray, dtype: np.dtype, spread: NDArray) -> NDArray:
+    """Predictions in the precision of their rows, unless it cannot hold them.
+
+    Single precision has the rows' own resolution, but not that of a y that lies far from 0: numbers
+    near 1.7e9 are 128 apart in it. So rounding must be small beside `spread`, that of y.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = values.astype(dtype, copy=False)
+        held = (rounded == values) | (np.abs(rounded - values) <= _ROUNDED * spread)
+    return rounded if held.all() else values
+
+
+def warn_of_overflow(predicted: NDArray) -> None:
+    """Say how many rows have a prediction beyond the largest number."""
+    infinite = np.isinf(predicted.reshape(len(predicted), -1)).any(axis=1)
+    if infinite.any():
+        warn(
+            f"predictions of {infinite.sum()} row(s) of X are infinite, the first of row "
+            f"{infinite.argmax()}: their exponentials are beyond the largest number; such rows lie "
+            "far from those of the fit",
+            RuntimeWarning,
+        )
 
 
 def mixture_moments(model: Response, outputs: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
-    """Mean and standard deviation of the mixture of distributions of y, (n,) each."""
-    each = model.mean(outputs)
-    mean = weights @ each
-    return mean, np.sqrt(weights @ (model.variance(outputs) + (each - mean) ** 2))
+    """Mean and standard deviation of the mixture of distributions of y, (n,) each.
+
+    They are infinite where the mean, or the variance, overflows.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        each = model.mean(outputs)
+        mean = weights @ each
+        sd = np.sqrt(weights @ (model.variance(outputs) + (each - mean) ** 2))
+    return mean, np.where(np.isinf(mean), np.inf, sd)
 
 
 def mixture_quantiles(model: Response, outputs: NDArray, weights: NDArray, level: float) -> NDArray:
@@ -106,24 +164,43 @@ def mixture_quantiles(model: Response, outputs: NDArray, weights: NDArray, level
 
     Of counts an end is the first number at which the distribution function reaches its probability.
     """
-    each = model.mean(outputs)
-    mean = weights @ each
-    width = np.sqrt(weights @ (model.width(outputs) ** 2 + (each - mean) ** 2))
+    centre, width = _place(model, outputs, weights)
 
     def short_of(y: NDArray, rows: NDArray, q: NDArray) -> NDArray:
         return weights @ model.distribution(y, outputs[:, :, rows]) - q
 
-    ends, rows = np.empty((len(mean), 2)), np.arange(len(mean))
+    ends = np.full((len(centre), 2), np.inf)
     tolerance = (
         {"xatol": 0.25, "xrtol": 0.0} if model.counts else {"fatol": _OF_AN_END * (1 - level)}
     )
-    for end, side in zip(ends.T, (-0.5, 0.5), strict=True):
-        q = np.full(len(mean), 0.5 + side * level)
-        low, high = mean - 2 * width, mean + 2 * width + 1.0 * model.counts
-        while (reached := short_of(low, rows, q) >= 0).any():
-            low = np.where(reached, 2 * low - mean, low)
-        while (short := short_of(high, rows, q) < 0).any():
-            high = np.where(short, 2 * high - mean, high)
-        found = find_root(short_of, (low, high), args=(rows, q), tolerances=tolerance)
-        end[:] = np.floor(found.bracket[1]) if model.counts else found.x
+    with np.errstate(over="ignore"):
+        for end, side in zip(ends.T, (-0.5, 0.5), strict=True):
+            rows, q = np.arange(len(centre)), np.full(len(centre), 0.5 + side * level)
+            low = centre - 2 * width
+            high = np.minimum(centre + 2 * width + 1.0 * model.counts, _LARGEST)
+            while (reached := short_of(low, rows, q) >= 0).any():
+                low = np.where(reached, 2 * low - centre, low)
+            while ((short := short_of(high, rows, q) < 0) & (high < _LARGEST)).any():
+                high = np.where(short, np.minimum(2 * high - centre, _LARGEST), high)
+            if short.any():  # the end is beyond the largest number
+                rows, q, low, high = (each[~short] for each in (rows, q, low, high))
+            found = find_root(short_of, (low, high), args=(rows, q), tolerances=tolerance)
+            end[rows] = np.floor(found.bracket[1]) if model.counts else found.x
     return ends
+
+
+def _place(model: Response, outputs: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
+    """About where the mixture lies, and how wide it is, (n,) each.
+
+    They are finite where means overflow, and the width is not 0 where they underflow.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        each = model.mean(outputs)
+        mean = weights @ each
+        width = np.sqrt(weights @ (model.width(outputs) ** 2 + (each - mean) ** 2))
+    lost = ~np.isfinite(width) | (width == 0)
+    if lost.any():
+        some = np.nan_to_num(each[:, lost], posinf=0.0)
+        mean[lost] = np.minimum(weights @ some, _LARGEST / 8)
+        width[lost] = np.clip(some.max(axis=0), 1.0, _LARGEST / 8)
+    return mean, width

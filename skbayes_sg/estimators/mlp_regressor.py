@@ -13,7 +13,11 @@ from scipy.special import logsumexp
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.fit_guard import all_or_nothing
-from skbayes_sg.estimators.mixture_predictions import MixturePredictions, mixture_moments
+from skbayes_sg.estimators.mixture_predictions import (
+    MixturePredictions,
+    mixture_moments,
+    outputs_of,
+)
 from skbayes_sg.estimators.mlp import hidden_layers
 from skbayes_sg.estimators.multimodal import Multimodal
 from skbayes_sg.estimators.regressor import BayesianRegressor
@@ -55,7 +59,8 @@ class BayesianMLPRegressor(MixturePredictions, Multimodal, BayesianRegressor):
     n_chains : int or "auto", default="auto"
         "auto" is 8 for the default sampler, else 4.
     n_draws : int or "auto", default="auto"
-        "auto" is 20 for the default sampler, else 50.
+        "auto" is 20 for the default sampler, else 50. At temperature 1 it doubles up to four times
+        until averaged predictions are known.
     burn_in : int or "auto", default="auto"
         Of the default sampler at least 5,000 steps.
     thin : int or "auto", default="auto"
@@ -232,7 +237,7 @@ class BayesianMLPRegressor(MixturePredictions, Multimodal, BayesianRegressor):
         """That y is below its predictive mean less a standard deviation, and plus one."""
         draws = self._counting_draws()
         flat, found = draws.reshape(-1, draws.shape[-1]), []
-        for outputs in self._outputs(X, flat):
+        for outputs in outputs_of(self.model_, X, flat):
             mean, sd = mixture_moments(self.model_, outputs, np.full(len(flat), 1 / len(flat)))
             ends = mean - sd, mean + sd
             found.append(np.stack([self.model_.distribution(y, outputs) for y in ends], axis=1))

@@ -33,6 +33,7 @@ _FAR_INPUT = 1e3
 _COLD = 0.05  # the temperature at which chains in many modes predict classes best
 _CHAINS, _CHAINS_IN_MODES = 4, 8
 _DRAWS_IN_MODES = 20  # per chain
+_DOUBLED = 16  # times as many draws divide the error of averages by four
 _CHAINS_OF_STREAM = 8  # one chain keeps as many draws as each of eight of a fit
 
 
@@ -100,8 +101,18 @@ class Multimodal(BayesianEstimator):
         return n_draws
 
     def _most_draws(self, dim: int, n_chains: int) -> int:
-        """No more than at first: chains in modes of their own do not agree."""
-        return 0
+        """At temperature 1 sixteen times as many as at first, or as many as 256 MB hold.
+
+        No more are drawn at another temperature, where chains are in modes of their own.
+        """
+        if self.n_draws != "auto" or self._temperature() != 1:
+            return 0
+        held = _DRAW_BYTES // (n_chains * dim * np.dtype(self._draw_dtype).itemsize)
+        return min(_DOUBLED * self._draws_to_keep(dim, n_chains), held)
+
+    def _is_enough(self) -> bool:
+        """Whether averaged predictions are known; chains may agree on nothing else."""
+        return averages.is_enough(self.diagnostics_, self.sampler_.rejects)
 
     def _prior(
         self, model: Model, data: InMemory, classes: NDArray | None = None, streaming: bool = False

@@ -17,9 +17,14 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
     """A classifier whose chains are compared by class probabilities."""
 
     def _bind(
-        self, X, y: NDArray, classes: NDArray, weight: NDArray, n_total: float | None = None
+        self,
+        X,
+        y: NDArray,
+        classes: NDArray,
+        weights: tuple[NDArray, NDArray | None],
+        n_total: float | None = None,
     ) -> Posterior:
-        posterior = super()._bind(X, y, classes, weight, n_total)
+        posterior = super()._bind(X, y, classes, weights, n_total)
         return self._tempered(posterior, n_total is not None)
 
     @all_or_nothing

@@ -98,8 +98,8 @@ class FirstPass:
         Random rows, as they were given.
     labels : array of shape (n_labels,)
         The labels, sorted; empty if the targets are none.
-    counts : array of shape (n_labels,)
-        Rows of positive weight of each.
+    totals : array of shape (n_labels,)
+        Sum of the weights of each: its rows, where none are given.
     n_weighted : int
         Rows of positive weight.
 
@@ -112,14 +112,14 @@ class FirstPass:
     def __init__(self, source: Source, labels: bool) -> None:
         self._source = source
         inspect = partial(_inspected, source.place, source.sample_rows(), labels)
-        X, y, weight, found, counts, self.n_weighted = source.reduce(inspect, 0)
+        X, y, weight, found, totals, self.n_weighted = source.reduce(inspect, 0)
         self.sample = Batch(
             np.concatenate(X), np.concatenate(y), np.concatenate(weight) if weight else None
         )
         self.labels, place = np.unique(np.concatenate(found), return_inverse=True)
         if labels:
             check_classification_targets(self.labels)
-        self.counts = np.bincount(place, np.concatenate(counts), len(self.labels))
+        self.totals = np.bincount(place, np.concatenate(totals), len(self.labels))
 
     def data(self, encode: Encode) -> OutOfCoreData:
         """The rows, with targets and weights as `encode` makes them of those that were given."""
@@ -143,21 +143,19 @@ def _inspected(
         raise ValueError(
             f"Input y contains NaN or infinity in {where(start + row)}; leave out such rows"
         )
-    counted = np.ones(len(y), bool)
-    if weight is not None:
-        weight = checked_weights(weight, len(y))
-        counted = weight > 0
-    found, counts = y[:0], np.zeros(0, int)
+    each = checked_weights(weight, len(y))
+    found = y[:0]
+    totals: NDArray = np.zeros(0)
     if labels:
         found, of_label = np.unique(y, return_inverse=True)
         if found.dtype.kind == "f" and (found % 1).any():  # may be as many as rows
             check_classification_targets(found)
-        counts = np.bincount(of_label[counted], minlength=len(found))
+        totals = np.bincount(of_label, each, len(found))
     else:
         real_array("y", y)
     here = chosen[slice(*np.searchsorted(chosen, [start, start + len(X)]))] - start
-    weights = [] if weight is None else [weight[here]]
-    return [X[here]], [y[here]], weights, [found], [counts], int(counted.sum())
+    weights = [] if weight is None else [each[here]]
+    return [X[here]], [y[here]], weights, [found], [totals], int((each > 0).sum())
 
 
 def require_finite(X: NDArray, where: Callable[[int, int], str]) -> None:

@@ -19,7 +19,7 @@ from skbayes_sg.inspection import export
 from skbayes_sg.validation import require_integer
 from skbayes_sg.version import __version__
 
-FORMAT = 8
+FORMAT = 9
 """Of the fitted attributes. It is raised when their names or meaning change."""
 _OF_DISTRIBUTION = ("coef_", "coef_std_", "intercept_", "posterior_")
 _MOVED = {

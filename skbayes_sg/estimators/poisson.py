@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skbayes_sg.chains.run import Chain
+from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.generalized_linear import LogLinkRegressor
 from skbayes_sg.inference.run import Run
 from skbayes_sg.models.poisson import Poisson
@@ -66,9 +67,13 @@ class BayesianPoissonRegressor(LogLinkRegressor):
     -----
     Source: McCullagh & Nelder 1989, chapter 6; math/models.md#log-links. The variance of a Poisson
     count is its mean. Where counts vary more, intervals are too narrow:
-    ``diagnostics_["dispersion"]`` is their variance around the predicted means over that of Poisson
-    counts (Pearson's), and a fit warns where it is above 1.5. `BayesianNegativeBinomialRegressor`
-    has a dispersion of its own.
+    ``diagnostics_["dispersion"]`` is their variance around the predicted means mu over that of
+    Poisson counts (Pearson's), ``sum(w * (y - mu)**2 / mu) / (n - p)``, and a fit warns where it is
+    above 1.5. There w is `sample_weight`, p the number of parameters, and n the number of rows of
+    positive weight as they were given: a weight is taken for an exposure. So rates have the
+    dispersion of their counts, in any unit of exposure. It is the one number of a fit for which a
+    weight is no repetition, as w equal counts say nothing of how counts vary: give them as rows.
+    `BayesianNegativeBinomialRegressor` has a dispersion of its own.
 
     Examples
     --------
@@ -90,19 +95,38 @@ class BayesianPoissonRegressor(LogLinkRegressor):
     def _keep(
         self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]
     ) -> list[str]:
-        """Also Pearson's dispersion of the rows at hand."""
+        """Also Pearson's dispersion, of all rows or of a sample of them."""
         warnings = super()._keep(run, chains, posterior, attributes)
-        rows = posterior.all_columns.data.sample
-        mu = np.exp(np.asarray(rows.X @ self.coef_).ravel() + self.intercept_)
-        weight = np.ones(len(mu)) if rows.weight is None else rows.weight.astype(np.float64)
-        repeated = (rows.y == np.rint(rows.y)).all()  # else they are rates, and weights exposures
-        freedom = max(1.0, (weight.sum() if repeated else len(mu)) - self.model_.dim)
-        found = float((weight * (rows.y - mu) ** 2 / mu).sum() / freedom)
-        error = np.sqrt(np.mean(2 + 1 / (weight * mu)) / freedom)
+        data = posterior.all_columns.data
+        found, error = self._dispersion(data.sample, data.n_rows / data.sample.n_rows)
         self.diagnostics_["dispersion"] = found
         if found > max(_DISPERSED, 1 + _CERTAIN * error):
+            weighted = (
+                "; sample_weight is taken for exposures here, so where it counts equal rows this "
+                "says nothing: give each of them as a row to see their dispersion"
+            )
             warnings.append(
                 f"dispersion is {found:.3g}: counts vary so many times as much as those of Poisson "
-                "do, and all intervals are too narrow; take BayesianNegativeBinomialRegressor"
+                "do, and all intervals are too narrow; take BayesianNegativeBinomialRegressor for "
+                "counts (of rates, give the counts as y and the log exposure as a column)"
+                + weighted
+                * data.weighted
             )
         return warnings
+
+    def _dispersion(self, rows: InMemory, more: float) -> tuple[float, float]:
+        """Pearson's dispersion and its standard error, of rows which stand for `more` times so many
+
+        A row of weight w is a count c = w y of mean w mu, for which (c - w mu)^2 / (w mu) = w (y -
+        mu)^2 / mu has mean 1 and variance 2 + 1 / (w mu). Equal rows that are merged keep that sum,
+        and each of them counts.
+        """
+        mu = np.exp(np.asarray(rows.X @ self.coef_).ravel() + self.intercept_)
+        weight = np.ones(len(mu)) if rows.weight is None else rows.weight.astype(np.float64)
+        given = (weight > 0).astype(np.float64) if rows.given is None else rows.given
+        n = given.sum()
+        # residuals of so many rows have lost a degree of freedom for each parameter of all rows
+        freedom = max(1.0, n - self.model_.dim / more)
+        found = float((weight * (rows.y - mu) ** 2 / mu).sum() / freedom)
+        each = given[weight > 0] / (weight * mu)[weight > 0]  # 1 / (w mu) of a row that was given
+        return found, float(np.sqrt(given[weight > 0] @ (2 + each) / n / freedom))

@@ -10,15 +10,23 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 
+from skbayes_sg.callbacks import CallbackRunner
 from skbayes_sg.data import Data, InMemory, at_hand
 from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.estimators.fit_guard import all_or_nothing
-from skbayes_sg.estimators.inputs import rows_that_count
+from skbayes_sg.estimators.fit_guard import all_or_nothing, warn
+from skbayes_sg.estimators.inputs import require_spread, rows_that_count
 from skbayes_sg.estimators.linear_model import LinearPredictor
 from skbayes_sg.estimators.out_of_core import FirstPass, is_out_of_core, source_of, weights_or_none
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.validation import checked_weights, in_dtype, real_array
+from skbayes_sg.validation import checked_weights, real_array
+
+_NO_WEIGHT = "sample_weight is zero for all rows; at least one row needs a positive weight"
+
+_CONSTANT = (
+    "y has one value in all rows: predictions are near it, X says nothing of it, and diagnostics_ "
+    "may not resolve so little noise; check that y is the column that was meant"
+)
 
 
 class BayesianRegressor(RegressorMixin, BayesianEstimator):
@@ -57,15 +65,16 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """Rows of positive weight, or all rows of a stream; and weights in X's precision."""
         weight = checked_weights(sample_weight, len(y))
         if not (weight > 0).any():
-            raise ValueError(
-                "sample_weight is zero for all rows; at least one row needs a positive weight"
-            )
+            raise ValueError(_NO_WEIGHT)
         X, y, counted = rows_that_count(X, y, weight, n_total is not None, "sample_weight")
-        if n_total is None and len(y) < 2:
-            raise ValueError(
-                f"X must have at least 2 rows of positive weight, got n_samples = {len(y)}"
-            )
         return X, y, counted
+
+    def _sampled(
+        self, callbacks: CallbackRunner, posterior: Posterior, attributes: dict[str, Any]
+    ) -> list[str]:
+        """Of a constant y one warning stands for all that the figures of its chains say."""
+        warnings, y = super()._sampled(callbacks, posterior, attributes), posterior.data.sample.y
+        return [_CONSTANT] if (y == y[0]).all() else warnings
 
     def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
         X, y = self._validate_pair(X, y, reset=False)
@@ -134,13 +143,19 @@ class Regressor(BayesianRegressor, LinearPredictor):
     def _make_model(self, data: Data) -> Predictor:
         raise NotImplementedError
 
+    def _notices_of_targets(self, posterior: Posterior) -> list[str]:
+        """Warnings about numbers y, of a fit and of each chunk of a stream."""
+        return []
+
     def _bind(
         self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None
     ) -> Posterior:
         streaming = n_total is not None
         X, y, weights = self._of_weight(X, y, sample_weight, n_total)
-        data = InMemory.of(X, in_dtype("y", y, X.dtype), weights, n_total, Predictor.takes_sparse)
+        data = InMemory.of(X, y, weights, n_total, Predictor.takes_sparse)
         model = self._make_model(data)
+        if model.has_location:
+            require_spread(y, data.X.dtype)
         if self._merges(model, data, streaming):
             data = data.merged()
         return Posterior(model, data, self._prior(model, data, streaming=streaming))
@@ -149,15 +164,17 @@ class Regressor(BayesianRegressor, LinearPredictor):
         """Posterior of rows out of core, and the facts about them."""
         source = source_of(X, y, sample_weight)
         found = FirstPass(source, labels=False)
-        if found.n_weighted < 2:
-            raise ValueError("X must have at least 2 rows of positive weight")
+        if not found.n_weighted:
+            raise ValueError(_NO_WEIGHT)
 
         def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
             self._require_targets(y)
-            return in_dtype("y", y, source.dtype), weights_or_none(weight, source.dtype)
+            return y.astype(np.float64), weights_or_none(weight, source.dtype)
 
         data = found.data(encode)
         model = self._make_model(data)
+        if model.has_location:
+            require_spread(data.sample.y, source.dtype)
         return Posterior(model, data, self._prior(model, data)), {"n_samples_seen_": X.shape[0]}
 
     @all_or_nothing
@@ -188,5 +205,7 @@ class Regressor(BayesianRegressor, LinearPredictor):
         self._validate_parameters()
         X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
-        self._update(self._bind(X, y, sample_weight, n_total=X.shape[0]), n_samples_seen_=seen)
+        posterior = self._bind(X, y, sample_weight, n_total=X.shape[0])
+        warn(self._notices_of_targets(posterior))
+        self._update(posterior, n_samples_seen_=seen)
         return self

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import Data
+from skbayes_sg.chains.run import Chain
+from skbayes_sg.data import Data, of_targets
 from skbayes_sg.estimators.generalized_linear import GeneralizedLinearRegressor
+from skbayes_sg.inference.run import Run
 from skbayes_sg.models import Student
-from skbayes_sg.models.student import quantiles
+from skbayes_sg.models.student import quantiles, resolution
+from skbayes_sg.posterior import Posterior
 
 _OF_NORMAL = 1.349  # interquartile range over standard deviation
+_MOST_ROWS = 10_000  # that tell which share lies on one line
+_NEAR_THE_LEAST = 1.1  # scale over the least one
+_ROUNDED = (
+    "y is in steps of {:.3g}, and {:.0%} of the rows have y = {:.3g}: the noise is hardly more "
+    "than the rounding, and scale_ is at its least, half of a step; take BayesianOrdinalClassifier "
+    "for few steps, or y with more digits"
+)
+_TIED = (
+    "{:.0%} of the rows {}: without noise they outweigh all others, so the posterior has a spike "
+    "where scale_ is {:.2g} and the coefficients are those of these rows alone, whether or not the "
+    "chains are in it; model them apart, as by a classifier of these rows and a regression of the "
+    "others, or take BayesianLinearRegression"
+)
 
 
 class BayesianRobustRegressor(GeneralizedLinearRegressor):
@@ -49,7 +67,8 @@ class BayesianRobustRegressor(GeneralizedLinearRegressor):
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,), where X had string column names
     draws_ : array of shape (n_chains, n_draws, dim)
-        Posterior draws: coefficients, the intercept, log(scale) and log(degrees of freedom).
+        Posterior draws: coefficients, the intercept, log(scale - its least value) and
+        log(degrees of freedom - 1).
     coef_, coef_std_ : arrays of shape (n_features,)
         Posterior means and standard deviations.
     intercept_ : float
@@ -67,11 +86,17 @@ class BayesianRobustRegressor(GeneralizedLinearRegressor):
     -----
     Source: Lange, Little & Taylor 1989; math/models.md#robust-regression. Priors beside the
     coefficients' are weak: the logarithm of the scale is normal around that of the unit of y with
-    standard deviation 2, that of the degrees of freedom around 2 with standard deviation 1. With
-    two of them or fewer noise has no variance: `predict` with ``return_std=True`` says infinity
-    where a draw has so few. `predict_interval` is finite. The scale is at least a
-    hundred-thousandth of the unit of y. Where noise is normal `BayesianLinearRegression` is faster,
-    many times so from 50,000 rows on.
+    standard deviation 2, and there is at least one degree of freedom, those above it being
+    log-normal around exp(2) with standard deviation 1. With two of them or fewer noise has no
+    variance: `predict` with ``return_std=True`` says infinity where a draw has so few.
+    `predict_interval` is finite. Where noise is normal `BayesianLinearRegression` is faster, many
+    times so from 50,000 rows on.
+
+    The scale is at least a hundred-thousandth of the unit of y. Where y is in steps, as whole
+    numbers are, and at least half of its values are repetitions, the scale is at least half of a
+    step, the largest error of rounding. More than half of the rows exactly on one line, such as the
+    zeros of amounts that are mostly zero, have no noise under this model and outweigh all others.
+    The fit warns of both.
 
     Examples
     --------
@@ -91,8 +116,35 @@ class BayesianRobustRegressor(GeneralizedLinearRegressor):
     def _make_model(self, data: Data) -> Student:
         rows = data.sample
         low, high = quantiles(rows.y, rows.weight, [0.25, 0.75])
-        unit = (high - low) / _OF_NORMAL or np.std(rows.y) or 1.0
-        return Student(data.n_features, self.fit_intercept, float(unit))
+        unit = (high - low) / _OF_NORMAL or np.sqrt(of_targets(data)[1]) or 1.0
+        of_y = float(unit), resolution(rows.y, rows.weight)
+        return Student(data.n_features, self.fit_intercept, *of_y)
+
+    def _keep(
+        self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]
+    ) -> list[str]:
+        warnings = super()._keep(run, chains, posterior, attributes)
+        return warnings + self._of_ties(posterior.all_columns)
+
+    def _of_ties(self, posterior: Posterior) -> list[str]:
+        """A warning about rows that the model takes for noiseless."""
+        rows, model = posterior.data.sample, self.model_
+        some = np.unique(np.linspace(0, rows.n_rows - 1, _MOST_ROWS).astype(int))
+        X, y, weight, _ = rows.load(some)
+        weight = np.ones(len(y)) if weight is None else weight
+        least, at = model.least_scale, self._moments(self.draws_)[0][None]
+        values, member = np.unique(y, return_inverse=True)
+        shares = np.bincount(member, weight) / weight.sum()
+        share, value = float(shares.max()), float(values[shares.argmax()])
+        if least > model.smallest_scale:  # of the resolution of y
+            small = self.scale_samples_ < _NEAR_THE_LEAST * least
+            found = [_ROUNDED.format(model.resolution, share, value)]
+            return found * bool(self._moments(small)[0] > 0.5)
+        near = np.abs(y - model.linear_predictors(at, X)[0, 0]) < least
+        on_line = float(weight @ near / weight.sum())
+        what = f"have y = {value:.3g}" if share >= on_line else "lie on one line exactly"
+        share = max(share, on_line)
+        return [_TIED.format(share, what, least)] * (0.5 < share < 1)
 
     @property
     def scale_samples_(self) -> NDArray:
@@ -102,7 +154,7 @@ class BayesianRobustRegressor(GeneralizedLinearRegressor):
     @property
     def degrees_of_freedom_samples_(self) -> NDArray:
         """Draws of the degrees of freedom, (n_chains, n_draws)."""
-        return self._natural("log_freedom")
+        return self._natural("log_freedom_above_one")
 
     @property
     def scale_(self) -> float:

@@ -77,10 +77,9 @@ class SampledPrior(BayesianEstimator):
         self, run: Run, posterior: Posterior, eta: NDArray, weights: NDArray
     ) -> tuple[Posterior, Learned]:
         """The posterior under geometric means of the drawn precisions, and what they are."""
-        distribution = run.sampled if run.carry is None else run.carry.joint
-        assert distribution is not None
-        self._scales, self._hyper_draws = distribution.scales, eta.astype(np.float32)
-        scales = distribution.scales
+        assert run.sampled is not None
+        scales = run.sampled.scales
+        self._scales, self._hyper_draws = scales, eta.astype(np.float32)
         ell = scales.log_precisions(eta.reshape(-1, scales.dim).astype(np.float64))
         ell = ell.reshape(*eta.shape[:2], -1)
         mean = np.einsum("cdg,d->g", ell, weights / weights.sum()) / len(ell)

@@ -155,11 +155,7 @@ class UpdatingEstimator(SampledPrior):
             posterior, found = self._under_sampled(run, posterior, eta, chains[0].weights)
         warnings = super()._keep(run, chains, posterior, attributes)
         posterior = posterior.all_columns
-        if run.carry is not None:
-            self.draws_, eta = run.carry.over(self.draws_)
-            posterior, found = self._under_sampled(run, posterior, eta, self.draw_weights_)
-            self._read_off(posterior)
-        elif run.sampled is None and run.learned is not None and self._separated(posterior):
+        if run.sampled is None and run.learned is not None and self._separated(posterior):
             warnings.append(SEPARATED)
         if found is not None:
             self._keep_learned(found)
@@ -206,7 +202,14 @@ class UpdatingEstimator(SampledPrior):
     def _value_of(self, distribution: Distribution, model: Model) -> FittedPosterior:
         names = getattr(self, "feature_names_in_", None)
         named = None if names is None else tuple(names)
-        return FittedPosterior(distribution, model.shapes, named, getattr(self, "classes_", None))
+        return FittedPosterior(
+            distribution,
+            type(model).__name__,
+            model.shapes,
+            named,
+            getattr(self, "classes_", None),
+            getattr(model, "ranks", None),
+        )
 
     # -- streams ------------------------------------------------------------------------------
 

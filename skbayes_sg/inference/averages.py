@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import InMemory
-from skbayes_sg.inference.diagnose import of_draws
+from skbayes_sg.diagnostics.limits import ERROR_LIMIT
+from skbayes_sg.inference.diagnose import of_bias, of_draws
 
 _MATTERS = 0.01  # a probability known to one per cent needs no more agreement
 
@@ -42,6 +43,19 @@ def of_predictions(p: NDArray, log_prob: NDArray | None) -> dict[str, float]:
         unknown = dict.fromkeys(("r_hat_max", "ess_min", "ess_tail_min"), np.nan)
         return unknown | of_all
     return of_draws(p) | of_all
+
+
+def is_enough(figures: dict[str, float], exact: bool) -> bool:
+    """Whether more draws are not needed, or would not help.
+
+    They are where error or drift of averaged probabilities is above half of what a fit warns of,
+    and where the Stein ratio is not 1 yet. They do not help where the draws of a sampler that is
+    not exact are too wide, nor of one chain, which tells no error.
+    """
+    if of_bias(figures):
+        return figures["stein_ratio"] > 1 and not exact
+    worst = max(figures["prediction_error"], figures["prediction_drift"])
+    return not worst > 0.5 * ERROR_LIMIT
 
 
 def gain_over_shares(proba: NDArray, rows: InMemory, all_rows: InMemory) -> float:

@@ -20,6 +20,7 @@ from skbayes_sg.data.kept_rows import KeptRows, n_bytes
 from skbayes_sg.diagnostics.limits import SHIFT_LIMIT
 from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
 from skbayes_sg.linalg import Dense
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.categorical import Classification
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -94,12 +95,12 @@ class Stream:
         Of the rows that were folded.
     remainder : Remainder, optional
         Of these, when last looked at.
-    counts : dict of float to int
-        Rows of each label.
-    learned_from : int, optional
+    counts : dict of float to float
+        Sum of the weights of each label: an integer weight is a repetition.
+    learned_from : float, optional
         `rare` rows when the prior was learned; None where it is given.
     misfit : Misfit
-        When last looked at, after `diagnosed_at` rows.
+        When last looked at, after rows of the total weight `diagnosed_at`.
     """
 
     prior: Distribution
@@ -112,10 +113,10 @@ class Stream:
     fresh: int = 0
     sample: FoldedRows | None = None
     remainder: Remainder | None = None
-    counts: dict[float, int] = field(default_factory=dict)
-    learned_from: int | None = None
+    counts: dict[float, float] = field(default_factory=dict)
+    learned_from: float | None = None
     misfit: Misfit = RIGHT
-    diagnosed_at: int = 0
+    diagnosed_at: float = 0
 
     def after(
         self,
@@ -152,7 +153,7 @@ class Stream:
             kept=before.kept.with_rows(rows),
             centre=distribution.mean if first else before.centre,
             fresh=0 if first else before.fresh + rows.n_rows,
-            counts=_counted(before.counts, rows.y if _has_labels(model) else np.zeros(rows.n_rows)),
+            counts=_counted(before.counts, rows, _has_labels(model)),
         )
         if now.fresh > _GROWN * now.kept.n_rows:
             now = now._expanded()
@@ -162,7 +163,10 @@ class Stream:
     def distribution(self) -> Distribution:
         """The posterior of all rows. To ask for it does not change how the stream goes on."""
         if self not in _DISTRIBUTIONS:
-            _DISTRIBUTIONS[self] = self._expanded().posterior
+            found: Any = self._expanded().posterior
+            if not found.quadratic and has_matrix(len(found.mean)):
+                found = found.less_determined(self.prior)
+            _DISTRIBUTIONS[self] = found
         return _DISTRIBUTIONS[self]
 
     def draws(self, n_draws: int) -> NDArray:
@@ -170,8 +174,8 @@ class Stream:
         return self.distribution.draw(np.random.default_rng(self.seed), n_draws)
 
     @property
-    def rare(self) -> int:
-        """Rows of other labels than the most frequent one: what a learned prior rests on.
+    def rare(self) -> float:
+        """Weight of rows of other labels than the most frequent one: what a learned prior rests on.
 
         Of numbers, all rows.
         """
@@ -180,7 +184,8 @@ class Stream:
         return self.n_rows - max(self.counts.values(), default=0)
 
     @property
-    def n_rows(self) -> int:
+    def n_rows(self) -> float:
+        """Total weight of the rows: their number, where none has a weight."""
         return sum(self.counts.values())
 
     @property
@@ -322,7 +327,9 @@ def _has_labels(model: Predictor | None) -> bool:
     return isinstance(model, Classification)
 
 
-def _counted(before: dict[float, int], labels: NDArray) -> dict[float, int]:
-    found, counts = np.unique(labels, return_counts=True)
-    new = dict(zip(found.tolist(), counts.tolist(), strict=True))
+def _counted(before: dict[float, float], rows: InMemory, labels: bool) -> dict[float, float]:
+    """Total weights of each label, or of all numbers, with those of new rows."""
+    each = rows.y if labels else np.zeros(rows.n_rows)
+    found, member = np.unique(each, return_inverse=True)
+    new = dict(zip(found.tolist(), np.bincount(member, rows.weight).tolist(), strict=True))
     return {label: before.get(label, 0) + new.get(label, 0) for label in before | new}

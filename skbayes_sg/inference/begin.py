@@ -14,7 +14,6 @@ from skbayes_sg.chains.tuning import refuse_unstable
 from skbayes_sg.inference.plan import Plan, Start
 from skbayes_sg.inference.request import Choice, Request
 from skbayes_sg.inference.run import Run
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
 from skbayes_sg.posterior.gaussian import expanded_twice
@@ -24,7 +23,7 @@ from skbayes_sg.posterior.laplace import posterior_mean
 from skbayes_sg.posterior.mode import InitialPoint, Mode
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.normal_path import NormalPath
-from skbayes_sg.posterior.targets import moved_by, target_at
+from skbayes_sg.posterior.targets import moved_by, target_of
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.samplers.target import Target
@@ -41,16 +40,6 @@ class Known(NamedTuple):
     """The precisions of the prior, if chains sample them."""
     path: NormalPath | None = None
     """Normal distributions that say how the parameters depend on it."""
-
-
-def moves_precision(choice: Choice, posterior: Posterior) -> bool:
-    """Whether the chains have the prior precision as a coordinate: the default's, and HMC's."""
-    sampler = choice.sampler
-    anchored = sampler.variance_reduction is not None and sampler.follows_coordinates
-    safe = sampler.rejects or not choice.given  # in a funnel, where HMC is the default's fallback
-    model = posterior.model
-    exact = isinstance(model, Predictor) and model.conjugate
-    return anchored and safe and (posterior.prior.quadratic or exact)
 
 
 def begin(
@@ -83,7 +72,6 @@ def begin(
     elif start.mode is not None:
         passes += start.mode.passes
     length, reason = request.length(sampler, states), choice.reason + remark
-    sampled = sampled if target.samples_precision else None
     run = Run(sampler, reason, states, length, passes, anchor, warnings=notes, sampled=sampled)
     return run, target
 
@@ -150,7 +138,7 @@ def _closed_form(
     rows, sampler = posterior.data.sample, clone(choice.sampler)
     guess = posterior.model.guess(rows.y, rows.weight)
     anchor = expanded_twice(posterior, guess)
-    target = target_at(posterior, anchor, sampler, known.sampled)
+    target = target_of(posterior, anchor, sampler, known.sampled)
     theta = np.repeat(anchor.theta, request.chains(sampler), axis=0)
     if target.dim > posterior.dim:
         theta = np.pad(theta, ((0, 0), (0, target.dim - posterior.dim)))
@@ -172,12 +160,13 @@ def _resolve(
     The plan's other sampler takes the anchor of the first, which refused the posterior there.
     """
     sampler, anchor = clone(choice.sampler), None
-    target: Target = posterior
+    if sampler.variance_reduction is not None:
+        assert mode is not None
+        anchor = posterior_mean(posterior, mode)
+    elif sampled is not None and sampler.rejects:
+        anchor = mode
     try:
-        if sampler.variance_reduction is not None:
-            assert mode is not None
-            anchor = posterior_mean(posterior, mode)
-            target = target_at(posterior, anchor, sampler, sampled)
+        target = target_of(posterior, anchor, sampler, sampled)
         figures = sampler.resolve_auto(target)
     except NoGainError as refused:
         if choice.given:
@@ -185,7 +174,7 @@ def _resolve(
         choice = plan.fallback(posterior, refused)
         sampler = clone(choice.sampler)
         if sampler.variance_reduction is None:
-            anchor, target = None, posterior
+            anchor, target = None, target_of(posterior, None, sampler, sampled)
         elif isinstance(target, IntegratedTarget):
             assert sampled is not None
             target = moved_by(sampler, target.given, sampled)

@@ -15,7 +15,6 @@ from skbayes_sg.diagnostics.limits import (
     ENOUGH_ESS,
     ERROR_LIMIT,
     ESS_LIMIT,
-    R_HAT_LIMIT,
     SHIFT_LIMIT,
     SPREAD_LIMIT,
     STEIN_LIMIT,
@@ -85,10 +84,8 @@ def diagnose_run(
         warnings.append(f"stein_ratio is {ratio}: chains left the posterior; {sampler.remedy}")
     if "between_chains" in figures:
         warnings += _of_averages(figures, sampler.bias_remedy)
-        of_bias_of = _of_wide_draws  # R-hat has no limit where chains are in modes of their own
-        if figures["temperature"] == 1 and not sampler.in_modes:
-            figures["r_hat_limit"], of_bias_of = R_HAT_LIMIT, _of_modes
-        warnings += of_bias_of(figures, sampler.bias_remedy)
+        of_distribution = _of_modes if figures["temperature"] == 1 else _of_wide_draws
+        warnings += of_distribution(figures, sampler.bias_remedy)
     else:
         n_chains = sum(len(chain.draws) for chain in chains)
         figures["r_hat_limit"] = r_hat_limit(n_chains, _by_gradients(figures))
@@ -129,7 +126,12 @@ def of_draws(draws: NDArray) -> dict[str, float]:
 def is_enough(figures: dict[str, float]) -> bool:
     """Whether chains agree, and have as many effective draws as quantiles take."""
     ess = min(figures["ess_min"], figures["ess_tail_min"])
-    return ess >= ENOUGH_ESS and figures["r_hat_max"] <= figures["r_hat_limit"]
+    return ess >= ENOUGH_ESS and agrees(figures)
+
+
+def agrees(figures: dict[str, float]) -> bool:
+    """Whether chains agree, so that what is wrong with their draws is wrong with the sampler."""
+    return figures["r_hat_max"] <= figures.get("r_hat_limit", np.inf)
 
 
 def affordable(run: Run, chains: list[Chain], rows_read: float, n_rows: int) -> int:
@@ -151,22 +153,32 @@ def of_gradients(
     deviations, and ``sd_ratio`` the standard deviation of the draws over that of the posterior.
     Each has a standard error. They are NaN where `n` gradients are too few, or tell nothing.
 
+    Of a sampled precision there is ``scale_shift`` too: how far all coefficients are too large at
+    once, with the precision that belongs to that, in standard deviations. A few gradients tell it,
+    however many parameters there are.
+
     Parameters
     ----------
-    posterior : Posterior
+    posterior : Posterior or JointPosterior
     draws : array of shape (chains, draws, D)
     weights : array of shape (draws,)
     n : int
         Gradients that may be computed.
     """
-    figures = dict.fromkeys(("mean_shift", "mean_shift_se", "sd_ratio", "sd_ratio_se"), np.nan)
+    names = ("mean_shift", "mean_shift_se", "sd_ratio", "sd_ratio_se")
+    figures = dict.fromkeys(names, np.nan)
     each = min(max(1, n // len(draws)), draws.shape[1])
     some = draws[:n, diagnostics.systematic(weights, each)]
     theta = some.reshape(-1, draws.shape[2]).astype(np.float64)
-    if len(theta) < gradients.fewest(theta.shape[1]):
+    joint = isinstance(posterior, JointPosterior)
+    if len(theta) < gradients.fewest(1 if joint else theta.shape[1]):
         return figures
     parts = np.array_split(theta, 1 + posterior.data.n_rows * len(theta) // elements_at_a_time())
     gradient = np.concatenate([posterior.full_gradient(part) for part in parts if len(part)])
+    if isinstance(posterior, JointPosterior):
+        figures |= _of_scale(posterior, draws, weights, theta, gradient)
+        if len(theta) < gradients.fewest(theta.shape[1]):
+            return figures
     wanted = gradients.from_gradients(theta, gradient)
     if wanted is None:
         return figures | {"sd_ratio": _flattest_ratio(posterior, theta), "sd_ratio_se": 0.0}
@@ -179,7 +191,28 @@ def of_gradients(
     i = np.argmax(np.abs(shift) - _CERTAIN * shift_se)
     j = np.argmax(np.abs(ratio - 1) - _CERTAIN * ratio_se)
     worst = (shift[i], shift_se[i], ratio[j], ratio_se[j])
-    return dict(zip(figures, map(float, worst), strict=True))
+    return figures | dict(zip(names, map(float, worst), strict=True))
+
+
+def _of_scale(
+    posterior: JointPosterior, draws: NDArray, weights: NDArray, theta: NDArray, gradient: NDArray
+) -> dict[str, float]:
+    """`scale_shift` and its standard error, from gradients (n, D + K) at points theta.
+
+    Along the funnel, where all coefficients grow and their precision falls, only rows hold a
+    posterior, and loosely: a bias of the sampler that is small in each coefficient adds up there.
+    With v that direction, E[v . grad log p + div v] = 0, and the variance of this number is the
+    information along v (math/diagnostics.md#the-scale-of-the-coefficients).
+    """
+    scales, mean = posterior.scales, posterior.posterior.prior.mean
+    block, k = scales.block, scales.dim
+    away = theta[:, block] - mean[block]
+    along = np.einsum("nd,nd->n", away, gradient[:, block]) + gradient[:, -k:] @ scales.of_scale
+    along += scales.sizes.sum()
+    ess = max(1.0, float(np.min(diagnostics.ess_mean(draws[..., -k:], weights))))
+    error = np.sqrt(max(1 / len(along), 1 / ess))
+    shift = along.mean() / along.std() if along.std() > 0 else np.nan
+    return {"scale_shift": -float(shift), "scale_shift_se": float(error)}
 
 
 def of_contrasts(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[str, float]:
@@ -246,14 +279,19 @@ def of_columns(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[s
     return {"column_steepness": column_steepness(along, lines, of_prior, 0.0)}
 
 
+def of_disagreement(figures: dict[str, float]) -> list[str]:
+    """A warning about chains that do not agree."""
+    if agrees(figures):
+        return []
+    return [
+        f"r_hat_max is {figures['r_hat_max']:.3f}, above {figures['r_hat_limit']:.3g}: the chains "
+        "do not agree; raise thin or n_draws, or burn_in if they are still on their way"
+    ]
+
+
 def _of_parameters(figures: dict[str, float]) -> list[str]:
     """Warnings about chains that are too short."""
-    warnings, limit = [], figures["r_hat_limit"]
-    if not figures["r_hat_max"] <= limit:
-        warnings.append(
-            f"r_hat_max is {figures['r_hat_max']:.3f}, above {limit:.3g}: the chains do not "
-            "agree; raise thin or n_draws, or burn_in if they are still on their way"
-        )
+    warnings = of_disagreement(figures)
     if figures["ess_min"] < ESS_LIMIT:
         warnings.append(
             f"ess_min is {figures['ess_min']:.0f}, below {ESS_LIMIT}: too few effective draws; "
@@ -269,10 +307,7 @@ def _by_gradients(figures: dict[str, float]) -> bool:
 
 
 def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:
-    """Warnings about a wrong distribution: by parameter, and on average over directions.
-
-    Where gradients know each standard deviation, the average has the same limit as these.
-    """
+    """Warnings about a wrong distribution: by parameter, of their scale, and on average."""
     warnings = []
     shift, ratio = figures.get("mean_shift", np.nan), figures.get("sd_ratio", np.nan)
     if abs(shift) > max(SHIFT_LIMIT, _CERTAIN * figures.get("mean_shift_se", np.nan)):
@@ -287,8 +322,15 @@ def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:
             f"the standard deviation of a parameter is too {'large' if ratio > 1 else 'small'}; "
             f"{bias_remedy}"
         )
-    limit = 2 * SPREAD_LIMIT if _by_gradients(figures) else STEIN_LIMIT  # of a variance
-    return warnings + _of_stein(figures, bias_remedy, limit)
+    shift = figures.get("scale_shift", np.nan)
+    if abs(shift) > max(SHIFT_LIMIT, _CERTAIN * figures.get("scale_shift_se", np.nan)):
+        warnings.append(
+            f"scale_shift is {shift:.2f}, beyond {SHIFT_LIMIT}: gradients of all rows say that the "
+            f"coefficients are too {'large' if shift > 0 else 'small'} together, by so many "
+            "standard deviations of their scale, which the sampled prior precision leaves open; "
+            f"{bias_remedy}"
+        )
+    return warnings + _of_stein(figures, bias_remedy)
 
 
 def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
@@ -334,6 +376,10 @@ def _of_wide_draws(figures: dict[str, float], bias_remedy: str) -> list[str]:
 
 
 def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:
+    """Warnings about chains that do not sample one posterior, though their averages are known.
+
+    Weights need not have been through all of it, which has the same predictions many times over.
+    """
     warnings = []
     share = figures["between_chains"]
     if share > BETWEEN_LIMIT:
@@ -342,21 +388,14 @@ def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:
             "they sit in different modes, and predictions weigh the modes by the number of chains "
             "in each; raise n_chains, or burn_in if the chains still move"
         )
-    elif not figures["r_hat_max"] <= R_HAT_LIMIT:
-        warnings.append(
-            "r_hat_max of the predicted probabilities and the log posterior is "
-            f"{figures['r_hat_max']:.2f}, above {R_HAT_LIMIT}: the chains do not agree yet. "
-            f"{share:.0%} of the variance of the probabilities lies between chains, and averages "
-            "over all chains are what predicts; raise burn_in, or n_draws and thin"
-        )
-    ratio = figures["stein_ratio"]
-    if ratio < 1 - STEIN_LIMIT:
-        warnings.append(
-            f"stein_ratio is {ratio:.2f}, below 1: the weights have not been through their "
-            "posterior yet, which is wider than the draws; raise thin or n_draws"
-        )
-        return warnings
-    return warnings + _of_stein(figures, bias_remedy)
+    of_stein = _of_stein(figures, bias_remedy)
+    if of_stein and figures["stein_ratio"] < 1:
+        return [
+            *warnings,
+            f"stein_ratio is {figures['stein_ratio']:.2f}, below 1: the weights have not been "
+            "through their posterior yet, which is wider than the draws; raise thin or n_draws",
+        ]
+    return warnings + of_stein
 
 
 def _of_stein(figures: dict[str, float], bias_remedy: str, limit: float = STEIN_LIMIT) -> list[str]:

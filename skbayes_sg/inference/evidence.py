@@ -8,15 +8,14 @@ math/priors.md#a-sampled-precision.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.chains.deadline import time_is_up
+from skbayes_sg.data.columns import of_columns
 from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.variational_em import VariationalEM
@@ -30,7 +29,7 @@ from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.posterior.mode import InitialPoint, find_mode
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.normal_path import NormalPath
-from skbayes_sg.posterior.precision import Carry, JointDistribution
+from skbayes_sg.posterior.precision import JointDistribution
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Groups, OnePrecision, Precisions, Scales
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
@@ -87,12 +86,20 @@ class Hyperprior:
 
 
 def _mean_information(posterior: Posterior, scales: Scales) -> float:
-    """Of the rows about a coefficient, in units of the prior, where all coefficients are 0."""
-    sample = posterior.data.sample
-    theta = posterior.model.guess(sample.y, sample.weight)
+    """Of the rows about a coefficient, in units of the prior, where all coefficients are 0.
+
+    The intercept, which is not known either, is eliminated. All rows are equally informative there,
+    so that the columns' variances take the place of their mean squares: what is known of a
+    coefficient does not depend on where its column has its zero.
+    """
+    sample, model = posterior.data.sample, posterior.model
+    theta = model.guess(sample.y, sample.weight)
     here = posterior.of_sample.expand(theta, DIAGONAL).curvature.diagonal()
     here = here - posterior.prior.curvature(theta).diagonal()
     noise = 1.0 if posterior.prior.quadratic else np.exp(theta[0, -1])
+    if "intercept" in model.shapes:
+        of_rows = model.unpack(here)["intercept"].reshape(-1, 1)
+        here[scales.block] = (of_rows * of_columns(posterior.data).variance).ravel()
     each = noise * here[scales.block] / posterior.prior.unit[scales.block]
     return float(each.mean())
 
@@ -102,8 +109,6 @@ class Located(NamedTuple):
 
     sampled: Sampled
     learned: Learned
-    carry: Callable[[], Carry | None]
-    """Makes that of one precision."""
     initial: InitialPoint | None
     """Near the mode; None where that is of a part of the rows, or not needed."""
     path: NormalPath | None = None
@@ -148,7 +153,7 @@ def _along_path(path: NormalPath) -> Located:
     sampled = Sampled(scales, np.array(rho[-1:]), np.array([width]))
     values = np.append(scales.of(first)[None], np.exp(np.array(rho[1:]))[:, None], axis=0)
     learned = as_learned(scales, path.under(rho[-1]), values, uninformed)
-    return Located(sampled, learned, partial(path.carry, rho[-1]), path.initial(rho[-1]), path)
+    return Located(sampled, learned, path.initial(rho[-1]), path)
 
 
 def _step_by_step(scales: Scales, posterior: Posterior) -> Located:
@@ -177,11 +182,12 @@ def _step_by_step(scales: Scales, posterior: Posterior) -> Located:
         prior = posterior.prior.curvature(distribution.mode)
         here = InitialPoint(distribution.mode, information + prior)
         close = np.abs(eta - before) < _NEAR * found.width
-        if (model.conjugate and found.carry is not None) or close.all() or time_is_up():
+        known = model.conjugate and isinstance(scales, OnePrecision)
+        if known or close.all() or time_is_up():
             break
     learned = as_learned(scales, posterior, np.exp(path), uninformed)
     sampled = Sampled(scales, found.centre, found.width)
-    return Located(sampled, learned, lambda: found.carry, here)
+    return Located(sampled, learned, here)
 
 
 class _Beside(NamedTuple):
@@ -193,16 +199,14 @@ class _Beside(NamedTuple):
     """(K,)"""
     known: NDArray
     """What the data know of the coefficients of each group, as a number of them."""
-    carry: Carry | None = None
 
 
 def _beside(scales: Scales, distribution: Distribution, prior: Prior, eta: NDArray) -> _Beside:
     """Mean and width of one log precision, whose distribution is known; else the mode, from eta."""
     if isinstance(scales, OnePrecision):
-        joint, T = JointDistribution.of(distribution, prior, scales)
-        carry = Carry(joint, distribution.mean[: joint.dim], T, joint.mean)
+        joint, _ = JointDistribution.of(distribution, prior, scales)
         known = scales.sizes - joint.at * joint.j.sum()
-        return _Beside(np.array([joint.mean]), np.array([joint.sd]), known, carry)
+        return _Beside(np.array([joint.mean]), np.array([joint.sd]), known)
     marginal = MarginalScales(scales, distribution, prior)
     centre = marginal.mode(eta)
     return _Beside(centre, marginal.width(centre), marginal.known(scales.of(prior)))

@@ -14,11 +14,6 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.samplers.target import Target
 
-_FIXED = (
-    "the prior precision is fixed where the first run had it, and intervals are too narrow; give "
-    "prior_precision a number that you believe in"
-)
-
 
 def second_run(
     first: Run,
@@ -61,6 +56,4 @@ def second_run(
         return None
     request = request._replace(em=None, last=None)
     run, target = prepare(request, choice, posterior, plan, first.sampled)
-    if first.sampled is not None and run.sampled is None:
-        run = replace(run, warnings=(*run.warnings, _FIXED))
     return replace(run, learned=first.learned, signature=first.signature), target

@@ -21,7 +21,7 @@ from skbayes_sg.chains.run import Chain, burn_chain, rows_touched, start_chains
 from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.chains.tuning import choose_alpha
 from skbayes_sg.data import in_threads
-from skbayes_sg.inference.begin import Known, begin, moves_precision
+from skbayes_sg.inference.begin import Known, begin
 from skbayes_sg.inference.em_control_variate import (
     ControlVariate,
     DiagonalControlVariate,
@@ -54,11 +54,6 @@ _UNSETTLED = (
 )
 _MANY_PRECISIONS = (
     "several prior precisions, whose joint distribution is not known in closed form, are sampled"
-)
-_NOT_SAMPLED = (
-    "prior_groups, and a prior of many scales, are sampled with the coefficients, which "
-    'sampler=None and HMC(variance_reduction="control_variate") can do where the posterior has an '
-    "anchor; set sampler=None, or prior_groups=None and prior=None"
 )
 _TOO_MANY = (
     "prior_groups, and a prior of many scales, need a matrix of all parameters, and {} are too "
@@ -110,19 +105,14 @@ def prepare(
             elif affordable(posterior):
                 located = locate(scales, posterior)
                 posterior = located.learned.under(posterior)
-                moved = located.sampled if moves_precision(choice, posterior) else None
-                known = Known(located.initial, moved, located.path)
+                known = Known(located.initial, located.sampled, located.path)
             else:
                 em = in_chains(scales)
         run, target = begin(request, choice, posterior, plan, known)
         if located is not None:
-            if run.sampled is None:
-                run = replace(run, carry=located.carry())
             run = replace(run, learned=located.learned)
             again = partial(begin, choice=choice, plan=plan)
             run, target = _recentred(request, (run, target), posterior, known.path, again)
-        if several and run.sampled is None:
-            raise ValueError(_NOT_SAMPLED)
         if em is not None:
             learning = request._replace(em=em)
             run, target = _learn(learning, choice, (run, target), posterior, plan)

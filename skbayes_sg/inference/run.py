@@ -13,8 +13,7 @@ from skbayes_sg.inference.request import Request, Signature
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.precision import Carry
-from skbayes_sg.posterior.targets import target_at
+from skbayes_sg.posterior.targets import target_of
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.samplers.target import Target
@@ -39,9 +38,7 @@ class Run:
     learned : Learned, optional
         The learned prior; of a sampled precision, one that is near.
     sampled : Sampled, optional
-        Precisions of the prior, if they are coordinates of the chains.
-    carry : Carry, optional
-        Its distribution, if it is sampled and the chains do not know it.
+        Precisions of the prior, if they are sampled.
     signature : Signature, optional
         The fingerprint for the next warm start.
     warnings : list of str
@@ -62,16 +59,12 @@ class Run:
     signature: Signature | None = None
     warnings: tuple[str, ...] = ()
     sampled: Sampled | None = None
-    carry: Carry | None = None
     last: NDArray = field(default_factory=lambda: np.empty((0, 0)))
     burnt: int = 0
 
     def target(self, posterior: Posterior) -> Target:
         """The target of the chains: the posterior under the learned prior, anchored if asked."""
-        posterior = self.under(posterior)
-        if self.anchor is None:
-            return posterior
-        return target_at(posterior, self.anchor, self.sampler, self.sampled)
+        return target_of(self.under(posterior), self.anchor, self.sampler, self.sampled)
 
     def under(self, posterior: Posterior) -> Posterior:
         """The posterior under the learned prior, if there is one."""

@@ -1,6 +1,6 @@
 """Pictures, summaries and effects of fitted estimators, in the manner of scikit-learn's displays.
 
-Imports data, diagnostics, linalg, validation and version; estimators come as arguments.
+Imports data, diagnostics, frames, linalg, validation and version; estimators come as arguments.
 """
 
 from skbayes_sg.inspection.abstention import AbstentionDisplay

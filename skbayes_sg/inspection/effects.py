@@ -7,28 +7,30 @@ Pipeline is given. Source: math/monte_carlo.md#average-effects.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight
 
+from skbayes_sg import frames
 from skbayes_sg.inspection.drawing import last_step
-from skbayes_sg.inspection.responses import rows_of, table_of_outputs, under_draws
+from skbayes_sg.inspection.responses import rows_of, table_of_outputs, under_draws, warn_of_rows
 from skbayes_sg.inspection.summary import figures_of
-from skbayes_sg.validation import require_choice
+from skbayes_sg.validation import is_integer, require_choice
 
 _STEP = 1e-3  # of a derivative, in standard deviations of the column
 
 
 class _Change(NamedTuple):
-    """Two values of a column, (n_rows,) or one, whose predictions are compared."""
+    """Two versions of the same rows, whose predictions are compared."""
 
     label: str
-    column: Any
     low: Any
     high: Any
+    rows: NDArray
+    """Numbers of the rows that are compared."""
     size: float = 1.0
     """By which the difference of predictions is divided."""
 
@@ -36,7 +38,7 @@ class _Change(NamedTuple):
 def average_effects(
     model: Any,
     X: ArrayLike,
-    features: Sequence | None = None,
+    features: Sequence | str | int | None = None,
     *,
     kind: str = "derivative",
     level: float = 0.95,
@@ -54,14 +56,14 @@ def average_effects(
         The steps of a Pipeline before the estimator transform the changed rows.
     X : array-like of shape (n_rows, n_features)
         Rows over which effects are averaged, as the model is given them.
-    features : list of str or int, optional
+    features : str, int or list of them, optional
         Columns of X by name or number; by default all, and of a data frame those of numbers for
         derivatives.
     kind : {"derivative", "difference"}, default="derivative"
         "derivative": change of the prediction per unit of the column, at its values in X.
         "difference": of a column of two values the prediction at the larger less that at the
-        smaller, for all rows; of other numbers that of one unit more; of words each against the
-        first in alphabetical order.
+        smaller, for all rows; of other numbers that of one unit more; of words and categories each
+        against the first in alphabetical order.
     level : float in (0, 1), default=0.95
         Posterior probability of the equal-tailed intervals.
     sample_weight : array-like of shape (n_rows,), optional
@@ -71,15 +73,28 @@ def average_effects(
     -------
     pandas.DataFrame
         A row for each feature (and class, of more than two), with the columns of `summary`. Without
-        pandas, a Bunch of arrays.
+        pandas, a Bunch of arrays. ``attrs["rows left out of age"]`` is how many rows the effect of
+        a column named age is no average over.
+
+    Warns
+    -----
+    UserWarning
+        If rows are left out, as the cell that would have to move is missing.
 
     Raises
     ------
     ValueError
-        If a feature is not a column of X, or a derivative is asked of a column of words.
+        If a feature is not a column of X, if a derivative is asked of a column of words, if a
+        column has no cells or no two values to compare, if the estimator has no draws, or if the
+        mean of y overflows.
 
     Notes
     -----
+    X may have missing cells (NaN, None, NA, NaT or null) where the steps of a Pipeline impute them.
+    Values to compare are those of the cells that are there. All rows count in the comparison of two
+    values, which takes the place of what the cell was. A step up or down has no meaning from a cell
+    that is missing: such rows are left out of the effect of this column.
+
     Source: math/monte_carlo.md#average-effects. Statisticians call these average marginal effects.
 
     Examples
@@ -99,15 +114,17 @@ def average_effects(
     require_choice("kind", kind, ("derivative", "difference"))
     X = rows_of(X)
     weight = _weight(sample_weight, X)
-    changes = [
-        change for column in _columns(X, features, kind) for change in _changes(X, column, kind)
-    ]
-    draws = [
-        (_average(model, _with(X, change.column, change.high), weight)
-         - _average(model, _with(X, change.column, change.low), weight)) / change.size
-        for change in changes
-    ]  # fmt: skip
-    return _table(model, [change.label for change in changes], draws, level)
+    labels, draws, left_out = [], [], {}
+    for column in _columns(X, features, kind):
+        for label, low, high, rows, size in _changes(X, column, kind):
+            labels.append(label)
+            a, b = (_average(average_effects, model, each, weight[rows]) for each in (high, low))
+            draws.append((a - b) / size)
+            if len(rows) < len(weight):
+                left_out[label] = len(weight) - len(rows)
+    warn_of_rows("the effect of a column", left_out, len(weight))
+    attrs = {f"rows left out of {label}": float(n) for label, n in left_out.items()}
+    return _table(model, labels, draws, level, attrs)
 
 
 def contrast(
@@ -151,73 +168,105 @@ def contrast(
     True
     """
     require_choice("kind", kind, ("difference", "ratio"))
-    a, b = (_average(model, X, _weight(sample_weight, X)) for X in (rows_of(X_a), rows_of(X_b)))
+    a, b = (
+        _average(contrast, model, X, _weight(sample_weight, X)) for X in map(rows_of, (X_a, X_b))
+    )
     return _table(model, [kind], [a - b if kind == "difference" else a / b], level)
 
 
 def _weight(sample_weight: ArrayLike | None, X: Any) -> NDArray:
-    """Weights of the rows, whose sum is 1."""
-    weight = _check_sample_weight(sample_weight, np.empty((len(X), 1)), ensure_non_negative=True)
-    return weight / weight.sum()
+    """Weights of the rows."""
+    return _check_sample_weight(sample_weight, np.empty((len(X), 1)), ensure_non_negative=True)
 
 
-def _columns(X: Any, features: Sequence | None, kind: str) -> list:
-    """Features as they stand in X: names of a data frame, or numbers."""
-    names = list(X.columns) if hasattr(X, "columns") else list(range(X.shape[1]))
+def _columns(X: Any, features: Any, kind: str) -> list[int]:
+    """Numbers of the columns that are asked for."""
+    names = frames.column_names(X)
     if features is None:
-        return [name for name in names if kind == "difference" or _is_number(_values(X, name))]
-    unknown = [feature for feature in features if feature not in names]
-    if unknown:
-        raise ValueError(f"features: X has no column {unknown[0]!r}; its columns are {names}")
-    return list(features)
+        every = range(len(names))
+        return [j for j in every if kind == "difference" or frames.is_number(X, j)]
+    found = []
+    for feature in [features] if isinstance(features, str) or is_integer(features) else features:
+        if feature in names:
+            found.append(names.index(feature))
+        elif is_integer(feature) and 0 <= feature < len(names):
+            found.append(int(feature))
+        else:
+            raise ValueError(f"features: X has no column {feature!r}; its columns are {names}")
+    return found
 
 
-def _changes(X: Any, column: Any, kind: str) -> list[_Change]:
+def _changes(X: Any, column: int, kind: str) -> list[_Change]:
     """The comparisons of predictions that are the effect of a column."""
-    values, label = _values(X, column), column if isinstance(column, str) else f"x{column}"
-    if kind == "derivative":
-        if not _is_number(values):
-            raise ValueError(
-                f"features: column {label!r} holds words, which have no derivative; leave it out, "
-                'or set kind="difference"'
-            )
-        step = _STEP * (values.std() or 1.0)
-        return [_Change(label, column, values - step, values + step, 2 * step)]
-    levels = np.unique(values)
-    if _is_number(values) and len(levels) != 2:
-        return [_Change(label, column, values, values + 1)]
-    named = [label] if _is_number(values) else [f"{label}[{level}]" for level in levels[1:]]
-    pairs = zip(named, levels[1:], strict=True)
-    return [_Change(name, column, levels[0], level) for name, level in pairs]
+    name = frames.column_names(X)[column]
+    label = name if isinstance(name, str) else f"x{name}"
+    rows = np.flatnonzero(~frames.is_missing(X, column))
+    if not len(rows):
+        raise ValueError(f"X: all cells of column {label!r} are missing; leave it out of features")
+    is_number = frames.is_number(X, column)
+    if kind == "derivative" and not is_number:
+        raise ValueError(
+            f"features: column {label!r} holds words, which have no derivative; leave it out, "
+            'or set kind="difference"'
+        )
+    if kind == "difference":
+        levels = _levels(frames.values(X, column), rows, label)
+        if not is_number or len(levels) == 2:
+            if len(levels) == 1:
+                raise ValueError(
+                    f"X: column {label!r} has one value, and so no difference; leave it out of "
+                    "features"
+                )
+            first, *others = (frames.with_cell(X, column, row) for row in levels.values())
+            names = [label if is_number else f"{label}[{level}]" for level in list(levels)[1:]]
+            every = np.arange(len(X))  # what a cell was, and whether it was, makes no difference
+            pairs = zip(names, others, strict=True)
+            return [_Change(one, first, other, every) for one, other in pairs]
+    movable = X if len(rows) == len(X) else frames.take(X, rows)
+    values = frames.numbers(movable, column)
+    if kind == "difference":
+        return [_Change(label, movable, frames.with_values(movable, column, values + 1), rows)]
+    step = _STEP * (float(values.std()) or 1.0)
+    low, high = (frames.with_values(movable, column, values + s) for s in (-step, step))
+    return [_Change(label, low, high, rows, 2 * step)]
 
 
-def _values(X: Any, column: Any) -> NDArray:
-    return np.asarray(X[column]) if hasattr(X, "columns") else X[:, column]
+def _levels(cells: NDArray, rows: NDArray, label: str) -> dict[Any, int]:
+    """A row of each value, in the order of the values, among rows whose cells are there."""
+    row_of = {cells[row]: int(row) for row in rows[::-1]}
+    try:
+        levels = sorted(row_of)
+    except TypeError:
+        kinds = ", ".join(sorted({type(cell).__name__ for cell in row_of}))
+        raise ValueError(
+            f"X: column {label!r} holds values that have no order among them ({kinds}); give them "
+            "one type, for example str"
+        ) from None
+    return {level: row_of[level] for level in levels}
 
 
-def _is_number(values: NDArray) -> bool:
-    return np.issubdtype(values.dtype, np.number)
-
-
-def _with(X: Any, column: Any, values: Any) -> Any:
-    """A copy of X with other values in a column."""
-    if hasattr(X, "columns"):
-        return X.assign(**{column: values})
-    X = X.copy()
-    X[:, column] = values
-    return X
-
-
-def _average(model: Any, X: Any, weight: NDArray) -> NDArray:
+def _average(asking: Callable, model: Any, X: Any, weight: NDArray) -> NDArray:
     """Expected responses averaged over rows, (chains, draws, outputs)."""
+    total_weight = weight.sum()
+    if not total_weight > 0:
+        raise ValueError("sample_weight is zero for all rows that are compared")
+    weight = weight / total_weight
     total: Any = 0.0
-    for rows, each in under_draws(model, X):
+    for rows, each in under_draws(asking, model, X):
         total = total + each @ weight[rows]
     return total
 
 
-def _table(model: Any, labels: list[str], draws: list[NDArray], level: float):
+def _table(
+    model: Any,
+    labels: list[str],
+    draws: list[NDArray],
+    level: float,
+    attrs: dict[str, float] | None = None,
+):
     """Figures of each quantity, and of each class or response where there are several outputs."""
+    if not labels:
+        raise ValueError("features: there are no columns whose effect could be computed")
     estimator, _ = last_step(model)
     columns = figures_of(np.concatenate(draws, axis=2), estimator.draw_weights_, level)
-    return table_of_outputs(estimator, "term", labels, columns)
+    return table_of_outputs(estimator, "term", labels, columns, attrs)

@@ -93,8 +93,8 @@ class PredictiveCheckDisplay:
             self._step = int(self._ends[1]) // _BARS + 1
         n_bars = len(class_names) or int(self._ends[1]) // self._step + 1
         self._more = bool(y_new.max() >= n_bars * self._step)
-        share = 1 / len(y) if kind == "classes" else 1
-        self.seen, *new = (share * self._in_bars(each, n_bars) for each in (y, *y_new))
+        total = len(y) if kind == "classes" else 1
+        self.seen, *new = (self._in_bars(each, n_bars) / total for each in (y, *y_new))
         self.new = np.array(new)
 
     @classmethod

@@ -2,52 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing, check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
-from skbayes_sg.inspection.drawing import last_step
+from skbayes_sg import frames
+from skbayes_sg.inspection.drawing import fitted_step
 from skbayes_sg.inspection.summary import figures_of
 from skbayes_sg.inspection.table import table
 from skbayes_sg.linalg.memory import elements_at_a_time
 
+_REMEDY = "give an estimator of this package (of a search its best_estimator_)"
+
 
 def rows_of(X: ArrayLike) -> Any:
-    """A data frame as it is, and anything else as an array of numbers."""
-    if hasattr(X, "columns") and hasattr(X, "assign"):
+    """A data frame as it is, and anything else as an array of numbers; both may have gaps."""
+    if frames.is_frame(X):
         return X
+    if frames.is_lazy(X):
+        raise ValueError(
+            f"X must hold rows in memory, got {type(X).__name__}; give some of them by X.collect() "
+            "or X.compute()"
+        )
     return check_array(X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X")
 
 
-def under_draws(model: Any, X: Any) -> Iterator[tuple[NDArray, NDArray]]:
+def under_draws(asking: Callable, model: Any, X: Any) -> Iterator[tuple[NDArray, NDArray]]:
     """Blocks of rows, and their expected responses, (chains, draws, outputs, rows)."""
-    estimator, before = last_step(model)
-    check_is_fitted(estimator, "draws_")
+    estimator, before = fitted_step(asking, model, _REMEDY, "draws_")
     draws = estimator.draws_
     flat = draws.reshape(-1, draws.shape[-1]).astype(np.float64, copy=False)
     n_blocks = 1 + len(X) * len(flat) * estimator.model_.widest // elements_at_a_time()
     for rows in np.array_split(np.arange(len(X)), min(len(X), n_blocks)):
-        some = _safe_indexing(X, rows)
+        some = frames.take(X, rows)
         some = some if before is None else before.transform(some)
         some = validate_data(estimator, some, reset=False, dtype=np.float64)
-        each = estimator.model_.predict(flat, some)
+        with np.errstate(over="ignore"):
+            each = estimator.model_.predict(flat, some)
+        infinite = np.isinf(each).any(axis=(0, 1))
+        if infinite.any():
+            raise ValueError(
+                "X: the mean of y is beyond the largest number under some draws, as in row "
+                f"{rows[infinite.argmax()]}; leave out rows so far from those of the fit"
+            )
         yield rows, each.reshape(*draws.shape[:2], *each.shape[1:])
 
 
-def table_of_outputs(estimator: Any, axis: str, labels: list[str], columns: dict[str, NDArray]):
+def warn_of_rows(what: str, counts: dict[str, int], n_rows: int) -> None:
+    """Say how many rows are left out for want of a cell, by column."""
+    if counts:
+        words = ", ".join(f"{column} ({n} of {n_rows})" for column, n in counts.items())
+        warnings.warn(
+            f"rows are left out of {what} where the cell is missing: {words}",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def table_of_outputs(
+    estimator: Any,
+    axis: str,
+    labels: list[str],
+    columns: dict[str, NDArray],
+    attrs: dict[str, float] | None = None,
+):
     """A table with a row for each label, and each class or response where there are several."""
     n_outputs = len(columns["mean"]) // len(labels)
     if n_outputs == 1:
-        return table(labels, [axis], columns)
+        return table(labels, [axis], columns, attrs)
     outputs, of_output = getattr(estimator, "classes_", None), "class"
     if outputs is None:
         outputs, of_output = range(n_outputs), "response"
     pairs = [(label, str(one)) for label in labels for one in outputs]
-    return table(pairs, [axis, of_output], columns)
+    return table(pairs, [axis, of_output], columns, attrs)
 
 
 def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
@@ -78,7 +110,8 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
     Raises
     ------
     ValueError
-        If `level` is not between 0 and 1.
+        If `level` is not between 0 and 1, if the estimator has no draws, or if the mean of y
+        overflows.
 
     Notes
     -----
@@ -98,16 +131,16 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
     True
     """
     rows: Any = rows_of(X)
-    estimator, before = last_step(model)
+    estimator, before = fitted_step(prediction_summary, model, _REMEDY, "draws_")
     parts = []
-    for _, each in under_draws(model, rows):
+    for _, each in under_draws(prediction_summary, model, rows):
         rows_last = np.moveaxis(each, 2, 3)  # the outputs of a row beside each other
         parts.append(
             figures_of(rows_last.reshape(*each.shape[:2], -1), estimator.draw_weights_, level)
         )
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     del columns["p_positive"]  # a question of coefficients
-    labels = [str(label) for label in getattr(rows, "index", range(len(rows)))]
+    labels = frames.row_labels(rows)
     if not hasattr(estimator, "classes_"):
         given = rows if before is None else before.transform(rows)
         ends = estimator.predict_interval(given, level)

@@ -98,9 +98,12 @@ def of_coefficients(
     labels, names, draws = quantities(estimator, found, features, logits)
     weights = estimator.draw_weights_
     columns = figures_of(draws, weights, level, estimator._ratio)
+    if estimator._ratio and not hasattr(estimator, "_terms_beside"):
+        beside = found.stacked().shape[2]  # from there on rows are no coefficients, as a dispersion
+        for name in (name for name in columns if name.startswith(estimator._ratio)):
+            columns[name][beside:] = np.nan
     if beyond is not None:
-        is_beyond = (np.abs(draws) > beyond).astype(float)
-        columns["p_beyond"] = diagnostics.moments(is_beyond, weights)[0]
+        columns["p_beyond"] = diagnostics.share(np.abs(draws) > beyond, weights)
     of_prior = {
         f"prior precision of {block}": value
         for block, value in getattr(estimator, "prior_precision_blocks_", {}).items()
@@ -168,7 +171,7 @@ def figures_of(
         diagnostics.quantile(draws, q, weights) for q in ((1 - level) / 2, 0.5, (1 + level) / 2)
     )
     columns = {"mean": mean, "sd": sd, ends[0]: low, ends[1]: high}
-    columns["p_positive"] = diagnostics.moments((draws > 0).astype(float), weights)[0]
+    columns["p_positive"] = diagnostics.share(draws > 0, weights)
     if ratio:  # exp is monotone: its quantiles are those of the coefficients
         names = ratio, *(f"{ratio}_{end}" for end in ends)
         with np.errstate(over="ignore"):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing, check_array, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length
 
+from skbayes_sg import frames
 from skbayes_sg.inspection.drawing import MARKERS, axes_for, fitted_step, literal
 from skbayes_sg.inspection.names import positions
+from skbayes_sg.inspection.responses import rows_of, warn_of_rows
 from skbayes_sg.validation import require_choice, require_integer, require_positive
 
 _KINDS = ("total", "epistemic", "aleatoric")
@@ -100,7 +103,8 @@ class UncertaintyDisplay:
         estimator : fitted classifier of this package, or a Pipeline that ends in one
         X : array-like of shape (n_rows, n_features), at least two features
             The data that are drawn on top. They also give the slice: its range, and the values of
-            the other features.
+            the other features. Rows in which one of the two cells is missing are not drawn, with a
+            warning.
         features : two names or positions of columns of X, default=(0, 1)
         y : array-like of shape (n_rows,), optional
             Labels of X, for the markers.
@@ -134,12 +138,19 @@ class UncertaintyDisplay:
             require_choice("kinds", kind, _KINDS)
         require_integer("grid_resolution", grid_resolution, 2)
         require_positive("margin", margin, "0.5 is half of the range of the data")
-        X = X if hasattr(X, "iloc") else check_array(X)
-        names = _columns(X)
+        X = rows_of(X)
+        names = [n if isinstance(n, str) else f"x{n}" for n in frames.column_names(X)]
         pair = _pair(features, names)
-        points = np.column_stack([_safe_indexing(X, j, axis=1) for j in pair]).astype(np.float64)
         labels = None if y is None else column_or_1d(y)
-        check_consistent_length(points, labels)
+        check_consistent_length(X, labels)
+        missing = [frames.is_missing(X, j) for j in pair]
+        counts = {names[j]: int(gaps.sum()) for j, gaps in zip(pair, missing, strict=True)}
+        warn_of_rows("the picture", {name: n for name, n in counts.items() if n}, len(X))
+        there = np.flatnonzero(~np.logical_or(*missing))
+        if not len(there):
+            raise ValueError(f"X: no row has cells in both {' and '.join(counts)}")
+        drawn, labels = frames.take(X, there), None if labels is None else labels[there]
+        points = np.column_stack([frames.numbers(drawn, j) for j in pair]).astype(np.float64)
         xx0, xx1 = _grid(points, grid_resolution, margin)
         held = dict(zip(positions(at or (), names, "at"), (at or {}).values(), strict=True))
         rows = _rows(X, held | {pair[0]: xx0.ravel(), pair[1]: xx1.ravel()}, xx0.size)
@@ -173,8 +184,6 @@ class UncertaintyDisplay:
         self.surfaces_: list[Any] = []
         self.points_: list[Any] = []
         for each, (kind, values) in zip(self.axes_, self.values.items(), strict=True):
-            # differences of equal entropies are below zero by rounding
-            values = np.maximum(values, 0.0)
             style = {"levels": np.linspace(0, values.max() or 1.0, 13), "cmap": "viridis"}
             surface = each.contourf(self.xx0, self.xx1, values, **(style | kwargs))
             self.surfaces_.append(surface)
@@ -215,12 +224,6 @@ class UncertaintyDisplay:
             self.ax_.legend(**look)
 
 
-def _columns(X: Any) -> list[str]:
-    if hasattr(X, "columns"):
-        return [str(name) for name in X.columns]
-    return [f"x{j}" for j in range(X.shape[1])]
-
-
 def _pair(features: Sequence[str | int], names: Sequence[str]) -> list[int]:
     if len(names) < 2:
         raise ValueError(f"X has {len(names)} feature; a slice needs two")
@@ -239,20 +242,25 @@ def _grid(points: NDArray, resolution: int, margin: float) -> Sequence[NDArray]:
 
 
 def _rows(X: Any, held: dict[int, Any], n: int) -> Any:
-    """Rows like those of X, at the given values, and otherwise where X is on average."""
-    if not hasattr(X, "iloc"):
-        rows = np.tile(X.mean(axis=0), (n, 1))
-        for j, value in held.items():
-            rows[:, j] = value
-        return rows.astype(X.dtype if X.dtype.kind == "f" else np.float64)
-    rows = X.iloc[np.zeros(n, dtype=int)].reset_index(drop=True)
-    for j in range(X.shape[1]):
-        column = X.iloc[:, j]
+    """Rows like those of X, at the given values, and otherwise where X is on average.
+
+    Averages are those of the cells that are there.
+    """
+    rows = frames.take(X, np.zeros(n, dtype=int))
+    for j, name in enumerate(frames.column_names(X)):
         if j in held:
-            rows.isetitem(j, np.broadcast_to(held[j], n))
-        elif column.dtype.kind in "iuf":
-            rows.isetitem(j, np.full(n, column.mean()))
-        else:  # a row that has the most frequent value
-            at = int((column == column.mode().iloc[0]).to_numpy().argmax())
-            rows.isetitem(j, column.iloc[np.full(n, at)].reset_index(drop=True))
+            rows = frames.with_values(rows, j, np.broadcast_to(held[j], n))
+            continue
+        there = np.flatnonzero(~frames.is_missing(X, j))
+        if not len(there):
+            raise ValueError(f"X: all cells of column {name!r} are missing; give its value in at")
+        if frames.is_number(X, j):
+            mean = frames.numbers(frames.take(X, there), j).mean()
+            rows = frames.with_values(rows, j, np.full(n, mean))
+        else:
+            cells = frames.values(X, j)[there]
+            counts = Counter(cells.tolist())
+            most = max(counts.values())
+            often = min((one for one, count in counts.items() if count == most), key=str)
+            rows = frames.with_cell(rows, j, int(there[np.argmax(cells == often)]), X)
     return rows

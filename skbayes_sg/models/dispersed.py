@@ -9,6 +9,7 @@ from scipy.special import betainc, gammainc, gammaln, polygamma, psi
 from skbayes_sg.models.family import once
 from skbayes_sg.models.generalized_linear import LogLink
 
+_CONTINUOUS = 1e12  # counts, whose steps no longer matter
 _LARGE = 1e6  # shape, from which rounding is more than the limit leaves out
 
 
@@ -58,7 +59,8 @@ class Gamma(Dispersed):
 
     def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
         nu = np.exp(-outputs[:, 1])
-        return gammainc(nu, nu * np.maximum(y, 0.0) / self.mean(outputs))
+        mean = np.maximum(self.mean(outputs), np.finfo(np.float64).tiny)  # 0 by underflow
+        return gammainc(nu, nu * np.maximum(y, 0.0) / mean)
 
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
         nu = np.exp(-outputs[:, 1])
@@ -115,8 +117,13 @@ class NegativeBinomial(Dispersed):
         return found
 
     def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
-        r = np.exp(-outputs[:, 1])
-        reached = betainc(r, np.maximum(np.floor(y), 0) + 1, r / (r + self.mean(outputs)))
+        r, n = np.exp(-outputs[:, 1]), np.maximum(np.floor(y), 0) + 1
+        p = r / (r + self.mean(outputs))
+        if n.max(initial=0) > _CONTINUOUS:  # its limit, a Gamma variable; betainc loses all digits
+            n = np.broadcast_to(n, p.shape)
+            reached = np.where(n > _CONTINUOUS, gammainc(r, n * p), betainc(r, n, p))
+        else:
+            reached = betainc(r, n, p)
         return (y >= 0) * reached
 
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:

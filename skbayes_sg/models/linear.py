@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.models.response import Response
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 
 
-class Linear(Predictor):
+class Linear(Predictor, Response):
     """y ~ N(coef . x + intercept, noise variance).
 
     A noise variance s2 that is not given is sampled on the log scale. gamma = log s2 is the last
@@ -30,6 +32,7 @@ class Linear(Predictor):
     """
 
     conjugate = True
+    has_location = True
 
     def __init__(
         self,
@@ -92,7 +95,8 @@ class Linear(Predictor):
         weighted = (residual * self._precision(theta)).astype(X.dtype, copy=False)
         if self.noise_variance is not None:
             return self.times_inputs(weighted[:, None], X)
-        return self.times_inputs(np.stack([weighted, 0.5 * (residual * weighted - 1)], axis=1), X)
+        left = np.stack([weighted, 0.5 * (residual * weighted - 1)], axis=1)
+        return self.times_inputs(left.astype(X.dtype, copy=False), X)
 
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:
         """x / s, and sqrt(1/2) for the log noise under a virtual label of its own.
@@ -106,6 +110,19 @@ class Linear(Predictor):
         left = np.zeros((len(theta), 2, 2, n), X.dtype)
         left[:, 0, 0], left[:, 1, 1] = root, math.sqrt(0.5)
         return self.times_inputs(left, X)
+
+    # -- the distribution of y ----------------------------------------------------------------
+
+    def variance(self, outputs: NDArray) -> NDArray:
+        if self.noise_variance is not None:
+            return np.full(outputs[:, 0].shape, self.noise_variance)
+        return np.exp(outputs[:, 1])
+
+    def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
+        return ndtr((y - outputs[:, 0]) / self.width(outputs))
+
+    def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
+        return outputs[:, 0] + self.width(outputs) * rng.standard_normal(outputs[:, 0].shape)
 
     # -- expansion around an anchor -----------------------------------------------------------
 

@@ -140,7 +140,8 @@ class Ordinal(Family, Classification):
         return p[:, 1:] if self.n_classes == 2 else p
 
     def log_predict(self, theta: NDArray, X: NDArray) -> NDArray:
-        return self._log_of_places(theta, X)[:, self.ranks]
+        # log(1 - exp(-g)) of a wide gap is a sum of logarithms, which may round above 0
+        return np.minimum(self._log_of_places(theta, X)[:, self.ranks], 0.0)
 
     def _log_of_places(self, theta: NDArray, X: NDArray) -> NDArray:
         """Logarithms of the probabilities of the classes in their order, (chains, K, n)."""

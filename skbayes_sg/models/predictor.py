@@ -41,6 +41,8 @@ class Predictor(Model):
     own_mean: tuple[float, ...] = ()
     own_sd: tuple[float, ...] = ()
     """Of their normal priors."""
+    has_location = False
+    """Whether rows depend on y - eta alone, so that y and intercept may be far from zero."""
     unit = 1.0
     """Of the outputs, in which intercepts and learned precisions have their priors."""
 
@@ -112,13 +114,19 @@ class Predictor(Model):
     def linear_predictors(self, theta: NDArray, X: NDArray) -> NDArray:
         """Each row of coefficients times x, plus its intercept, (chains, rows, n) in X's dtype.
 
-        Rows of X are shared by the chains, or (chains, n, features).
+        Rows of X are shared by the chains, or (chains, n, features). The intercept of a model that
+        has a location is added in double precision: in single precision y = 1e8 + noise and its
+        mean would be equal for most rows.
         """
-        theta = theta.astype(X.dtype, copy=False)
         k, n_features = self.shapes["coef"][0], self._n_features
-        z = times_rows(theta[:, : k * n_features].reshape(-1, k, n_features), X)
-        if "intercept" in self.shapes:
-            z += theta[:, k * n_features : k * (n_features + 1), None]
+        coef = theta[:, : k * n_features].astype(X.dtype, copy=False)
+        z = times_rows(coef.reshape(-1, k, n_features), X)
+        if "intercept" not in self.shapes:
+            return z
+        intercept = theta[:, k * n_features : k * (n_features + 1), None]
+        if self.has_location:
+            return z + intercept
+        z += intercept.astype(X.dtype, copy=False)
         return z
 
     def observed(self, information: NDArray, gradient: NDArray) -> NDArray:

@@ -10,14 +10,18 @@ from skbayes_sg.models.family import once
 from skbayes_sg.models.generalized_linear import GeneralizedLinear
 
 _LEAST = 1e-5  # scale of the noise, over the unit of y
+_OF_ROUNDING = 0.5  # largest error of rounding, over the resolution
 
 
 class Student(GeneralizedLinear):
-    """y = eta + s t, with t of nu degrees of freedom: ``s = s_0 + exp(a)``, ``nu = exp(b)``.
+    """y = eta + s t, with t of nu degrees of freedom: ``s = s_0 + exp(a)``, ``nu = 1 + exp(b)``.
 
     With ``r = (y - eta) / s`` a row has the weight ``w = (nu + 1) / (nu + r^2)``, which is small
     for an outlier (Lange, Little & Taylor 1989). The least scale s_0 is a hundred-thousandth of the
-    unit of y: where columns can fit every row, the likelihood has no largest value without it.
+    unit of y, or the largest error of its rounding if that is more: where columns can fit every
+    row, the likelihood has no largest value without it. From one degree of freedom on,
+    rows that lie on a line exactly outweigh the others only if they are more than half
+    (math/models.md#robust-regression).
 
     Parameters
     ----------
@@ -25,40 +29,55 @@ class Student(GeneralizedLinear):
     fit_intercept : bool, default=True
     unit : float, default=1.0
         Of y, in which the scale has its prior.
+    resolution : float, default=0.0
+        Of y, if its values are multiples of a number.
     """
 
-    own = ("log_scale", "log_freedom")
+    own = ("log_scale", "log_freedom_above_one")
     own_sd = (2.0, 1.0)
     canonical = False
+    has_location = True
 
-    def __init__(self, n_features: int, fit_intercept: bool = True, unit: float = 1.0) -> None:
+    def __init__(
+        self,
+        n_features: int,
+        fit_intercept: bool = True,
+        unit: float = 1.0,
+        resolution: float = 0.0,
+    ) -> None:
         super().__init__(n_features, fit_intercept)
-        self.unit, self.own_mean = unit, (float(np.log(unit)), 2.0)
+        self.unit, self.resolution, self.own_mean = unit, resolution, (float(np.log(unit)), 2.0)
 
     def _of(self, n_features: int, fit_intercept: bool) -> Student:
-        return Student(n_features, fit_intercept, self.unit)
+        return Student(n_features, fit_intercept, self.unit, self.resolution)
 
     def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
-        if name == "log_freedom":
-            return "degrees_of_freedom", np.exp(block)
-        return ("scale", self._least + np.exp(block)) if name == "log_scale" else (name, block)
+        if name == "log_freedom_above_one":
+            return "degrees_of_freedom", 1 + np.exp(block)
+        return ("scale", self.least_scale + np.exp(block)) if name == "log_scale" else (name, block)
 
     @property
-    def _least(self) -> float:
+    def least_scale(self) -> float:
+        """s_0"""
+        return max(self.smallest_scale, _OF_ROUNDING * self.resolution)
+
+    @property
+    def smallest_scale(self) -> float:
+        """s_0 of numbers without a resolution"""
         return _LEAST * self.unit
 
-    def _shared(self, outputs: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-        """s, nu, and the derivative of log s over a.
+    def _shared(self, outputs: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        """s, nu, and the derivatives of log s over a and of nu over b.
 
         They are (chains, n), or (chains, 1) where they are the same for all rows of a chain.
         """
-        more, nu = np.exp(once(outputs[:, 1:])).swapaxes(0, 1)
-        s = self._least + more
-        return s, nu, more / s
+        more, above_one = np.exp(once(outputs[:, 1:])).swapaxes(0, 1)
+        s = self.least_scale + more
+        return s, 1 + above_one, more / s, above_one
 
     def variance(self, outputs: NDArray) -> NDArray:
         """s^2 nu / (nu - 2), which is infinite up to two degrees of freedom"""
-        s, nu, _ = self._shared(outputs)
+        s, nu, *_ = self._shared(outputs)
         with np.errstate(divide="ignore"):
             each = np.where(nu > 2, s**2 * nu / (nu - 2), np.inf)
         return np.broadcast_to(each, outputs[:, 0].shape)
@@ -75,32 +94,32 @@ class Student(GeneralizedLinear):
         return theta
 
     def value(self, outputs: NDArray, y: NDArray) -> NDArray:
-        s, nu, _ = self._shared(outputs)
+        s, nu, *_ = self._shared(outputs)
         r = (y - outputs[:, 0]) / s
         tails = 0.5 * (nu + 1) * np.log1p(r * r / nu)
         return gammaln(0.5 * (nu + 1)) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi * nu * s**2) - tails
 
     def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
-        """w r / s;  w r^2 - 1, times the derivative of log s; and nu times that over nu"""
-        s, nu, of_a = self._shared(outputs)
+        """w r / s;  w r^2 - 1, times the derivative of log s; that over nu, times that of nu"""
+        s, nu, of_a, of_b = self._shared(outputs)
         r = (y - outputs[:, 0]) / s
         q = r * r
         w = (nu + 1) / (nu + q)
         of_nu = _of_freedom(nu) - 0.5 * np.log1p(q / nu) + 0.5 * w * q / nu
-        return np.stack([w * r / s, of_a * (w * q - 1), nu * of_nu], axis=1)
+        return np.stack([w * r / s, of_a * (w * q - 1), of_b * of_nu], axis=1)
 
     def expected(self, outputs: NDArray) -> NDArray:
-        s, nu, of_a = self._shared(outputs)
+        s, nu, of_a, of_b = self._shared(outputs)
         found = np.zeros((len(outputs), 3, *outputs.shape[1:]))
         found[:, 0, 0] = (nu + 1) / (nu + 3) / s**2
         found[:, 1, 1] = of_a**2 * 2 * nu / (nu + 3)
-        found[:, 1, 2] = found[:, 2, 1] = -of_a * 2 * nu / (nu + 1) / (nu + 3)
+        found[:, 1, 2] = found[:, 2, 1] = -of_a * 2 * of_b / (nu + 1) / (nu + 3)
         bend = polygamma(1, 0.5 * nu) - polygamma(1, 0.5 * (nu + 1))
-        found[:, 2, 2] = nu**2 * (0.25 * bend - 0.5 * (nu + 5) / (nu * (nu + 1) * (nu + 3)))
+        found[:, 2, 2] = of_b**2 * (0.25 * bend - 0.5 * (nu + 5) / (nu * (nu + 1) * (nu + 3)))
         return found
 
     def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
-        s, nu, of_a = self._shared(outputs)
+        s, nu, of_a, of_b = self._shared(outputs)
         r = (y - outputs[:, 0]) / s
         q = r * r
         w, far = (nu + 1) / (nu + q), 1 / (nu + q)
@@ -108,20 +127,20 @@ class Student(GeneralizedLinear):
         found[:, 0, 0] = w * (nu - q) * far / s**2
         found[:, 0, 1] = found[:, 1, 0] = of_a * 2 * nu * far * w * r / s
         found[:, 1, 1] = of_a * (of_a * 2 * nu * far * w * q - (1 - of_a) * (w * q - 1))
-        of_w = (q - 1) * far**2 * nu
+        of_w = (q - 1) * far**2 * of_b
         found[:, 0, 2] = found[:, 2, 0] = -of_w * r / s
         found[:, 1, 2] = found[:, 2, 1] = -of_a * of_w * q
         bend = 0.25 * (polygamma(1, 0.5 * (nu + 1)) - polygamma(1, 0.5 * nu)) + 0.5 / nu**2
         bend = bend + 0.5 * q * (far / nu + (q - 1) * far**2 / nu - w / nu**2)
-        found[:, 2, 2] = -(nu**2) * bend - self.residual(outputs, y)[:, 2]
+        found[:, 2, 2] = -(of_b**2) * bend - self.residual(outputs, y)[:, 2]
         return found
 
     def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
-        s, nu, _ = self._shared(outputs)
+        s, nu, *_ = self._shared(outputs)
         return stdtr(nu, (y - outputs[:, 0]) / s)
 
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
-        s, nu, _ = self._shared(outputs)
+        s, nu, *_ = self._shared(outputs)
         return outputs[:, 0] + s * rng.standard_t(np.broadcast_to(nu, outputs[:, 0].shape))
 
 
@@ -129,6 +148,26 @@ def quantiles(y: NDArray, weight: NDArray | None, levels: list[float]) -> NDArra
     """Of weighted numbers; a weight of two is a repetition."""
     weight = np.ones(len(y)) if weight is None else weight
     return np.quantile(y.astype(np.float64), levels, weights=weight, method="inverted_cdf")
+
+
+def resolution(y: NDArray, weight: NDArray | None) -> float:
+    """The largest number of which all differences of y are multiples; 0 if there is none.
+
+    It is that of integers, or of amounts in cents. Numbers of which fewer than half are repetitions
+    have none: a few of them are multiples of something by chance.
+    """
+    values = np.unique(y).astype(np.float64)
+    n_rows = len(y) if weight is None else weight.sum()
+    if not 1 < len(values) <= 0.5 * n_rows:
+        return 0.0
+    error = 4 * np.finfo(y.dtype).eps * np.abs(values).max()  # of a difference
+    found, left = 0.0, np.diff(values)
+    while len(left):  # Euclid's algorithm
+        found = left.min()
+        times = np.rint(left / found)
+        rest = np.abs(left - times * found)
+        left = rest[rest > (1 + times) * error]
+    return float(found)
 
 
 def _of_freedom(nu: NDArray) -> NDArray:

@@ -6,6 +6,7 @@ coordinates in which they hardly depend on each other (`non_centred`).
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred, Sampled
 from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.quadratic import QuadraticTarget
+from skbayes_sg.posterior.whitened import WhitenedTarget
 from skbayes_sg.priors.scales import Scales
 
 
@@ -59,7 +61,7 @@ class HierarchicalTarget(ChainTarget):
 
     Parameters
     ----------
-    given : ExpandedTarget or QuadraticTarget
+    given : ExpandedTarget, QuadraticTarget or WhitenedTarget
         Under the precisions of the centre.
     sampled : Sampled
     """
@@ -68,7 +70,9 @@ class HierarchicalTarget(ChainTarget):
     anchor: Anchor
     coordinates: PartiallyNonCentred  # type: ignore[assignment]
 
-    def __init__(self, given: ExpandedTarget | QuadraticTarget, sampled: Sampled) -> None:
+    def __init__(
+        self, given: ExpandedTarget | QuadraticTarget | WhitenedTarget, sampled: Sampled
+    ) -> None:
         assert isinstance(given.coordinates, Whitened)
         coordinates = PartiallyNonCentred(given.coordinates, given.prior, sampled)
         super().__init__(given.posterior, coordinates)  # type: ignore[arg-type]
@@ -87,6 +91,12 @@ class HierarchicalTarget(ChainTarget):
     def _noise(self) -> Operator:
         c = self.coordinates
         return c.bordered(self.given.anchor.noise, np.zeros(c.n_hyper))
+
+    @cached_property
+    def single(self) -> HierarchicalTarget:
+        twin = copy.copy(self)
+        twin.given = self.given.single  # type: ignore[assignment]
+        return twin
 
     @cached_property
     def scale_sd(self) -> float:

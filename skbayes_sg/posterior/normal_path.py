@@ -23,7 +23,6 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import carried, followed, known_at, updated
 from skbayes_sg.posterior.mode import InitialPoint, find_mode
-from skbayes_sg.posterior.precision import Carry, JointDistribution
 from skbayes_sg.priors import GaussianPrior
 from skbayes_sg.priors.scales import OnePrecision
 
@@ -118,12 +117,6 @@ class NormalPath:
             if abs(self.moments()[0] - rho) < _NEAR * width:
                 break
         return nodes
-
-    def carry(self, rho: float) -> Carry:
-        """What carries draws under this log precision over the distribution of the precision."""
-        node = self.near(rho)
-        joint, T = JointDistribution.of(node.normal, self.under(node.rho).prior, self.scales)
-        return Carry(joint, node.normal.mean[: joint.dim], T, rho)
 
     def _node(self, rho: float) -> Node:
         normal = self._normal(rho)

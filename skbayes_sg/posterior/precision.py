@@ -11,20 +11,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import block_diag, solve_triangular
 from scipy.special import polygamma, psi
 
-from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.products import eigenvectors
+from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Distribution
-from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+from skbayes_sg.posterior.gaussian import Distribution, expanded_twice, known_at
+from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import OnePrecision
 
 _COARSE, _FINE = 201, 2001  # points of the grid of log precision
@@ -214,20 +215,6 @@ class JointDistribution:
         """Of u, or of (u, gamma)."""
         return self.covariance.diagonal()
 
-    def carried(self, u: NDArray, at: float, rho: NDArray) -> NDArray:
-        """Points u (n, D) drawn under log precision `at`, as they would be under rho (n,)."""
-        grown, mean, _ = self._given(rho)
-        grown_there, mean_there, _ = self._given(np.array([at]))
-        return mean + (u - mean_there) * np.sqrt(grown_there / grown)
-
-    def carried_covariance(self, C: NDArray, at: float) -> tuple[NDArray, NDArray]:
-        """Of carried points around their means, from C of points under `at`, and of the means."""
-        rho, share = self._grid
-        grown, mean, _ = self._given(rho)
-        spread = np.sqrt(self._given(np.array([at]))[0] / grown)
-        away = mean - share @ mean
-        return C * ((spread * share[:, None]).T @ spread), (away * share[:, None]).T @ away
-
     @property
     def covariance(self) -> NDArray:
         """Of u, or of (u, gamma)."""
@@ -245,48 +232,23 @@ class JointDistribution:
         return np.diag(share @ variance) + (away * share[:, None]).T @ away
 
 
-class Carry(NamedTuple):
-    """What carries draws under one precision over the distribution of the precision."""
-
-    joint: JointDistribution
-    centre: NDArray
-    """(D,)"""
-    T: NDArray
-    """(D, D)"""
-    at: float
-    """Log precision of the draws."""
-
-    def over(self, draws: NDArray) -> tuple[NDArray, NDArray]:
-        """Draws (chains, draws, D), and log precisions (., ., 1) at equidistant quantiles."""
-        n = draws.shape[0] * draws.shape[1]
-        levels = deterministic_rng("precision").permutation((np.arange(n) + 0.5) / n)
-        rho, dim = self.joint.quantiles(levels), self.joint.dim
-        flat = draws.reshape(n, -1).astype(np.float64)
-        u = np.linalg.solve(self.T, (flat[:, :dim] - self.centre).T).T
-        flat[:, :dim] = self.centre + self.joint.carried(u, self.at, rho) @ self.T.T
-        return flat.reshape(draws.shape).astype(draws.dtype), rho.reshape(*draws.shape[:2], 1)
-
-    def covariance(self, C: NDArray) -> NDArray:
-        """The covariance of carried draws from that of the draws, (D, D)."""
-        dim = self.joint.dim
-        inverse = np.linalg.inv(self.T)
-        of_u, of_mean = self.joint.carried_covariance(inverse @ C[:dim, :dim] @ inverse.T, self.at)
-        carried = C.copy()
-        carried[:dim, :dim] = self.T @ (of_u + of_mean) @ self.T.T
-        return carried
-
-
 def covariance_over(
     scales: OnePrecision, posterior: Posterior, target: Any, theta: NDArray
 ) -> NDArray:
     """Covariance of the parameters, normal given the precision, (D, D).
 
-    `theta` (1, D) is the posterior mean.
+    `theta` (1, D) is near the posterior mean.
     """
     if isinstance(target.closed_form, JointDistribution):
         whitened = target.coordinates.whitened
         return whitened.covariance(target.closed_form.covariance)
-    curvature = Dense(posterior.expand(theta, FULL).curvature.dense())
-    here = GaussianPrior(curvature, theta[0])
-    joint, T = JointDistribution.of(here, posterior.prior, scales)
+    model = posterior.model
+    if isinstance(model, Predictor) and model.conjugate:
+        here = expanded_twice(posterior, theta)
+    else:
+        found = posterior.expand(theta, FULL)
+        here = Mode(theta, Dense(found.curvature.dense()), found.gradient, 1.0)
+    joint, T = JointDistribution.of(known_at(posterior.prior, here), posterior.prior, scales)
+    if joint.noise is not None:
+        T = block_diag(T, 1.0)
     return T @ joint.covariance @ T.T

@@ -11,20 +11,47 @@ from skbayes_sg.posterior.integrated import IntegratedTarget
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.quadratic import QuadraticTarget
+from skbayes_sg.posterior.whitened import WhitenedTarget
 from skbayes_sg.posterior.whitening import is_high_dimensional
+from skbayes_sg.priors.integrated_precision import IntegratedPrior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers import Sampler
+from skbayes_sg.samplers.target import Target
 
+_NOT_SAMPLED = (
+    "prior_groups, and a prior of many scales, are sampled with the coefficients, which "
+    'sampler=None and HMC(variance_reduction="control_variate") can do where the posterior has an '
+    "anchor; set sampler=None, or prior_groups=None and prior=None"
+)
 _SLOWEST = 4.0  # times that the sum of squares takes longer to forget itself than a coefficient
 
 
-def target_at(
-    posterior: Posterior, anchor: Mode, sampler: Sampler, sampled: Sampled | None = None
-) -> ChainTarget:
-    """The posterior expanded around an anchor, or with all rows where it has many parameters.
+def target_of(
+    posterior: Posterior, anchor: Mode | None, sampler: Sampler, sampled: Sampled | None = None
+) -> Target:
+    """What the chains of a sampler move on.
 
-    Its prior precision is sampled too where `sampled` says so.
+    `anchor` is that of its control variates. Where `sampled` says so the prior precision is sampled
+    too: it is a coordinate of samplers that follow coordinates, and integrated out for others. With
+    precisions and a Metropolis test `anchor` is the mode, also without control variates.
+
+    Raises
+    ------
+    ValueError
+        If the sampler cannot sample such precisions.
     """
+    if sampled is not None and not (anchor is not None and sampler.follows_coordinates):
+        if not isinstance(sampled.scales, OnePrecision):
+            raise ValueError(_NOT_SAMPLED)
+        posterior = posterior.with_prior(IntegratedPrior(posterior.prior, sampled.scales))
+        sampled = None
+    return posterior if anchor is None else _target_at(posterior, anchor, sampler, sampled)
+
+
+def _target_at(
+    posterior: Posterior, anchor: Mode, sampler: Sampler, sampled: Sampled | None
+) -> ChainTarget:
+    """The posterior expanded around an anchor, or with all rows where it has many parameters."""
     if sampler.needs_closed_form:
         scales = None if sampled is None else sampled.scales
         assert scales is None or isinstance(scales, OnePrecision)
@@ -36,6 +63,8 @@ def target_at(
     assert isinstance(posterior.model, Predictor)
     if posterior.model.conjugate:
         return HierarchicalTarget(QuadraticTarget(posterior, anchor, sampled.scales), sampled)
+    if sampler.variance_reduction is None:
+        return HierarchicalTarget(WhitenedTarget(posterior, anchor, sampled.scales), sampled)
     return moved_by(sampler, ExpandedTarget.at(posterior, anchor, along=sampled.scales), sampled)
 
 

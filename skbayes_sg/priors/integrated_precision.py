@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline
 
+from skbayes_sg.linalg import Dense, Diag
+from skbayes_sg.priors.base import Prior
 from skbayes_sg.priors.scales import OnePrecision
 
 _KNOTS = 2048  # the error of the logarithm of the density is below 1e-9
@@ -82,3 +84,72 @@ class IntegratedPrecision:
             loss = self._least / mode[left] * (1 - ratio) ** 2 / ratio
             left = left[rng.random(len(left)) > np.exp(-loss)]
         return drawn
+
+
+class IntegratedPrior:
+    """The prior of all parameters where the one precision of the coefficients is integrated out.
+
+    What it differs in from the prior under a given precision is a function of the coefficients'
+    sum of squares, in units of the noise variance where that is sampled. Whatever moves parameters
+    under it samples the precision too, which is drawn for each of their draws afterwards.
+
+    Parameters
+    ----------
+    given : Prior
+        Under any precision lambda_0.
+    scales : OnePrecision
+    """
+
+    quadratic = False
+
+    def __init__(self, given: Prior, scales: OnePrecision) -> None:
+        self.given, self.scales, self._integrated = given, scales, IntegratedPrecision(scales)
+        self.precision, self.mean = given.precision, given.mean
+        self._at, self._weights = float(scales.of(given)[0]), scales.weights(given)
+
+    @property
+    def unit(self) -> NDArray:
+        return self.given.unit
+
+    def with_precision(self, precision: NDArray) -> IntegratedPrior:
+        return IntegratedPrior(self.given.with_precision(precision), self.scales)
+
+    def _squares(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        """Units over noise variance times distances, (chains, D), and Q, (chains,)."""
+        away = theta - self.mean
+        scaled = away * self._weights
+        if not self.given.quadratic:
+            scaled *= np.exp(-theta[:, -1:])
+        return scaled, np.einsum("cd,cd->c", scaled, away)
+
+    def log_density(self, theta: NDArray) -> NDArray:
+        _, squares = self._squares(theta)
+        more = 0.5 * self._at * squares + self._integrated.log_density(squares)
+        return self.given.log_density(theta) + more
+
+    def gradient(self, theta: NDArray) -> NDArray:
+        scaled, squares = self._squares(theta)
+        less = self._at - self._integrated.mean_precision(squares)
+        gradient = self.given.gradient(theta) + less[:, None] * scaled
+        if not self.given.quadratic:
+            gradient[:, -1] -= 0.5 * less * squares
+        return gradient.astype(theta.dtype, copy=False)
+
+    def _mean(self, theta: NDArray) -> Prior:
+        """The prior under the mean of lambda given theta, over the chains."""
+        lam = self._integrated.mean_precision(self._squares(theta)[1]).mean()
+        return self.given.with_precision(self.precision + (lam - self._at) * self._weights)
+
+    def independent(self, theta: NDArray) -> NDArray:
+        return self._mean(theta).independent(theta)
+
+    def curvature(self, theta: NDArray) -> Diag | Dense:
+        """That under the mean of lambda: definite, as minus the Hessian is not everywhere."""
+        return self._mean(theta).curvature(theta)
+
+    def hessian(self, theta: NDArray) -> NDArray:
+        """As `curvature`."""
+        return self._mean(theta).hessian(theta)
+
+    def scaled_squares(self, theta: NDArray) -> NDArray:
+        return self._mean(theta).scaled_squares(theta)

@@ -46,6 +46,8 @@ class NormalInverseGammaPrior:
     by_expected = False  # the two informations agree
     given_unit: NDArray | None = None
     centre: NDArray | None = None
+    free_shape: float | None = None
+    """Shape before `determined_by`, where that is asked for."""
 
     def __init__(
         self,
@@ -115,7 +117,40 @@ class NormalInverseGammaPrior:
         squares = squares_of(self.operator, coef)
         return np.concatenate([inverse * squares, np.zeros_like(inverse)], axis=1)
 
+    def determined_by(self, n_rows: float, n_determined: float) -> Self:
+        """The same where each coefficient that n rows determine takes half a unit of the shape.
+
+        The density of the coefficients has a factor 1 / s for each of them. Where rows determine
+        them and the prior does not, that would count as a row that tells s. So n rows tell s as
+        n - n_determined, and at least as one (math/priors.md#a-given-precision).
+        """
+        found = type(self)(
+            self.operator,
+            (self.shape - 0.5 * min(n_determined, max(n_rows - 1, 0.0)), self.rate),
+            self.mean[:-1],
+            self.given_unit,
+            self.centre,
+        )
+        found.precision, found.free_shape = self.precision, self.shape
+        return found
+
     # -- as a posterior -----------------------------------------------------------------------
+
+    def less_determined(self, prior: Self) -> Self:
+        """The posterior of a stream under its prior, less what its rows determine.
+
+        As `determined_by`, with tr(X'X (X'X + Lam)^-1) coefficients, from both precisions.
+        """
+        if prior.free_shape is None:
+            return self
+        n_rows = 2 * (self.shape - prior.shape)
+        of_prior = self.operator.inverse().dense() * prior.operator.dense()
+        plain = type(self)(
+            self.operator, (prior.free_shape + 0.5 * n_rows, self.rate), self.mean[:-1]
+        )
+        found = plain.determined_by(n_rows, self.operator.dim - float(of_prior.sum()))
+        found.free_shape = None
+        return found
 
     @property
     def mode(self) -> NDArray:

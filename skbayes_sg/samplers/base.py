@@ -116,11 +116,6 @@ class Sampler(Parameterised, ABC):
         return self.variance_reduction is not None
 
     @property
-    def in_modes(self) -> bool:
-        """Whether its chains are to be in modes of their own."""
-        return False
-
-    @property
     def rows_per_step(self) -> int:
         """The batch size; 500 if it is "auto"."""
         return 500 if isinstance(self.batch_size, str) else self.batch_size

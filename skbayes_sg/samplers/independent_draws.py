@@ -23,6 +23,7 @@ class IndependentDraws(Sampler):
     bias_remedy = 'scale the columns of X, use float64, or sampler="hmc"'
     shares_rows = True
     needs_closed_form = True
+    follows_coordinates = True
 
     def validate(self, target: Target) -> None:
         if target.closed_form is None:

@@ -124,10 +124,6 @@ class SGHMC(Sampler):
     def shares_rows(self) -> bool:
         return bool(self.share_rows)
 
-    @property
-    def in_modes(self) -> bool:
-        return self.shares_rows
-
     # -- motion -------------------------------------------------------------------------------
 
     def minibatches(self, target: Target, rng: np.random.Generator, n_chains: int) -> Minibatches:

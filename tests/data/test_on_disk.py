@@ -130,6 +130,13 @@ def test_three_classes_with_names_and_balanced_weights():
     fits = [logistic(class_weight="balanced").fit(table, names) for table in (X, Table(X))]
     assert fits[1].classes_.tolist() == ["no", "perhaps", "yes"]
     assert_same_posterior(*fits)
+    weight = np.where(names == "yes", 4.0, WEIGHT)
+    again = np.repeat(np.arange(N), weight.astype(int))
+    balanced = logistic(class_weight="balanced")
+    of_weights = clone(balanced).fit(Table(X), names, sample_weight=weight)
+    assert_same_posterior(clone(balanced).fit(X[again], names[again]), of_weights)
+    apart = np.abs(of_weights.intercept_ - logistic().fit(X, names, weight).intercept_)
+    assert apart.max() > 0.1
 
 
 def test_a_learned_prior_and_the_predicted_covariance():
@@ -293,7 +300,7 @@ def test_an_error_names_row_and_column(value, what):
         (NUMBERS[:-1], None, r"y must have shape \(20000,\)"),
         (NUMBERS, WEIGHT[1:], r"sample_weight must have shape \(20000,\)"),
         (NUMBERS, WEIGHT - 1, "sample_weight must be finite and not negative"),
-        (NUMBERS, np.zeros(N), "2 rows of positive weight"),
+        (NUMBERS, np.zeros(N), "sample_weight is zero for all rows"),
         (np.full(N, "x"), None, "y must hold real numbers"),
     ],
 )

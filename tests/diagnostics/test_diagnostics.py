@@ -197,3 +197,27 @@ def test_moments_of_very_many_draws_are_taken_by_parts(monkeypatch):
     at_once = diagnostics.moments(draws, weights)
     monkeypatch.setattr(convergence, "_MANY_ELEMENTS", 300)
     np.testing.assert_allclose(diagnostics.moments(draws, weights), at_once, atol=1e-12)
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_no_share_is_above_one(equal):
+    """Sums of weights that are 1 by rounding only, in any order."""
+    rng = np.random.default_rng(3)
+    for n in range(4, 400):
+        weights = np.ones(n) if equal else rng.random(n) + 0.01
+        weights /= weights.sum()
+        events = np.ones((6, n, 2), bool)
+        events[0, 0, 1] = False
+        always, nearly = diagnostics.share(events, weights)
+        assert always == 1
+        assert nearly == pytest.approx(1 - weights[0] / 6, abs=1e-14)
+        assert nearly < 1
+        assert diagnostics.share(~events, weights)[0] == 0
+
+
+def test_a_share_is_the_weighted_mean_of_events():
+    rng = np.random.default_rng(4)
+    events, weights = rng.random((3, 50, 4)) < 0.3, rng.random(50)
+    expected = np.average(events.mean(axis=0), axis=0, weights=weights)
+    np.testing.assert_allclose(diagnostics.share(events, weights), expected, rtol=1e-13)
+    np.testing.assert_array_equal(diagnostics.share(events), events.mean(axis=(0, 1)))

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import digamma, polygamma
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import BayesianRidge, Ridge
 
-from skbayes_sg import BayesianLinearRegressionSGFS, theory
+from skbayes_sg import BayesianLinearRegressionSGFS, BayesianRobustRegressor, theory
 from skbayes_sg.samplers import IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, PolynomialDecay
 
 BLR = BayesianLinearRegressionSGFS
@@ -26,7 +28,7 @@ def many():
     return generated()
 
 
-def conjugate(X, y, noise_variance, weight=None, prior=1.0, intercept=1e-6, shape=1e-6, rate=1e-6):
+def conjugate(X, y, noise_variance, weight=None, prior=1.0, intercept=1e-6, shape=None, rate=1e-6):
     """Exact mean and covariance of (coefficients, intercept[, log noise variance])."""
     weight = np.ones(len(y)) if weight is None else weight
     X = np.column_stack([X, np.ones(len(X))])
@@ -37,6 +39,9 @@ def conjugate(X, y, noise_variance, weight=None, prior=1.0, intercept=1e-6, shap
     mean = np.linalg.solve(precision, X.T @ (weight * y) / scale)
     if noise_variance is not None:
         return mean, np.linalg.inv(precision)
+    if shape is None:  # by default coefficients that rows determine take from it
+        known = np.diag([prior] * (X.shape[1] - 1) + [intercept])
+        shape = 1e-6 - (len(mean) - np.trace(np.linalg.solve(precision, known))) / 2
     a = shape + weight.sum() / 2
     b = rate + 0.5 * (weight @ y**2 - mean @ precision @ mean)
     cov = np.zeros((len(mean) + 1,) * 2)
@@ -318,7 +323,171 @@ def test_impossible_data_are_named(many):
     X, y = many
     with pytest.raises(ValueError, match="sample_weight is zero for all rows"):
         BLR().fit(X, y, sample_weight=np.zeros(8000))
-    with pytest.raises(ValueError, match="y is too large for float32"):
+    with pytest.raises(ValueError, match="products underflow or overflow with X of float32"):
         BLR().fit(X.astype(np.float32), np.where(np.arange(8000) == 3, 1e39, y))
     with pytest.raises(ValueError, match="level must be below 1"):
         BLR(**SHORT).fit(X, y).predict_interval(X, level=90)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "prior",
+    [{"prior": "horseshoe"}, {"prior_groups": "feature"}, {}],
+    ids=["horseshoe", "ard", "one"],
+)
+def test_intervals_under_a_sampled_precision_are_those_of_the_draws(prior, seed):
+    """Far from the rows, where a shrunk coefficient makes the predictive distribution skewed."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((18, 5))
+    y = 0.6 * X[:, 0] + rng.standard_normal(18)
+    model = BLR(random_state=seed, **prior).fit(X, y)
+    far = np.array([[8.0, 0, 0, 0, 0], [0, 0, -12.0, 0, 0]])
+    centre = model.coef_samples_ @ far.T + model.intercept_samples_[..., None]
+    scale = np.sqrt(model.noise_variance_samples_)[..., None]
+    ends = model.predict_interval(far, 0.9)
+    for end, q in zip(ends.T, (0.05, 0.95), strict=True):
+        below = stats.norm.cdf(end, centre, scale)
+        some = below.reshape(-1, 2)  # an interval is of 500 of the draws
+        assert (np.abs(some.mean(axis=0) - q) < 5 * some.std(axis=0) / np.sqrt(500)).all()
+    mean, std = model.predict(far, return_std=True)
+    total = np.sqrt(centre.var(axis=(0, 1)) + (scale**2).mean())
+    np.testing.assert_allclose(std, total, rtol=1e-6)
+    np.testing.assert_allclose(mean, centre.mean(axis=(0, 1)), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_intervals_under_a_horseshoe_are_skewed():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((18, 5))
+    y = 0.6 * X[:, 0] + rng.standard_normal(18)
+    model = BLR(prior="horseshoe", random_state=0).fit(X, y)
+    far = np.array([[10.0, 0, 0, 0, 0]])
+    (low, high), middle = model.predict_interval(far)[0], model.predict(far)[0]
+    assert max((high - middle) / (middle - low), (middle - low) / (high - middle)) > 1.15
+
+
+@pytest.mark.parametrize("n_rows", [14, 27])
+def test_a_weak_given_precision_is_least_squares_with_its_t_intervals(n_rows, seed):
+    """If coefficients took no degrees of freedom, intervals would be .57 times as wide."""
+    rng = np.random.default_rng(seed)
+    n_features = 2 * n_rows // 3
+    X = rng.standard_normal((n_rows, n_features)) + 3.0
+    y = 7.0 + X @ (4 * rng.standard_normal(n_features)) + 0.5 * rng.standard_normal(n_rows)
+    A = np.column_stack([X, np.ones(n_rows)])
+    right, rest, *_ = np.linalg.lstsq(A, y)
+    freedom = n_rows - n_features - 1
+    error = np.sqrt(rest[0] / freedom * np.linalg.inv(A.T @ A).diagonal())
+    weak = {"prior_precision": 1e-9, "intercept_precision": 1e-9, "random_state": seed}
+    model = BLR(n_draws=1000, **weak).fit(X, y)
+    shape, rate = model.posterior_.noise
+    assert 2 * shape == pytest.approx(freedom, rel=1e-4)
+    assert 2 * rate == pytest.approx(rest[0] + 2e-6 * y.var(), rel=1e-5)
+    np.testing.assert_allclose(model.posterior_.mean, right, rtol=1e-4, atol=1e-4)
+    below = stats.t.cdf((model.coef_samples_ - right[:-1]) / error[:-1], freedom)
+    for level in (0.025, 0.25, 0.75, 0.975):
+        sd = np.sqrt(level * (1 - level) / below[..., 0].size)
+        assert (np.abs((below < level).mean(axis=(0, 1)) - level) < 5 * sd).all()
+    new = rng.standard_normal((20, n_features)) + 3.0
+    a = np.column_stack([new, np.ones(20)])
+    width = np.sqrt(rest[0] / freedom * (1 + np.vecdot(a @ np.linalg.inv(A.T @ A), a)))
+    expected = a @ right + np.outer(stats.t.ppf([0.05, 0.95], freedom), width)
+    few = 5 / np.sqrt(model.draws_[..., 0].size) * width[:, None]
+    assert (np.abs(model.predict_interval(new, 0.9) - expected.T) < 2 * few).all()
+    stream = BLR(**weak)
+    for rows in np.array_split(np.arange(n_rows), 5):
+        stream.partial_fit(X[rows], y[rows])
+    np.testing.assert_allclose(stream.posterior_.noise, (shape, rate), rtol=1e-3)
+    split = BLR(**weak).fit(X[:-5], y[:-5]).partial_fit(X[-5:], y[-5:])
+    np.testing.assert_allclose(split.posterior_.noise, (shape, rate), rtol=1e-3)
+
+
+def test_a_strong_given_precision_keeps_the_degrees_of_freedom_of_all_rows():
+    X, y = generated(30)
+    shape, _ = BLR(prior_precision=1e9, random_state=0).fit(X, y).posterior_.noise
+    assert 2 * shape == pytest.approx(29, abs=1e-3)  # without the intercept's
+    shape, _ = BLR(prior_precision=1e-9, noise_prior=(2.0, 1.0)).fit(X, y).posterior_.noise
+    assert 2 * shape == pytest.approx(34)
+
+
+def test_no_row_that_tells_the_noise_is_warned_of():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((8, 12)), rng.standard_normal(8)
+    with pytest.warns(UserWarning, match="so weak that coefficients fit all rows"):
+        model = BLR(prior_precision=1e-6, random_state=0).fit(X, y)
+    assert 2 * model.posterior_.noise[0] == pytest.approx(1, abs=1e-4)
+
+
+# -- numbers far from zero, and far from one ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BLR(random_state=0),
+        BLR(prior_precision=1e-4, random_state=0),
+        BayesianRobustRegressor(**SHORT),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("location", [3e7, -2e9])
+def test_y_far_from_zero_keeps_its_digits_beside_columns_in_single_precision(model, location):
+    rng = np.random.default_rng(5)
+    X = np.round(rng.standard_normal((150, 3)), 2).astype(np.float32)
+    y = location + X @ [0.7, 0.0, -0.4] + 0.3 * rng.standard_normal(150)
+    exact = isinstance(model, BLR)
+    single, double = clone(model).fit(X, y), clone(model).fit(X.astype(float), y)
+    for one, other in [
+        (single, double),
+        (stream(model, X, y), stream(model, X.astype(float), y)),
+    ]:
+        sd = np.sqrt(other.posterior_.covariance.diagonal())[:4]
+        apart = (one.posterior_.mean - other.posterior_.mean)[:4]
+        # a last step of sqrt(.1) standard deviations leaves about its square
+        assert (np.abs(apart) < (1e-3 if exact else 0.1) * sd).all()
+        np.testing.assert_allclose(
+            np.sqrt(one.posterior_.covariance.diagonal())[:4], sd, rtol=1e-3 if exact else 0.05
+        )
+    ess = min(single.diagnostics_["ess_min"], double.diagnostics_["ess_min"])
+    assert (np.abs(single.coef_ - double.coef_) < 5 * np.sqrt(2 / ess) * double.coef_std_).all()
+    apart = np.abs(single.predict(X) - double.predict(X))
+    assert (apart < 5 * np.sqrt(2 / ess) * np.sqrt(double.posterior_.covariance.trace())).all()
+
+
+def stream(model, X, y):
+    model = clone(model)
+    for rows in np.array_split(np.arange(len(y)), 4):
+        model.partial_fit(X[rows], y[rows])
+    return model
+
+
+@pytest.mark.parametrize("dtype", [np.float32, float])
+def test_rows_on_disk_keep_the_digits_of_y(dtype, monkeypatch, tmp_path):
+    monkeypatch.setattr("skbayes_sg.data.disk.bytes_to_keep", lambda: 0)
+    rng = np.random.default_rng(6)
+    X = np.round(rng.standard_normal((3000, 2)), 2).astype(dtype)
+    y = 5e8 + X[:, 0] + 0.5 * rng.standard_normal(3000)
+    np.save(tmp_path / "X.npy", X)
+    stored = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = BLR(random_state=0).fit(stored, y)
+    whole = BLR(random_state=0).fit(X.astype(float), y)
+    apart = model.posterior_.mean - whole.posterior_.mean
+    assert (np.abs(apart) < 1e-2 * np.sqrt(whole.posterior_.covariance.diagonal())).all()
+
+
+def test_numbers_whose_products_underflow_are_named():
+    X, y = np.random.default_rng(7).standard_normal((2, 40, 2))
+    for cls in (BLR, BayesianRobustRegressor):
+        with pytest.raises(ValueError, match="y holds numbers that differ"):
+            cls().fit(X, y[:, 0] * 1e-165)
+        with pytest.raises(ValueError, match="y holds numbers that differ"):
+            cls().fit(X.astype(np.float32), y[:, 0] * 1e-39)
+        with pytest.raises(ValueError, match=r"X holds numbers .* in column\(s\) 1,"):
+            cls().fit(X * [1.0, 1e-90], y[:, 0])
+    one, other = (BLR(random_state=0).fit(X, unit * y[:, 0]) for unit in (1.0, 1e-60))
+    np.testing.assert_allclose(other.coef_ * 1e60, one.coef_, rtol=1e-6)
+
+
+def test_one_row_is_enough_for_a_fit_as_for_a_stream():
+    with pytest.warns(ConvergenceWarning, match="one value in all rows"):
+        model = BLR(random_state=0).fit([[1.0, 2.0]], [3.0])
+    assert abs(model.predict([[1.0, 2.0]])[0] - 3) < 0.5

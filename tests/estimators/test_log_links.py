@@ -1,5 +1,7 @@
 """Poisson, negative binomial and Gamma regression: their posteriors, and what comes out."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -100,6 +102,8 @@ def test_the_truth_is_in_the_posterior_of_many_rows(cls, seed):
 def test_under_a_weak_prior_of_many_rows_it_is_the_twin(cls, twin, power):
     X, y = simulated(cls, 1000)
     exposure = np.random.default_rng(1).integers(1, 4, len(y))
+    if cls is BayesianPoissonRegressor:
+        X, y = rates(1000, exposure, 0)
     model = cls(random_state=0).fit(X, y, sample_weight=exposure)
     other = twin(alpha=0).fit(X, y, sample_weight=exposure)
     assert (np.abs(model.coef_ - other.coef_) < 0.2 * model.coef_std_).all()
@@ -196,5 +200,87 @@ def test_numbers_that_are_no_counts_are_told_unless_they_are_rates():
     rng, exposure = np.random.default_rng(0), np.arange(50) % 3 + 0.5
     rate = rng.poisson(exposure * np.exp(X @ COEF + INTERCEPT)) / exposure
     BayesianPoissonRegressor(random_state=0).fit(X, rate, sample_weight=exposure)
-    with pytest.warns(ConvergenceWarning, match="no counts, nor rates times exposures"):
+    with pytest.warns(ConvergenceWarning, match="no counts, nor are they counts times"):
         BayesianPoissonRegressor(random_state=0).fit(X, y + 0.5)
+
+
+@pytest.mark.parametrize("kind", [BayesianNegativeBinomialRegressor, BayesianGammaRegressor])
+def test_a_dispersion_has_no_ratio_of_rates(kind):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((60, 2))
+    table = kind(n_draws=50, random_state=0).fit(X, rng.poisson(3, 60) + 1.0).summary()
+    ratios = table.filter(like="rate_ratio")
+    assert ratios.shape == (4, 3)
+    assert ratios.loc["dispersion"].isna().all()
+    terms = ["x0", "x1", "intercept"]
+    assert (ratios.loc[terms] > 0).all(axis=None)
+    ends = np.exp(table.loc[terms, ["eti95_lb", "eti95_ub"]])
+    np.testing.assert_allclose(ratios.loc[terms].iloc[:, 1:], ends)
+    assert table.drop(columns=ratios.columns).loc["dispersion"].notna().all()
+
+
+# -- exposures --------------------------------------------------------------------------------
+
+
+def rates(n_rows, exposure, seed, extra=1.0):
+    """Counts over exposures; `extra` times as dispersed as Poisson's."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 3))
+    mean = exposure * np.exp(X @ COEF + INTERCEPT)
+    return X, extra * rng.poisson(mean / extra) / exposure
+
+
+def pearson(model, X, y, weight):
+    """As a textbook has it, of the counts."""
+    count, mean = y * weight, weight * np.exp(X @ model.coef_ + model.intercept_)
+    kept = weight > 0
+    return ((count - mean) ** 2 / np.where(kept, mean, 1))[kept].sum() / (kept.sum() - 4)
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.02, 365.0])
+@pytest.mark.parametrize("exposure", [[0.2, 0.4, 1.0], [2.0, 5.0], [0.0, 0.25, 0.75]], ids=str)
+def test_the_dispersion_of_rates_is_that_of_their_counts_in_any_unit(exposure, unit, seed):
+    exposure = np.random.default_rng(seed).choice(exposure, 500)
+    X, y = rates(500, np.maximum(exposure, 0.1), seed)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = BayesianPoissonRegressor(random_state=0).fit(
+            X, y / unit, sample_weight=exposure * unit
+        )
+    found = model.diagnostics_["dispersion"]
+    assert found == pytest.approx(pearson(model, X, y / unit, exposure * unit))
+    assert not any("dispersion is" in str(one.message) for one in said)
+
+
+def test_overdispersed_rates_that_are_whole_numbers_are_told(seed):
+    exposure = np.random.default_rng(seed).choice([3.0, 6.0], 400)
+    X, y = rates(400, exposure, seed, extra=exposure)
+    assert (y % 1 == 0).all()
+    with pytest.warns(ConvergenceWarning, match="dispersion is"):
+        model = BayesianPoissonRegressor(random_state=0).fit(X, y, sample_weight=exposure)
+    assert model.diagnostics_["dispersion"] == pytest.approx(pearson(model, X, y, exposure))
+
+
+def test_rows_that_are_merged_keep_their_degrees_of_freedom(seed):
+    """Of factors alone, where hundreds of rows are equal, and counts are few."""
+    rng = np.random.default_rng(seed)
+    X = np.eye(3)[rng.integers(0, 3, 800)]
+    y, one = rng.poisson(0.05, 800), np.ones(800)
+    model = BayesianPoissonRegressor(prior_precision=1.0, random_state=0).fit(X, y)
+    assert model.diagnostics_["dispersion"] == pytest.approx(pearson(model, X, y, one))
+
+
+def test_a_negative_binomial_variable_is_whole():
+    X, y = simulated(BayesianNegativeBinomialRegressor, 60)
+    model = BayesianNegativeBinomialRegressor(random_state=0)
+    for method in (model.fit, model.partial_fit):
+        with pytest.raises(ValueError, match="logarithm of the exposure as a column"):
+            method(X, y / 3, sample_weight=np.full(60, 3.0))
+    with pytest.warns(ConvergenceWarning, match="logarithm of the exposure as a column"):
+        model.fit(X, 4 * y, sample_weight=np.full(60, 0.25))  # rates that are whole
+
+
+def test_fractions_are_told_in_a_stream_as_in_a_fit():
+    X, y = simulated(BayesianPoissonRegressor, 40)
+    with pytest.warns(ConvergenceWarning, match="no counts, nor are they counts times"):
+        BayesianPoissonRegressor().partial_fit(X, y + 0.25)

@@ -173,7 +173,7 @@ def test_class_weight_multiplies_sample_weight(binary):
     )
     by_hand = BLR(**SHORT).fit(X, y, sample_weight=sample_weight * np.where(y == "no", 3.0, 0.5))
     np.testing.assert_array_equal(by_class.draws_, by_hand.draws_)
-    share = {label: np.average(y == label, weights=sample_weight > 0) for label in ("no", "yes")}
+    share = {label: np.average(y == label, weights=sample_weight) for label in ("no", "yes")}
     balanced = BLR(class_weight="balanced", **SHORT).fit(X, y, sample_weight=sample_weight)
     inverse = BLR(class_weight={label: 0.5 / share[label] for label in share}, **SHORT)
     np.testing.assert_allclose(
@@ -448,3 +448,15 @@ def test_a_column_whose_prior_allows_any_logit_is_named_with_what_helps():
         warnings.simplefilter("error")
         BLR(random_state=0, prior_precision=1.0).fit(StandardScaler().fit_transform(far), y)
         BLR(prior_precision=[1.0, 1e12, 1.0], random_state=0).fit(far, y)
+
+
+@pytest.mark.parametrize("missing", [None, pd.NA, np.nan], ids=repr)
+def test_missing_labels_are_named(missing):
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    y = pd.Series(np.where(X[:, 0] > 0, "up", "down"), dtype=object)
+    y[4] = missing
+    for labels in (y, y.astype("string")):
+        with pytest.raises(ValueError, match="y has missing labels; leave out the rows"):
+            BLR().fit(X, labels)
+        with pytest.raises(ValueError, match="y has missing labels; leave out the rows"):
+            BLR().partial_fit(X, labels, classes=["down", "up"])

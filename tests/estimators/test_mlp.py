@@ -156,15 +156,14 @@ def test_chains_in_different_modes_are_told(iris):
     assert model.diagnostics_["between_chains"] > 0.99
 
 
-def test_chains_of_one_mode_that_do_not_agree_yet_are_told(iris):
+def test_chains_that_are_still_on_their_way_are_told(iris):
     """Slow chains from four random points: less than half of the variance lies between them."""
     sampler = SGLD(step_size=2e-4, batch_size=50)
     model = BayesianMLPClassifier(
         (3,), sampler=sampler, n_draws=40, burn_in=100, thin=20, random_state=0
     )
-    with pytest.warns(ConvergenceWarning, match="r_hat_max of the predicted probabilities"):
+    with pytest.warns(ConvergenceWarning, match="prediction_drift is .*the chains still move"):
         model.fit(*iris)
-    assert model.diagnostics_["r_hat_max"] > 1.05
     assert model.diagnostics_["between_chains"] < 0.5
 
 

@@ -90,7 +90,6 @@ def test_noise_and_mean_of_each_response_are_recovered(fitted, data):
     assert isinstance(fitted.sampler_, SGHMC)
     assert fitted.sampler_reason_.startswith("many modes that are sampled shortly predict best")
     assert fitted.diagnostics_["temperature"] == 1
-    assert "r_hat_limit" not in fitted.diagnostics_  # chains are in modes of their own
     assert fitted.diagnostics_["prediction_gain"] > 0.5
 
 

@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 from sklearn.linear_model import HuberRegressor
 
-from skbayes_sg import BayesianLinearRegression, BayesianRobustRegressor
+from skbayes_sg import (
+    BayesianGammaRegressor,
+    BayesianLinearRegression,
+    BayesianRobustRegressor,
+)
 from skbayes_sg.models import Student
+from skbayes_sg.models.student import resolution
 
 COEF, CERTAIN = np.array([1.0, -0.5, 0.0]), 5.0
 
@@ -108,3 +113,96 @@ def test_summary_has_scale_and_degrees_of_freedom():
     table = BayesianRobustRegressor(random_state=0).fit(X, y).summary()
     assert table.index.tolist() == ["x0", "x1", "x2", "intercept", "scale", "degrees_of_freedom"]
     assert (table["mean"].iloc[-2:] > 0).all()
+
+
+def rounded(seed, step=0.5, noise=0.16):
+    """A line plus noise, most of which rounding takes away."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((240, 2))
+    exact = 3 + X @ [0.12, 0.0] + noise * rng.standard_normal(240)
+    return X, step * np.rint(exact / step)
+
+
+@pytest.mark.filterwarnings("ignore:y is in steps")
+def test_rounded_numbers_have_the_slope_of_least_squares(seed):
+    X, y = rounded(seed)
+    assert np.unique(y, return_counts=True)[1].max() > 0.65 * len(y)
+    model = BayesianRobustRegressor(random_state=seed).fit(X, y)
+    A = np.column_stack([X, np.ones(len(y))])
+    right, rest, *_ = np.linalg.lstsq(A, y)
+    error = np.sqrt(rest[0] / (len(y) - 3) * np.linalg.inv(A.T @ A).diagonal())[:2]
+    assert (np.abs(model.coef_ - right[:2]) < 0.5 * error).all()  # and not the slope 0 of a spike
+    assert (model.coef_std_ > error).all()
+    assert (model.coef_std_ < 2 * error).all()
+    assert model.scale_ == pytest.approx(0.25, rel=0.1)
+
+
+def test_rows_without_noise_do_not_outweigh_the_others_unless_they_are_more_than_half(seed):
+    """Rows on a line of slope 0 beside a line of slope 1, none of them with the same y."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((200, 2))
+    y = X[:, 0] + 0.5 * rng.standard_normal(200)
+    y[:80] = 3.0 + X[:80, 1]
+    few = BayesianRobustRegressor(random_state=seed).fit(X, y)
+    assert few.scale_ > 0.1
+    assert few.degrees_of_freedom_samples_.min() > 1
+    y[:150] = 3.0 + X[:150, 1]
+    with pytest.warns(UserWarning, match="75% of the rows lie on one line exactly"):
+        BayesianRobustRegressor(random_state=seed).fit(X, y)
+
+
+def test_shares_of_ties_are_named():
+    X, y = rounded(0)
+    with pytest.warns(UserWarning, match=r"steps of 0.5, and 7\d% of the rows have y = 3"):
+        BayesianRobustRegressor(random_state=0).fit(X, y)
+    y = np.where(np.arange(240) % 10 < 6, 1.5, y + 0.01 * X[:, 1])
+    with pytest.warns(UserWarning, match="60% of the rows have y = 1.5: without noise"):
+        BayesianRobustRegressor(random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e7])
+def test_resolution_is_that_of_steps(scale):
+    rng = np.random.default_rng(0)
+    steps = np.rint(4 * rng.standard_normal(100))
+    assert resolution(scale * (7 + 3 * steps), None) == pytest.approx(3 * scale)
+    assert resolution(scale * np.repeat([3.0, 7.0, 13.0], 5), None) == pytest.approx(2 * scale)
+    assert resolution(scale * np.array([3.0, 7.0]), None) == 0
+    assert resolution(scale * np.array([3.0, 7.0]), np.array([4.0, 5.0])) == pytest.approx(
+        4 * scale
+    )
+    continuous = scale * rng.standard_normal(40)
+    assert resolution(np.repeat(continuous, 3), None) < 1e-9 * scale
+    assert resolution(continuous, np.full(40, 3.0)) < 1e-9 * scale
+
+
+def test_repeated_continuous_numbers_have_no_resolution():
+    X, y = simulated(60)
+    model = BayesianRobustRegressor(random_state=0).fit(X, y, np.full(60, 3.0))
+    assert model.model_.least_scale == pytest.approx(1e-5 * model.model_.unit)
+
+
+@pytest.mark.parametrize("data_seed", [0, 1])
+def test_few_rows_for_each_column_have_the_posterior_of_a_long_run(data_seed, seed):
+    """With 21 parameters for 26 rows chains start where hardly any noise is left."""
+    rng = np.random.default_rng(data_seed)
+    X = rng.standard_normal((26, 20))
+    y = X @ (2 * rng.standard_normal(20)) + rng.standard_normal(26)
+    found = BayesianRobustRegressor(random_state=seed).fit(X, y)
+    long = BayesianRobustRegressor(burn_in=2000, n_draws=400, random_state=seed + 1).fit(X, y)
+    assert found.diagnostics_["r_hat_max"] < 1.15
+    error = CERTAIN / np.sqrt(found.diagnostics_["ess_min"])
+    assert (np.abs(found.coef_ - long.coef_) < error * long.coef_std_).all()
+    ratio = np.median(found.coef_std_ / long.coef_std_)  # was .05 to .1
+    assert 0.75 < ratio < 1.33
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize(
+    "estimator", [BayesianLinearRegression, BayesianRobustRegressor, BayesianGammaRegressor]
+)
+def test_constant_numbers_are_named_in_one_warning(estimator, recwarn):
+    X = np.random.default_rng(2).standard_normal((40, 3))
+    model = estimator(random_state=1).fit(X, np.full(40, 12.9))
+    assert len(recwarn) == 1
+    assert "y has one value in all rows" in str(recwarn[0].message)
+    np.testing.assert_allclose(model.predict(X), 12.9, rtol=1e-6)

@@ -4,20 +4,27 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_diabetes, load_wine
+from sklearn.datasets import load_diabetes, load_wine, make_regression
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import (
+    BayesianGammaRegressor,
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
+    BayesianNegativeBinomialRegressor,
+    BayesianOrdinalClassifier,
+    BayesianPoissonRegressor,
+    BayesianRobustRegressor,
     PriorPrecisionDisplay,
     VariationalEM,
 )
 from skbayes_sg.data import InMemory, of_columns
 from skbayes_sg.inference import evidence
+from skbayes_sg.inference.diagnose import of_gradients
 from skbayes_sg.inference.evidence import Hyperprior, locate
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.hierarchical import JointPosterior
 from skbayes_sg.samplers import HMC, SGFS
 
 CERTAIN = 5.0  # Monte Carlo errors
@@ -96,8 +103,8 @@ def test_separable_classes_have_a_wide_distribution():
 
 
 @pytest.mark.parametrize("sampler", [SGFS(), "hmc"])
-def test_draws_of_other_samplers_are_carried_over_the_precision(sampler, seed):
-    """They are as wide as those of chains that sample it."""
+def test_samplers_by_name_sample_the_precision_too(sampler, seed):
+    """Their draws are as wide as independent ones."""
     X, y = load_diabetes(return_X_y=True)
     exact = BayesianLinearRegressionSGFS(random_state=0).fit(X, y)
     model = BayesianLinearRegressionSGFS(sampler, random_state=seed).fit(X, y)
@@ -105,6 +112,69 @@ def test_draws_of_other_samplers_are_carried_over_the_precision(sampler, seed):
     np.testing.assert_allclose(model.coef_std_, exact.coef_std_, rtol=0.1)
     covariance = model.predicted_covariance(X, y).diagonal()[:10]
     np.testing.assert_allclose(np.sqrt(covariance), exact.coef_std_, rtol=0.1)
+
+
+@pytest.mark.parametrize("sampler", [None, "hmc"])
+def test_hmc_by_name_has_the_tails_of_few_separable_rows_too(sampler, seed):
+    """One coefficient, whose distribution quadrature knows; its tail is far from normal."""
+    X, y = np.array([[-1.3], [-0.8], [-0.4], [0.5], [0.9], [1.1]]), np.repeat([0, 1], 3)
+    model = BayesianLogisticRegressionSGFS(
+        sampler, fit_intercept=False, n_draws=500, random_state=seed
+    ).fit(X, y)
+    scales, unit = model._scales, model._fitted_prior.unit[0]
+    rho, beta = np.linspace(-12, 6, 901), np.linspace(-20, 250, 27001)
+    density = (
+        scales.log_density(rho[:, None])[:, None] - 0.5 * unit * np.exp(rho)[:, None] * beta**2
+    )
+    density = density - np.logaddexp(0, -(np.outer(2 * y - 1, beta) * X)).sum(axis=0)
+    share = np.exp(density - density.max()).sum(axis=0)
+    below = np.cumsum(share) / share.sum()
+    ess = min(model.diagnostics_["ess_min"], model.diagnostics_["ess_tail_min"])
+    for level in (0.05, 0.5, 0.95):
+        found = np.interp(np.quantile(model.coef_samples_, level), beta, below)
+        assert abs(found - level) < 5 * np.sqrt(level * (1 - level) / ess)
+
+
+def test_a_bias_along_the_scale_is_seen(seed):
+    """The same draws, all coefficients a fifth too large, with the precisions that fit them."""
+    X, y = make_regression(200, 60, noise=300.0, random_state=0)
+    model = BayesianLinearRegressionSGFS(random_state=seed).fit(X, y)
+    right, error = (model.diagnostics_[name] for name in ("scale_shift", "scale_shift_se"))
+    assert abs(right) < 5 * error
+    posterior = JointPosterior(model._run.under(model._posterior_of(X, y, None)), model._scales)
+    draws = model._with_precision().copy()
+    draws[..., :60] *= 1.2
+    draws[..., -1] -= 2 * np.log(1.2)
+    wrong = of_gradients(posterior, draws, model.draw_weights_, 256)
+    assert wrong["scale_shift"] > 0.2 + 5 * wrong["scale_shift_se"]
+
+
+@pytest.mark.parametrize("prior", ["horseshoe", "student_t"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        BayesianLogisticRegressionSGFS,
+        BayesianLinearRegressionSGFS,
+        BayesianPoissonRegressor,
+        BayesianNegativeBinomialRegressor,
+        BayesianGammaRegressor,
+        BayesianRobustRegressor,
+        BayesianOrdinalClassifier,
+    ],
+)
+def test_priors_of_many_scales_do_not_depend_on_the_zeros_of_the_columns(kind, prior):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((50, 3)) * [1.0, 5.0, 0.2]
+    y = rng.integers(1, 4, 50)
+    shifted = X + np.array([2020.0, -40.0, 3.0])
+    found = []
+    for rows in (X, shifted):
+        model = kind(prior=prior, n_chains=2, n_draws=4, burn_in=4, random_state=0)
+        with warnings.catch_warnings(action="ignore"):  # few draws
+            found.append(model.fit(rows, y)._scales)
+    eta = rng.standard_normal((5, found[0].dim))
+    before, after = (scales.log_hyperprior(eta) for scales in found)
+    np.testing.assert_allclose(after, before, rtol=1e-6)
 
 
 def test_only_a_sampled_precision_has_draws():

@@ -4,11 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_wine
+from sklearn.base import clone
+from sklearn.datasets import load_wine, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
-from skbayes_sg import BayesianMLPClassifier, DRBMClassifier
+from skbayes_sg import BayesianMLPClassifier, BayesianMLPRegressor, DRBMClassifier
 from skbayes_sg.data import InMemory
 from skbayes_sg.inference import averages, diagnose
 from skbayes_sg.samplers import SGFS, SGHMC
@@ -34,12 +35,33 @@ GOOD = {
         ({"stein_ratio": 5.5e7, "stein_se": 1.5e7}, 1),  # heavy tails
         ({"stein_ratio": 3.0, "stein_se": 2.0}, 1),
         ({"stein_ratio": 3.0, "stein_se": np.nan}, 1),
-        ({"r_hat_max": np.nan}, 1),
-        ({"r_hat_max": 1.2}, 1),
+        ({"stein_ratio": 0.85, "stein_se": 0.01}, 1),
+        ({"stein_ratio": 0.85, "stein_se": 0.05}, 0),
+        ({"stein_ratio": -0.2, "stein_se": 1.0}, 1),
+        ({"between_chains": 0.6}, 1),
+        ({"between_chains": 0.6, "stein_ratio": 0.1}, 2),
+        ({"r_hat_max": 1.3}, 0),  # of the worst probability; averages have an error of their own
     ],
 )
 def test_the_distribution_at_temperature_one(changes, said):
     assert len(diagnose._of_modes(GOOD | changes, "remedy")) == said
+
+
+@pytest.mark.parametrize(
+    ("changes", "exact", "enough"),
+    [
+        ({}, False, True),
+        ({"prediction_error": 0.009, "prediction_drift": 0.009}, False, True),
+        ({"prediction_error": 0.011}, False, False),
+        ({"prediction_drift": 0.011}, True, False),
+        ({"prediction_error": np.nan, "prediction_drift": np.nan}, False, True),  # of one chain
+        ({"stein_ratio": 0.7}, False, False),
+        ({"stein_ratio": 1.3}, False, True),  # a bias, which more draws have too
+        ({"stein_ratio": 1.3}, True, False),
+    ],
+)
+def test_draws_are_doubled_while_averages_are_not_known_and_draws_may_help(changes, exact, enough):
+    assert averages.is_enough(GOOD | changes, exact) is enough
 
 
 @pytest.mark.parametrize(("ratio", "said"), [(-0.5, 0), (1.5, 0), (2.5, 1), (5e6, 1)])
@@ -136,3 +158,49 @@ def test_predictions_are_diagnosed_at_temperature_one_too(wine):
     model = BayesianMLPClassifier((2,), sampler=sampler, n_draws=8, burn_in=8, thin=1)
     said = warnings_of(model.set_params(random_state=0), *wine)
     assert any("prediction_error is" in text for text in said)
+
+
+@pytest.fixture(scope="module")
+def moons():
+    return make_moons(120, noise=0.3, random_state=3)
+
+
+@pytest.mark.parametrize("cls", [BayesianMLPClassifier, DRBMClassifier])
+def test_fits_at_temperature_one_draw_until_averages_are_known_and_are_silent(cls, moons, seed):
+    """A reference of sixteen times as many draws tells how far averages are from the posterior's.
+
+    A fit goes on until an estimate of this distance is below .01. From four chains the estimate has
+    at least three degrees of freedom: the distance is four times as large in about 2 % of fits.
+    """
+    X, y = moons
+    model = cls(4, temperature=1.0, prior_precision=1.0, random_state=seed)
+    long = clone(model).set_params(n_draws=800, n_chains=8, burn_in=500, random_state=seed + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model.fit(X, y), long.fit(X, y)
+    figures = model.diagnostics_
+    assert max(figures["prediction_error"], figures["prediction_drift"]) <= 0.01
+    away = model.predict_proba(X) - long.predict_proba(X)
+    assert np.sqrt((away**2).mean()) < 4 * 0.01
+
+
+def test_only_at_temperature_one_and_by_default_are_draws_doubled(moons):
+    """Steps so short that chains never agree."""
+    X, y = moons
+    model = BayesianMLPClassifier((2,), sampler=SGHMC(1e-9), burn_in=4, thin=1, random_state=0)
+    numbers = {}
+    for temperature, n_draws in ((1.0, "auto"), (1.0, 50), (0.1, "auto")):
+        with warnings.catch_warnings(action="ignore"):
+            model.set_params(temperature=temperature, n_draws=n_draws).fit(X, y)
+        numbers[temperature, n_draws] = model.draws_.shape[1]
+    assert numbers == {(1.0, "auto"): 800, (1.0, 50): 50, (0.1, "auto"): 50}
+
+
+@pytest.mark.convergence_warnings
+def test_a_regressor_is_judged_as_a_classifier_is(moons):
+    """Chains in modes of their own that never move."""
+    X, y = moons[0][:, :1], moons[0][:, 1]
+    model = BayesianMLPRegressor((3,), sampler=SGHMC(1e-9, share_rows=True), random_state=0)
+    said = warnings_of(model.set_params(n_draws=8, burn_in=8, thin=1), X, y)
+    assert any("prediction_error is" in text for text in said)
+    assert any("sit in different modes" in text for text in said)

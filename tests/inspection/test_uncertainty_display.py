@@ -5,6 +5,7 @@ import pytest
 from matplotlib import pyplot as plt
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -116,3 +117,41 @@ def test_one_feature_has_no_slice():
     one = BayesianLogisticRegressionSGFS(**SHORT).fit(X[:, :1], Y)
     with pytest.raises(ValueError, match="X has 1 feature; a slice needs two"):
         UncertaintyDisplay.from_estimator(one, X[:, :1])
+
+
+@pytest.mark.parametrize("library", ["array", "pandas", "pyarrow", "polars"])
+def test_rows_with_gaps_are_drawn_where_they_have_both_cells(library):
+    gaps = X.copy()
+    gaps[::5, 0], gaps[1::7, 1], gaps[::3, 3] = np.nan, np.nan, np.nan
+    pipeline = make_pipeline(SimpleImputer(), BayesianLogisticRegressionSGFS(**SHORT))
+    pipeline.fit(X, Y)
+    rows = gaps
+    if library != "array":
+        names = [f"x{j}" for j in range(4)]
+        rows = pd.DataFrame(gaps, columns=names)
+        pipeline.fit(pd.DataFrame(X, columns=names), Y)
+    if library in ("pyarrow", "polars"):
+        rows = pytest.importorskip("pyarrow").Table.from_pandas(rows)
+    if library == "polars":
+        rows = pytest.importorskip("polars").from_arrow(rows)
+    draw = {"features": (0, 1), "y": Y, "kinds": "total", "grid_resolution": 3}
+    counts = r"x0 \(30 of 150\), x1 \(22 of 150\)"
+    with pytest.warns(UserWarning, match=counts):
+        display = UncertaintyDisplay.from_estimator(pipeline, rows, **draw)
+    both = ~np.isnan(gaps[:, :2]).any(axis=1)
+    np.testing.assert_array_equal(display.points, X[both, :2])
+    np.testing.assert_array_equal(display.labels, Y[both])
+    held = np.tile(np.nanmean(gaps, axis=0), (9, 1))
+    held[:, 0], held[:, 1] = display.xx0.ravel(), display.xx1.ravel()
+    expected = pipeline[-1].predict_uncertainty(held).total
+    np.testing.assert_allclose(display.values["total"].ravel(), expected)
+
+
+def test_rows_without_both_cells_are_refused(model):
+    gaps = X.copy()
+    gaps[::2, 0], gaps[1::2, 1] = np.nan, np.nan
+    with (
+        pytest.warns(UserWarning, match="x0"),
+        pytest.raises(ValueError, match="no row has cells in both x0 and x1"),
+    ):
+        UncertaintyDisplay.from_estimator(model, gaps)

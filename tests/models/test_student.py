@@ -21,7 +21,7 @@ def some(n_own=6):
 
 def distribution(outputs):
     eta, log_scale, log_freedom = outputs.swapaxes(0, 1)
-    return stats.t(np.exp(log_freedom), eta, 0.3 + np.exp(log_scale))
+    return stats.t(1 + np.exp(log_freedom), eta, 0.3 + np.exp(log_scale))
 
 
 @OF_ROWS
@@ -30,7 +30,7 @@ def test_density_and_distribution_are_those_of_the_distribution(n_own):
     outputs[1, 2] += 2  # a variance in some rows
     np.testing.assert_allclose(MODEL.value(outputs, y), distribution(outputs).logpdf(y))
     np.testing.assert_allclose(MODEL.distribution(y, outputs), distribution(outputs).cdf(y))
-    freedom = np.exp(outputs[:, 2])
+    freedom = 1 + np.exp(outputs[:, 2])
     expected = np.where(freedom > 2, distribution(outputs).var(), np.inf)
     np.testing.assert_allclose(MODEL.variance(outputs), expected)
     assert np.isfinite(MODEL.width(outputs)).all()
@@ -48,9 +48,9 @@ def test_residuals_and_curvature_are_derivatives(n_own):
     np.testing.assert_allclose(found, MODEL.observed_at(outputs, y), atol=1e-8)
 
 
-@pytest.mark.parametrize("freedom", [0.8, 3.0, 40.0])
+@pytest.mark.parametrize("freedom", [1.2, 3.0, 40.0])
 def test_expected_curvature_is_the_mean_of_that_of_rows(freedom):
-    outputs = np.array([[[0.3], [-0.5], [np.log(freedom)]]])
+    outputs = np.array([[[0.3], [-0.5], [np.log(freedom - 1)]]])
     y = distribution(outputs).ppf((np.arange(100_000) + 0.5) / 100_000)[0]
     each = MODEL.observed_at(np.repeat(outputs, len(y), axis=2), y)
     np.testing.assert_allclose(each.mean(axis=3)[0], MODEL.expected(outputs)[0, ..., 0], atol=1e-4)

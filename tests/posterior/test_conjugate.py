@@ -35,7 +35,8 @@ def closed_form(X, y, noise_variance, weight=None, prior=1.0, intercept=True):
     mean = np.linalg.solve(precision, A.T @ (weight * y) / scale)
     if noise_variance:
         return mean, np.linalg.inv(precision)
-    shape = 1e-6 + weight.sum() / 2
+    determined = len(mean) - np.trace(np.linalg.solve(precision, np.diag(known)))
+    shape = 1e-6 + (weight.sum() - determined) / 2
     rate = 1e-6 + 0.5 * (weight @ y**2 - mean @ precision @ mean)
     cov = np.zeros((len(mean) + 1,) * 2)
     cov[:-1, :-1] = np.linalg.inv(precision) * rate / (shape - 1)

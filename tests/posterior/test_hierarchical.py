@@ -9,7 +9,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.hierarchical import JointPosterior
 from skbayes_sg.posterior.laplace import posterior_mean
 from skbayes_sg.posterior.mode import find_mode
-from skbayes_sg.posterior.targets import target_at
+from skbayes_sg.posterior.targets import target_of
 from skbayes_sg.priors import GaussianPrior, Horseshoe, StudentT
 from skbayes_sg.samplers import HMC
 
@@ -47,7 +47,7 @@ def made(hyperprior="one", n_classes=2, n_rows=300, seed=0):
         posterior, find_mode(posterior, located.initial, np.random.default_rng(0))
     )
     hmc = HMC(variance_reduction="control_variate")
-    target = target_at(posterior, mode, hmc, located.sampled)
+    target = target_of(posterior, mode, hmc, located.sampled)
     if hyperprior == "curved":
         target = target.curved(located.path)
     return posterior, target

@@ -10,7 +10,6 @@ from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.conjugate import ClosedTarget
 from skbayes_sg.posterior.gaussian import expanded_twice, known_at
-from skbayes_sg.posterior.precision import Carry, JointDistribution
 from skbayes_sg.priors.scales import OnePrecision
 
 CERTAIN = 5.0  # Monte Carlo errors
@@ -107,27 +106,6 @@ def test_the_gradient_is_that_of_the_density_and_the_density_that_of_the_posteri
     ]
     found = target.closed_form.log_density(x)
     np.testing.assert_allclose(found - found[0], np.ravel(expected) - expected[0], rtol=1e-7)
-
-
-def test_carried_draws_are_those_over_the_precision():
-    """Normal draws under one precision become those of the joint distribution."""
-    posterior, _, distribution = bound(4.0)
-    joint, T = JointDistribution.of(distribution, posterior.prior, PRECISION)
-    carry = Carry(joint, distribution.mean, T, np.log(3.0))
-    rng = np.random.default_rng(0)
-    half = (
-        rng.standard_normal((4, 10_000, 5))
-        @ np.linalg.cholesky(distribution.operator.inverse().matrix).T
-    )
-    draws, rho = carry.over(distribution.mean + np.concatenate([half, -half], axis=1))
-    mean, cov = quadrature(*generated(), 4.0, True)
-    assert rho.mean() == pytest.approx(mean[-1], abs=2e-3)
-    flat = draws.reshape(-1, 5)
-    error = CERTAIN * np.sqrt(cov.diagonal()[:-1] / len(flat))
-    assert (np.abs(flat.mean(axis=0) - mean[:-1]) < error).all()
-    np.testing.assert_allclose(np.cov(flat.T), cov[:-1, :-1], rtol=0.1, atol=0.02 * cov.max())
-    under = distribution.operator.inverse().matrix
-    np.testing.assert_allclose(carry.covariance(under), cov[:-1, :-1], rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("n_features", [20, 60])

@@ -5,7 +5,8 @@ import pytest
 from scipy.special import kve
 from scipy.stats import geninvgauss, kstest
 
-from skbayes_sg.priors.integrated_precision import IntegratedPrecision
+from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
+from skbayes_sg.priors.integrated_precision import IntegratedPrecision, IntegratedPrior
 from skbayes_sg.priors.scales import OnePrecision
 
 
@@ -46,3 +47,30 @@ def test_draws_have_their_distribution_far_out_too(size, squares):
     drawn = IntegratedPrecision(scales).draw(np.full(4000, squares), np.random.default_rng(0))
     order, x, scale = inverse_gaussian(scales, squares)
     assert kstest(np.exp(drawn), geninvgauss(order, x, scale=scale).cdf).pvalue > 0.001
+
+
+@pytest.mark.parametrize("noise", [None, (2.0, 3.0)])
+def test_the_prior_of_all_parameters_is_the_integral_over_the_precision(noise):
+    """Of three coefficients, and of others that have a prior of their own."""
+    scales, rng = one_precision(3), np.random.default_rng(0)
+    precision, unit = np.array([1.3, 5.2, 2.6, 0.4]), np.array([1.0, 4.0, 2.0, 1.0])
+    mean = np.array([0.2, 0.0, -0.3, 0.0])
+
+    def given(lam):
+        each = np.append(lam * unit[:3], 0.4)
+        if noise is None:
+            return GaussianPrior(each, mean, unit)
+        return NormalInverseGammaPrior(each, noise, mean, unit)
+
+    prior = IntegratedPrior(given(1.3), scales)
+    np.testing.assert_allclose(prior.precision[:4], precision)
+    theta = rng.standard_normal((6, 4 + (noise is not None)))
+    rho = np.linspace(-12, 8, 4001)[:, None]
+    under = np.stack([given(lam).log_density(theta) for lam in np.exp(rho[:, 0])])
+    each = under + scales.log_density(rho)[:, None]
+    expected = np.log(np.exp(each - each.max()).sum(axis=0)) + each.max()
+    found = prior.log_density(theta)
+    np.testing.assert_allclose(found - found[0], expected - expected[0], atol=1e-5)
+    step = 1e-5 * rng.standard_normal(theta.shape)
+    change = prior.log_density(theta + step) - prior.log_density(theta - step)
+    np.testing.assert_allclose(2 * (prior.gradient(theta) * step).sum(axis=1), change, rtol=1e-3)

@@ -321,7 +321,7 @@ REFUSED = {  # parameters, X, y of classifiers and of regressions, weight, what 
         X,
         [np.resize(np.array(["a", None], dtype=object), 300), None],
         None,
-        "several types, NoneType, str|y contains NaN",
+        "y has missing labels|y contains NaN",
     ),
     "negative weights of other classes and columns": (
         {},

@@ -2,7 +2,8 @@
 
 ``python tests/tools/kernels.py`` makes every run of the matrix and prints a table of them. ``python
 tests/tools/kernels.py other`` makes one, under a kernel that this processor does not choose by
-itself. What stands behind ``--`` is for pytest. The exit code is 1 if a run fails.
+itself: which of them the commit decides, so that each has its turn. What stands behind ``--`` is
+for pytest. The exit code is 1 if a run fails.
 """
 
 import os
@@ -73,6 +74,25 @@ def matrix(kernels: list[str]) -> list[Run]:
     return runs + [Run(special=special) for special in specials]
 
 
+def commit() -> str:
+    """The commit that is checked out, in hexadecimal digits; 0 where there is no repository."""
+    command = ["git", "rev-parse", "--verify", "HEAD"]
+    try:
+        answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    except FileNotFoundError:  # no git
+        return "0"
+    return answer.stdout.strip() if answer.returncode == 0 else "0"
+
+
+def other(names: dict[str, str], native: str, digest: str) -> list[Run]:
+    """A run under one of the kernels that are not the processor's own; none if there are none.
+
+    The digest of a commit is as good as a draw at random: with k kernels each has one commit in k.
+    """
+    others = [kernel for kernel, name in names.items() if name != native]
+    return [Run(others[int(digest, 16) % len(others)])] if others else []
+
+
 def passes(run: Run, options: list[str]) -> bool:
     """Whether the suite passes."""
     environment = os.environ | {"OMP_NUM_THREADS": str(run.threads)}
@@ -91,10 +111,8 @@ def main(words: list[str]) -> int:
     at = words.index("--") if "--" in words else len(words)
     names, native = available(), reported("")
     print(f"this processor's own kernel is that called {native or 'by no name: no OpenBLAS'}")
-    if words[:at] == ["other"]:
-        runs = [Run(kernel) for kernel in names if names[kernel] != native][-1:]
-    else:
-        runs = matrix(list(names))
+    is_one = words[:at] == ["other"]
+    runs = other(names, native, commit()) if is_one else matrix(list(names))
     table = []
     for run in runs:
         print(f"\n{run}", flush=True)

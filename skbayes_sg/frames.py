@@ -1,0 +1,138 @@
+"""Columns of rows in memory: data frames of any library, and arrays, read in one way.
+
+Only this file imports narwhals, which stands between pandas, polars, pyarrow and others. Columns
+are given by number.
+"""
+
+from __future__ import annotations
+
+from numbers import Number
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame in memory."""
+    return _frame(X) is not None
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether X has columns whose cells are not in memory: a query, or a dask collection."""
+    return hasattr(X, "__dask_graph__") or (hasattr(X, "collect") and not is_frame(X))
+
+
+def column_names(X: Any) -> list:
+    """Names of the columns of a data frame; numbers of those of an array."""
+    frame = _frame(X)
+    return list(range(X.shape[1])) if frame is None else list(frame.columns)
+
+
+def text_columns(X: Any) -> list:
+    """Names of the columns of a data frame that are not numbers; none of other rows."""
+    frame = _frame(X)
+    if frame is None:
+        return []
+    text = []
+    for number, name in enumerate(frame.columns):
+        cells = frame[:, number].drop_nulls().to_numpy()
+        try:
+            np.asarray(cells, dtype=np.float64)
+            if cells.dtype.kind in "mM":  # NumPy takes them for nanoseconds
+                text.append(name)
+        except (ValueError, TypeError):
+            text.append(name)
+    return text
+
+
+def row_labels(X: Any) -> list[str]:
+    """Labels of the rows: those of the index of a data frame that has one, or numbers."""
+    index = nw.maybe_get_index(nw.from_native(X)) if is_frame(X) else None
+    return [str(label) for label in (range(len(X)) if index is None else index)]
+
+
+def is_missing(X: Any, column: int) -> NDArray:
+    """Whether the cells of a column are missing: NaN, None, NA, NaT or null; (n_rows,)."""
+    frame = _frame(X)
+    if frame is None:
+        return np.isnan(X[:, column])
+    cells = frame[:, column]
+    missing = cells.is_null().to_numpy().astype(bool)
+    if cells.dtype.is_float():  # polars and pyarrow tell NaN from null
+        missing = missing | np.isnan(cells.to_numpy().astype(np.float64))
+    return missing
+
+
+def is_number(X: Any, column: int) -> bool:
+    """Whether the cells that are there are numbers; truth values and categories are not."""
+    frame = _frame(X)
+    if frame is None:
+        return True
+    cells = frame[:, column]
+    if cells.dtype != nw.Object:
+        return cells.dtype.is_numeric()
+    present = cells.drop_nulls().to_list()  # pandas has numbers beside NA as objects
+    return all(isinstance(one, Number) and not isinstance(one, bool | np.bool_) for one in present)
+
+
+def numbers(X: Any, column: int) -> NDArray:
+    """A column of numbers without missing cells; integers stay integers."""
+    frame = _frame(X)
+    if frame is None:
+        return X[:, column]
+    cells = frame[:, column].to_numpy()
+    return cells if cells.dtype.kind in "iu" else cells.astype(np.float64)
+
+
+def values(X: Any, column: int) -> NDArray:
+    """The cells as objects, missing ones too, (n_rows,)."""
+    frame = _frame(X)
+    if frame is None:
+        return X[:, column]
+    found = np.empty(len(X), dtype=object)
+    found[:] = frame[:, column].to_list()
+    return found
+
+
+def take(X: Any, rows: NDArray) -> Any:
+    """The rows of these numbers, which may repeat."""
+    frame = _frame(X)
+    return X[rows] if frame is None else frame[rows.tolist()].to_native()
+
+
+def with_values(X: Any, column: int, given: ArrayLike) -> Any:
+    """A copy of X with these values in a column, (n_rows,)."""
+    frame, given = _frame(X), np.asarray(given)
+    if frame is None:
+        X = X.copy()
+        X[:, column] = given
+        return X
+    listed = given if given.dtype.kind in "biuf" else given.tolist()
+    return _replaced(frame, column, listed)
+
+
+def with_cell(X: Any, column: int, row: int, source: Any = None) -> Any:
+    """A copy of X whose rows all have the cell of one row, of X or of `source`, which is like X.
+
+    The type of the column stays, and so do its categories.
+    """
+    frame, source = _frame(X), X if source is None else source
+    if frame is None:
+        return with_values(X, column, np.full(len(X), source[row, column]))
+    return _replaced(frame, column, _frame(source)[:, column][[row] * len(frame)])
+
+
+def _frame(X: Any) -> Any:
+    found = nw.from_native(X, eager_only=True, pass_through=True)
+    return found if isinstance(found, nw.DataFrame) else None
+
+
+def _replaced(frame: Any, column: int, given: Any) -> Any:
+    name = frame.columns[column]
+    if not isinstance(given, nw.Series):
+        given = nw.new_series(name, given, backend=frame.implementation)
+    if (index := nw.maybe_get_index(frame)) is not None:  # pandas would align by labels
+        given = nw.maybe_set_index(given, index=index)
+    return frame.with_columns(given.alias(name)).to_native()
