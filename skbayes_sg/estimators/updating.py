@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg.chains.run import Chain
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import require_finite, warn
-from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED, FittedPosterior
 from skbayes_sg.estimators.prior_groups import hyperprior_of, shrinkage_of
 from skbayes_sg.estimators.renamed import name_in_use, require_one_name, warn_of_old_word
 from skbayes_sg.estimators.sampled_prior import SampledPrior
@@ -42,11 +42,6 @@ from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
-_BY_EXPECTED = (
-    "the observed information of the rows and the prior is not positive definite where the "
-    "posterior is, as with few rows or between clusters of outliers: standard deviations of "
-    "posterior_ are those by the expected information, and may be wrong"
-)
 _OF_A_FIT = (
     *("draws_", "draw_weights_", "coef_", "coef_std_", "intercept_", "posterior_"),
     *("sampler_", "sampler_reason_", "states_", "n_iter_", "n_passes_", "burn_in_", "thin_"),
@@ -91,7 +86,7 @@ class UpdatingEstimator(SampledPrior):
 
     draws_ = OfStream(lambda self: self._draws_of_stream())
     draw_weights_ = OfStream(lambda self: np.full((n := self._shape_of_draws()[1]), 1 / n))
-    posterior_ = OfStream(lambda self: self._value_of(self._known(), self.model_))
+    posterior_ = OfStream(lambda self: self._value_of(self._stream.distribution, self.model_))
     coef_ = OfStream(lambda self: self._moments_of_distribution()[0])
     coef_std_ = OfStream(lambda self: self._moments_of_distribution()[1])
     intercept_ = OfStream(lambda self: self._moments_of_distribution()[2])
@@ -165,8 +160,6 @@ class UpdatingEstimator(SampledPrior):
             anchor = anchor.under(before, posterior.prior)
         distribution = self._distribution_of(run.sampler.needs_closed_form, anchor, posterior)
         self.posterior_ = self._value_of(distribution, posterior.model)
-        if distribution.by_expected:
-            warnings.append(f"{_BY_EXPECTED}; draws_, and all that is of draws, are not affected")
         return warnings
 
     def _separated(self, posterior: Posterior) -> bool:
@@ -371,7 +364,7 @@ def _plain(value: Any) -> Any:
 
 def _of_information(distribution: Distribution) -> list[str]:
     """That the expected information stands in for the observed one, if it does."""
-    return [f"{_BY_EXPECTED}; call fit, or give more rows"] if distribution.by_expected else []
+    return [f"{BY_EXPECTED}; call fit, or give more rows"] if distribution.by_expected else []
 
 
 def _warnings(found: Remainder | None) -> list[str]:
