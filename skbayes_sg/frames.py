@@ -96,6 +96,21 @@ def values(X: Any, column: int) -> NDArray:
     return found
 
 
+def ordered_levels(y: Any) -> list | None:
+    """Levels of a column of ordered categories, the lowest first; None of any other y.
+
+    y may also be a data frame of one such column, or the type of such a column.
+    """
+    frame = _frame(y)
+    if frame is not None and len(frame.columns) == 1:
+        column = frame[:, 0]
+    else:
+        column = nw.from_native(y, series_only=True, pass_through=True)
+    dtype = getattr(column, "dtype", y)
+    is_ordered = isinstance(dtype, nw.Enum) or getattr(dtype, "ordered", False)
+    return list(dtype.categories) if is_ordered else None
+
+
 def take(X: Any, rows: NDArray) -> Any:
     """The rows of these numbers, which may repeat."""
     frame = _frame(X)

@@ -165,7 +165,7 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         if self._fitted_in_blocks(X, y, sample_weight):
             return self
         X, y = self._validate_data(X, y)
-        classes = classes_of(y)
+        classes = self._classes_of(y)
         posterior = self._bind(X, y, classes, self._weights(y, classes, sample_weight))
         self._run_chains(posterior, X, y, classes_=classes, n_samples_seen_=X.shape[0])
         return self
@@ -196,8 +196,12 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
             )
         first = not hasattr(self, "model_")
         X, y = self._validate_data(X, y, reset=first)
-        given = None if classes is None else np.asarray(classes)
+        given = None if classes is None else np.asarray(getattr(classes, "categories", classes))
         return X, y, known_classes(y, given, None if first else self.classes_)
+
+    def _classes_of(self, y: NDArray) -> NDArray:
+        """The labels of a fit, sorted."""
+        return classes_of(y)
 
     def _make_model(self, n_features: int, classes: NDArray) -> Classification:
         """The model of so many columns and of these classes, which are sorted."""
@@ -304,10 +308,12 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         """Posterior of rows out of core, and the facts about them."""
         source = source_of(X, y, sample_weight)
         found = FirstPass(source, labels=True)
-        classes, present = classes_of(found.labels), found.totals > 0
-        factors = None
+        classes, factors = self._classes_of(found.labels), None
+        totals = np.zeros(len(classes))
+        totals[np.searchsorted(classes, found.labels)] = found.totals
+        present = totals > 0
         if self.class_weight is not None:
-            factors = self._class_weights(found.totals, classes)
+            factors = self._class_weights(totals, classes)
             present &= factors > 0
         _require_two(present.sum())
         model, dtype = self._make_model(source.n_features, classes), source.dtype

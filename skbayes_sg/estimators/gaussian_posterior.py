@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.models import Model
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
+
+BY_EXPECTED = (
+    "the observed information of the rows and the prior is not positive definite where the "
+    "posterior is, as with few rows or between clusters of outliers: standard deviations of "
+    "posterior_ are those by the expected information, and may be wrong"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,10 +73,12 @@ class FittedPosterior:
 
     @property
     def precision(self) -> NDArray:
+        self._warn()
         return self.distribution.operator.dense()
 
     @property
     def covariance(self) -> NDArray:
+        self._warn()
         noise = 1.0 if self.noise is None else self.distribution.noise_variance  # type: ignore[union-attr]
         return noise * self.distribution.operator.inverse().dense()
 
@@ -78,6 +87,11 @@ class FittedPosterior:
         if isinstance(self.distribution, GaussianPrior):
             return None
         return self.distribution.shape, self.distribution.rate
+
+    def _warn(self) -> None:
+        """Where its width is used: the draws of a fit do not have it."""
+        if self.distribution.by_expected:
+            warn(f"{BY_EXPECTED}; the draws of a fit are not affected")
 
     def prior_of(
         self, model: Model, estimator: Any, classes: NDArray | None
@@ -89,6 +103,7 @@ class FittedPosterior:
         ValueError
             If family, features, classes, intercept or noise differ.
         """
+        self._warn()
         names = getattr(estimator, "feature_names_in_", None)
         if names is not None and self.feature_names is not None:
             _require_same_names(self.feature_names, tuple(names))

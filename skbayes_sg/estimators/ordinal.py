@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg.estimators.classifier import LinearClassifier
 from skbayes_sg.estimators.fit_guard import all_or_nothing, warn
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.frames import ordered_levels
 from skbayes_sg.models import Ordinal
+from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import shown
@@ -31,9 +33,11 @@ class BayesianOrdinalClassifier(LinearClassifier):
         As in `BayesianLogisticRegressionSGFS`, as all parameters that are not described here.
     prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
     categories : array-like of shape (n_classes,), optional
-        All labels, from the lowest to the highest. By default numbers are in increasing order, and
-        a pandas column of ordered categories in its own. Other labels are taken in alphabetical
-        order, with a warning.
+        All labels, from the lowest to the highest, also such that no row has: the prior of the gap
+        between its thresholds decides the small probability of such a class, and a fold of a
+        cross-validation may lack a rare one. By default numbers are in increasing order, and a
+        column of ordered categories, as of pandas, has its own order and all of its levels. Other
+        labels are taken in alphabetical order, with a warning.
     intercept_precision : float, default=0.01
         Prior precision of the first threshold, where columns have their means. Under a learned
         `prior_precision` its prior mean is that of the share of the lowest class.
@@ -121,18 +125,110 @@ class BayesianOrdinalClassifier(LinearClassifier):
         tags.classifier_tags.poor_score = True  # of classes without an order, as in its checks
         return tags
 
+    # -- the order ----------------------------------------------------------------------------
+
     @all_or_nothing
     def fit(self, X, y, sample_weight=None):
-        dtype: Any = getattr(y, "dtype", None)
-        self._order_of_column = dtype.categories if getattr(dtype, "ordered", False) else None
+        self._order_of_column = ordered_levels(y)
         return super().fit(X, y, sample_weight)
+
+    @all_or_nothing
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Update the posterior by a chunk; see `BayesianLogisticRegressionSGFS.partial_fit`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            A chunk may lack classes. The order of a column of ordered categories is kept, and must
+            be the same in all chunks.
+        classes : array-like or type of a column of categories, optional
+            All labels that may occur; required in the first call, unless `categories` or the column
+            name them. The order is theirs; or that of `classes`, where it is the type of a column
+            of ordered categories, or such a column.
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If data or parameters are impossible, or if orders contradict each other; raised before
+            any update.
+        """
+        self._keep_order(ordered_levels(y), ordered_levels(classes))
+        order = self._order
+        if self.categories is not None and classes is not None:
+            _require_places(np.unique(getattr(classes, "categories", classes)), order)
+            classes = order
+        first = not hasattr(self, "model_")
+        return super().partial_fit(
+            X, y, order if first and classes is None else classes, sample_weight
+        )
+
+    def _keep_order(self, of_y: list | None, of_classes: list | None) -> None:
+        """Keep the order of the first chunk of a stream, and refuse another one."""
+        if hasattr(self, "model_"):
+            known = self.categories_.tolist()
+        else:
+            self._order_of_column = known = of_y if of_classes is None else of_classes
+        if self.categories is not None:  # which say it, whatever columns do
+            return
+        for name, levels in (("y", of_y or []), ("classes", of_classes or [])):
+            shared = [one for one in levels if one in known]
+            if shared != [one for one in known or [] if one in shared]:
+                raise ValueError(
+                    f"{name} has ordered categories {shown(levels)}, and the order of the stream "
+                    f"is {shown(known)}; give all chunks one type, or give categories"
+                )
+
+    def _update(self, posterior: Posterior, **attributes: Any) -> None:
+        model = posterior.model
+        assert isinstance(model, Ordinal)
+        if hasattr(self, "model_") and not np.array_equal(model.ranks, self.model_.ranks):
+            raise ValueError("categories must stay as they were in the first chunk")
+        super()._update(posterior, **attributes)
+
+    @property
+    def _order(self) -> NDArray | None:
+        """The levels from the lowest to the highest; None where labels themselves say it."""
+        given = self._order_of_column if self.categories is None else self.categories
+        if given is None:
+            return None
+        order = np.asarray(given)
+        if order.ndim != 1 or len(np.unique(order)) != len(order):
+            raise ValueError(
+                "categories must have each label once, from the lowest to the highest; got "
+                f"{given!r}"
+            )
+        return order
+
+    def _classes_of(self, y: NDArray) -> NDArray:
+        """All levels of the order, also those that no row has."""
+        present, order = super()._classes_of(y), self._order
+        if order is None or set(present.tolist()) == set(order.tolist()):
+            return present
+        _require_places(present, order)
+        empty = [one for one in order.tolist() if one not in present.tolist()]
+        if self.categories is None:
+            warn(
+                f"no row has the level {shown(empty)} of y, whose probability the prior decides; "
+                "take unused categories off the column, or give categories to keep them without "
+                "this warning",
+                UserWarning,
+            )
+        is_object = present.dtype == object
+        return np.unique(order.astype(object)) if is_object else np.union1d(present, order)
 
     def _make_model(self, n_features: int, classes: NDArray) -> Ordinal:
         return Ordinal(n_features, self._ranks(classes))
 
     def _ranks(self, classes: NDArray) -> NDArray:
         """Place of each class in the order, from 0."""
-        if self.categories is None and self._order_of_column is None:
+        order = self._order
+        if order is None:
             if classes.dtype.kind not in "biuf":
                 warn(
                     f"y holds labels {shown(classes)} without an order, which are taken in "
@@ -140,21 +236,8 @@ class BayesianOrdinalClassifier(LinearClassifier):
                     UserWarning,
                 )
             return np.arange(len(classes))
-        given = self.categories if self.categories is not None else self._order_of_column
-        order = np.asarray(given)
-        if self.categories is None:
-            order = order[np.isin(order, classes)]  # a column may have lost some
-        if order.ndim != 1 or len(np.unique(order)) != len(order):
-            raise ValueError(
-                "categories must have each label once, from the lowest to the highest; got "
-                f"{given!r}"
-            )
-        if not np.array_equal(np.sort(order), classes):
-            raise ValueError(
-                f"categories must be the labels of y, {shown(classes)}, in their order; got "
-                f"{shown(order)}"
-            )
-        return np.argsort(order)
+        _require_places(classes, order)
+        return np.argsort([one for one in order.tolist() if one in classes.tolist()])
 
     # -- what the draws say -------------------------------------------------------------------
 
@@ -181,3 +264,13 @@ class BayesianOrdinalClassifier(LinearClassifier):
 
     def _names_of_thresholds(self) -> list[str]:
         return [f"{low} | {high}" for low, high in pairwise(self.categories_)]
+
+
+def _require_places(labels: NDArray, order: NDArray | None) -> None:
+    places = [] if order is None else order.tolist()
+    missing = [one for one in labels.tolist() if one not in places]
+    if missing:
+        raise ValueError(
+            f"categories must have all labels, from the lowest to the highest: {shown(missing)} "
+            f"have no place in {shown(places)}"
+        )

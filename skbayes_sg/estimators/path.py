@@ -14,6 +14,7 @@ from sklearn.utils import Bunch
 from skbayes_sg.chains.parallel import in_parallel
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import quietly, warn
+from skbayes_sg.inference.diagnose import of_bias, of_contrasts
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.samplers import ConstantSGD, Sampler
 from skbayes_sg.validation import is_integer, real_array, require_integer
@@ -89,7 +90,9 @@ def hyperparameter_path(
     Warns
     -----
     ConvergenceWarning
-        What the fits warn of. One warning speaks for all of constant SGD's.
+        What the fits warn of. One warning speaks for all of constant SGD's. Directions that change
+        no probability, such as a common shift of all logits of three classes or more, have no
+        gradient noise; that its draws do not move there is no reason for a warning.
 
     Notes
     -----
@@ -209,6 +212,27 @@ def _learned(model: BayesianEstimator, data: _Data) -> _Learned:
     return _Learned(*found, loss, model.n_passes_, model.sampler_)
 
 
+def _of_known_directions(model: BayesianEstimator, data: _Data, warnings: list[str]) -> list[str]:
+    """Warnings, with that of a wrong spread as it is without the null directions of the model.
+
+    Directions that change no probability, as a common shift of the logits of three classes, have no
+    gradient noise, so constant SGD does not move there. EM counts them out, and of these draws only
+    the precision is kept.
+    """
+    of_spread = [one for one in warnings if "sd_ratio" in one]
+    if not of_spread or not model.model_.null_directions():
+        return warnings
+    posterior = model._posterior_of(data.X, data.y, data.sample_weight)
+    posterior = posterior.with_prior(posterior.prior.with_precision(model.prior_precision_))
+    figures = of_contrasts(posterior, model.draws_, model.draw_weights_)
+    if np.isnan(figures["sd_ratio"]):  # nothing is known without them
+        return warnings
+    figures |= {"stein_ratio": 1.0, "stein_se": 0.0}
+    found = of_bias(figures, model.sampler_.bias_remedy)
+    others = [one for one in warnings if one not in of_spread]
+    return others + [one for one in found if "sd_ratio" in one]
+
+
 def _learned_by_sgd(model: BayesianEstimator, data: _Data, n_blocks: int) -> _Learned:
     """The prior that constant SGD learns, with the largest minibatches whose step is stable."""
     n_rows = len(data.y)
@@ -225,7 +249,5 @@ def _learned_by_sgd(model: BayesianEstimator, data: _Data, n_blocks: int) -> _Le
                 nothing = np.full(n_blocks, np.nan), np.empty((0, n_blocks))
                 return _Learned(*nothing, [f"{_REFUSED} ({error})"])
         else:
-            # Directions that change no probability have no noise. EM counts them out, and of these
-            # draws only the precision is kept.
-            return found._replace(warnings=[one for one in found.warnings if "sd_ratio" not in one])
+            return found._replace(warnings=_of_known_directions(model, data, found.warnings))
         size = max(size // 2, _SMALLEST_BATCH)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg.chains.run import Chain
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import require_finite, warn
-from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED, FittedPosterior
 from skbayes_sg.estimators.prior_groups import hyperprior_of, shrinkage_of
 from skbayes_sg.estimators.renamed import name_in_use, require_one_name, warn_of_old_word
 from skbayes_sg.estimators.sampled_prior import SampledPrior
@@ -27,8 +27,15 @@ from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.memory import bytes_to_keep
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.models import Model
+from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Distribution, distribution_at, known_at, updated
+from skbayes_sg.posterior.gaussian import (
+    Distribution,
+    distribution_at,
+    known_at,
+    updated,
+    with_observed,
+)
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.whitening import affordable
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
@@ -164,9 +171,9 @@ class UpdatingEstimator(SampledPrior):
     ) -> Distribution:
         """As if all rows were one chunk of a stream.
 
-        Many rows, and rows on disk, are not read again: there the curvature at the anchor is that
-        distribution. Above 1,000 parameters it has the moments of the draws. `known`: it is that
-        distribution itself.
+        Many rows, and rows on disk, are not read again, or once for the observed information:
+        there the curvature at the anchor is that distribution. Above 1,000 parameters it has the
+        moments of the draws. `known`: it is that distribution itself.
         """
         if known:
             assert anchor is not None
@@ -179,7 +186,11 @@ class UpdatingEstimator(SampledPrior):
         cheap &= posterior.data.sample is posterior.data
         if anchor is not None and not cheap:
             return distribution_at(anchor, posterior)
-        return updated(posterior, (weights @ draws)[None])
+        found = updated(posterior, (weights @ draws)[None])
+        assert isinstance(posterior.model, Predictor)
+        prior, rows = posterior.prior, posterior.data.sample
+        assert isinstance(prior, Distribution)
+        return with_observed(posterior.model, [rows], prior, found)
 
     def _value_of(self, distribution: Distribution, model: Model) -> FittedPosterior:
         names = getattr(self, "feature_names_in_", None)
@@ -236,7 +247,7 @@ class UpdatingEstimator(SampledPrior):
             self.diagnostics_ |= stream.misfit._asdict()
         warn(_warnings(stream.remainder))
         if stream.rare and not stream.begins:  # of one class nothing else can be
-            warn(stream.misfit.warnings())
+            warn(_of_information(stream.posterior) + stream.misfit.warnings())
 
     def _forgetting_factor(self) -> float:
         name = name_in_use(self, "forgetting")
@@ -319,10 +330,17 @@ class UpdatingEstimator(SampledPrior):
     def _read_off_stream(self, distribution: Distribution) -> None:
         """Set attributes beside those that a stream computes when they are asked for."""
 
+    def _known(self) -> Distribution:
+        """The distribution of a stream, which may only now be expanded again."""
+        stream = self._stream
+        assert stream is not None
+        if stream.begins or not stream.posterior.by_expected:  # else `partial_fit` said it
+            warn(_of_information(stream.distribution))
+        return stream.distribution
+
     def _moments_of_distribution(self) -> tuple[NDArray, NDArray, Any]:
         """Means and standard deviations of the coefficients, and means of the intercepts."""
-        assert self._stream is not None
-        distribution = self._stream.distribution
+        distribution = self._known()
         mean, variance = distribution.mean[None, None], distribution.variance[None, None]
         std = np.sqrt(self._coefs(variance)[0, 0])
         return self._coefs(mean)[0, 0].copy(), std, _plain(self._intercepts(mean)[0, 0])
@@ -333,6 +351,7 @@ class UpdatingEstimator(SampledPrior):
 
     def _draws_of_stream(self) -> NDArray:
         """Independent draws of the present posterior, (n_chains, n_draws, D)."""
+        self._known()
         assert self._stream is not None
         shape = self._shape_of_draws()
         return self._stream.draws(shape[0] * shape[1]).reshape(*shape, -1)
@@ -341,6 +360,11 @@ class UpdatingEstimator(SampledPrior):
 def _plain(value: Any) -> Any:
     """A single number as a float, and an array as it is."""
     return value if np.ndim(value) else float(value)
+
+
+def _of_information(distribution: Distribution) -> list[str]:
+    """That the expected information stands in for the observed one, if it does."""
+    return [f"{BY_EXPECTED}; call fit, or give more rows"] if distribution.by_expected else []
 
 
 def _warnings(found: Remainder | None) -> list[str]:

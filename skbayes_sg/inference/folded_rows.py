@@ -1,7 +1,7 @@
 """A check of what a stream no longer keeps: a sample of those rows, and their remainders.
 
-A row that is folded into a normal distribution counts by its score and its Fisher information at
-the mean of that time. What these leave out at the present mean is its remainder. Source:
+A row that is folded into a normal distribution counts by its score and its information at the mean
+of that time. What these leave out at the present mean is its remainder. Source:
 math/streams.md#streams-as-bayesian-updating.
 """
 
@@ -53,16 +53,17 @@ class Terms(NamedTuple):
     residual: NDArray
     """In the mean over the distribution, (outputs, n)."""
     between: NDArray
-    """Fisher matrix of the outputs, in the mean over the distribution, (outputs, outputs, n)."""
+    """Information of the outputs, in the mean over the distribution, (outputs, outputs, n)."""
 
     @classmethod
     def of(cls, model: Predictor, rows: InMemory, distribution: Distribution) -> Terms:
-        """Above 1,000 parameters at the mode."""
+        """Above 1,000 parameters at the mode, by the expected information."""
         theta, (X, y, _, _) = distribution.mode, rows.load(slice(None))
         spread = None
         if isinstance(distribution.operator, Dense):
             spread = distribution.operator.inverse().cholesky().dense()
-        return cls(model.outputs(theta, X)[0], *model.row_terms(theta, spread, X, y))
+        observed = spread is not None and not distribution.by_expected
+        return cls(model.outputs(theta, X)[0], *model.row_terms(theta, spread, X, y, observed))
 
     def residual_at(self, outputs: NDArray) -> NDArray:
         """The residuals at other outputs, if they were linear."""

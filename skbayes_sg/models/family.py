@@ -90,7 +90,7 @@ class Family(Predictor, OutputModel):
 
     def moment_of(self, between: NDArray, batch: Batch) -> Operator:
         """Of outputs that have inputs of their own: those of the shared parameters are ones."""
-        if len(between) == 1:
+        if len(between) == 1 and not between.min() < 0:
             return super().moment_of(between, batch)
         X = dense(batch.X).astype(np.float64, copy=False)
         if self.fit_intercept:
@@ -102,16 +102,23 @@ class Family(Predictor, OutputModel):
         return Dense(0.5 * (moment + moment.T))
 
     def row_terms(
-        self, theta: NDArray, root: NDArray | None, X: NDArray, y: NDArray
+        self,
+        theta: NDArray,
+        root: NDArray | None,
+        X: NDArray,
+        y: NDArray,
+        observed: bool = False,
     ) -> tuple[NDArray, NDArray]:
         outputs, _ = self._forward(theta, X)
         if root is None:
-            return self.residual(outputs, y)[0], self.expected(outputs)[0]
+            information = self.observed_at(outputs, y) if observed else self.expected(outputs)
+            return self.residual(outputs, y)[0], information[0]
         deviation = self.outputs(root.T, X)  # along each column, (D, outputs, n)
         spread = symmetric_root(outer_products(deviation))
         nodes, weights = normal_nodes(self.widest)
         at_nodes = (spread @ nodes.T).transpose(2, 1, 0) + outputs
-        residual, between = self.residual(at_nodes, y), self.expected(at_nodes)
+        residual = self.residual(at_nodes, y)
+        between = self.observed_at(at_nodes, y) if observed else self.expected(at_nodes)
         return np.tensordot(weights, residual, 1), np.tensordot(weights, between, 1)
 
     # -- expansion around an anchor -----------------------------------------------------------

@@ -38,6 +38,11 @@ class Ordinal(Family, Classification):
         self.own_mean, self.own_sd = (0.0,) * len(self.own), (_GAP_SD,) * len(self.own)
         super().__init__(n_features, fit_intercept)
 
+    @property
+    def has_other_curvature(self) -> bool:
+        """Not of two classes, which is logistic regression."""
+        return self.n_classes > 2
+
     def _of(self, n_features: int, fit_intercept: bool) -> Ordinal:
         return Ordinal(n_features, self.ranks, fit_intercept)
 

@@ -33,7 +33,12 @@ class Poisson(LogLink):
         return self.expected(outputs)
 
     def row_terms(
-        self, theta: NDArray, root: NDArray | None, X: NDArray, y: NDArray
+        self,
+        theta: NDArray,
+        root: NDArray | None,
+        X: NDArray,
+        y: NDArray,
+        observed: bool = False,
     ) -> tuple[NDArray, NDArray]:
         """The mean of mu over a normal eta is known: that of a lognormal variable."""
         eta = self.outputs(theta, X)[0]

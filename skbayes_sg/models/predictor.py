@@ -31,6 +31,11 @@ class Predictor(Model):
     canonical = True
     """Whether `observed` needs no pass over the rows, each of which has `observed_at`."""
 
+    @property
+    def has_other_curvature(self) -> bool:
+        """Whether the observed information of a row differs from the expected one."""
+        return not self.canonical
+
     own: tuple[str, ...] = ()
     """Names of the parameters that all rows share beside coefficients, which come last."""
     own_mean: tuple[float, ...] = ()
@@ -136,12 +141,18 @@ class Predictor(Model):
         raise NotImplementedError
 
     def row_terms(
-        self, theta: NDArray, root: NDArray | None, X: NDArray, y: NDArray
+        self,
+        theta: NDArray,
+        root: NDArray | None,
+        X: NDArray,
+        y: NDArray,
+        observed: bool = False,
     ) -> tuple[NDArray, NDArray]:
         """Residuals of rows (K, n), and the Fisher of their outputs (K, K, n).
 
-        They are means over N(theta, root root^T), or at theta (1, D) without a root (D, D). Models
-        that are conjugate need no such means.
+        They are means over N(theta, root root^T), or at theta (1, D) without a root (D, D). Where
+        the model `has_other_curvature`, `observed` asks for minus the second derivatives in place
+        of the Fisher. Models that are conjugate need no such means.
         """
         raise NotImplementedError
 
@@ -167,10 +178,13 @@ class Predictor(Model):
         return found
 
     def expected_under_gaussian(
-        self, theta: NDArray, root: NDArray, batch: Batch
+        self, theta: NDArray, root: NDArray, batch: Batch, observed: bool = False
     ) -> tuple[Scores, Operator]:
-        """Scores, and `information` of all pairs, in the mean over N(theta, root root^T)."""
-        residual, between = self.row_terms(theta, root, batch.X, batch.y)
+        """Scores, and `information` of all pairs, in the mean over N(theta, root root^T).
+
+        `observed` as in `row_terms`.
+        """
+        residual, between = self.row_terms(theta, root, batch.X, batch.y, observed)
         return self.times_inputs(residual[None], batch.X), self.moment_of(between, batch)
 
     def times_inputs(self, left: NDArray, X: NDArray) -> Scores:

@@ -60,7 +60,12 @@ class Softmax(Categorical, Predictor):
         return self.moment_of(_between(softmax(self.logits(theta, batch.X))[0]), batch)
 
     def row_terms(
-        self, theta: NDArray, root: NDArray | None, X: NDArray, y: NDArray
+        self,
+        theta: NDArray,
+        root: NDArray | None,
+        X: NDArray,
+        y: NDArray,
+        observed: bool = False,
     ) -> tuple[NDArray, NDArray]:
         """The logits of each row are normal (math/streams.md#logistic-regression-as-an-update)."""
         z = self.logits(theta, X)

@@ -253,16 +253,19 @@ class Posterior(Target):
         value, gradient = self._with_prior_slope(theta, scale * value, scale * gradient)
         return Expansion(float(value[0]), gradient, curvature)
 
-    def expected_under_gaussian(self, theta: NDArray, root: NDArray) -> tuple[NDArray, Operator]:
+    def expected_under_gaussian(
+        self, theta: NDArray, root: NDArray, observed: bool = False
+    ) -> tuple[NDArray, Operator]:
         """Gradient and curvature in the mean over N(theta, root root^T), in one pass.
 
-        The posterior is that of a `Predictor`, and the prior quadratic.
+        The posterior is that of a `Predictor`, and the prior quadratic. The curvature is that of
+        `expand`, or minus the Hessian itself where that is `observed`, which need not be positive.
         """
         assert isinstance(self.model, Predictor)
         model = self.model
 
         def total(batch: Batch) -> tuple:
-            scores, information = model.expected_under_gaussian(theta, root, batch)
+            scores, information = model.expected_under_gaussian(theta, root, batch, observed)
             return scores.scaled(batch.weight).total(), information
 
         row_size = self.dim * model.widest

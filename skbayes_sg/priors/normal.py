@@ -41,6 +41,9 @@ class GaussianPrior:
     given_unit: NDArray | None = None
     centre: NDArray | None = None
     n_others: int = 0
+    by_expected = False
+    """Whether, as a posterior, its precision is the expected information of rows for want of a
+    positive definite observed one."""
 
     def __init__(
         self,
@@ -106,7 +109,10 @@ class GaussianPrior:
 
         Source: math/streams.md#logistic-regression-as-an-update.
         """
-        return type(self)(*mixed_normals(self, other, share))
+        found = type(self)(*mixed_normals(self, other, share))
+        if self.by_expected:
+            found.by_expected = True
+        return found
 
     @classmethod
     def of_draws(cls, draws: NDArray, weights: NDArray) -> Self:

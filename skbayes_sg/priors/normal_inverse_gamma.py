@@ -43,6 +43,7 @@ class NormalInverseGammaPrior:
     """
 
     quadratic = False
+    by_expected = False  # the two informations agree
     given_unit: NDArray | None = None
     centre: NDArray | None = None
     free_shape: float | None = None

@@ -20,6 +20,10 @@ from skbayes_sg import (
 )
 from skbayes_sg.data import InMemory, of_columns
 from skbayes_sg.estimators import path as module
+from skbayes_sg.inference.diagnose import of_contrasts, of_gradients
+from skbayes_sg.models import Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.mode import find_mode
 
 matplotlib.use("Agg")
 pytestmark = pytest.mark.filterwarnings(
@@ -149,14 +153,61 @@ def test_a_step_that_cannot_run_gives_no_number_but_the_reason(monkeypatch):
 
 
 def test_directions_that_change_no_probability_do_not_make_constant_sgd_warn():
+    """Along them its draws have no spread; along others it is some 1.2 times the right one."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 6))
     y = (X @ rng.standard_normal((6, 3)) + rng.gumbel(size=(600, 3))).argmax(axis=1)
     model = BayesianLogisticRegressionSGFS(n_draws=150, random_state=0)
     em = VariationalEM(n_updates=40)
     path = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)
-    assert path.sgd_em_warnings == []
+    told = [float(one.split()[2].rstrip(",")) for one in path.sgd_em_warnings]
+    assert all("sd_ratio" in one for one in path.sgd_em_warnings)
+    assert all(1.1 < ratio < 1.5 for ratio in told)
     assert path.sgd_em_precisions == pytest.approx(path.em_precisions, rel=0.1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_spread_that_is_wrong_in_known_directions_is_told(n_classes):
+    """A scalar step has one variance for all directions, and these two columns are correlated.
+
+    Along a common shift of four logits nothing moves; it is not what the warning is of.
+    """
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((700, 3))
+    X[:, 2] += 2 * X[:, 0]
+    utilities = X @ rng.standard_normal((3, n_classes))
+    y = (utilities + rng.gumbel(size=utilities.shape)).argmax(axis=1)
+    model = BayesianLogisticRegressionSGFS(n_draws=150, random_state=0)
+    em = VariationalEM(n_updates=40)
+    path = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)
+    (told,) = [one for one in path.sgd_em_warnings if "sd_ratio" in one]
+    assert 0.2 < float(told.split()[2].rstrip(",")) < 0.8
+
+
+def test_contrasts_have_the_spread_of_gradients_without_null_directions():
+    """Independent draws of a normal posterior, but for the common shift, which has no spread."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((3000, 2))
+    y = (X @ rng.standard_normal((2, 3)) + rng.gumbel(size=(3000, 3))).argmax(axis=1)
+    model = Softmax(2, 3)
+    posterior = Posterior.of(model, X, y)
+    mode = find_mode(posterior, np.zeros((1, model.dim)), rng)
+    draws = (
+        mode.theta
+        + rng.standard_normal((2000, model.dim))
+        @ np.linalg.cholesky(mode.curvature.inverse().dense()).T
+    )
+    blocks = [np.arange(6).reshape(3, 2), np.arange(6, 9)[:, None]]
+    for block in blocks:
+        draws[:, block] -= draws[:, block].mean(axis=1, keepdims=True)
+    draws, weights = draws.reshape(4, 500, -1), np.full(500, 1 / 500)
+    assert of_gradients(posterior, draws, weights, 256)["sd_ratio"] < 0.1
+    right = of_contrasts(posterior, draws, weights)
+    assert abs(right["sd_ratio"] - 1) < max(0.05, 4 * right["sd_ratio_se"])
+    narrow = draws.copy()
+    narrow[..., [0, 2, 4]] = 0.5 * (narrow + narrow.mean(axis=(0, 1)))[..., [0, 2, 4]]
+    wrong = of_contrasts(posterior, narrow, weights)
+    assert abs(wrong["sd_ratio"] - 0.5) < 4 * wrong["sd_ratio_se"] + 0.05
 
 
 def test_a_step_too_slow_to_learn_says_so():

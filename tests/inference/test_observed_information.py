@@ -1,0 +1,222 @@
+"""Normal posteriors of families whose observed information differs from the expected one.
+
+The reference shares no code with the package: densities of SciPy, a mode by its simplex and
+quasi-Newton search, and importance sampling from Student's t around it.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+from scipy.special import expit
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayes_sg import (
+    BayesianGammaRegressor,
+    BayesianNegativeBinomialRegressor,
+    BayesianOrdinalClassifier,
+    BayesianRobustRegressor,
+)
+from skbayes_sg.data import InMemory
+from skbayes_sg.estimators import updating
+from skbayes_sg.inference import bayesian_updating
+from skbayes_sg.models import Ordinal, Poisson, Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import updated, with_observed
+
+N = 600
+COEFS = slice(0, 2)
+
+
+def columns(seed=3):
+    rng = np.random.default_rng(seed)
+    return rng, np.c_[rng.uniform(-2, 2, N), rng.standard_normal(N)]
+
+
+def gamma_density(theta, B, y):
+    shape = np.exp(-theta[3])
+    return stats.gamma.logpdf(y, shape, scale=np.exp(B @ theta[:3]) / shape)
+
+
+def counts_density(theta, B, y):
+    size = np.exp(-theta[3])
+    return stats.nbinom.logpmf(y, size, size / (size + np.exp(B @ theta[:3])))
+
+
+def robust_density(theta, B, y):
+    return stats.t.logpdf(y, np.exp(theta[4]), B @ theta[:3], np.exp(theta[3]))
+
+
+def ordinal_density(theta, B, y):
+    eta = B @ theta[:3]
+    below = np.stack([0 * eta, expit(-eta), expit(np.exp(theta[3]) - eta), 0 * eta + 1])
+    return np.log(np.diff(below, axis=0)[y, range(len(y))])
+
+
+def case(name):
+    """Estimator, X, y, density, and means and precisions of the own parameters' priors.
+
+    The truth bends where the model has a line, or its noise changes along it.
+    """
+    rng, X = columns()
+    valley, ridge = 1.2 * np.abs(X[:, 0]), -0.9 * np.abs(X[:, 0])
+    dispersion = ([-1.0], [1.5**-2])
+    if name == "Gamma valley":
+        y = rng.gamma(5, np.exp(valley) / 5)
+        return BayesianGammaRegressor, X, y, gamma_density, *dispersion
+    if name == "Gamma ridge":
+        y = rng.gamma(5, np.exp(ridge) / 5)
+        return BayesianGammaRegressor, X, y, gamma_density, *dispersion
+    if name == "counts valley":
+        y = rng.poisson(2 * np.exp(valley) * rng.gamma(6, 1 / 6, N))
+        return BayesianNegativeBinomialRegressor, X, y, counts_density, *dispersion
+    if name == "counts ridge":
+        y = rng.poisson(8 * np.exp(ridge) * rng.gamma(6, 1 / 6, N))
+        return BayesianNegativeBinomialRegressor, X, y, counts_density, *dispersion
+    if name == "robust":
+        y = X[:, 0] + rng.standard_normal(N) * (0.1 + X[:, 0] ** 2)
+        return BayesianRobustRegressor, X, y, robust_density, None, [0.25, 1.0]
+    y = np.digitize(2 * np.abs(X[:, 0]) + rng.logistic(size=N), [1.0, 3.0])
+    return BayesianOrdinalClassifier, X, y, ordinal_density, [0.0], [0.25]
+
+
+NAMES = ["Gamma valley", "Gamma ridge", "counts valley", "counts ridge", "robust", "ordinal"]
+
+
+def right(density, X, y, own_mean, own_precision, unit):
+    """Means and standard deviations of the coefficients of the posterior, and effective draws."""
+    B = np.c_[X, np.ones(len(X))]
+    own_mean = [np.log(unit), 2.0] if own_mean is None else own_mean
+    centre = np.array([0.0, 0.0, 0.0, *own_mean])
+    # the intercept's prior has ten units of the outputs
+    precision = np.array([1.0, 1.0, 0.01, *own_precision])
+    precision[:3] /= unit**2
+
+    def loss(theta):
+        return 0.5 * (theta - centre) ** 2 @ precision - density(theta, B, y).sum()
+
+    start = optimize.minimize(loss, centre, method="Nelder-Mead", options={"maxiter": 5000}).x
+    mode = optimize.minimize(loss, start, method="BFGS").x
+    d, h = len(mode), 1e-4
+    steps = h * np.eye(d)
+    hessian = np.array(
+        [
+            [
+                loss(mode + a + b) - loss(mode + a - b) - loss(mode - a + b) + loss(mode - a - b)
+                for a in steps
+            ]
+            for b in steps
+        ]
+    ) / (4 * h * h)
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((6000, d)) / np.sqrt(rng.chisquare(8, (6000, 1)) / 8)
+    theta = mode + z @ np.linalg.cholesky(np.linalg.inv(hessian)).T
+    log_weight = 0.5 * (8 + d) * np.log1p((z**2).sum(axis=1) / 8)
+    log_weight -= [loss(each) for each in theta]
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    mean = weight @ theta
+    sd = np.sqrt(weight @ (theta - mean) ** 2)
+    return mean[COEFS], sd[COEFS], 1 / (weight**2).sum()
+
+
+def check(mean, sd, wanted, normal=0.02):
+    """Within five Monte Carlo errors of the reference, and what is not normal in the posterior."""
+    right_mean, right_sd, n = wanted
+    assert n > 2000
+    np.testing.assert_allclose(sd, right_sd, rtol=5 / np.sqrt(2 * n) + normal)
+    assert (np.abs(mean - right_mean) < (5 / np.sqrt(n) + 0.05) * right_sd).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_standard_deviations_are_right_where_the_model_is_not(name):
+    cls, X, y, density, own_mean, own_precision = case(name)
+    fit = cls(prior_precision=1.0, random_state=0).fit(X, y)
+    unit = fit.model_.unit
+    wanted = right(density, X, y, own_mean, own_precision, unit)
+    posterior = fit.posterior_.distribution
+    check(posterior.mean[COEFS], np.sqrt(posterior.variance)[COEFS], wanted)
+    stream = cls(prior_precision=1.0, random_state=0)
+    first = {"classes": [0, 1, 2]} if cls is BayesianOrdinalClassifier else {}
+    for rows in np.split(np.arange(N), [200, 400]):
+        stream.partial_fit(X[rows], y[rows], **first)
+    check(np.ravel(stream.coef_), np.ravel(stream.coef_std_), wanted, 0.04)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_that_are_not_read_again_have_it_at_the_mode(name, monkeypatch):
+    cls, X, y, *_ = case(name)
+    whole = cls(prior_precision=1.0, random_state=0).fit(X, y).posterior_.distribution
+    monkeypatch.setattr(updating, "has_cheap_passes", lambda *_: False)
+    at_mode = cls(prior_precision=1.0, random_state=0).fit(X, y).posterior_.distribution
+    assert not np.array_equal(at_mode.mean, whole.mean)
+    np.testing.assert_allclose(at_mode.variance[COEFS], whole.variance[COEFS], rtol=0.06)
+
+
+@pytest.mark.parametrize("name", ["Gamma ridge", "counts valley", "counts ridge"])
+def test_folded_rows_keep_it(name):
+    cls, X, y, *_ = case(name)
+    stream = cls(prior_precision=1.0, random_state=0)
+    whole = cls(prior_precision=1.0, random_state=0).partial_fit(X, y)
+    with config_context(working_memory=200 * 3 * 8 * 16 / 2**20):  # of which a sixteenth
+        for rows in np.split(np.arange(N), 12):
+            stream.partial_fit(X[rows], y[rows])
+    assert stream._stream.sample.n_folded > N / 2
+    np.testing.assert_allclose(stream.coef_std_, whole.coef_std_, rtol=0.1)
+    assert (np.abs(stream.coef_ - whole.coef_) < 0.3 * whole.coef_std_).all()
+
+
+@pytest.mark.parametrize("name", ["Gamma ridge", "counts valley", "robust"])
+def test_a_precision_that_is_not_the_curvature_is_seen(name, monkeypatch):
+    """The expected information is up to 2.7 times the observed one, or less than it."""
+    cls, X, y, *_ = case(name)
+    monkeypatch.setattr(bayesian_updating, "with_observed", lambda *args: args[-1])
+    with pytest.warns(ConvergenceWarning, match="no normal distribution .* sd_ratio"):
+        wrong = cls(prior_precision=1.0, random_state=0).partial_fit(X, y)
+    monkeypatch.undo()
+    known = cls(prior_precision=1.0, random_state=0).partial_fit(X, y)
+    assert known.diagnostics_["sd_ratio"] == pytest.approx(1, abs=0.05)
+    ratio = (wrong.coef_std_ / known.coef_std_)[0]  # of the column along which the truth bends
+    assert abs(ratio - 1) > 0.2
+    assert wrong.diagnostics_["sd_ratio"] == pytest.approx(ratio, abs=0.05)
+
+
+def test_the_expected_information_stands_in_with_a_warning():
+    """Three counts for five parameters."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((3, 3)), np.array([0, 0, 30])
+    model = BayesianNegativeBinomialRegressor(prior_precision=1e-4, random_state=0)
+    model.partial_fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="not positive definite.*call fit"):
+        deviations = model.coef_std_
+    assert (deviations > 0).all()
+    assert model._stream.distribution.by_expected
+    rows = np.repeat(np.arange(3), 100)
+    more = X[rows] + rng.standard_normal((300, 3))
+    model.partial_fit(more, rng.negative_binomial(3, 0.5, 300))
+    assert not model._stream.distribution.by_expected
+    fit = BayesianNegativeBinomialRegressor(prior_precision=1e-4, random_state=0)
+    with warnings.catch_warnings():  # of other things
+        warnings.simplefilter("ignore")
+        fit.fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="not positive definite.* not affected"):
+        assert (fit.posterior_.covariance.diagonal() > 0).all()
+    after = BayesianNegativeBinomialRegressor(prior=fit.posterior_, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="not positive definite"):
+        after.fit(more, rng.negative_binomial(3, 0.5, 300))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [Softmax(2, 2), Softmax(2, 3), Poisson(2), Ordinal(2, np.arange(2))],
+    ids=["two classes", "three classes", "counts", "two ordered classes"],
+)
+def test_where_the_two_agree_nothing_is_computed_twice(model):
+    rng, X = columns()
+    y = rng.integers(0, 2, N)
+    codes = model.encode(y, X.dtype) if hasattr(model, "encode") else y
+    rows, prior = InMemory.of(X, codes), model.prior(np.ones(model.dim))
+    near = updated(Posterior(model, rows, prior), np.zeros((1, model.dim)))
+    assert with_observed(model, [rows], prior, near) is near
