@@ -98,7 +98,7 @@ def test_chains_on_their_way_are_not_diagnosed_in_silence(monkeypatch):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         model.fit(scale(X), y)
-    assert any("alpha was chosen before the chains were stat" in str(w.message) for w in caught)
+    assert any("SGFS chose alpha before the chains were stat" in str(w.message) for w in caught)
     assert "not yet stationary after" in model.sampler_reason_
 
 

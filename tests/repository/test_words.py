@@ -147,6 +147,7 @@ FOR = [
     ("estimators/classifier.py", "sample_weight or class_weight", having("class_weight")),
     ("estimators/gaussian_posterior.py", "prior ", COEFFICIENTS),
     ("estimators/mlp.py", "hidden_layer_sizes", having("hidden_layer_sizes")),
+    ("estimators/ordinal.py", "categories must", having("categories")),
     ("estimators/prior_groups.py", "prior must", COEFFICIENTS),
     ("estimators/prior_groups.py", "prior_groups", COEFFICIENTS),
     ("estimators/prior_groups.py", "{} has a scale for each column", COEFFICIENTS),
