@@ -16,6 +16,7 @@ from skbayes_sg.diagnostics import systematic
 from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.estimators.renamed import with_new_names
 from skbayes_sg.inspection import export
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.validation import require_integer
 from skbayes_sg.version import __version__
 
@@ -46,6 +47,7 @@ for _old, _new in _MOVED.items():  # a file that names a missing module cannot e
     sys.modules[f"skbayes_sg.{_old}"] = import_module(f"skbayes_sg.{_new}")
 
 _BLUR = 1e-3  # rounding error of a draw, in posterior standard deviations
+_TELL_DIRECTIONS = 512  # draws, or two for each parameter
 
 
 class Stored(BaseEstimator):
@@ -203,12 +205,39 @@ class Stored(BaseEstimator):
 def in_single_precision(draws: NDArray) -> NDArray:
     """Draws (chains, draws, D) rounded to float32, or as they are where that would blur them.
 
-    It would if a mean is some ten thousand standard deviations away from zero.
+    It would if a mean is some ten thousand standard deviations away from zero, or if draws hardly
+    move in a direction in which rounding does.
     """
     if draws.dtype == np.float32:
         return draws
     with np.errstate(over="ignore", invalid="ignore"):
+        spread = draws.std(axis=(0, 1))
         rounded = draws.astype(np.float32)
         error = np.abs(rounded - draws).max(axis=(0, 1))
-        fine = (error <= _BLUR * draws.std(axis=(0, 1))) & np.isfinite(error)
-    return rounded if fine.all() else draws
+        fine = (error <= _BLUR * spread) & np.isfinite(error)
+    if not fine.all() or _is_blurred_across(draws[..., spread > 0], error[spread > 0]):
+        return draws
+    return rounded
+
+
+def _is_blurred_across(draws: NDArray, error: NDArray) -> bool:
+    """Whether rounding errors of parameters are large along a direction in which draws hardly move.
+
+    A column far from zero has such a direction: its coefficient moves with the intercept, and
+    outputs of rows with neither. With variance at least v of the scaled draws along each direction,
+    errors of e in each parameter are at most e / sqrt(v) standard deviations. It is asked where
+    there are twice as many draws as parameters.
+    """
+    flat = draws.reshape(-1, draws.shape[-1])
+    n, dim = flat.shape
+    if not dim or not has_matrix(dim) or n < 2 * dim:
+        return False
+    some = flat[np.linspace(0, n - 1, min(n, max(2 * dim, _TELL_DIRECTIONS))).astype(int)]
+    scale = some.std(axis=0)
+    some = (some - some.mean(axis=0)) / scale
+    least = (float((error / scale).max()) / _BLUR) ** 2
+    try:
+        np.linalg.cholesky(some.T @ some / len(some) - least * np.eye(dim))
+    except np.linalg.LinAlgError:
+        return True
+    return False

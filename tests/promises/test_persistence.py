@@ -186,6 +186,25 @@ def test_draws_that_single_precision_would_blur_stay_double():
     assert persistence.in_single_precision(1e300 * (draws - 1.0)).dtype == np.float64
 
 
+def test_draws_that_single_precision_would_blur_in_one_direction_stay_double():
+    """Those of an intercept and the coefficient of a column far from zero."""
+    coef, output = np.random.default_rng(0).standard_normal((2, 4, 300)) + 1.5
+    fixed = np.zeros_like(coef)  # the coefficient of a column of one value
+
+    def rounded(far):
+        draws = np.stack([coef, output - far * coef, fixed], axis=2)
+        single = persistence.in_single_precision(draws)
+        error = single[..., 1] + far * single[..., 0].astype(float) - output
+        return single.dtype, np.abs(error).max()
+
+    dtype, error = rounded(50.0)
+    assert (dtype, error < 1e-3) == (np.float32, True)
+    dtype, error = rounded(1e5)
+    assert (dtype, error < 1e-9) == (np.float64, True)
+    few = np.random.default_rng(0).standard_normal((4, 10, 30))  # which tell no direction
+    assert persistence.in_single_precision(few).dtype == np.float32
+
+
 def test_compact_refuses_what_it_cannot_do():
     with pytest.raises(NotFittedError):
         MODELS[0].compact()
