@@ -140,7 +140,9 @@ def problem(family: str, kind: str, number: int) -> Problem:
         X, y, weight = X[here], y[here], None if weight is None else weight[here]
         y[:2] = np.arange(2) if len(np.unique(y)) < 2 else y[:2]
         y = np.unique(y, return_inverse=True)[1]
-    return Problem(family, kind, number, X, y.astype(np.float32) if kind == "float32" else y, weight)
+    return Problem(
+        family, kind, number, X, y.astype(np.float32) if kind == "float32" else y, weight
+    )
 
 
 def _response(family: str, kind: str, eta: NDArray, rng: Generator) -> NDArray:

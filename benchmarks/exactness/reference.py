@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 
 jax.config.update("jax_enable_x64", True)
 
-LEARNED, GIVEN, GROUPS, HORSESHOE, STUDENT_T = "learned", "given", "groups", "horseshoe", "student_t"
+LEARNED, GIVEN, GROUPS = "learned", "given", "groups"
+HORSESHOE, STUDENT_T = "horseshoe", "student_t"
 NOISE_PRIOR = (1e-6, 1e-6)  # shape, and rate over the variance of y, of linear regression
 INTERCEPT_PRECISION = {"linear": 1e-6}  # else:
 OTHER_INTERCEPT_PRECISION = 0.01
-LEAST_SCALE = 1e-5  # of robust regression, in units of y
+LEAST_SCALE = 1e-5  # of robust regression, in units of y, where y is not in steps
 SLAB_SCALE, SLAB_DF, T_DF = 2.0, 4.0, 4.0
 PAD = 64  # rows are padded to multiples, so that few shapes are compiled
 STEP, BELOW, ABOVE = 0.25, 10.5, 4.5  # of the grid of log precision, around that of a weak prior
@@ -58,7 +59,7 @@ class Rows(NamedTuple):
     weight: Any
     unit: Any
     mean: Any
-    """of the columns, over their units"""
+    """of the columns, over their units; 0 for one that has one value, and a coefficient of 0"""
     start: Any
     """mean of the prior of an intercept, or 0, and a typical value"""
     intercept_precision: Any
@@ -67,6 +68,8 @@ class Rows(NamedTuple):
     noise: Any
     """shape and rate, of linear regression"""
     y_unit: Any
+    least: Any
+    """scale of robust regression"""
     weak: Any
     """precision of the weak prior"""
     given: Any
@@ -100,7 +103,7 @@ def bind(
     kind = prior if isinstance(prior, str) else GIVEN if np.isscalar(prior) else GROUPS
     p, total = X.shape[1], w.sum()
     mean, variance, unit = columns(X, w)
-    first = np.where(unit > 0, variance / np.maximum(unit, 1e-300) ** 2, 0.0)
+    first = (np.sqrt(variance) / np.where(unit > 0, unit, 1.0)) ** 2
     weak = max(first[first > 0].mean(), first.sum() / 10)
     unit = np.where((unit > 0) & (kind != GIVEN), unit, 1.0)
     y_unit, start, own_mean, own_sd, noise = 1.0, 0.0, [], [], (1.0, 1.0)
@@ -117,11 +120,13 @@ def bind(
             own_mean, own_sd = [-1.0], [1.5]
     elif family == "robust":
         low, start, high = np.quantile(y, [0.25, 0.5, 0.75], weights=w, method="inverted_cdf")
-        y_unit = (high - low) / 1.349 or y.std() or 1.0
+        sd = np.sqrt(np.average((y - w @ y / total) ** 2, weights=w))
+        y_unit = (high - low) / 1.349 or sd or 1.0
         own_mean, own_sd = [np.log(y_unit), 2.0], [2.0, 1.0]
     elif family == "linear":
         start, spread = np.average(y, weights=w), np.average((y - w @ y / total) ** 2, weights=w)
-        noise = (NOISE_PRIOR[0], NOISE_PRIOR[1] * spread)
+        taken = determined(X, w, float(prior)) if kind == GIVEN else 0.0
+        noise = (NOISE_PRIOR[0] - 0.5 * taken, NOISE_PRIOR[1] * spread)
         own_mean, own_sd = [np.log(spread)], [np.inf]
     unit = unit / y_unit
     precision = INTERCEPT_PRECISION.get(family, OTHER_INTERCEPT_PRECISION) / y_unit**2
@@ -131,13 +136,14 @@ def bind(
         y=np.pad(y, (0, pad), mode="edge"),
         weight=np.pad(w, (0, pad)),
         unit=unit,
-        mean=mean / unit,
+        mean=np.where((variance > 0) | (kind == GIVEN), mean, 0.0) / unit,
         start=np.array([0.0 if kind == GIVEN else start, start]),
         intercept_precision=precision,
         own_mean=np.array(own_mean),
         own_sd=np.array(own_sd),
         noise=np.array(noise),
         y_unit=y_unit,
+        least=max(LEAST_SCALE * y_unit, 0.5 * step_of(y, total)),
         weak=weak,
         given=float(prior) * y_unit**2 if kind == GIVEN else 1.0,
         tau=1.0,
@@ -161,13 +167,33 @@ def columns(X: NDArray, w: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     return mean, variance, np.sqrt(unit)
 
 
+def determined(X: NDArray, w: NDArray, precision: float) -> float:
+    """Parameters that the rows determine, which take degrees of freedom from the noise."""
+    Z = np.column_stack([X, np.ones(len(X))])
+    prior = np.append(np.full(X.shape[1], precision), INTERCEPT_PRECISION["linear"])
+    known = (Z.T * w) @ Z
+    return min(np.trace(np.linalg.solve(known + np.diag(prior), known)), w.sum() - 1)
+
+
+def step_of(y: NDArray, total: float) -> float:
+    """The greatest number of which all differences are multiples, if half of y is repetitions."""
+    values = np.unique(y)
+    left = np.diff(values) if 1 < len(values) <= total / 2 else np.zeros(0)
+    found, rounding = 0.0, 1e-9 * np.abs(values).max()
+    while len(left):
+        found = left.min()
+        left = np.abs(left - found * np.rint(left / found))
+        left = left[left > rounding]
+    return float(found)
+
+
 def information(form: Form, rows: Rows) -> float:
     """Mean information about a coefficient where all are 0, beside the intercept."""
     if form.family == "logistic":
         each = 1 / form.outputs * (1 - 1 / form.outputs) if form.outputs > 1 else 0.25
     elif form.family == "robust":  # expected, at the centre of the priors
-        nu = np.exp(rows.own_mean[1])
-        each = (nu + 1) / (nu + 3) / rows.y_unit**2
+        scale, nu = scale_and_freedom(rows, rows.own_mean)
+        each = (nu + 1) / (nu + 3) / scale**2
     elif form.family == "linear":
         each = 1.0
     else:
@@ -175,7 +201,10 @@ def information(form: Form, rows: Rows) -> float:
         if form.own and form.family != "ordinal":
             theta = theta.at[-1].set(0.0)  # a dispersion of 1
         blank = rows._replace(X=jnp.zeros_like(rows.X))
-        at = lambda a: log_likelihood(form, blank, theta.at[form.features].add(a))
+
+        def at(shift: Any) -> Any:
+            return log_likelihood(form, blank, theta.at[form.features].add(shift))
+
         each = -jax.grad(jax.grad(at))(0.0) / rows.weight.sum()
     spread = np.asarray(rows.weight) @ np.asarray(rows.X) ** 2
     return float(each * spread.mean())
@@ -193,7 +222,7 @@ def split(form: Form, theta: Any) -> tuple[Any, Any, Any]:
 
 def scale_and_freedom(rows: Rows, own: Any) -> tuple[Any, Any]:
     """Of robust regression."""
-    return LEAST_SCALE * rows.y_unit + jnp.exp(own[0]), jnp.exp(own[1])
+    return rows.least + jnp.exp(own[0]), 1 + jnp.exp(own[1])
 
 
 def log_likelihood(form: Form, rows: Rows, theta: Any) -> Any:
@@ -251,7 +280,6 @@ def log_precisions(form: Form, rows: Rows, eta: Any) -> tuple[Any, Any]:
     """Of the columns, and log density of the hyperparameters."""
     least = rows.weak / 1000
     if form.prior == GIVEN:
-        # of b in units of y alone, in which X is not scaled
         return jnp.full(form.features, jnp.log(rows.given)), 0.0
     if form.prior == LEARNED:
         return jnp.full(form.features, eta[0]), _one(rows, eta[0])
@@ -320,7 +348,7 @@ def _modes(form: Form, rows: Rows, starts: Any, grid: Any) -> tuple[Any, ...]:
     """Modes at nodes of the grid from each start, roots of covariances, log evidences."""
 
     def newton(theta, eta, steps):
-        density = lambda at: log_joint(form, rows, at, eta)
+        density = partial(log_joint, form, rows, eta=eta)
 
         def step(_, theta):
             slope, bend = jax.grad(density)(theta), -jax.hessian(density)(theta)
@@ -334,7 +362,7 @@ def _modes(form: Form, rows: Rows, starts: Any, grid: Any) -> tuple[Any, ...]:
         return jax.lax.fori_loop(0, steps, step, theta)
 
     def here(theta, eta):
-        density = lambda at: log_joint(form, rows, at, eta)
+        density = partial(log_joint, form, rows, eta=eta)
         values, axes = jnp.linalg.eigh(-jax.hessian(density)(theta))
         size = jnp.maximum(jnp.abs(values), 1e-9 * jnp.abs(values).max())
         return theta, axes / jnp.sqrt(size), density(theta) - 0.5 * jnp.log(size).sum()
@@ -357,7 +385,7 @@ def _modes(form: Form, rows: Rows, starts: Any, grid: Any) -> tuple[Any, ...]:
 
 @partial(jax.jit, static_argnums=0)
 def _log_weights(form: Form, rows: Rows, grid: Any, modes: Any, log_share: Any, draws: Any) -> Any:
-    """Draws (theta, node), over the density of the mixture of all modes of the node."""
+    """Of draws (theta, node), over the density of the mixture of all modes of the node."""
     centre, root, _ = modes
     inverse = jnp.linalg.inv(root)
     log_det = jnp.linalg.slogdet(inverse)[1]
@@ -395,22 +423,20 @@ def importance(form: Form, rows: Rows, n_draws: int, seed: int = 0) -> Result:
     z *= np.sqrt(DF / rng.chisquare(DF, n_draws))[:, None]
     z *= rng.choice(WIDTHS, n_draws, p=SHARES)[:, None]
     theta = centre[node, mode] + np.einsum("nij,nj->ni", root[node, mode], z)
-    log_w = np.concatenate(
-        [
-            np.asarray(
-                _log_weights(form, rows, grid, modes, np.log(share), (theta[part], node[part]))
-            )
-            for part in np.arange(n_draws).reshape(-1, BLOCK)
-        ]
-    )
+    parts = [
+        _log_weights(form, rows, grid, modes, np.log(share), (theta[part], node[part]))
+        for part in np.arange(n_draws).reshape(-1, BLOCK)
+    ]
+    log_w = np.concatenate(parts)
     log_w = np.where(np.isfinite(log_w), log_w, -np.inf)
     weight = np.exp(log_w - log_w.max())
     eta = grid[node] + STEP * (rng.random((n_draws, 1)) - 0.5)  # the grid is finer than its width
     names, found = quantities(form, rows, theta, eta[:, : grid.shape[1]])
     ess, k = weight.sum() ** 2 / (weight @ weight), pareto_k(weight)
+    weight /= weight.sum()
     halves = _between_halves(found, weight)
     reliable = ess > 1500 and k < 0.7 and halves < 0.2
-    return Result(names, found, weight / weight.sum(), "importance", ess, k, halves, reliable)
+    return Result(names, found, weight, "importance", ess, k, halves, reliable)
 
 
 def pareto_k(weight: NDArray) -> float:
@@ -502,16 +528,34 @@ def nuts(form: Form, rows: Rows, n_draws: int, seed: int = 0) -> Result:
     by_chain = found.reshape(CHAINS, -1, found.shape[1])
     ess, r_hat = effective_sample_size(by_chain).min(), split_gelman_rubin(by_chain).max()
     diverging = float(np.asarray(mcmc.get_extra_fields()["diverging"]).mean())
-    weight, halves = np.full(len(found), 1 / len(found)), _between_halves(found, np.ones(len(found)))
+    weight, halves = (
+        np.full(len(found), 1 / len(found)),
+        _between_halves(found, np.ones(len(found))),
+    )
     reliable = ess > 400 and r_hat < 1.02 and diverging < 0.01 and halves < 0.3
-    return Result(names, found, weight, "nuts", float(ess), float(r_hat), halves, bool(reliable))
+    of_nuts = ("nuts", float(ess), float(r_hat), halves)
+    return Result(names, found, weight, *of_nuts, bool(reliable))
 
 
-def reference(form: Form, rows: Rows, times: int = 1, seed: int = 0) -> Result:
-    """By importance sampling where that is reliable, else by NUTS; `times` as long."""
+def reference(form: Form, rows: Rows) -> Result:
+    """By importance sampling where that is reliable, else by NUTS."""
     if form.prior in (GIVEN, LEARNED):
-        for length in (times, 8 * times):
-            found = importance(form, rows, 8 * BLOCK * length, seed)
+        for blocks in (8, 64):
+            found = importance(form, rows, blocks * BLOCK)
             if found.reliable:
                 return found
-    return nuts(form, rows, 6000 * times, seed)
+    found = nuts(form, rows, 6000)
+    return found if found.reliable else nuts(form, rows, 24_000, seed=1)
+
+
+def longer(form: Form, rows: Rows) -> Result:
+    """Eight times as long, and by NUTS first: its chains find regions that no mode stands for.
+
+    Neither the weights nor the halves of importance sampling tell of such a region. In robust
+    regression with few rows for each column there are some.
+    """
+    found = nuts(form, rows, 48_000, seed=2)
+    if found.reliable or form.prior not in (GIVEN, LEARNED):
+        return found
+    weighted = importance(form, rows, 64 * BLOCK, seed=2)
+    return weighted if weighted.reliable else found
