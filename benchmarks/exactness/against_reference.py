@@ -9,9 +9,9 @@ a mean is off by more than .3 posterior standard deviations, a ratio of standard
 outside .75 to 1.3, or a 5 % or 95 % quantile is off by more than .35 standard deviations, under at
 least two of three random states and against a reference eight times as long as the first one, by
 NUTS. The reference (`reference.py`) has to be reliable by its own figures; where it is not even by
-NUTS, the problem is undecided and says so. A fit speaks by a ConvergenceWarning about itself: those that are
-about the data (a column of one value, overdispersed counts) are no alarms. Fits that are refused
-are counted, and so are those that take more than a minute of the processor.
+NUTS, the problem is undecided and says so. A fit speaks by a ConvergenceWarning about itself: those
+that are about the data (a column of one value, overdispersed counts) are no alarms. Fits that are
+refused are counted, and so are those that take more than a minute of the processor.
 
 It goes on where it was stopped: a row of the CSV is not computed again, unless with --anew. All
 twenty kinds and seven families with five problems each take about an hour on one core, most of it

@@ -498,6 +498,8 @@ def nuts(form: Form, rows: Rows, n_draws: int, seed: int = 0) -> Result:
     noise = np.exp(centre[-1]) if form.family == "linear" else 1.0
     sd = np.sqrt((root**2).sum(axis=1))
     centred = np.clip(1 - rows.weak / noise * sd[:k] ** 2, 0, 1)
+    if form.prior in (HORSESHOE, STUDENT_T):  # scales of single columns reach farther
+        centred = centred**20
     typical = np.full(n_hyper, np.log(rows.weak))
     if form.prior == HORSESHOE:
         typical = np.concatenate([[np.log(rows.tau), np.log(SLAB_SCALE**2)], np.zeros(n_hyper - 2)])
@@ -517,7 +519,7 @@ def nuts(form: Form, rows: Rows, n_draws: int, seed: int = 0) -> Result:
         theta, eta, jacobian = unpack(z)
         return -log_joint(form, rows, theta, eta) - jacobian
 
-    kernel = NUTS(potential_fn=potential, dense_mass=True, target_accept_prob=0.95)
+    kernel = NUTS(potential_fn=potential, dense_mass=True, target_accept_prob=0.99)
     options = {"num_chains": CHAINS, "chain_method": "vectorized", "progress_bar": False}
     mcmc = MCMC(kernel, num_warmup=WARM_UP, num_samples=n_draws // CHAINS, **options)
     begin = 0.3 * np.random.default_rng(seed).standard_normal((CHAINS, len(shift)))
