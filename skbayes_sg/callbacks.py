@@ -16,15 +16,18 @@ fit. An interrupt ends a search or an ensemble as a whole.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from io import BufferedRandom, BufferedReader
 from math import inf
 from pathlib import Path
 from time import perf_counter, time
 from typing import Any, NamedTuple
 
+from skbayes_sg.chains.deadline import is_cut, time_is_up
 from skbayes_sg.chains.run import DrawBlock, block_draws, drawn
 from skbayes_sg.inference.request import Signature
 from skbayes_sg.inference.run import Run
@@ -54,11 +57,20 @@ except ImportError:  # scikit-learn 1.7 and 1.8
 
 __all__ = ["Callback", "Checkpoint", "ConvergenceStop", "Progress", "TimeLimit"]
 
-_FORMAT = 2  # of the file of a checkpoint
+_FORMAT = b"checkpoint of skbayes_sg, format 3\n"  # in front of the digest and of what is stored
+_DIGEST, _DIGEST_BYTES = "sha256", 32
 _FEWEST = 8  # draws of a chain whose figures say something
 _UNSAVED = "{}: the checkpoint is not written, the one before is kept; make room or change the path"
-_GARBLED = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError)
-_UNREADABLE = "Checkpoint: {} cannot be read ({}); remove it, or give another path"
+_NOT_WHOLE = (
+    "Checkpoint: {} is not a whole checkpoint of this version ({}); remove it to start the fit "
+    "anew, or give another path"
+)
+
+
+_ENDED = "{} ended the sampling: each chain has {} of {} draws, which are kept; {}"
+_INTERRUPTED = "interrupted: each chain has {} of {} draws, which are kept; {}"
+_GOES_ON = "with warm_start=True the next fit goes on from there"
+_READ_BY_THE_SAME_FIT = "the same fit, called again, goes on from {}"
 
 
 class Progress(NamedTuple):
@@ -100,7 +112,19 @@ class Fingerprint(NamedTuple):
 
 
 class Callback:
-    """The base of the callbacks of this module."""
+    """The base of the callbacks of this module, and of your own.
+
+    A fit that a callback ends has fewer draws than it was asked for. It says so, and keeps the
+    checkpoint beside it.
+
+    Attributes
+    ----------
+    is_enough : bool
+        Whether the draws are enough where this callback ends the sampling. The fit is then
+        complete, and nothing is said. True for `ConvergenceStop`.
+    """
+
+    is_enough = False
 
     def after_block(self, progress: Progress) -> bool:
         """Look at the fit after a block of draws; True ends the sampling."""
@@ -153,6 +177,8 @@ class ConvergenceStop(Callback):
     (True, True)
     """
 
+    is_enough = True
+
     def __init__(self, r_hat: float = 1.01, ess: float = 400.0) -> None:
         require_positive("r_hat", r_hat, "give a number a little above 1")
         require_positive("ess", ess, "give a number of draws such as 400")
@@ -168,12 +194,14 @@ class ConvergenceStop(Callback):
 
 
 class TimeLimit(Callback):
-    """Ends a fit when a time is up; it keeps what was drawn.
+    """Ends a fit when a time is up; it keeps what was drawn, and warns of how much that is.
 
     Before the first draw, learning the prior, short runs that choose parameters and burn-in stop
     where they are. A warning says what was cut short. Each chain still draws eight times or a few
     times more. A fit goes beyond its limit by these draws, their figures, and one search for the
-    mode, one update of the prior or one block of some tens of steps, whichever it is at.
+    mode, one update of the prior or one block of some tens of steps, whichever it is at. A
+    `Checkpoint` keeps its file, from which the same fit goes on, unless something was cut short
+    before the first draw.
 
     Parameters
     ----------
@@ -198,25 +226,31 @@ class Checkpoint(Callback):
     """Saves a fit on the way. The same fit, called again, goes on from there.
 
     A fit that was killed or interrupted and goes on ends with the draws of the unbroken fit, to the
-    last bit, if `random_state` is a number. A fit that ends by itself removes the file. What comes
-    before the first draw (finding the mode, learning the prior) is not saved. One file serves one
-    fit at a time. It is written beside and renamed, so that a full disk or a killed process leaves
-    the file before.
+    last bit, if `random_state` is a number. A fit with all of its draws removes the file, and so
+    does one that `ConvergenceStop` ends. What comes before the first draw (finding the mode,
+    learning the prior) is not saved, nor is a fit whose burn-in a `TimeLimit` cut short, as those
+    that go on do not burn in. One file serves one fit at a time.
+
+    The file is written beside, as ``<path>.unfinished``, and renamed, so that a full disk or a
+    killed process leaves the file before; the next saving, and the end of the fit, remove what a
+    killed process left unfinished. A digest of what is stored stands in front of it and is compared
+    before anything is read, so that a fit never goes on from a damaged file.
 
     Parameters
     ----------
     path : str or path
-        The file. It is a pickle: load none that others may have written.
+        The file. It is a pickle, and the digest tells damage, not intent: load none that others may
+        have written.
     every : float, default=60
         Seconds between two savings.
 
     Raises
     ------
     ValueError
-        By `fit`, if the file is the checkpoint of a fit with other data, parameters or seed, or of
-        another version of the format, or cannot be read.
+        By `fit`, if the file is the checkpoint of a fit with other data, parameters or seed, or if
+        it is not a whole checkpoint of this version: cut off, changed, or another file.
     OSError
-        By `fit`, if the file cannot be written.
+        By `fit`, if the file cannot be opened or written.
 
     Examples
     --------
@@ -242,22 +276,35 @@ class Checkpoint(Callback):
             self.save(progress)
         return False
 
+    @property
+    def _unfinished(self) -> Path:
+        """The file that is written, and renamed when it is whole."""
+        path = Path(self.path)
+        return path.with_name(f"{path.name}.unfinished")
+
     def save(self, progress: Progress) -> None:
         """Write the file; whatever fails on the way leaves the file before."""
-        path = Path(self.path)
-        parts = (_FORMAT, progress.fingerprint, progress.run, progress.blocks)
-        beside = path.with_name(f"{path.name}.{os.getpid()}")
+        if is_cut():  # the fit that goes on would not repeat what was cut short
+            return
+        parts = (progress.fingerprint, progress.run, progress.blocks)
+        beside = self._unfinished
         try:
-            with beside.open("wb") as file:
+            beside.unlink(missing_ok=True)  # of a killed process; of a link, not what it names
+            with beside.open("xb+") as file:
+                file.write(_FORMAT + bytes(_DIGEST_BYTES))
                 pickle.dump(parts, file, protocol=pickle.HIGHEST_PROTOCOL)
+                digest = _digest_of_stored(file)
+                file.seek(len(_FORMAT))
+                file.write(digest)
                 file.flush()
                 os.fsync(file.fileno())  # or a power failure may leave an empty file
-            beside.replace(path)
+            beside.replace(self.path)
         except BaseException as error:
             with suppress(OSError):
                 beside.unlink(missing_ok=True)
             if isinstance(error, OSError):
-                raise OSError(error.errno, _UNSAVED.format(error.strerror), str(path)) from error
+                said = _UNSAVED.format(error.strerror)
+                raise OSError(error.errno, said, str(self.path)) from error
             raise
         self._saved = progress.seconds
 
@@ -266,21 +313,36 @@ class Checkpoint(Callback):
         self._saved, path = 0.0, Path(self.path)
         if not path.exists():
             return None
-        try:
-            with path.open("rb") as file:
-                form, written, run, blocks = pickle.load(file)
-        except _GARBLED as error:
-            raise ValueError(_UNREADABLE.format(self.path, error)) from error
-        if form != _FORMAT or not fingerprint.matches(written):
+        with path.open("rb") as file:
+            if file.read(len(_FORMAT)) != _FORMAT:
+                raise ValueError(_NOT_WHOLE.format(path, "it begins in another way"))
+            digest = file.read(_DIGEST_BYTES)
+            if digest != _digest_of_stored(file):
+                raise ValueError(_NOT_WHOLE.format(path, "it was cut off or changed"))
+            file.seek(len(_FORMAT) + len(digest))
+            try:
+                written, run, blocks = pickle.load(file)
+            except MemoryError:
+                raise
+            except Exception as error:  # another version of a library wrote the file
+                raise ValueError(_NOT_WHOLE.format(path, error)) from error
+        if not fingerprint.matches(written):
             raise ValueError(
-                f"Checkpoint: {self.path} is of a fit with other data, parameters or seed; remove "
-                "it, or give another path"
+                f"Checkpoint: {path} is of a fit with other data, parameters or seed; remove it, "
+                "or give another path"
             )
         return run, blocks
 
     def remove(self) -> None:
-        """Remove the file of a fit that is complete."""
-        Path(self.path).unlink(missing_ok=True)
+        """Remove the file of a fit that is complete, and what a killed process left beside it."""
+        for path in (Path(self.path), self._unfinished):
+            path.unlink(missing_ok=True)
+
+
+def _digest_of_stored(file: BufferedReader | BufferedRandom) -> bytes:
+    """The digest of what stands behind the place of the digest."""
+    file.seek(len(_FORMAT) + _DIGEST_BYTES)
+    return hashlib.file_digest(file, _DIGEST).digest()
 
 
 class CallbackRunner:
@@ -296,8 +358,10 @@ class CallbackRunner:
     ----------
     end : float
         When the first `TimeLimit` is up, by `time.time`.
-    stopped : bool
-        Whether a callback ended the sampling.
+    ended : list of str
+        Names of the callbacks that ended the sampling.
+    enough : bool
+        Whether one of them says that the draws are enough.
     """
 
     def __init__(self, estimator: Any, **data: Any) -> None:
@@ -307,7 +371,8 @@ class CallbackRunner:
         self._last: Progress | None = None
         limits = [one.seconds for one in self._own if isinstance(one, TimeLimit)]
         self.end = time() + min(limits, default=inf)
-        self.stopped = False
+        self.ended: list[str] = []
+        self.enough = False
         self._open: list[Any] = []
         if hasattr(estimator, "_init_callback_context"):
             root = estimator._init_callback_context(max_subtasks=None)
@@ -338,24 +403,43 @@ class CallbackRunner:
             seconds = perf_counter() - self._started
             here = Progress(run, blocks, n_draws, seconds, lambda: fitted(blocks), mark)
             self._last = here
-            ends = [callback.after_block(here) for callback in self._own]
+            ends = [callback for callback in self._own if callback.after_block(here)]
+            self.ended = [type(callback).__name__ for callback in ends]
+            self.enough = any(callback.is_enough for callback in ends)
             if self._open:
                 self._begin(self._open[-1].subcontext("block"))
-                ends.append(self._end((lambda: vars(here.fitted())) if here.telling else None))
-            self.stopped = any(ends)
-            return self.stopped
+                if self._end((lambda: vars(here.fitted())) if here.telling else None):
+                    self.ended.append("a callback of scikit-learn")
+            return bool(self.ended)
 
         return on_block
 
-    def close(self, complete: bool) -> None:
-        """The end of the fit; `complete` if it was not interrupted."""
-        if self.checkpoint is not None:
+    def end_the_fit(self) -> bool:
+        """Whether a callback ended the sampling, or the time is up between two rounds of it."""
+        if not self.ended and time_is_up():
+            self.ended = [TimeLimit.__name__]
+        return bool(self.ended)
+
+    def close(self, n_drawn: int, n_draws: int) -> list[str]:
+        """Close what is open, and say where each chain has some of so many draws."""
+        complete, checkpoint = n_drawn >= n_draws or self.enough, self.checkpoint
+        if checkpoint is not None:
             if complete:
-                self.checkpoint.remove()
+                checkpoint.remove()
             elif self._last is not None:
-                self.checkpoint.save(self._last)
+                checkpoint.save(self._last)
         while self._open:
             self._end()
+        if complete:
+            return []
+        remedies = ["raise seconds"] if TimeLimit.__name__ in self.ended else []
+        if not is_cut():
+            path = None if checkpoint is None else checkpoint.path
+            remedies.append(_GOES_ON if path is None else _READ_BY_THE_SAME_FIT.format(path))
+        figures = n_drawn, n_draws, "; ".join(remedies)
+        if self.ended:
+            return [_ENDED.format(" and ".join(self.ended), *figures)]
+        return [_INTERRUPTED.format(*figures)]
 
     def _begin(self, context: Any) -> None:
         context.call_on_fit_task_begin(estimator=self._estimator, **self._data)

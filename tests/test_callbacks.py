@@ -180,6 +180,64 @@ def test_a_time_limit_ends_the_fit(model):
     np.testing.assert_array_equal(late.draws_, whole(model).draws_)
 
 
+@pytest.mark.parametrize("name", ["minibatches", "network"])
+def test_an_early_end_says_how_many_draws_there_are_and_keeps_the_file(name, tmp_path):
+    """And the same fit goes on from there, to the draws of the unbroken one."""
+    path, model = tmp_path / "fit.pickle", MODELS[name]
+    ends = At(12, lambda progress: True)
+    said = rf"^At ended the sampling: each chain has 12 of 40 draws, .* goes on from {path}$"
+    with pytest.warns(ConvergenceWarning, match=said):
+        part = fitted(model, Checkpoint(path), ends)
+    assert part.draws_.shape[1] == 12
+    np.testing.assert_array_equal(fitted(model, Checkpoint(path)).draws_, whole(model).draws_)
+    assert not path.exists()
+
+
+def test_a_time_limit_after_burn_in_warns_and_keeps_the_file(tmp_path):
+    path, model = tmp_path / "fit.pickle", MODELS["linear"]
+    limit = TimeLimit(1e9)
+    limit.after_block = lambda progress: progress.telling  # as if the time were up then
+    with pytest.warns(ConvergenceWarning) as record:
+        fitted(model, Checkpoint(path), limit)
+    said = [str(each.message) for each in record if "TimeLimit" in str(each.message)]
+    assert said == [
+        "TimeLimit ended the sampling: each chain has 8 of 40 draws, which are kept; raise "
+        f"seconds; the same fit, called again, goes on from {path}"
+    ]
+    with pytest.warns(ConvergenceWarning, match=r"8 of 40 .*; with warm_start=True the next fit"):
+        fitted(model, limit)
+    np.testing.assert_array_equal(fitted(model, Checkpoint(path)).draws_, whole(model).draws_)
+
+
+def test_an_end_between_two_doublings_keeps_the_file_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("skbayes_sg.inference.diagnose.ENOUGH_ESS", 1e9)
+    monkeypatch.setattr("skbayes_sg.estimators.parameters._DRAWS", 3 * 10)
+    monkeypatch.setattr("skbayes_sg.estimators.parameters._MOST_DRAWS", 3 * 40)
+    path, model = tmp_path / "fit.pickle", clone(MODELS["logistic"]).set_params(n_draws="auto")
+    said = "{} ended the sampling: each chain has 10 of 20 draws"
+    with pytest.warns(ConvergenceWarning, match=said.format("At")):
+        fitted(model, Checkpoint(path), At(10, lambda progress: True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(callbacks, "time_is_up", lambda: True)
+        with pytest.warns(ConvergenceWarning, match=said.format("TimeLimit")):
+            fitted(model, Checkpoint(path), NEVER)
+    whole = fitted(model)
+    assert whole.draws_.shape[1] == 40
+    np.testing.assert_array_equal(fitted(model, Checkpoint(path)).draws_, whole.draws_)
+
+
+def test_a_fit_whose_burn_in_was_cut_short_is_not_saved(tmp_path):
+    """It would go on without."""
+    path = tmp_path / "fit.pickle"
+    with pytest.warns(ConvergenceWarning) as record:
+        fitted(MODELS["minibatches"], TimeLimit(1e-9), Checkpoint(path, every=1e-9), burn_in=400)
+    said = [str(each.message) for each in record if "TimeLimit" in str(each.message)]
+    assert any("steps of burn-in" in each and each.endswith("raise seconds") for each in said)
+    assert any("each chain has 8 of 40 draws, which are kept; raise seconds" in s for s in said)
+    assert not any("goes on" in each for each in said)
+    assert not list(tmp_path.iterdir())
+
+
 def time_is_up_after(n_looks, monkeypatch):
     """The clock of a fit jumps when it was looked at so many times."""
     looks = iter(range(n_looks))
@@ -273,8 +331,8 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, request):
     command = [sys.executable, "-c", CHILD, str(path), here, *filter(None, sys.path)]
     died = subprocess.run(command, capture_output=True, timeout=120, check=False)
     assert died.returncode == -signal.SIGKILL, died.stderr.decode()
-    with path.open("rb") as file:
-        assert run.drawn(pickle.load(file)[-1]) == 20
+    stored = path.read_bytes()[len(callbacks._FORMAT) + 32 :]
+    assert run.drawn(pickle.loads(stored)[-1]) == 20
     model = MODELS["minibatches"]
     np.testing.assert_array_equal(fitted(model, Checkpoint(path)).draws_, whole(model).draws_)
 

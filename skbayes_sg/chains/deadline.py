@@ -47,6 +47,12 @@ def cut_short(what: str, made: int, of: int) -> None:
         limit.cut.append(f"{what} ({made} of {of})")
 
 
+def is_cut() -> bool:
+    """Whether anything was cut short so far."""
+    limit = _LIMIT.get()
+    return limit is not None and bool(limit.cut)
+
+
 def warnings_of(cut: list[str]) -> list[str]:
     """A warning of what was cut short, if anything was."""
     return [

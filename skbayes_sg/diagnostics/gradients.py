@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FEWEST, _PER_PARAMETER = 32, 4  # draws
-_ROUNDING = 1e-12  # of a correlation matrix
+_ROUNDING = 1e-12  # of a correlation matrix, and of draws that are scaled to their own spread
 
 
 class Moments(NamedTuple):
@@ -64,8 +64,11 @@ def from_gradients(theta: NDArray, gradient: NDArray) -> Moments | None:
         return None
     x, slope = (theta - centre) / scale, gradient * scale
     values, rotation = np.linalg.eigh(x.T @ x / n)
-    if not values[0] > _ROUNDING:
-        return None
+    if not values[0] > _ROUNDING:  # squares lose what draws still tell, as of columns far from zero
+        _, roots, axes = np.linalg.svd(x, full_matrices=False)
+        values, rotation = roots**2 / n, axes.T
+        if not roots[-1] > _ROUNDING * roots[0]:
+            return None
     x, slope = x @ rotation, slope @ rotation  # uncorrelated coordinates
     middle = slope.mean(axis=0)
     try:

@@ -23,7 +23,7 @@ from skbayes_sg.callbacks import (
     Fingerprint,
     with_callbacks,
 )
-from skbayes_sg.chains.deadline import time_is_up, time_limit, warnings_of
+from skbayes_sg.chains.deadline import time_limit, warnings_of
 from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, drawn, joined, rows_touched
 from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.diagnostics import moments
@@ -49,10 +49,6 @@ from skbayes_sg.samplers.target import Target
 
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
 _BURN_IN = 512  # steps, where chains do not agree after fewer
-_INTERRUPTED = (
-    "interrupted: each chain has {} of {} draws, which are kept; with warm_start=True the next fit "
-    "goes on from there"
-)
 
 
 class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParameters):
@@ -202,14 +198,14 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         fitted = partial(self._so_far, run, posterior, attributes)
         dtype = self._dtype_of(n_chains * n_draws * posterior.all_columns.dim)
         how = Execution(self.n_jobs, dtype, None, before, is_all_of_the_call())
-        passes, wrong, lost = run.passes, list[str](), None
+        passes, more, wrong, lost = run.passes, n_draws, list[str](), None
         try:
             while True:
                 how = how._replace(on_block=callbacks.over(run, n_draws, fitted, mark))
                 chains = run.sample(target, n_draws, how)
                 warnings = self._keep(run, chains, posterior, attributes)
                 passes, more = self.n_passes_, self._more_draws(run, target, n_draws)
-                if more <= n_draws or callbacks.stopped:
+                if more <= n_draws or callbacks.end_the_fit():
                     break
                 if self._burn_in_is_short(run):
                     run = replace(run, length=run.length._replace(burn_in=_BURN_IN), passes=passes)
@@ -232,17 +228,20 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         if second is not None:
             run, target = second
             chains = run.sample(target, n_draws, Execution(self.n_jobs, dtype))
-            run = replace(run, passes=run.passes + passes)
+            run, more = replace(run, passes=run.passes + passes), 0
             warnings = self._keep(run, chains, posterior, attributes)
+        said = callbacks.close(self.draws_.shape[1], max(n_draws, more))
+        if self.n_draws == "auto" and max(n_draws, more) == self.draws_.shape[1]:
+            warnings += self._said_of_few_draws()
         warnings += self._causes(posterior.all_columns) if warnings else []
-        return self._closed(callbacks, n_draws) + warnings
+        return said + warnings
 
-    def _closed(self, callbacks: CallbackRunner, n_draws: int) -> list[str]:
-        """Close the callbacks, and say whether an interrupt left some of so many draws."""
-        n_drawn = self.draws_.shape[1]
-        interrupted = n_drawn < n_draws and not callbacks.stopped
-        callbacks.close(not interrupted)
-        return [_INTERRUPTED.format(n_drawn, n_draws)] * interrupted
+    def _said_of_few_draws(self) -> list[str]:
+        """What is said where doubling the draws ended before they were enough."""
+        n_chains, n_drawn, dim = self.draws_.shape
+        if self._is_enough():
+            return []
+        return diagnose.of_few_draws(self.diagnostics_, n_drawn, self._most_draws(dim, n_chains))
 
     def _dtype_of(self, n: int) -> type:
         """Of so many numbers: single precision where double would fill the memory."""
@@ -256,7 +255,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         """
         n_chains, n_drawn, dim = self.draws_.shape
         more = min(2 * n_draws, self._most_draws(dim, n_chains))
-        if n_drawn < n_draws or more <= n_draws or time_is_up():
+        if n_drawn < n_draws or more <= n_draws:
             return 0
         is_all = self._is_enough() or run.seconds(target, more - n_draws) > LONG
         return 0 if is_all else more

@@ -23,6 +23,7 @@ from skbayes_sg.priors import Prior
 from skbayes_sg.validation import real_array, require_bounded, require_positive
 
 _PRIOR_VARIANCE = 10.0  # of outputs
+_FARTHEST = 3e6  # standard deviations of a column from zero: of its squares three digits are left
 _HELD = 1e6  # a column of one value has a coefficient whose outputs are held at a millionth
 
 
@@ -46,6 +47,8 @@ class CoefficientPrior(UpdatingEstimator):
         if em is None:
             return model.prior(self._precision(model, self._given_precision(model)), mean)
         columns = of_columns(data)
+        if self.fit_intercept:
+            self._require_digits(columns)
         held = 1.0 if streaming else _HELD * _size(columns.mean)
         assert isinstance(model, Predictor)
         square = (np.where(columns.unit > 0, columns.unit, held) / model.unit) ** 2
@@ -53,6 +56,26 @@ class CoefficientPrior(UpdatingEstimator):
         first = self._first_precision(em, columns) / noise
         units = self._units(model, square, columns.mean)
         return model.prior(self._precision(model, first * square), mean, **units)
+
+    def _require_digits(self, columns: Columns) -> None:
+        """Raise ValueError for a column so far from zero that products of rows lose its spread.
+
+        Information about its coefficient beside the intercept is a difference of such products, of
+        relative rounding error eps (mean / sd)^2. Coefficients of a linear regression moved by .02
+        of their sd at 3e6 standard deviations, and by .5 at 5e6.
+        """
+        with np.errstate(divide="ignore"):
+            far = np.abs(columns.mean) / np.sqrt(columns.variance)
+        far = np.where(columns.variance > 0, far, 0.0)
+        column = int(far.argmax())
+        if far[column] > _FARTHEST:
+            name = getattr(self, "feature_names_in_", range(len(far)))[column]
+            raise ValueError(
+                f"column {name!r} of X is {far[column]:.1g} of its standard deviations away from "
+                "zero, which leaves double precision no digits for its coefficient; take off the "
+                "mean, for example by StandardScaler, or leave out a column that has one value but "
+                "for rounding errors"
+            )
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """A warning about columns of one value, where the prior is learned."""

@@ -47,12 +47,13 @@ class BayesianLinearRegressionSGFS(Regressor):
     Parameters
     ----------
     sampler : Sampler, str or None, default=None
-        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
-        its own defaults up to 1,000 parameters, and without full matrices above. None: the
-        posterior is conjugate, and its draws are independent and exact, without steps
-        (math/streams.md#independent-draws); the rows are read twice. That takes a matrix of all
-        parameters: up to 1,000, or 4,000 where rows are dense. Above: SGFS with control variates
-        where the posterior is near Gaussian, HMC elsewhere. `sampler_reason_` says what ran.
+        A sampler, or "sgfs", "sghmc", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"
+        or "underdamped_langevin": with its own defaults up to 1,000 parameters, and without full
+        matrices above. None: the posterior is conjugate, and its draws are independent and exact,
+        without steps (math/streams.md#independent-draws); the rows are read twice. That takes a
+        matrix of all parameters: up to 1,000, or 4,000 where rows are dense. Above:
+        "underdamped_langevin" where the posterior is near Gaussian enough for control variates, HMC
+        elsewhere. `sampler_reason_` says what ran.
     prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
         of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``.

@@ -156,7 +156,8 @@ class LinearPredictor(CoefficientPrior):
         return figures
 
     def _require_passes(self) -> None:
-        if self.sampler is None or getattr(self.sampler, "variance_reduction", None) is not None:
+        asked = self._asked(self.sampler)
+        if asked is None or asked.sampler.variance_reduction is not None:
             return
         raise RowsNeededError(f"sampler={self.sampler!r}, unlike None, visits rows at each step")
 

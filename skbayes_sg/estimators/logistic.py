@@ -26,10 +26,10 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
     Parameters
     ----------
     sampler : Sampler, str or None, default=None
-        A sampler, or "sgfs", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or "hmc": with
-        its own defaults up to 1,000 parameters, and without full matrices above. None: SGFS with
-        control variates where the posterior is near Gaussian, HMC on the same pool of rows
-        elsewhere. `sampler_reason_` says what ran.
+        A sampler, or "sgfs", "sghmc", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"
+        or "underdamped_langevin": with its own defaults up to 1,000 parameters, and without full
+        matrices above. None: "underdamped_langevin" where the posterior is near Gaussian enough for
+        control variates, HMC on the same pool of rows elsewhere. `sampler_reason_` says what ran.
     prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
         1 / variance of the prior of each coefficient (LogisticRegression's 1/C): one number, or one
         per feature, in squared units of its column of X. "learned": one for all coefficients,
@@ -69,7 +69,8 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
         Draws kept per chain by each `fit`. "auto" is 2,048 over the number of chains, and twice as
         many up to three times, while R-hat is above its limit or the effective draws of bulk or
         tails are fewer than 400 (Vehtari et al. 2021). It adds none that take more than a minute,
-        and keeps at most what 400 MB hold, with a warning where that is less than 2,048.
+        and keeps at most what 400 MB hold, with a warning where that is less than 2,048. A fit that
+        ends short of 400 warns, but not of more than 200 where time is the reason.
     burn_in : int or "auto", default="auto"
         Sampler steps before the first kept draw. "auto" is 64 for HMC, or 150 with fewer than 16
         chains in a group, 25 or more for SGFS with control variates, and

@@ -131,13 +131,14 @@ class CommonParameters(Parameterised):
         if sampler is None:
             return None
         if isinstance(sampler, str):
-            if sampler not in SAMPLERS:
+            name = sampler.lower()
+            if name not in SAMPLERS:
                 raise ValueError(
                     f"sampler must be one of {sorted(SAMPLERS)} or an instance, got {sampler!r}"
                 )
-            form = self._plan().presets(dim).get(sampler)
-            form = form or Choice(SAMPLERS[sampler](), "its defaults")
-            reason = f'"{sampler}" stands for {form.sampler}: {form.reason}'
+            form = self._plan().presets(dim).get(name)
+            form = form or Choice(SAMPLERS[name](), "its defaults")
+            reason = f'"{name}" stands for {form.sampler}: {form.reason}'
             return replace(form, reason=reason, given=True)
         if not isinstance(sampler, Sampler):
             raise TypeError(

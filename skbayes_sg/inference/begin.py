@@ -25,7 +25,7 @@ from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.targets import moved_by, target_of
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.samplers.base import NoGainError
+from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoGainError
 from skbayes_sg.samplers.target import Target
 
 _HALVINGS = 20  # of the distance of a starting point from the mode
@@ -170,7 +170,7 @@ def _resolve(
         figures = sampler.resolve_auto(target)
     except NoGainError as refused:
         if choice.given:
-            raise type(refused)(f"{refused}; set variance_reduction=None") from None
+            raise type(refused)(f"{refused}; {WITHOUT_ANCHOR}") from None
         choice = plan.fallback(posterior, refused)
         sampler = clone(choice.sampler)
         if sampler.variance_reduction is None:

@@ -300,6 +300,26 @@ def _of_parameters(figures: dict[str, float]) -> list[str]:
     return warnings
 
 
+def of_few_draws(figures: dict[str, float], n_drawn: int, most: int) -> list[str]:
+    """A warning where a fit that goes on until its draws are enough ends short of that.
+
+    Nothing is added to the warnings of `_of_parameters`. A fit whose next doubling would take too
+    long is not warned of if that doubling would have sufficed: its Monte Carlo errors are at most
+    sqrt(2) times as large as they were to be. Not for averages over modes, which have limits of
+    their own.
+    """
+    said = "between_chains" in figures or not agrees(figures) or figures["ess_min"] < ESS_LIMIT
+    name = min("ess_tail_min", "ess_min", key=lambda each: figures[each])
+    if said or not figures[name] < (ENOUGH_ESS if n_drawn >= most else ENOUGH_ESS / 2):
+        return []
+    of = "the ends of intervals" if name == "ess_tail_min" else "means"
+    why = ", the most that it draws by itself" if n_drawn >= most else ""
+    return [
+        f"{name} is {figures[name]:.0f}, below {ENOUGH_ESS}: few effective draws for {of}; the fit "
+        f"stopped at {n_drawn} draws of each chain{why}; set n_draws above {n_drawn}, or raise thin"
+    ]
+
+
 def _by_gradients(figures: dict[str, float]) -> bool:
     """Whether gradients know mean and standard deviation of every parameter well enough."""
     errors = figures.get("mean_shift_se", np.nan), figures.get("sd_ratio_se", np.nan)

@@ -40,7 +40,7 @@ from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.whitening import affordable
-from skbayes_sg.samplers.base import NoGainError
+from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoGainError
 from skbayes_sg.samplers.target import ModelPosterior, Target
 
 _ROUNDS = 4  # of learning the prior, each from an anchor of its own
@@ -73,9 +73,9 @@ def first_choice(request: Request, posterior: Posterior, plan: Plan) -> Choice:
     sampler.validate(posterior)
     if sampler.variance_reduction is not None and not posterior.model.fixed_inputs:
         raise ValueError(
-            f'sampler: variance_reduction="{sampler.variance_reduction}" needs one mode to anchor '
-            f"at, which the posterior of {type(posterior.model).__name__} does not have; set it to "
-            "None"
+            f"sampler: control variates of {type(sampler).__name__} need one mode to anchor at, "
+            f"which the posterior of {type(posterior.model).__name__} does not have; "
+            f"{WITHOUT_ANCHOR}"
         )
     sampler = sampler.resolved()
     tune = choose_alpha if sampler.needs_pilots else request.asked.tune

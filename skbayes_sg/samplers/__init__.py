@@ -47,9 +47,5 @@ SAMPLERS: dict[str, type[Sampler]] = {
     if isinstance(each := globals()[name], type)
     and issubclass(each, Sampler)
     and not inspect.isabstract(each)
-    and each.variance_reduction is None
 }
-"""Every sampler by the name that `sampler="..."` of an estimator takes.
-
-Those that need an anchor have none: sampler=None chooses them where they are right.
-"""
+"""Every sampler by the name that `sampler="..."` of an estimator takes, in capitals or not."""

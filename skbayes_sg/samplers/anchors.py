@@ -39,5 +39,5 @@ def warnings(figures: dict[str, float]) -> list[str]:
         return []
     return [
         f"pool_error is {error:.2f}: few rows dominate, and the posterior mean may be off by so "
-        "many standard deviations; set variance_reduction=None"
+        'many standard deviations; use sampler="hmc", which takes all rows at each step'
     ]

@@ -24,6 +24,8 @@ from skbayes_sg.validation import is_integer
 
 NEEDS_ROWS_AGAIN = "needs rows that it can draw again; use SGFS or SGLD with partial_fit"
 
+WITHOUT_ANCHOR = 'use sampler="hmc", or sampler=None, which chooses by the data'
+
 
 class NoGainError(ValueError):
     """Control variates would be wrong here: the posterior is too far from Gaussian."""

@@ -45,7 +45,8 @@ class UnderdampedMemory:
 class UnderdampedLangevin(Sampler):
     """Underdamped Langevin dynamics whose gradients have control variates.
 
-    The default of logistic regression. The gradient of all rows is expanded to second order at an
+    The default of logistic regression, and `sampler="underdamped_langevin"`, which is refused where
+    control variates gain nothing. The gradient of all rows is expanded to second order at an
     anchor near the posterior mean. A minibatch adds what is not linear, from rows drawn in
     proportion to its size, which all chains of a group share. So next to no noise is left, and the
     step needs no noise that matches it.
@@ -104,8 +105,7 @@ class UnderdampedLangevin(Sampler):
         super().validate(target)
         if alpha_at(self.alpha, 0) == 0 and isinstance(self.alpha, (int, float)):
             raise ValueError(
-                'variance_reduction="control_variate" leaves too little noise to sample with; '
-                "alpha must be positive"
+                "alpha must be positive: control variates leave too little noise to sample with"
             )
 
     def resolve_auto(self, target: Target) -> str:

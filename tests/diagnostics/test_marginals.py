@@ -100,6 +100,20 @@ def test_draws_that_stay_in_a_plane_are_seen():
     assert diagnose.of_gradients(posterior, still, np.full(100, 0.01), 256)["sd_ratio"] == 0
 
 
+def test_gradients_tell_a_spread_whose_square_is_lost(seed):
+    """Correlations of 1 - 1e-13, as of an intercept and the coefficient of a far column."""
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((400, 2))
+    for far in (1e3, 3e6):
+        shear = np.array([[1.0, 0.0], [-far, 1.0]])  # (u, v) to (u, v - far u)
+        theta = z @ shear.T
+        slope = -z @ np.linalg.inv(shear) / 0.81  # of standard deviations of .9
+        found = from_gradients(theta, slope)
+        sd = 0.9 * np.array([1.0, np.hypot(far, 1.0)])
+        np.testing.assert_allclose(found.sd, sd, rtol=1e-4)
+        np.testing.assert_allclose(found.mean, 0.0, atol=1e-4 * sd.max())
+
+
 def test_the_average_over_directions_speaks_where_single_parameters_are_right():
     """Stiff directions that are far too wide are a small part of each parameter's spread."""
     right = {"mean_shift": 0.1, "mean_shift_se": 0.05, "sd_ratio": 1.1, "sd_ratio_se": 0.03}

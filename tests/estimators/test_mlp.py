@@ -264,7 +264,7 @@ def test_stable_alpha_settles(iris):
         ),
         ({"n_draws": "many"}, TypeError, 'n_draws must be an integer or "auto"'),
         ({"n_predict_draws": 1.5}, TypeError, "n_predict_draws must be an integer"),
-        ({"sampler": SGFS(variance_reduction="control_variate")}, ValueError, "set it to None"),
+        ({"sampler": SGFS(variance_reduction="control_variate")}, ValueError, "use sampler=.hmc"),
     ],
 )
 def test_bad_parameters_are_named(iris, parameters, error, message):

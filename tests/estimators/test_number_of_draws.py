@@ -1,5 +1,7 @@
 """How many draws a fit makes where n_draws is "auto"."""
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
@@ -45,11 +47,57 @@ def test_draws_are_no_more_than_enough():
 
 @pytest.mark.usefixtures("never_enough")
 def test_the_most_draws_are_those_asked_for_or_eight_times_the_first():
+    """The fit says that they are too few, unless their number was asked for."""
     assert fitted(n_draws=20).draws_.shape[1] == 20
-    assert fitted().draws_.shape[1] == 512
+    with pytest.warns(ConvergenceWarning, match=r"stopped at 512 draws .*set n_draws above 512"):
+        assert fitted().draws_.shape[1] == 512
+
+
+@pytest.mark.parametrize(
+    ("bulk", "tail", "most", "said"),
+    [
+        (
+            450,
+            399,
+            64,
+            r"^ess_tail_min is 399, below 400: .* the ends of intervals; .* at 64 draws",
+        ),
+        (101, 450, 64, r"^ess_min is 101, below 400: .* means; .* the most that it draws"),
+        (
+            450,
+            199,
+            512,
+            r"^ess_tail_min is 199, .* at 64 draws of each chain; set n_draws above 64",
+        ),
+        (250, 201, 512, None),  # a doubling that takes too long would suffice
+        (400, 400, 64, None),
+        (99, 50, 64, None),  # which has a warning of its own
+    ],
+)
+def test_a_promise_that_is_missed_is_said_once(bulk, tail, most, said):
+    figures = {"r_hat_max": 1.01, "r_hat_limit": 1.05, "ess_min": bulk, "ess_tail_min": tail}
+    found = diagnose.of_few_draws(figures, 64, most)
+    assert len(found) == (said is not None)
+    assert said is None or re.search(said, found[0])
+    assert not diagnose.of_few_draws(figures | {"r_hat_max": 1.1}, 64, most)
+
+
+def test_tails_that_mix_slowly_are_said_to_be_known_from_few_draws(monkeypatch):
+    """Log precisions of many scales wander far along flat tails."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((40, 12))
+    monkeypatch.setattr(parameters, "_MOST_DRAWS", 64)
+    monkeypatch.setattr(parameters, "_DRAWS", 64)
+    model = BayesianLogisticRegressionSGFS("hmc", prior="horseshoe", n_chains=4, random_state=0)
+    with pytest.warns(ConvergenceWarning) as record:
+        model.fit(X, X[:, 0] + rng.standard_normal(40) > 0)
+    few = min(model.diagnostics_["ess_min"], model.diagnostics_["ess_tail_min"])
+    assert few < 400
+    assert sum(f"is {few:.0f}, below" in str(each.message) for each in record) == 1
 
 
 @pytest.mark.usefixtures("never_enough")
+@pytest.mark.filterwarnings("ignore:ess_")
 def test_draws_that_take_long_or_are_wrong_are_no_longer_doubled(monkeypatch):
     monkeypatch.setattr(base, "LONG", 0.0)
     assert fitted().draws_.shape[1] == 64
@@ -88,7 +136,8 @@ class Ends(Callback):
 @pytest.mark.parametrize(("at", "asked"), [(64, {64}), (90, {64, 128})])
 def test_callbacks_see_each_doubling_and_end_it(at, asked):
     ends = Ends(at)
-    assert at <= fitted(ends).draws_.shape[1] < at + 2
+    with pytest.warns(ConvergenceWarning, match=rf"Ends ended .* has ({at}|{at + 1}) of 128 draws"):
+        assert at <= fitted(ends).draws_.shape[1] < at + 2
     assert {progress.n_draws for progress in ends.seen} == asked
 
 

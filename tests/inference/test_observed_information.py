@@ -209,7 +209,9 @@ def test_the_expected_information_stands_in_with_a_warning():
 
 
 @pytest.mark.parametrize(
-    "model", [Softmax(2, 2), Softmax(2, 3), Poisson(2), Ordinal(2, np.arange(2))], ids=str
+    "model",
+    [Softmax(2, 2), Softmax(2, 3), Poisson(2), Ordinal(2, np.arange(2))],
+    ids=["two classes", "three classes", "counts", "two ordered classes"],
 )
 def test_where_the_two_agree_nothing_is_computed_twice(model):
     rng, X = columns()

@@ -524,7 +524,7 @@ def test_the_default_shows_its_choice_and_why(many):
     assert isinstance(separable.sampler_, HMC)
     assert "too far from Gaussian" in separable.sampler_reason_
     given = separable.set_params(sampler=SGFS(**CV))
-    with pytest.raises(ValueError, match=r"too far from Gaussian.*; set variance_reduction=None"):
+    with pytest.raises(ValueError, match=r'too far from Gaussian.*; use sampler="hmc"'):
         given.fit(X[:40], X[:40, 0] > 0)
 
 

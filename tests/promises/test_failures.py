@@ -4,8 +4,10 @@ The slow ones run in processes of their own and send real signals.
 """
 
 import copy
+import hashlib
 import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -16,12 +18,13 @@ from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from conftest import LINUX, differences, leaves
+from conftest import LINUX, POSIX, differences, leaves
 from short_fits import EACH, MODELS, X, fitted, y_of
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from skbayes_sg import callbacks
 from skbayes_sg.callbacks import Callback, Checkpoint
 from skbayes_sg.chains import threads as blas_threads
 
@@ -93,15 +96,132 @@ def test_a_full_disk_leaves_the_checkpoint_before(some, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("content", [b"", b"\x80\x05garbled", b"N.", b"]."])
-def test_a_file_that_is_no_checkpoint_is_refused_and_kept(content, tmp_path):
+# -- damaged files ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """The bytes of a checkpoint of half of the draws, and the draws of the unbroken fit."""
+    path = tmp_path_factory.mktemp("whole") / "fit.pickle"
+    model = MODELS["linear"]
+
+    def end():
+        raise KeyboardInterrupt
+
+    fitted(model, Checkpoint(path, every=1e-9), At(20, end))
+    return path.read_bytes(), fitted(model).draws_
+
+
+def no_pickle_is_read(*given, **more):
+    raise AssertionError
+
+
+def test_a_whole_checkpoint_is_read(stored, tmp_path):
+    """As the tests below would pass if none were."""
     path = tmp_path / "fit.pickle"
+    path.write_bytes(stored[0])
+    np.testing.assert_array_equal(fitted(MODELS["linear"], Checkpoint(path)).draws_, stored[1])
+
+
+def flipped(whole, rng):
+    bits = np.unpackbits(np.frombuffer(whole, np.uint8))
+    bits[rng.integers(bits.size)] ^= 1
+    return np.packbits(bits).tobytes()
+
+
+DAMAGES = {
+    "a bit": flipped,
+    "the end": lambda whole, rng: whole[: rng.integers(len(whole))],
+    "a page": lambda whole, rng: whole[:4096] + rng.bytes(4096) + whole[8192:],
+    "longer": lambda whole, rng: whole + b"\0",
+    "nothing is left": lambda whole, rng: b"",
+    "another pickle": lambda whole, rng: pickle.dumps((3, None, None, None)),
+    "a class that is gone": lambda whole, rng: b"cno_such_module\nclass\n.",
+    "a huge length": lambda whole, rng: b"\x80\x05\x8e" + b"\x7f" * 8,
+}
+
+
+@pytest.mark.parametrize(
+    ("damage", "where"),
+    [(name, k) for name in DAMAGES for k in range(20 if name in ("a bit", "the end") else 1)],
+)
+def test_a_damaged_checkpoint_is_refused_unread_and_kept(
+    damage, where, stored, tmp_path, monkeypatch
+):
+    path, rng = tmp_path / "fit.pickle", np.random.default_rng(where)
+    content = DAMAGES[damage](stored[0], rng)
+    assert content != stored[0]
     path.write_bytes(content)
-    with pytest.raises(
-        ValueError, match=r"fit\.pickle cannot be read .*; remove it, or give anoth"
-    ):
+    monkeypatch.setattr("skbayes_sg.callbacks.pickle.load", no_pickle_is_read)
+    with pytest.raises(ValueError, match=r"fit\.pickle is not a whole checkpoint.*; remove it to"):
         fitted(MODELS["linear"], Checkpoint(path))
     assert path.read_bytes() == content
+
+
+def test_a_class_that_is_gone_from_a_whole_file_is_said_in_the_same_words(tmp_path):
+    path, content = tmp_path / "fit.pickle", b"cno_such_module\nclass\n."
+    digest = hashlib.sha256(content).digest()
+    path.write_bytes(callbacks._FORMAT + digest + content)
+    with pytest.raises(ValueError, match=r"whole checkpoint of this version \(No module named"):
+        fitted(MODELS["linear"], Checkpoint(path))
+
+
+@POSIX
+def test_a_link_in_the_way_is_not_followed(tmp_path):
+    path, precious = tmp_path / "fit.pickle", tmp_path / "precious"
+    precious.write_text("precious")
+    (tmp_path / "fit.pickle.unfinished").symlink_to(precious)
+    fitted(MODELS["linear"], Checkpoint(path, every=1e-9))
+    assert precious.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [precious]
+
+
+class DiesWhenStored:
+    """Its process is killed when a pickle comes to it."""
+
+    def __reduce__(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+KILLED_WHILE_IT_SAVES = """
+import sys
+sys.path[:0] = sys.argv[2:]
+from short_fits import MODELS, fitted
+from promises.test_failures import At, DiesWhenStored
+from skbayes_sg.callbacks import Checkpoint
+
+checkpoint = Checkpoint(sys.argv[1], every=1e-9)
+save = checkpoint.save
+
+def save_and_die(progress):
+    if progress.drawn >= 20:
+        progress = progress._replace(blocks=[*progress.blocks, DiesWhenStored()])
+    save(progress)
+
+checkpoint.save = save_and_die
+fitted(MODELS["linear"], checkpoint)
+"""
+
+
+@POSIX
+@pytest.mark.parametrize("every", [1e-9, 1e9])
+def test_what_a_killed_process_left_unfinished_is_removed(every, stored, tmp_path, request):
+    """By the next saving, or at the end of a fit that saves no more."""
+    path, here = tmp_path / "fit.pickle", str(request.path.parents[1])
+    command = [
+        sys.executable,
+        "-c",
+        KILLED_WHILE_IT_SAVES,
+        str(path),
+        here,
+        *filter(None, sys.path),
+    ]
+    died = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    assert died.returncode == -signal.SIGKILL, died.stderr.decode()
+    assert {each.name for each in tmp_path.iterdir()} == {"fit.pickle", "fit.pickle.unfinished"}
+    again = fitted(MODELS["linear"], Checkpoint(path, every=every))
+    np.testing.assert_array_equal(again.draws_, stored[1])
+    assert not list(tmp_path.iterdir())
 
 
 # -- memory and workers -----------------------------------------------------------------------

@@ -1,5 +1,8 @@
 """What fits and exports say of data that they were not meant for, and the numbers they name."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
@@ -10,6 +13,10 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    BayesianPoissonRegressor,
+    BayesianRobustRegressor,
+    DRBMClassifier,
 )
 from skbayes_sg.estimators.inputs import small_weights
 from skbayes_sg.estimators.linear_model import _require_outputs
@@ -115,3 +122,65 @@ def test_models_without_outputs_are_refused_by_name():
         _require_outputs(Poisson())
     with pytest.raises(ValueError, match="Poisson has neither a noise_variance nor classes"):
         under_draws._noise_variance(Poisson())
+
+
+NETWORKS = [BayesianMLPClassifier, BayesianMLPRegressor, DRBMClassifier]
+
+
+def said_before_the_chains_run(cls, X):
+    X = np.asarray(X)
+    model = cls(2, n_chains=2, n_draws=8, burn_in=2, thin=1, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, np.arange(len(X)) % 2)
+    said = [str(each.message) for each in caught]
+    return [each for each in said if "standard deviations," in each or "saturate" in each]
+
+
+@pytest.mark.parametrize("cls", NETWORKS)
+def test_networks_say_of_columns_far_from_zero_to_take_the_means_off(cls):
+    """And not to scale them, which would leave them as far from zero."""
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    assert said_before_the_chains_run(cls, X + 2) == []
+    for far in (X + 40, 1e4 * (X + 40), X * [1, 1, 50] + [0, 0, 2015]):
+        (said,) = said_before_the_chains_run(cls, far)
+        times = np.sqrt((far.mean(axis=0) ** 2).sum() / far.var(axis=0).sum())
+        assert re.search(rf"are {times:.0f} times as large .*; take the means off", said)
+    assert "column 2" in said
+    (said,) = said_before_the_chains_run(cls, 5e3 * X)
+    assert re.search(r"up to 1.\de\+04, which saturate .*; scale the columns", said)
+
+
+def test_columns_far_from_zero_give_no_false_alarm(seed):
+    """Gradients know the spread of a coefficient that is tied to its intercept by 1e-12."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((150, 2))
+    y = rng.gamma(3, np.exp(0.4 * X[:, 1]) / 3)
+    near = BayesianRobustRegressor(random_state=0).fit(X, np.log(y))
+    far = BayesianRobustRegressor(random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        far.fit(0.3 * X + [0, 5e5], np.log(y))
+    error = 5 * np.sqrt(2 / 400)  # of each mean, in standard deviations
+    assert (np.abs(0.3 * far.coef_ - near.coef_) < error * near.coef_std_).all()
+    assert abs(far.diagnostics_["sd_ratio"] - 1) < 0.15
+    assert far.diagnostics_["sd_ratio_se"] > 0
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, BayesianPoissonRegressor],
+)
+def test_columns_too_far_from_zero_for_double_precision_are_refused_by_name(cls):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    seconds = 1.7e9 + rng.uniform(0, 60, 80)
+    X = pd.DataFrame({"a": rng.standard_normal(80), "when": seconds})
+    y = rng.integers(0, 2, 80)
+    with pytest.raises(ValueError, match=r"column 'when' of X is 1e\+08 of .*; take off the mean"):
+        cls(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"column 'when' of X is 1e\+08 of .*; take off the mean"):
+        cls(random_state=0).partial_fit(
+            X, y, **({"classes": [0, 1]} if "Logistic" in cls.__name__ else {})
+        )
+    cls(random_state=0, fit_intercept=False).fit(X, y)  # nothing is tied to an intercept

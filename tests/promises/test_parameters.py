@@ -87,7 +87,7 @@ def test_defaults_that_do_not_depend_on_the_model_are_the_same():
 # -- a sampler by name ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(set(SAMPLERS) - {"hmc"}))
+@pytest.mark.parametrize("name", sorted(set(SAMPLERS) - {"hmc", "underdamped_langevin"}))
 @pytest.mark.parametrize(
     "cls", [NETWORKS[0], *(pytest.param(cls, marks=pytest.mark.slow) for cls in NETWORKS[1:])]
 )
@@ -138,6 +138,32 @@ def test_names_have_no_full_matrices_above_a_thousand_parameters():
     assert (model.sampler_.structure, model.sampler_.batch_size) == ("kron", 51)
     with pytest.raises(ValueError, match=r"ConstantSGD\(.*structure='kron'\) is unstable"):
         model.set_params(sampler=ConstantSGD("kron", batch_size=500)).fit(X, y)
+
+
+@EACH
+def test_names_are_the_same_in_capitals(cls):
+    for name in SAMPLERS:
+        small, capital = cls()._asked(name), cls()._asked(name.upper())
+        assert repr(capital.sampler) == repr(small.sampler)
+        assert capital.reason == small.reason
+    with pytest.raises(ValueError, match=r"must be one of .*'underdamped_langevin'.*got 'NUTS'"):
+        cls()._asked("NUTS")
+
+
+def test_underdamped_langevin_by_name_is_the_default_or_refused_in_its_own_words(iris):
+    X, y = iris[0][:120], iris[1][:120]  # without equal rows, which only the default merges
+    model = BayesianLogisticRegressionSGFS(prior_precision=1.0, **SHORT)
+    default, named = (
+        clone(model).set_params(sampler=s).fit(X, y == 1) for s in (None, "Underdamped_Langevin")
+    )
+    assert repr(named.sampler_) == repr(default.sampler_)
+    assert named.sampler_reason_.startswith('"underdamped_langevin" stands for Underdamped')
+    steep = named.set_params(prior_precision=1e-3)
+    with pytest.raises(
+        ValueError, match=r'too far from Gaussian.*; use sampler="hmc", or'
+    ) as error:
+        steep.fit(X, y == 0)  # separated
+    assert "variance_reduction" not in str(error.value)
 
 
 # -- its parameters ---------------------------------------------------------------------------
