@@ -50,6 +50,7 @@ class LogLink(GeneralizedLinear):
         near = np.linspace(max(mean - reach, 0), mean + reach, _CELLS)
         edges = np.unique(np.floor(np.append(np.geomspace(1, top + 1, _CELLS) - 1, near)))
         last = np.append(edges[1:] - 1, np.floor(top))  # a cell has the counts from edge to last
+        outputs = np.repeat(outputs, len(last), axis=2)
         mass = np.diff(self.distribution(last[None], outputs)[0], prepend=0.0)
         loss = -self.value(outputs, np.floor(0.5 * (edges + last))[None])[0]
         loss[mass <= 0] = 0

@@ -17,7 +17,8 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
     BayesianRobustRegressor,
 )
-from skbayes_sg.inference.drift import DRIFT_LIMIT
+from skbayes_sg.data import InMemory
+from skbayes_sg.inference.drift import DRIFT_LIMIT, Drift
 from skbayes_sg.models import Linear, Ordinal, Softmax
 from skbayes_sg.models.dispersed import Gamma, NegativeBinomial
 from skbayes_sg.models.poisson import Poisson
@@ -77,7 +78,7 @@ def there_and_on(t):
 @EACH
 def test_a_truth_that_moves_is_told_once(name):
     with pytest.warns(ConvergenceWarning) as said:
-        model = streamed(name, chunks_of(name, 30, 120, 3, there_and_on))
+        model = streamed(name, chunks_of(name, 20, 100, 3, there_and_on))
     said = [str(one.message) for one in said if "forgetting_factor" in str(one.message)]
     assert len(said) == 1
     assert "set forgetting_factor below 1 (now 1)" in said[0]
@@ -141,20 +142,30 @@ def test_single_rows_drift_too(seed):
     assert still.diagnostics_["drift"] < DRIFT_LIMIT
 
 
-@pytest.mark.parametrize(
-    ("name", "error"), [("linear", 1e-6), ("logistic", 0.02), ("Poisson", 0.02)]
-)
-def test_a_weight_of_two_is_the_row_twice(name, error):
-    """As far as the posterior is the same, whose kept rows are expanded at other times."""
-    once, twice = (FAMILIES[name][0](prior_precision=1.0) for _ in range(2))
-    more = {"classes": [0, 1]} if name == "logistic" else {}
-    for X, y in chunks_of(name, 8, 50, 2):
-        weight = np.where(X[:, 0] > 0, 2, 1)
-        once.partial_fit(X, y, sample_weight=weight, **more)
-        twice.partial_fit(np.repeat(X, weight, axis=0), np.repeat(y, weight), **more)
-    np.testing.assert_allclose(once.log_loss_path_, twice.log_loss_path_, rtol=error)
-    drift = twice.diagnostics_["drift"]
-    assert once.diagnostics_["drift"] == pytest.approx(drift, abs=5 * error)
+@pytest.mark.parametrize("name", ["linear", "logistic", "NB"])
+def test_a_weight_of_two_is_the_row_twice(name):
+    (X, y), (new, then) = chunks_of(name, 2, 50, 2)
+    model = streamed(name, [(X, y)])
+    before, after = (streamed(name, each)._stream for each in ([(X, y)], [(X, y), (new, then)]))
+    dim = before.posterior.mode.size
+    drift = Drift(50.0, np.linspace(-1, 1, dim)[None], np.ones((1, dim)), 3.0, 2.0)
+    weight = np.where(new[:, 0] > 0, 2, 1)
+    once, twice = (
+        drift.after(model.model_, rows, before.posterior, after.posterior)
+        for rows in (
+            InMemory.of(new, encoded(name, then), weight.astype(float)),
+            InMemory.of(np.repeat(new, weight, axis=0), encoded(name, np.repeat(then, weight))),
+        )
+    )
+    np.testing.assert_allclose(once.path, twice.path)
+    assert once.n_rows == twice.n_rows == 50 + weight.sum()
+    assert (once.slope, once.square) == pytest.approx((twice.slope, twice.square))
+    assert once.slope != 3.0
+    np.testing.assert_allclose(once.pull, twice.pull)
+
+
+def encoded(name, y):
+    return 2.0 * y - 1 if name == "logistic" else y.astype(float)
 
 
 def test_a_stream_after_a_fit_predicts_its_first_chunk_and_a_fit_has_no_path():
