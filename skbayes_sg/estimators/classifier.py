@@ -239,7 +239,7 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         would have a smaller log loss if it had gone on where the last ones pulled it:
         ``diagnostics_["drift"]`` is that slope of the log losses in its standard errors, which is
         near 0 or below where nothing moves, whether the model is right or not
-        (math/streams.md#drift). A ConvergenceWarning says when it passes 4. Rows that are sorted
+        (math/streams.md#drift). A ConvergenceWarning says when it passes 5. Rows that are sorted
         by y drift too.
 
         Nothing is sampled: `sampler` must be None, and `draws_` are independent draws of the
