@@ -234,6 +234,14 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         ``folded_variance``, by what share variances are. A ConvergenceWarning names a large shift.
         It is large where the order of a long stream is not random, or where the truth drifts.
 
+        Each chunk is judged before it is learned. `log_loss_path_` has its log loss beside what the
+        posterior predicted. Where the truth moves, the posterior mean lags behind, and each chunk
+        would have a smaller log loss if it had gone on where the last ones pulled it:
+        ``diagnostics_["drift"]`` is that slope of the log losses in its standard errors, which is
+        near 0 or below where nothing moves, whether the model is right or not
+        (math/streams.md#drift). A ConvergenceWarning says when it passes 5. Rows that are sorted
+        by y drift too.
+
         Nothing is sampled: `sampler` must be None, and `draws_` are independent draws of the
         present posterior, made whenever they are asked for. After `fit` it goes on from
         `posterior_`. A prior precision that is to be learned is learned from the first chunk, and

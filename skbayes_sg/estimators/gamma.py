@@ -53,8 +53,8 @@ class BayesianGammaRegressor(DispersedRegressor):
         Posterior mean of phi.
     dispersion_samples_ : array of shape (n_chains, n_draws)
     draw_weights_, sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, burn_in_, thin_ :
-    diagnostics_, posterior_, n_samples_seen_, prior_precision_, prior_precision_path_ :
-    prior_precision_blocks_, prior_precision_draws_ :
+    diagnostics_, posterior_, n_samples_seen_, log_loss_path_ :
+    prior_precision_, prior_precision_path_, prior_precision_blocks_, prior_precision_draws_ :
         As in `BayesianLogisticRegressionSGFS`.
 
     Notes

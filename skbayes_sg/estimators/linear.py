@@ -121,7 +121,7 @@ class BayesianLinearRegressionSGFS(Regressor):
     coef_samples_ : array of shape (n_chains, n_draws, n_features)
     intercept_samples_, noise_variance_samples_ : arrays of shape (n_chains, n_draws)
     sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, burn_in_, thin_ :
-    diagnostics_, posterior_, n_samples_seen_, n_rows_seen_ :
+    diagnostics_, posterior_, n_samples_seen_, n_rows_seen_, log_loss_path_ :
         As in `BayesianLogisticRegressionSGFS`. Of independent draws ``ess_per_pass`` is infinite,
         since none of them reads a row, and `posterior_` is their distribution.
     prior_precision_, prior_precision_path_, prior_precision_blocks_, prior_precision_draws_ :

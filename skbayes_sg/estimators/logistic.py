@@ -132,6 +132,10 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
         The precision of each draw; `prior_precision_blocks_` is its geometric mean.
     n_samples_seen_ : int
         Rows of the last `fit`, and of all chunks that `partial_fit` has read since.
+    log_loss_path_ : array of shape (n_chunks, 3), of a stream
+        Of the last 10,000 chunks: the log loss of a row before the chunk was learned, in the
+        weighted mean, at the posterior mean; its mean and its standard deviation if the model is
+        right. NaN for the first rows, before which there is only the prior.
     n_rows_seen_ : int
         .. deprecated:: 0.4
             Renamed to `n_samples_seen_`; it goes in 0.5.

@@ -70,7 +70,8 @@ class BayesianOrdinalClassifier(LinearClassifier):
     intercept_, intercept_samples_ :
         Minus the first threshold.
     n_features_in_, feature_names_in_, draws_, draw_weights_, sampler_, sampler_reason_, states_ :
-    model_, n_iter_, n_passes_, burn_in_, thin_, diagnostics_, posterior_, n_samples_seen_ :
+    model_, n_iter_, n_passes_, burn_in_, thin_, diagnostics_, posterior_ :
+    n_samples_seen_, log_loss_path_ :
     prior_precision_, prior_precision_path_, prior_precision_blocks_, prior_precision_draws_ :
         As in `BayesianLogisticRegressionSGFS`.
 

@@ -18,6 +18,7 @@ from skbayes_sg.estimators.prior_groups import hyperprior_of, shrinkage_of
 from skbayes_sg.estimators.renamed import name_in_use, require_one_name, warn_of_old_word
 from skbayes_sg.estimators.sampled_prior import SampledPrior
 from skbayes_sg.inference.bayesian_updating import Stream
+from skbayes_sg.inference.drift import DRIFT_LIMIT, Drift
 from skbayes_sg.inference.evidence import Hyperprior, locate
 from skbayes_sg.inference.folded_rows import Remainder
 from skbayes_sg.inference.learned_prior import SEPARATED, Learned
@@ -90,6 +91,19 @@ class UpdatingEstimator(SampledPrior):
     coef_ = OfStream(lambda self: self._moments_of_distribution()[0])
     coef_std_ = OfStream(lambda self: self._moments_of_distribution()[1])
     intercept_ = OfStream(lambda self: self._moments_of_distribution()[2])
+
+    @property
+    def log_loss_path_(self) -> NDArray:
+        """Log loss of each chunk of a stream before it was learned, and what was predicted for it.
+
+        Array of shape (n_chunks, 3), of the last 10,000 chunks: the log loss of a row, in the
+        weighted mean over the chunk, at the posterior mean before it; its mean and its standard
+        deviation if the model is right. NaN for the first rows, before which there is only the
+        prior, and predictions for rates of counts are NaN too.
+        """
+        if self._stream is None:
+            raise AttributeError("log_loss_path_ is of a stream: only partial_fit keeps it")
+        return self._stream.drift.path.copy()
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -246,6 +260,8 @@ class UpdatingEstimator(SampledPrior):
         if stream.centre is not None:  # rows are kept
             self.diagnostics_ |= stream.misfit._asdict()
         warn(_warnings(stream.remainder))
+        if stream.drift.highest > DRIFT_LIMIT >= before.drift.highest:  # once is enough
+            warn(_of_drift(stream.drift.z, factor))
         if stream.rare and not stream.begins:  # of one class nothing else can be
             warn(_of_information(stream.posterior) + stream.misfit.warnings())
 
@@ -260,17 +276,18 @@ class UpdatingEstimator(SampledPrior):
 
     def _new_stream(self, posterior: Posterior) -> tuple[Stream, Posterior, Learned | None]:
         """A stream after the last fit, or before any row; then the prior may have to be learned."""
-        seed, learned = self._seed(), None
+        seed, learned, drift = self._seed(), None, Drift()
         prior: Any = posterior.prior
         distribution = prior
         if hasattr(self, "posterior_"):
             prior, distribution = self._fitted_prior, self.posterior_.distribution
+            drift = Drift(float(self.n_samples_seen_))
         elif self._em() is not None:
             seed, other = seed.spawn(2)
             learned = self._learned_from(posterior, other)
             prior = distribution = prior.with_precision(learned.precision)
             posterior = posterior.with_prior(prior)
-        return Stream(prior, distribution, distribution, seed), posterior, learned
+        return Stream(prior, distribution, distribution, seed, drift=drift), posterior, learned
 
     def _learned_from(self, posterior: Posterior, seed: np.random.SeedSequence) -> Learned:
         """The prior that the first chunk leads to: before any chain, or by short chains."""
@@ -325,6 +342,7 @@ class UpdatingEstimator(SampledPrior):
         self.model_, self._stream = posterior.model, stream
         found = stream.remainder
         self.diagnostics_ = {} if found is None else found._asdict()
+        self.diagnostics_["drift"] = stream.drift.z
         self._read_off_stream(stream.distribution)
 
     def _read_off_stream(self, distribution: Distribution) -> None:
@@ -365,6 +383,18 @@ def _plain(value: Any) -> Any:
 def _of_information(distribution: Distribution) -> list[str]:
     """That the expected information stands in for the observed one, if it does."""
     return [f"{BY_EXPECTED}; call fit, or give more rows"] if distribution.by_expected else []
+
+
+def _of_drift(z: float, factor: float) -> str:
+    """That the posterior lags behind the rows of a stream."""
+    remedy = "set forgetting_factor below 1" if factor == 1 else "lower forgetting_factor"
+    return (
+        "the truth moves along this stream, or its rows are sorted: chunks would have a smaller "
+        "log loss if the posterior had gone on where the last ones pulled it, by drift = "
+        f"{z:.1f} standard errors (limit {DRIFT_LIMIT:g}); if the truth moves, old rows mislead "
+        f"and intervals are too narrow: {remedy} (now {factor:g}); if rows are sorted, shuffle "
+        "them, at least where they are too many to be kept"
+    )
 
 
 def _warnings(found: Remainder | None) -> list[str]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.kept_rows import KeptRows, n_bytes
 from skbayes_sg.diagnostics.limits import SHIFT_LIMIT
+from skbayes_sg.inference.drift import Drift
 from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
 from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.sizes import has_matrix
@@ -101,6 +102,7 @@ class Stream:
         `rare` rows when the prior was learned; None where it is given.
     misfit : Misfit
         When last looked at, after rows of the total weight `diagnosed_at`.
+    drift : Drift
     """
 
     prior: Distribution
@@ -117,6 +119,7 @@ class Stream:
     learned_from: float | None = None
     misfit: Misfit = RIGHT
     diagnosed_at: float = 0
+    drift: Drift = field(default_factory=Drift)
 
     def after(
         self,
@@ -143,6 +146,9 @@ class Stream:
         before = self._forgotten(forgetting_factor) if forgetting_factor < 1 else self
         distribution = updated(Posterior(model, rows, before.posterior), guess)
         distribution = with_observed(model, [rows], before.posterior, distribution)
+        before = replace(
+            before, drift=before.drift.after(model, rows, before.posterior, distribution)
+        )
         if model.conjugate:
             return replace(before, model=model, folded=distribution, posterior=distribution)
         first = not before.kept.blocks
@@ -286,6 +292,7 @@ class Stream:
             posterior=self.posterior.mixed(prior, share),
             kept=self.kept.forgotten(share),
             sample=None if self.sample is None else self.sample.forgotten(share),
+            drift=self.drift.forgotten(share),
         )
 
     def _within(self, budget: float) -> Stream:

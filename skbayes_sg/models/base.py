@@ -165,6 +165,10 @@ class Model(ABC):
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
         """log p(y_i | x_i, theta): (chains, n)."""
 
+    def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
+        """Mean and variance of -log p(y | x, theta) over y of the model, at one theta, (n,)."""
+        raise NotImplementedError
+
     @abstractmethod
     def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
         """Gradient of each row's log likelihood, as factors."""

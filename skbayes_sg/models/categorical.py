@@ -25,6 +25,12 @@ class Classification(Model):
         They are finite: no probability is computed that could underflow.
         """
 
+    def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
+        log_p = self.log_predict(theta, X)[0].astype(np.float64, copy=False)
+        p = np.exp(log_p)
+        mean = -np.sum(p * log_p, axis=0)
+        return mean, np.sum(p * (log_p + mean) ** 2, axis=0)
+
 
 class Categorical(Classification, OutputModel):
     """p(y = k | x) = softmax(z)_k of logits z that a subclass computes, (chains, logits, n).

@@ -57,6 +57,13 @@ class Gamma(Dispersed):
         found[:, 1, 1] += self.residual(outputs, y)[:, 1]
         return found
 
+    def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
+        """Of a Gamma variable nu y / mu and its logarithm, whose covariance is 1."""
+        eta, a = self._forward(theta, X)[0][0]
+        nu = np.exp(-a)
+        mean = nu + (1 - nu) * psi(nu) + gammaln(nu) + eta + a
+        return mean, (nu - 1) ** 2 * polygamma(1, nu) - nu + 2
+
     def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
         nu = np.exp(-outputs[:, 1])
         mean = np.maximum(self.mean(outputs), np.finfo(np.float64).tiny)  # 0 by underflow

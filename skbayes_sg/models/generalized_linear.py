@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 
 from skbayes_sg.models.family import Family
 from skbayes_sg.models.response import Response
@@ -17,11 +18,44 @@ class GeneralizedLinear(Family, Response):
         return self.mean(self.outputs(theta, X))[:, None]
 
 
+_KNOTS, _MARGIN = 17, 1e-3  # of eta
+_CELLS = 80  # of counts, on either of two scales
+
+
 class LogLink(GeneralizedLinear):
     """A response of mean ``mu = exp(eta)``."""
 
     def mean(self, outputs: NDArray) -> NDArray:
         return np.exp(outputs[:, 0])
+
+    def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
+        """Of counts, from cells of them at some eta, between which moments are interpolated."""
+        outputs = self._forward(theta, X)[0]
+        eta, own = outputs[0, 0], outputs[:, 1:, :1]
+        knots = np.linspace(eta.min() - _MARGIN, eta.max() + _MARGIN, _KNOTS)
+        at = (np.concatenate([np.full((1, 1, 1), knot), own], axis=1) for knot in knots)
+        moments = np.array([self._moments_of_cells(each) for each in at])
+        if not np.isfinite(moments).all():  # of counts that overflow
+            return np.full(len(eta), np.nan), np.full(len(eta), np.nan)
+        mean, variance = CubicSpline(knots, moments)(eta).T
+        return mean, np.maximum(variance, 0.0)
+
+    def _moments_of_cells(self, outputs: NDArray) -> tuple[float, float]:
+        """Mean and variance of -log p(y) under one row's outputs, from the middles of cells."""
+        mean, variance = float(self.mean(outputs)[0, 0]), float(self.variance(outputs)[0, 0])
+        if not np.isfinite(variance):
+            return np.nan, np.nan
+        reach = 12 * np.sqrt(variance)
+        top = mean + reach + 40 * (1 + variance / max(mean, 1e-300))
+        near = np.linspace(max(mean - reach, 0), mean + reach, _CELLS)
+        edges = np.unique(np.floor(np.append(np.geomspace(1, top + 1, _CELLS) - 1, near)))
+        last = np.append(edges[1:] - 1, np.floor(top))  # a cell has the counts from edge to last
+        outputs = np.repeat(outputs, len(last), axis=2)
+        mass = np.diff(self.distribution(last[None], outputs)[0], prepend=0.0)
+        loss = -self.value(outputs, np.floor(0.5 * (edges + last))[None])[0]
+        loss[mass <= 0] = 0
+        mean = float(mass @ loss)
+        return mean, float(mass @ (loss - mean) ** 2)
 
     def guess(self, y: NDArray, weight: NDArray | None) -> NDArray:
         """The intercept under which y has its mean, as if one row more had a mean of one half."""

@@ -111,6 +111,10 @@ class Linear(Predictor, Response):
         left[:, 0, 0], left[:, 1, 1] = root, math.sqrt(0.5)
         return self.times_inputs(left, X)
 
+    def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
+        mean = 0.5 * (1 + np.log(2 * np.pi / self._precision(theta)))
+        return np.full(X.shape[-2], np.squeeze(mean)), np.full(X.shape[-2], 0.5)
+
     # -- the distribution of y ----------------------------------------------------------------
 
     def variance(self, outputs: NDArray) -> NDArray:

@@ -75,6 +75,15 @@ class Student(GeneralizedLinear):
         s = self.least_scale + more
         return s, 1 + above_one, more / s, above_one
 
+    def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
+        """The logarithm of 1 + r^2 / nu is that of a ratio of Gamma variables."""
+        s, nu, *_ = (each[0, 0] for each in self._shared(self._forward(theta, X)[0]))
+        half, more = 0.5 * nu, 0.5 * (nu + 1)
+        mean = more * (psi(more) - psi(half)) + gammaln(half) - gammaln(more)
+        mean += 0.5 * np.log(np.pi * nu * s**2)
+        variance = more**2 * (polygamma(1, half) - polygamma(1, more))
+        return np.full(X.shape[-2], mean), np.full(X.shape[-2], variance)
+
     def variance(self, outputs: NDArray) -> NDArray:
         """s^2 nu / (nu - 2), which is infinite up to two degrees of freedom"""
         s, nu, *_ = self._shared(outputs)

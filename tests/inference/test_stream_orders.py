@@ -36,6 +36,8 @@ def zeros_first(X, y, share=1.0):
     return np.concatenate([first, np.setdiff1d(np.arange(len(y)), first)])
 
 
+# as that of sorted rows does: see test_drift.py
+MOVES = pytest.mark.filterwarnings("ignore:the truth moves along this stream")
 ORDERS = {
     "sorted": lambda X, y: np.argsort(y, kind="stable"),
     "sorted downwards": lambda X, y: np.argsort(-y, kind="stable"),
@@ -78,6 +80,7 @@ def off(model, distribution):
 # -- within the budget ------------------------------------------------------------------------
 
 
+@MOVES
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 def test_within_the_budget_rows_come_in_any_order(order, n_classes):
@@ -86,9 +89,10 @@ def test_within_the_budget_rows_come_in_any_order(order, n_classes):
     distance, low, high = off(model, at_once(model, X, y))
     assert distance < 0.05
     assert 0.95 < low <= high < 1.05
-    assert model.diagnostics_.keys() == {"mean_shift", "sd_ratio"}
+    assert model.diagnostics_.keys() == {"drift", "mean_shift", "sd_ratio"}
 
 
+@MOVES
 def test_the_posterior_is_right_after_each_chunk_and_to_ask_changes_nothing():
     X, y = data_of(1000, 3, 2)
     silent, asked = clone(GIVEN), clone(GIVEN)
@@ -120,6 +124,7 @@ def learned_at_once(n_classes):
     return streamed(LEARNING, *data_of(1000, 5, n_classes), np.arange(1000), 1)
 
 
+@MOVES
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 def test_a_learned_prior_is_learned_again_while_it_rests_on_few_rows(order, n_classes):
@@ -134,6 +139,7 @@ def test_a_learned_prior_is_learned_again_while_it_rests_on_few_rows(order, n_cl
     assert model.prior_precision_blocks_ == {"coef": learned}
 
 
+@MOVES
 def test_above_a_thousand_parameters_rows_are_kept_too():
     """A diagonal for each chunk would forget how coefficients depend on each other."""
     X, y = data_of(120, 1001, 2)
@@ -177,6 +183,7 @@ def test_a_stream_of_version_0_3_goes_on():
 # -- beyond the budget ------------------------------------------------------------------------
 
 
+@MOVES
 @pytest.mark.parametrize("name", ["sorted", "sorted downwards", "90 % zeros first"])
 def test_beyond_the_budget_a_wrong_order_is_not_silent(name):
     X, y = data_of(6000, 4, 2)
@@ -280,6 +287,7 @@ def test_a_sample_of_folded_rows_stands_for_all(seed):
     assert 0.2 < squares.std() / np.mean(2 * exact * errors) < 1.2
 
 
+@MOVES
 def test_rows_that_forgetting_leaves_next_to_nothing_of_are_folded():
     """The truth turns round, and what was folded of the old one does not matter."""
     X, y = data_of(40_000, 4, 2)
