@@ -151,6 +151,8 @@ FOR = [
     ("estimators/prior_groups.py", "prior must", COEFFICIENTS),
     ("estimators/prior_groups.py", "prior_groups", COEFFICIENTS),
     ("estimators/prior_groups.py", "{} has a scale for each column", COEFFICIENTS),
+    ("estimators/updating.py", "set forgetting_factor", having("forgetting_factor")),
+    ("estimators/updating.py", "lower forgetting_factor", having("forgetting_factor")),
     ("inference/diagnose.py", ", or temperature", NETWORKS),
     ("inference/prepare.py", "prior_groups, and a prior", COEFFICIENTS),
     ("inspection/under_draws.py", "new rows are normal", having("noise_variance")),
