@@ -436,14 +436,14 @@ def test_y_far_from_zero_keeps_its_digits_beside_columns_in_single_precision(mod
     y = location + X @ [0.7, 0.0, -0.4] + 0.3 * rng.standard_normal(150)
     exact = isinstance(model, BLR)
     single, double = clone(model).fit(X, y), clone(model).fit(X.astype(float), y)
-    for one, other in [
-        (single, double),
-        (stream(model, X, y), stream(model, X.astype(float), y)),
-    ]:
+    pairs = [(stream(model, X, y), stream(model, X.astype(float), y))]
+    if exact:  # else `posterior_` depends on the draws, by which it is found
+        pairs.append((single, double))
+    for one, other in pairs:
         sd = np.sqrt(other.posterior_.covariance.diagonal())[:4]
         apart = (one.posterior_.mean - other.posterior_.mean)[:4]
-        # a last step of sqrt(.1) standard deviations leaves about its square
-        assert (np.abs(apart) < (1e-3 if exact else 0.1) * sd).all()
+        # the mode is found to a few hundredths of a standard deviation
+        assert (np.abs(apart) < (1e-3 if exact else 0.05) * sd).all()
         np.testing.assert_allclose(
             np.sqrt(one.posterior_.covariance.diagonal())[:4], sd, rtol=1e-3 if exact else 0.05
         )
