@@ -182,7 +182,7 @@ def test_repeated_continuous_numbers_have_no_resolution():
     assert model.model_.least_scale == pytest.approx(1e-5 * model.model_.unit)
 
 
-@pytest.mark.parametrize("data_seed", [0, 1])
+@pytest.mark.parametrize("data_seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_few_rows_for_each_column_have_the_posterior_of_a_long_run(data_seed, seed):
     """With 21 parameters for 26 rows chains start where hardly any noise is left."""
     rng = np.random.default_rng(data_seed)
@@ -199,7 +199,12 @@ def test_few_rows_for_each_column_have_the_posterior_of_a_long_run(data_seed, se
 
 @pytest.mark.filterwarnings("always")
 @pytest.mark.parametrize(
-    "estimator", [BayesianLinearRegression, BayesianRobustRegressor, BayesianGammaRegressor]
+    "estimator",
+    [
+        BayesianLinearRegression,
+        BayesianRobustRegressor,
+        pytest.param(BayesianGammaRegressor, marks=pytest.mark.slow),
+    ],
 )
 def test_constant_numbers_are_named_in_one_warning(estimator, recwarn):
     X = np.random.default_rng(2).standard_normal((40, 3))

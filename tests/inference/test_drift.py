@@ -48,7 +48,10 @@ FAMILIES = {
         lambda eta, rng: np.exp(0.6 * eta) * rng.gamma(1.5, 1 / 1.5, eta.shape),
     ),
 }
-EACH = pytest.mark.parametrize("name", FAMILIES)
+SLOW = {"robust", "NB"}  # whose chunks take longest
+EACH = pytest.mark.parametrize(
+    "name", [pytest.param(k, marks=[pytest.mark.slow] * (k in SLOW)) for k in FAMILIES]
+)
 
 
 def chunks_of(name, n_chunks, n_rows, seed, coef=None, n_features=3):
@@ -111,7 +114,9 @@ def test_a_model_that_is_always_wrong_in_the_same_way_does_not_drift(name, seed)
         assert np.sum(loss - mean) / np.sqrt(np.sum(sd**2)) > 10
 
 
-@pytest.mark.parametrize("name", ["logistic", "linear", "Gamma", "robust"])
+@pytest.mark.parametrize(
+    "name", ["logistic", "linear", "Gamma", pytest.param("robust", marks=pytest.mark.slow)]
+)
 def test_rows_that_are_sorted_by_y_drift_and_those_that_are_sorted_by_a_column_do_not(name):
     X, y = (np.concatenate(each) for each in zip(*chunks_of(name, 20, 60, 1), strict=True))
     by_y, by_column = np.argsort(y, kind="stable"), np.argsort(X[:, 1])

@@ -271,8 +271,13 @@ def said_by(model, X):
     return [str(each.message) for each in caught]
 
 
-@pytest.mark.parametrize("data", HOSTILE)
-@pytest.mark.parametrize("sampler", [None, *SAMPLERS])
+FITS = [(None, data) for data in HOSTILE] + [(name, "few") for name in SAMPLERS]
+OTHERS = [(name, data) for name in SAMPLERS for data in HOSTILE if data != "few"]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "data"), FITS + [pytest.param(*one, marks=pytest.mark.slow) for one in OTHERS]
+)
 @pytest.mark.parametrize("cls", sorted(ESTIMATORS, key=str))
 def test_no_fit_names_a_parameter_that_its_user_does_not_have(cls, sampler, data):
     """Of data that no sampler likes, in runs far too short.
