@@ -36,6 +36,7 @@ def of_linear(X, y, weak, unit):
     return np.append(mean / unit, rho), np.append(sd / unit, np.sqrt(share @ (grid - rho) ** 2))
 
 
+@pytest.mark.slow
 def test_importance_sampling_agrees_with_conjugacy(seed):
     """Of continuous columns, whose units are their standard deviations; within five errors."""
     rng = np.random.default_rng(seed)

@@ -429,7 +429,7 @@ def test_no_row_that_tells_the_noise_is_warned_of():
     ],
     ids=str,
 )
-@pytest.mark.parametrize("location", [3e7, -2e9])
+@pytest.mark.parametrize("location", [pytest.param(3e7, marks=pytest.mark.slow), -2e9])
 def test_y_far_from_zero_keeps_its_digits_beside_columns_in_single_precision(model, location):
     rng = np.random.default_rng(5)
     X = np.round(rng.standard_normal((150, 3)), 2).astype(np.float32)

@@ -60,6 +60,7 @@ def test_classes_by_name_have_the_variance_that_only_the_prior_knows(name):
     assert abs(model.diagnostics_["stein_ratio"] - 1) < 0.1
 
 
+@pytest.mark.slow
 def test_langevin_by_name_runs_until_its_slowest_direction_has_mixed():
     """Condition number 100: a draw per step would leave some few effective draws."""
     rng = np.random.default_rng(0)

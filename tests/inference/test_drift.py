@@ -48,7 +48,7 @@ FAMILIES = {
         lambda eta, rng: np.exp(0.6 * eta) * rng.gamma(1.5, 1 / 1.5, eta.shape),
     ),
 }
-SLOW = {"robust", "NB"}  # whose chunks take longest
+SLOW = {"robust", "NB", "Gamma", "ordinal"}  # whose chunks take longest
 EACH = pytest.mark.parametrize(
     "name", [pytest.param(k, marks=[pytest.mark.slow] * (k in SLOW)) for k in FAMILIES]
 )
