@@ -182,7 +182,8 @@ def test_repeated_continuous_numbers_have_no_resolution():
     assert model.model_.least_scale == pytest.approx(1e-5 * model.model_.unit)
 
 
-@pytest.mark.parametrize("data_seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("data_seed", [0, 1])
 def test_few_rows_for_each_column_have_the_posterior_of_a_long_run(data_seed, seed):
     """With 21 parameters for 26 rows chains start where hardly any noise is left."""
     rng = np.random.default_rng(data_seed)
