@@ -51,7 +51,8 @@ class WhitenedTarget(ChainTarget):
         return twin
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
-        return self.slope(theta)[1]
+        gradient = self.posterior.full_gradient(self.coordinates.inverse_transform(theta))
+        return self.coordinates.pullback(gradient)
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         value, gradient = self.posterior.slope(self.coordinates.inverse_transform(theta))
