@@ -20,8 +20,8 @@ from skbayes_sg.samplers.target import Target
 
 _NOT_SAMPLED = (
     "prior_groups, and a prior of many scales, are sampled with the coefficients, which "
-    'sampler=None and HMC(variance_reduction="control_variate") can do where the posterior has an '
-    "anchor; set sampler=None, or prior_groups=None and prior=None"
+    'sampler=None and "hmc" can do where the posterior has a mode; set sampler=None, or '
+    "prior_groups=None and prior=None"
 )
 _SLOWEST = 4.0  # times that the sum of squares takes longer to forget itself than a coefficient
 

@@ -136,6 +136,22 @@ def test_sufficient_statistics_lead_to_the_exact_posterior(noise_variance, seed)
     assert np.abs(ratio - 1).max() < CERTAIN * np.sqrt(2 / 2000)
 
 
+def test_hmc_by_name_samples_the_precisions_of_groups_too(seed):
+    X, y, _ = random_intercepts(400, 8, seed=1)
+    given = {"prior_groups": {"slopes": [0, 1]}, "random_state": seed}
+    default, named = (BayesianLogisticRegressionSGFS(s, **given).fit(X, y) for s in (None, "hmc"))
+    assert named.sampler_.variance_reduction is None
+    draws = [
+        np.append(one.draws_, np.log(one.prior_precision_draws_), axis=2)
+        for one in (default, named)
+    ]
+    error = np.hypot(*(each.std(axis=(0, 1)) / np.sqrt(ess_bulk(each)) for each in draws))
+    apart = draws[0].mean(axis=(0, 1)) - draws[1].mean(axis=(0, 1))
+    assert (np.abs(apart) < CERTAIN * error).all()
+    with pytest.raises(ValueError, match='sampler=None and "hmc" can do'):
+        BayesianLogisticRegressionSGFS("sgfs", **given).fit(X, y)
+
+
 def test_standard_deviations_of_groups_are_in_the_units_of_the_coefficients(seed):
     """Of a linear regression too, whose precisions are in units of the noise variance."""
     rng = np.random.default_rng(seed)
