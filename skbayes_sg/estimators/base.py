@@ -110,9 +110,9 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         """Warnings about the data, before the chains run."""
         return []
 
-    def _causes(self, posterior: Posterior) -> list[str]:
-        """What in the data may explain the warnings of a fit that has some."""
-        return []
+    def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
+        """Warnings of the chains, with what in the data may explain them, or in place of them."""
+        return warnings
 
     def _read_off(self, posterior: Posterior) -> None:
         """Set the attributes that are computed from the draws."""
@@ -233,8 +233,7 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         said = callbacks.close(self.draws_.shape[1], max(n_draws, more))
         if self.n_draws == "auto" and max(n_draws, more) == self.draws_.shape[1]:
             warnings += self._said_of_few_draws()
-        warnings += self._causes(posterior.all_columns) if warnings else []
-        return said + warnings
+        return said + self._explained(posterior.all_columns, warnings)
 
     def _said_of_few_draws(self) -> list[str]:
         """What is said where doubling the draws ended before they were enough."""

@@ -287,22 +287,25 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         self._update(posterior, classes_=known, n_samples_seen_=seen)
         return self
 
-    def _causes(self, posterior: Posterior) -> list[str]:
-        """A column whose coefficient may make a row certain many times over, by its prior alone.
+    def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
+        """With a column whose prior alone allows a coefficient that makes rows certain.
 
         Where it separates the classes, its posterior is as wide as the prior, and no number of
         draws helps.
         """
+        if not warnings:
+            return []
         precision = self.model_.unpack(posterior.prior.precision)["coef"].max(axis=0)
         logits = np.sqrt(posterior.data.sample.column_squares() / precision)
         column = int(logits.argmax())
         if not logits[column] > _CERTAIN:
-            return []
+            return warnings
         name = getattr(self, "feature_names_in_", range(len(logits)))[column]
         return [
+            *warnings,
             f"the prior of column {name!r} of X allows logits of {logits[column]:.1g}, far beyond "
             "certainty; scale the columns, for example by StandardScaler, or raise prior_precision "
-            "for it"
+            "for it",
         ]
 
     def _separated(self, posterior: Posterior) -> bool:

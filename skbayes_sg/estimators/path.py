@@ -228,7 +228,7 @@ def _of_known_directions(model: BayesianEstimator, data: _Data, warnings: list[s
     if np.isnan(figures["sd_ratio"]):  # nothing is known without them
         return warnings
     figures |= {"stein_ratio": 1.0, "stein_se": 0.0}
-    found = of_bias(figures, model.sampler_.bias_remedy)
+    found = of_bias(figures, model.sampler_.bias_advice)
     others = [one for one in warnings if one not in of_spread]
     return others + [one for one in found if "sd_ratio" in one]
 

@@ -15,6 +15,10 @@ from skbayes_sg.posterior import Posterior
 
 _DISPERSED = 1.5  # intervals are then a fifth too narrow
 _CERTAIN = 5.0  # standard errors
+_OF_WEIGHTS = (
+    "; sample_weight is taken for exposures here, so where it counts equal rows this says nothing: "
+    "give each of them as a row to see their dispersion"
+)
 
 
 class BayesianPoissonRegressor(LogLinkRegressor):
@@ -101,21 +105,17 @@ class BayesianPoissonRegressor(LogLinkRegressor):
         found, error = self._dispersion(data.sample, data.n_rows / data.sample.n_rows)
         self.diagnostics_["dispersion"] = found
         if found > max(_DISPERSED, 1 + _CERTAIN * error):
-            weighted = (
-                "; sample_weight is taken for exposures here, so where it counts equal rows this "
-                "says nothing: give each of them as a row to see their dispersion"
-            )
             warnings.append(
                 f"dispersion is {found:.3g}: counts vary so many times as much as those of Poisson "
                 "do, and all intervals are too narrow; take BayesianNegativeBinomialRegressor for "
                 "counts (of rates, give the counts as y and the log exposure as a column)"
-                + weighted
+                + _OF_WEIGHTS
                 * data.weighted
             )
         return warnings
 
     def _dispersion(self, rows: InMemory, more: float) -> tuple[float, float]:
-        """Pearson's dispersion and its standard error, of rows which stand for `more` times so many
+        """Pearson's dispersion and its standard error, of one row in `more`.
 
         A row of weight w is a count c = w y of mean w mu, for which (c - w mu)^2 / (w mu) = w (y -
         mu)^2 / mu has mean 1 and variance 2 + 1 / (w mu). Equal rows that are merged keep that sum,

@@ -10,7 +10,6 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 
-from skbayes_sg.callbacks import CallbackRunner
 from skbayes_sg.data import Data, InMemory, at_hand
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import all_or_nothing, warn
@@ -69,12 +68,14 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         X, y, counted = rows_that_count(X, y, weight, n_total is not None, "sample_weight")
         return X, y, counted
 
-    def _sampled(
-        self, callbacks: CallbackRunner, posterior: Posterior, attributes: dict[str, Any]
-    ) -> list[str]:
-        """Of a constant y one warning stands for all that the figures of its chains say."""
-        warnings, y = super()._sampled(callbacks, posterior, attributes), posterior.data.sample.y
-        return [_CONSTANT] if (y == y[0]).all() else warnings
+    def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
+        """Of a constant y one warning stands for all that the figures of its chains say.
+
+        A sample of the rows does not tell whether it is constant: events may be rare.
+        """
+        data = posterior.data
+        is_constant = data.sample is data and bool((data.sample.y == data.sample.y[0]).all())
+        return [_CONSTANT] if is_constant else super()._explained(posterior, warnings)
 
     def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
         X, y = self._validate_pair(X, y, reset=False)

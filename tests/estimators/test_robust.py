@@ -1,7 +1,10 @@
 """Linear regression with outliers: its posterior, units, intervals."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import HuberRegressor
 
 from skbayes_sg import (
@@ -9,6 +12,8 @@ from skbayes_sg import (
     BayesianLinearRegression,
     BayesianRobustRegressor,
 )
+from skbayes_sg.callbacks import Callback
+from skbayes_sg.data.blockwise import Source
 from skbayes_sg.models import Student
 from skbayes_sg.models.student import resolution
 
@@ -213,3 +218,35 @@ def test_constant_numbers_are_named_in_one_warning(estimator, recwarn):
     assert len(recwarn) == 1
     assert "y has one value in all rows" in str(recwarn[0].message)
     np.testing.assert_allclose(model.predict(X), 12.9, rtol=1e-6)
+
+
+def test_a_constant_y_does_not_hide_that_a_callback_ended_the_fit():
+    X = np.random.default_rng(2).standard_normal((40, 3))
+    model = BayesianRobustRegressor(n_draws=500, random_state=1).set_callbacks(AtOnce())
+    with pytest.warns(ConvergenceWarning) as said:
+        model.fit(X, np.full(40, 3.5))
+    assert [str(one.message).split()[0] for one in said] == ["AtOnce", "y"]
+    assert model.draws_.shape[1] < 500
+
+
+class AtOnce(Callback):
+    """Ends the sampling after the first block."""
+
+    def after_block(self, progress):
+        return True
+
+
+@pytest.mark.parametrize("n_sampled", [50, 200])
+def test_a_sample_of_rows_does_not_tell_that_y_is_constant(n_sampled, monkeypatch, tmp_path):
+    """The only row that differs is not in the smaller sample."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 2)), np.zeros(200)
+    y[77] = 40.0
+    np.save(tmp_path / "X.npy", X)
+    monkeypatch.setattr("skbayes_sg.data.disk.bytes_to_keep", lambda: 0)
+    chosen = np.delete(np.arange(200), 77)[:50] if n_sampled == 50 else np.arange(200)
+    monkeypatch.setattr(Source, "sample_rows", lambda self: chosen)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        BayesianLinearRegression(random_state=0).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
+    assert not any("one value in all rows" in str(one.message) for one in said)
