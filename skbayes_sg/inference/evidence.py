@@ -105,11 +105,13 @@ def _mean_information(posterior: Posterior, scales: Scales) -> float:
 
 
 class Located(NamedTuple):
-    """About where the precisions are."""
+    """What is known of the precisions before the chains start."""
 
-    sampled: Sampled
-    learned: Learned
-    initial: InitialPoint | None
+    sampled: Sampled | None = None
+    """Where chains that sample them look for them; None: they are given, or learned."""
+    learned: Learned | None = None
+    """About where they are."""
+    initial: InitialPoint | None = None
     """Near the mode; None where that is of a part of the rows, or not needed."""
     path: NormalPath | None = None
     """Normal distributions under one precision, where one does not say all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,13 @@ from numpy.typing import NDArray
 
 from skbayes_sg.chains.optimised_starts import from_modes
 from skbayes_sg.chains.tuning import choose_alpha
-from skbayes_sg.inference.plan import Plan, Start
-from skbayes_sg.inference.request import Choice
+from skbayes_sg.inference import averages
+from skbayes_sg.inference.options import Choice, Options
+from skbayes_sg.inference.sample import Fit, Plan
 from skbayes_sg.linalg.sizes import has_cheap_gradients
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.mode import InitialPoint
+from skbayes_sg.posterior.mode import InitialPoint, Mode
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
 from skbayes_sg.samplers.base import NoGainError
 
@@ -23,6 +25,10 @@ _EXPONENTIAL = 20  # cost of an exponential, in products
 _NAMED_STEP = 3e-3  # of "sghmc"
 _SHORT_STEP = 0.1  # over curvature plus noise; the DRBM on iris draws ten times its variance at 0.5
 _AVERAGED_STEP = 0.005  # over curvature; of 0.1, 0.02 and 0.001 none has a lower loss on digits
+_MOST_DRAWS, _DRAWS_IN_MODES = 50, 20  # per chain
+_DRAW_BYTES = 1 << 28  # largest size of the draws of all chains by default
+_MANY_BYTES = 1 << 30  # above this size the user gets a warning
+_DOUBLED = 16  # times as many draws divide the error of averages by four
 _SMALL_BATCH = 20  # rows: constant SGD has no other noise than that of its minibatches
 
 
@@ -38,11 +44,15 @@ class ManyModes(Plan):
         Of the posterior.
     in_modes : bool
         Whether chains stay in modes of their own, each found by steps without noise.
+    predictions : function, optional
+        Of a fit and the posterior: how far its chains agree on what they predict.
     """
 
     injected: str
     temperature: float
     in_modes: bool
+    predictions: Callable[[Fit, Posterior], dict[str, float]] | None = None
+    dtype: type = np.float32
 
     def first(self, posterior: Posterior) -> Choice:
         if self.in_modes:
@@ -92,11 +102,45 @@ class ManyModes(Plan):
         n_chains: int,
         last: NDArray | None,
         initial: InitialPoint | None = None,
-    ) -> Start:
+    ) -> tuple[NDArray, Mode | None]:
         """Random points, or where the last fit stopped."""
         if last is None:
             last = np.concatenate([posterior.model.init(rng) for _ in range(n_chains)])
-        return Start(last, None)
+        return last, None
+
+    def n_draws(self, options: Options, n_chains: int, dim: int) -> tuple[int, int, list[str]]:
+        """By default 50 of each chain, or fewer so that all take at most 256 MB.
+
+        At temperature 1 up to sixteen times as many are drawn. No more are at another temperature,
+        where chains are in modes of their own.
+        """
+        of_each = n_chains * dim * np.dtype(self.dtype).itemsize
+        if isinstance(options.n_draws, str):
+            some = _DRAWS_IN_MODES if self.in_modes else _MOST_DRAWS
+            n_draws = max(4, min(some, _DRAW_BYTES // of_each))
+            most = min(_DOUBLED * n_draws, _DRAW_BYTES // of_each) if self.temperature == 1 else 0
+            return n_draws, most, []
+        n_draws = options.n_draws
+        if n_draws * of_each <= _MANY_BYTES:
+            return n_draws, n_draws, []
+        said = (
+            f"{n_chains} chains of {n_draws} draws of {dim} parameters take "
+            f"{n_draws * of_each / 1e9:.1f} GB of memory; lower n_draws, or set "
+            'n_draws="auto"'
+        )
+        return n_draws, n_draws, [said]
+
+    def agreement(self, fit: Fit, posterior: Posterior, n_gradients: int) -> dict[str, float]:
+        """Of averaged predictions: weights of hidden units can change places."""
+        assert self.predictions is not None
+        return self.predictions(fit, posterior)
+
+    def is_enough(self, fit: Fit) -> bool:
+        """Whether averaged predictions are known; chains may agree on nothing else."""
+        return averages.is_enough(fit.figures, fit.engine.sampler.rejects)
+
+    def gaussian(self, fit: Fit, posterior: Posterior) -> None:
+        """None: a normal distribution cannot stand for many modes."""
 
 
 def _of_all_rows() -> HMC:

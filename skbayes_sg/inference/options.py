@@ -1,4 +1,4 @@
-"""What an estimator asks of a run, and the fingerprint by which a warm start knows it again."""
+"""What a fit is asked for: its sampler, how its prior is learned, numbers of chains and draws."""
 
 from __future__ import annotations
 
@@ -8,18 +8,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from skbayes_sg.chains.tuning import Tuned, start_without_pilots
 from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix
-from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
 
 _LONG_CHAINS = 16
 _CHAINS, _MANY_CHAINS = 8, 32  # 32 where one product serves all chains of a group
+
+
+class RowsNeededError(ValueError):
+    """The sampler draws rows at random, which rows on disk or on workers do not give."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"X is read in blocks, but {why}, which needs rows at random; give np.asarray(X), or "
+            "where that does not fit in memory, copy X to a .npy file and give "
+            'np.load(path, mmap_mode="r")'
+        )
 
 
 @dataclass(frozen=True)
@@ -42,23 +52,34 @@ class Choice:
     given: bool = False
 
 
-class Request(NamedTuple):
-    """The options of an estimator for a run."""
+class Options(NamedTuple):
+    """The parameters of an estimator that say how its posterior is sampled."""
 
-    asked: Choice | None
+    sampler: Choice | None
     """The sampler that the user gave; None: the best default"""
-    em: VariationalEM | Hyperprior | None
-    """How the prior is learned; None: the prior is given"""
+    precision: VariationalEM | Hyperprior | None
+    """How the precision of the prior is learned or sampled; None: it is given"""
     n_chains: int | str
+    n_draws: int | str
     burn_in: int | str
     thin: int | str
-    seed: np.random.SeedSequence | None
-    """None until chains are to start"""
-    last: NDArray | None
-    """Last points of the chains of an earlier fit, (chains, .), to start from"""
+    random_state: Any
     n_jobs: int | None
+    warm_start: bool
+    last: NDArray | None = None
+    """Last points of the chains of an earlier fit, (chains, .), to start from"""
     least: RunLength = RunLength(0, 1)
     """The shortest automatic burn-in and thinning"""
+    seed: np.random.SeedSequence | None = None
+    """Drawn from `random_state` when chains are to start"""
+
+    def seeded(self) -> Options:
+        """With 128 bits from `random_state`: an int, None, a RandomState, or a Generator."""
+        if isinstance(self.random_state, np.random.Generator):
+            bits = self.random_state.integers(2**32, size=4, dtype=np.uint32)
+        else:
+            bits = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
+        return self._replace(seed=np.random.SeedSequence(bits.tolist()))
 
     def chains(self, sampler: Sampler | None = None, dim: int = 0) -> int:
         """Number of chains of a sampler; by default the largest that may be needed.
@@ -84,45 +105,3 @@ def run_length(burn_in: int | str, thin: int | str, auto: RunLength) -> RunLengt
         auto.burn_in if burn_in == "auto" else int(burn_in),
         auto.thin if thin == "auto" else int(thin),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Signature:
-    """A fingerprint of a fit; with an equal one a warm start goes on as if it had never stopped."""
-
-    sampler: Sampler
-    em: VariationalEM | Hyperprior | None
-    n_chains: int | str
-    slope: NDArray
-    """Gradient of the log posterior at a random point. It changes with every row, label, weight
-    and prior precision."""
-
-    @classmethod
-    def of(cls, request: Request, choice: Choice, posterior: Posterior) -> Signature:
-        """One pass over the rows."""
-        somewhere = np.random.default_rng(0).standard_normal((1, posterior.dim))
-        with np.errstate(over="ignore", invalid="ignore"):
-            slope = np.append(posterior.full_gradient(somewhere), posterior.data.n_rows)
-        return cls(clone(choice.sampler), request.em, request.n_chains, slope)
-
-    def matches(self, other: Signature | None) -> bool:
-        """Whether data, prior, sampler and number of chains are the same."""
-        return (
-            other is not None
-            and self.n_chains == other.n_chains
-            and repr(self.em) == repr(other.em)
-            and self.slope.shape == other.slope.shape
-            and np.allclose(self.slope, other.slope, rtol=1e-9, atol=0.0)
-            and same_parameters(self.sampler, other.sampler)
-        )
-
-
-def same_parameters(a: Sampler, b: Sampler) -> bool:
-    """Whether two samplers have the same formula and the same parameters."""
-    ours, theirs = a.get_params(), b.get_params()
-    return type(a) is type(b) and all(_equal(ours[name], theirs[name]) for name in ours)
-
-
-def _equal(a: Any, b: Any) -> bool:
-    """As ``np.array_equal``, which in NumPy 2.0 fails for a string and a number."""
-    return np.shape(a) == np.shape(b) and bool(np.all(a == b))

@@ -1,0 +1,196 @@
+"""Posteriors with one mode: where their chains start, and by which samplers they move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.chains.tuning import raise_alpha
+from skbayes_sg.inference import diagnose
+from skbayes_sg.inference.options import Choice, Options, RowsNeededError
+from skbayes_sg.inference.sample import Fit, Plan
+from skbayes_sg.linalg import Diag
+from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
+from skbayes_sg.models import Model
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import (
+    Distribution,
+    distribution_at,
+    known_at,
+    updated,
+    with_observed,
+)
+from skbayes_sg.posterior.hierarchical import JointPosterior
+from skbayes_sg.posterior.mode import InitialPoint, Mode, find_mode
+from skbayes_sg.posterior.whitening import affordable
+from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
+from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
+from skbayes_sg.samplers.base import NoAnchorError, NoGainError
+from skbayes_sg.samplers.independent_draws import IndependentDraws
+
+_DRAWS, _MOST_DRAWS = 2048, 16_384  # of all chains, where their number is "auto"
+_MOST_BYTES = 400 << 20  # of draws whose number is "auto"
+_FEWEST = 8  # draws of a chain
+_ACCEPT = 0.9  # at HMC's own .8 single chains of nearly separable classes are stuck for a while
+
+
+@dataclass(frozen=True)
+class OneMode(Plan):
+    """Chains start around the one mode; control variates can be anchored there."""
+
+    dtype: type = np.float64
+
+    def first(self, posterior: Posterior) -> Choice:
+        model = posterior.model
+        if isinstance(model, Predictor) and model.conjugate and affordable(posterior):
+            return Choice(
+                IndependentDraws(),
+                "the posterior is conjugate: its draws are independent and exact",
+            )
+        if not has_matrix(posterior.dim):
+            _require_rows(posterior, _too_many(posterior.dim))
+        return Choice(
+            UnderdampedLangevin(),
+            "the posterior is near enough to Gaussian for control variates",
+        )
+
+    def presets(self, dim: int) -> dict[str, Choice]:
+        """Samplers by name, for `dim` parameters; 0 if the number is not known yet.
+
+        "sgfs" has no control variates, since its parameters hold for any posterior then. With
+        control variates alpha = 0, posteriors far from Gaussian and streams are refused.
+        """
+        if has_matrix(dim):
+            why = (
+                "exact for any number of rows, and slower than sampler=None, which adds control "
+                "variates where the posterior is near Gaussian"
+            )
+            scaled = Choice(SGLD(preconditioner="diag"), "each parameter has a step of its own")
+            return {"sgfs": Choice(SGFS(), why), "sgld": scaled}
+        why = _too_many(dim)
+        # large minibatches, and noise in proportion to P, bear rows with heavy tails
+        sgfs = SGFS(structure="kron", alpha=3.0, B="precision", batch_size=2000)
+        return {
+            "sgfs": Choice(sgfs, why, raise_alpha),
+            "constant_sgd": Choice(ConstantSGD(structure="kron"), why),
+            "momentum_sgd": Choice(MomentumSGD(structure="diag"), why),
+            "iasg": Choice(IASG(structure="diag"), why),
+        }
+
+    def fallback(self, posterior: Posterior, refused: NoGainError) -> Choice:
+        """HMC on a pool of rows, or on all where they are few or there is no anchor."""
+        if isinstance(refused, NoAnchorError):
+            _require_rows(posterior, str(refused))
+            return Choice(HMC(), str(refused))
+        hmc = HMC(target_accept=_ACCEPT, variance_reduction="control_variate")
+        return Choice(hmc, str(refused))
+
+    def start(
+        self,
+        posterior: Posterior,
+        rng: np.random.Generator,
+        n_chains: int,
+        last: NDArray | None,
+        initial: InitialPoint | None = None,
+    ) -> tuple[NDArray, Mode | None]:
+        """Over-dispersed around the mode, or where the last fit stopped."""
+        sample = posterior.data.sample
+        guess = initial or posterior.model.guess(sample.y, sample.weight)
+        mode = find_mode(posterior, guess if last is None else last.mean(axis=0)[None], rng)
+        # A diagonal ignores correlations. Twice its width starts chains too far out to learn
+        # useful matrices.
+        factor = 1.0 if isinstance(mode.curvature, Diag) else 2.0
+        spread = mode.curvature.inverse().cholesky()
+        normals = rng.standard_normal((n_chains, posterior.dim))
+        return mode.theta + factor * spread.matvec(normals) if last is None else last, mode
+
+    def n_draws(self, options: Options, n_chains: int, dim: int) -> tuple[int, int, list[str]]:
+        """By default 2,048 in all, and up to 16,384, or as many as 400 megabytes hold."""
+        if not isinstance(options.n_draws, str):
+            return options.n_draws, options.n_draws, []
+        held = max(_FEWEST, _MOST_BYTES // (4 * dim) // n_chains)
+        share = max(_FEWEST, _DRAWS // n_chains)
+        n_draws, most = min(share, held), min(_MOST_DRAWS // n_chains, held)
+        if held >= share:
+            return n_draws, most, []
+        said = (
+            f"{n_chains} chains keep {n_draws} draws each of {dim} parameters, and not {share}: "
+            f"they fill {_MOST_BYTES >> 20} MB; n_draws sets another number"
+        )
+        return n_draws, most, [said]
+
+    def agreement(self, fit: Fit, posterior: Posterior, n_gradients: int) -> dict[str, float]:
+        """R-hat and effective draws, and what gradients say where a pass over the rows is at hand.
+
+        With an anchor the sampler has measured the columns' steepness itself.
+        """
+        draws, joint = fit.draws, posterior
+        if fit.scales is not None:
+            draws = np.append(draws, fit.hyper_draws, axis=2)
+            joint = JointPosterior(posterior, fit.scales)
+        figures = diagnose.of_draws(draws)
+        if posterior.of_sample is not posterior:
+            return figures
+        figures |= diagnose.of_gradients(joint, draws, fit.weights, n_gradients)
+        sampler = fit.engine.sampler
+        if np.isfinite(sampler.steepest_column) and sampler.variance_reduction is None:
+            figures |= diagnose.of_columns(posterior, fit.draws, fit.weights)
+        return figures
+
+    def is_enough(self, fit: Fit) -> bool:
+        figures = fit.figures
+        return diagnose.is_enough(figures) or (
+            diagnose.agrees(figures) and bool(diagnose.of_bias(figures))
+        )
+
+    def gaussian(self, fit: Fit, posterior: Posterior) -> Distribution:
+        """As if all rows were one chunk of a stream.
+
+        Many rows, and rows on disk, are not read again, or once for the observed information:
+        there the curvature at the anchor is that distribution. Above 1,000 parameters it has the
+        moments of the draws. Draws in closed form are of that distribution itself.
+        """
+        before, anchor, prior = posterior.prior, fit.engine.anchor, fit.prior
+        posterior = posterior.with_prior(prior)
+        if anchor is not None and fit.scales is not None:
+            anchor = anchor.under(before, prior)
+        if fit.engine.sampler.needs_closed_form:
+            assert anchor is not None
+            return known_at(prior, anchor)
+        n_chains, _, dim = fit.draws.shape
+        draws, weights = fit.draws.reshape(-1, dim), np.tile(fit.weights / n_chains, n_chains)
+        if not has_matrix(dim):
+            family = GaussianPrior if prior.quadratic else NormalInverseGammaPrior
+            return family.of_draws(draws, weights)
+        cheap = has_cheap_passes(posterior.n_rows, dim)
+        cheap &= posterior.data.sample is posterior.data
+        if anchor is not None and not cheap:
+            return distribution_at(anchor, posterior)
+        found = updated(posterior, (weights @ draws)[None])
+        assert isinstance(posterior.model, Predictor)
+        assert isinstance(prior, Distribution)
+        return with_observed(posterior.model, [posterior.data.sample], prior, found)
+
+
+def _require_outputs(model: Model) -> None:
+    """Refuse a model of which samplers and control variates cannot ask the outputs of rows."""
+    if not isinstance(model, Predictor):
+        raise TypeError(
+            "an estimator with coefficients needs a model that derives from Predictor, and "
+            f"{type(model).__name__} does not; derive it from "
+            "skbayes_sg.models.predictor.Predictor and write what that asks for, or sample it by "
+            "chains.run_chain"
+        )
+
+
+def _require_rows(posterior: Posterior, why: str) -> None:
+    """Refuse another sampler than that with control variates where rows are read in blocks."""
+    if posterior.of_sample is not posterior:
+        raise RowsNeededError(f"{why}; another sampler visits rows at each step")
+
+
+def _too_many(dim: int) -> str:
+    return f"{dim} parameters are too many for full matrices"

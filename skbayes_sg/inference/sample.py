@@ -1,0 +1,364 @@
+"""A fit: from a posterior to draws, figures and warnings.
+
+`sample` is the whole story. It chooses an engine, approximates the posterior and starts the chains
+(`engine.prepare`), burns in and draws (`chains.run`), computes the figures (`diagnose`), goes on
+until the chains agree, and takes the next engine if the draws are of another distribution. Its
+result is a value, the `Fit`, from which an estimator reads its attributes.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.chains.deadline import time_is_up, time_limit, warnings_of
+from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, drawn, rows_touched
+from skbayes_sg.chains.threads import one_thread
+from skbayes_sg.inference import diagnose, engine
+from skbayes_sg.inference.engine import Engine, choose, prepare
+from skbayes_sg.inference.evidence import as_learned
+from skbayes_sg.inference.fingerprint import Fingerprint
+from skbayes_sg.inference.learned_prior import Learned
+from skbayes_sg.inference.options import Options
+from skbayes_sg.linalg.memory import bytes_to_keep
+from skbayes_sg.linalg.sizes import has_matrix
+from skbayes_sg.models import Model
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import Distribution
+from skbayes_sg.priors import Prior
+from skbayes_sg.priors.integrated_precision import IntegratedPrecision
+from skbayes_sg.priors.scales import OnePrecision, Scales
+from skbayes_sg.samplers.base import NoGainError
+from skbayes_sg.validation import warn
+
+_BURN_IN = 512  # steps, where chains do not agree after fewer
+_LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
+_BLUR = 1e-3  # rounding error of a draw, in posterior standard deviations
+_TELL_DIRECTIONS = 512  # draws, or two for each parameter
+
+
+class Plan(engine.Plan, Protocol):
+    """What is particular to a kind of posterior: one with a mode, or with many."""
+
+    dtype: type
+    """Of the draws."""
+
+    def n_draws(self, options: Options, n_chains: int, dim: int) -> tuple[int, int, list[str]]:
+        """Draws of each chain at first and at most, and what memory keeps them from being."""
+
+    def agreement(self, fit: Fit, posterior: Posterior, n_gradients: int) -> dict[str, float]:
+        """How far the chains agree; it may compute `n_gradients` gradients of all rows."""
+
+    def is_enough(self, fit: Fit) -> bool:
+        """Whether more draws would not help: chains agree, or their distribution is wrong."""
+
+    def gaussian(self, fit: Fit, posterior: Posterior) -> Distribution | None:
+        """The normal distribution that stands for the posterior; None where there are many modes.
+
+        `posterior` is under the prior in which the engine was prepared.
+        """
+
+
+class Watcher(Protocol):
+    """What looks on while chains run: the callbacks of an estimator."""
+
+    end: float
+    ended: list[str]
+    remembers: bool
+    """Whether there is a checkpoint."""
+
+    def saved(self, fingerprint: Fingerprint | None) -> tuple[Engine, list[DrawBlock]] | None:
+        """Of a checkpoint, if there is one."""
+
+    def over(
+        self,
+        run: Engine,
+        n_draws: int,
+        summary: Callable[[list[Chain]], Fit],
+        mark: Fingerprint | None,
+    ) -> Callable[[list[DrawBlock]], bool] | None:
+        """The function to call after each block of draws."""
+
+    def end_the_fit(self) -> bool:
+        """Whether the sampling ends between two rounds of it."""
+
+    def close(self, n_drawn: int, n_draws: int) -> list[str]:
+        """What is said where each chain has some of so many draws."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a fit has found. It holds no rows.
+
+    Attributes
+    ----------
+    engine : Engine
+        As its chains stopped: a warm start goes on from it.
+    model : Model
+    prior : Prior
+        With the precisions that were learned, or the geometric means of those that were drawn.
+    draws : array of shape (n_chains, n_draws, D)
+    weights : array of shape (n_draws,)
+        Of the draws, summing to 1.
+    n_passes : float
+        Rows read over rows.
+    learned : Learned, optional
+        Precisions of the prior that were learned or sampled.
+    scales, hyper_draws : Scales and array of shape (n_chains, n_draws, K), optional
+        Hyperparameters, where they are sampled.
+    gaussian : Distribution, optional
+        The normal distribution that stands for the posterior.
+    figures : dict of str to float
+    warnings : list of str
+        About the chains.
+    notes : list of str
+        About what callbacks and a time limit left out.
+    interrupted : bool
+        Whether Ctrl-C ended it.
+    """
+
+    engine: Engine
+    model: Model
+    prior: Prior
+    draws: NDArray
+    weights: NDArray
+    n_passes: float
+    learned: Learned | None
+    scales: Scales | None = None
+    hyper_draws: NDArray | None = None
+    gaussian: Distribution | None = None
+    figures: dict[str, float] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    interrupted: bool = False
+
+    @property
+    def prior_precision_draws(self) -> NDArray:
+        """Precision of each group under each draw, (n_chains, n_draws, groups)."""
+        assert self.scales is not None
+        assert self.hyper_draws is not None
+        eta = self.hyper_draws
+        ell = self.scales.log_precisions(eta.reshape(-1, eta.shape[-1]))
+        return np.exp(ell).reshape(*eta.shape[:2], -1)
+
+
+def sample(
+    posterior: Posterior,
+    plan: Plan,
+    options: Options,
+    callbacks: Watcher,
+    earlier: Engine | None = None,
+) -> Fit:
+    """Sample a posterior.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Under the given prior, or the first one to learn from.
+    plan : Plan
+        What is particular to its kind.
+    options : Options
+    callbacks : Watcher
+    earlier : Engine, optional
+        Of an earlier fit. If that was of the same data, prior and sampler the chains go on.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    ValueError
+        If the sampler that was given refuses the posterior.
+    FloatingPointError
+        If chains diverge, and there is no other engine.
+    """
+    with one_thread(), time_limit(callbacks.end) as cut:
+        # Go on where the same fit stopped, or choose an engine, approximate, and start.
+        choice, mark = choose(options, posterior, plan), None
+        if options.warm_start or callbacks.remembers:
+            mark = Fingerprint.of(options, choice, posterior)
+        saved = callbacks.saved(mark)
+        goes_on = earlier is not None and mark is not None and mark.matches(earlier.fingerprint)
+        before: list[DrawBlock] = []
+        if saved is not None:
+            run, before = saved
+            target = run.target(posterior)
+        elif goes_on:
+            run, target = earlier.resumed(options), earlier.target(posterior)
+        else:
+            options = options.seeded()
+            run, target = prepare(options, choice, posterior, plan)
+            run = replace(run, fingerprint=mark)
+        posterior = run.under(posterior)
+
+        # How many draws, and how long they may take.
+        dim, n_chains = posterior.all_columns.dim, sum(len(state.theta) for state in run.states)
+        n_draws, most, said = plan.n_draws(options, n_chains, dim)
+        while n_draws < drawn(before):  # of a fit that was killed after a doubling
+            n_draws = min(2 * n_draws, most)
+        if (took := run.seconds(target, n_draws)) > LONG:
+            minutes = f"{took / 60:.0f} minute" + ("s" if took >= 90 else "")
+            said = [
+                *said,
+                f"the chains will take about {minutes} on one core; a smaller n_draws takes less, "
+                "and n_jobs uses more cores",
+            ]
+        warn(said, UserWarning)
+        # single precision where double would fill the memory
+        dtype = np.float32 if 8 * n_chains * n_draws * dim > bytes_to_keep() else plan.dtype
+        how = Execution(options.n_jobs, dtype, None, before, keep=True)
+
+        # Burn in and draw; twice as many draws where the chains do not agree.
+        fit, passes, asked, wrong, lost = None, run.passes, n_draws, list[str](), None
+        try:
+            while True:
+                summary = partial(summarised, run, posterior, plan)
+                how = how._replace(on_block=callbacks.over(run, n_draws, summary, mark))
+                chains = run.sample(target, n_draws, how)
+                fit = summary(chains)
+                passes, asked, n_drawn = fit.n_passes, n_draws, fit.draws.shape[1]
+                # Whether draws are of another distribution is judged of chains that agree: those
+                # on the way to a posterior do not tell where it leads.
+                more = min(2 * n_draws, most)
+                if n_drawn < n_draws or more <= n_draws or plan.is_enough(fit):
+                    break
+                if run.seconds(target, more - n_draws) > LONG:
+                    break
+                asked = more
+                if callbacks.end_the_fit():
+                    break
+                short = options.burn_in == "auto" and 0 < run.length.burn_in < _BURN_IN
+                if short and not run.burnt and not diagnose.agrees(fit.figures):
+                    # A metric that was learned on the way moves chains slowly ever after.
+                    length = run.length._replace(burn_in=_BURN_IN)
+                    run = replace(run, length=length, passes=passes)
+                    how = how._replace(before=())
+                else:
+                    n_draws, how = more, how._replace(before=[chains])
+            if n_drawn == n_draws:
+                wrong = diagnose.of_bias(fit.figures)
+                if options.n_draws == "auto":  # the fit went on as far as it may
+                    wrong = wrong or diagnose.of_disagreement(fit.figures)
+        except FloatingPointError as error:
+            wrong, lost = [str(error)], error
+
+        # Another engine for a default whose draws are wrong, or whose chains part or diverged.
+        # Its chains start anew: points of the wrong distribution are no better than the mode.
+        second = None
+        given = options.sampler is not None or (options.burn_in, options.thin) != ("auto", "auto")
+        exact = run.sampler.needs_closed_form and run.sampled is not None
+        if wrong and run.anchor is not None and not (given or exact or time_is_up()):
+            why = NoGainError(f"{type(run.sampler).__name__} ran first, and {wrong[0]}")
+            choice = plan.fallback(posterior, why)
+            if type(choice.sampler) is not type(run.sampler):
+                again = options._replace(precision=None, last=None).seeded()
+                again = again._replace(seed=again.seed.spawn(2)[1])
+                other, target = prepare(again, choice, posterior, plan, run.sampled)
+                if other.seconds(target, n_draws) <= LONG:
+                    kept = {"learned": run.learned, "fingerprint": run.fingerprint}
+                    second = replace(other, passes=other.passes + passes, **kept)
+        if second is not None:
+            chains = second.sample(target, n_draws, Execution(options.n_jobs, dtype))
+            fit, asked = summarised(second, posterior, plan, chains), n_draws
+        elif lost is not None:
+            raise lost
+        assert fit is not None
+
+        n_drawn = fit.draws.shape[1]
+        interrupted = n_drawn < n_draws and not callbacks.ended
+        warnings = list(fit.warnings)
+        if options.n_draws == "auto" and asked == n_drawn and not plan.is_enough(fit):
+            warnings += diagnose.of_few_draws(fit.figures, n_drawn, most)
+        notes = callbacks.close(n_drawn, asked) + warnings_of(cut)
+        gaussian = plan.gaussian(fit, posterior.all_columns)
+    return replace(
+        fit, gaussian=gaussian, warnings=warnings, notes=notes, interrupted=interrupted
+    )
+
+
+def summarised(run: Engine, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
+    """What these draws of an engine say; `posterior` is under the prior of the engine."""
+    if not chains[0].weights.any():
+        raise ValueError(
+            "no draw falls into the part of a cycle that counts; raise n_draws, or change thin"
+        )
+    states = [chain.state for chain in chains]
+    touched = rows_touched(run.sampler, states) - rows_touched(run.sampler, run.states)
+    passes = touched / posterior.data.n_rows
+    stopped, learned = run.at(chains), run.learned
+    weights = chains[0].weights / chains[0].weights.sum()
+
+    scales = eta = None
+    if run.sampled is not None:  # precisions of the prior: coordinates, or drawn given each draw
+        scales = run.sampled.scales
+        if chains[0].draws.shape[-1] > posterior.dim:
+            eta = np.concatenate([chain.draws[..., -scales.dim :] for chain in chains])
+            chains = [each._replace(draws=each.draws[..., : -scales.dim]) for each in chains]
+        else:
+            assert isinstance(scales, OnePrecision)
+            prior, theta = posterior.prior, np.concatenate([chain.draws for chain in chains])
+            flat = theta.reshape(-1, theta.shape[-1]).astype(np.float64)
+            noise = 1.0 if prior.quadratic else np.exp(-flat[:, -1])
+            squares = noise * scales.squares(prior, flat - prior.mean)[:, 0]
+            # of a copy, so that a warm start goes on as if nothing was drawn
+            rng = copy.deepcopy(chains[0].state.normals)
+            eta = IntegratedPrecision(scales).draw(squares, rng).reshape(*theta.shape[:2], 1)
+        # the prior that is reported is that under the geometric means of these precisions
+        ell = scales.log_precisions(eta.reshape(-1, scales.dim).astype(np.float64))
+        ell = ell.reshape(*eta.shape[:2], -1)
+        mean = np.einsum("cdg,d->g", ell, weights) / len(ell)
+        posterior = posterior.with_prior(scales.given(posterior.prior, mean))
+        path = [] if learned is None else [*learned.path[:-1]]
+        uninformed = np.zeros(len(mean), bool) if learned is None else learned.uninformed
+        learned = as_learned(scales, posterior, np.array([*path, np.exp(mean)]), uninformed)
+        eta = eta.astype(np.float32)
+
+    draws = posterior.completed(chains)
+    draws = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
+    posterior = posterior.all_columns
+    model, prior, n_passes = posterior.model, posterior.prior, run.passes + passes
+    fit = Fit(stopped, model, prior, draws, weights, n_passes, learned, scales, eta)
+    n_gradients = diagnose.affordable(run, chains, touched, posterior.data.n_rows)
+    agreement = plan.agreement(fit, posterior, n_gradients)
+    steps = run.steps(draws.shape[1])
+    kept = (steps.n_steps - steps.burn_in) / steps.n_steps
+    figures, warnings = diagnose.diagnose_run(run, chains, agreement, kept * passes)
+    return replace(fit, figures=figures, warnings=warnings)
+
+
+def in_single_precision(draws: NDArray) -> NDArray:
+    """Draws (chains, draws, D) rounded to float32, or as they are where that would blur them.
+
+    It would if a mean is some ten thousand standard deviations away from zero, or if draws hardly
+    move along a direction in which rounding does. A column far from zero has such a direction: its
+    coefficient moves with the intercept, and outputs of rows with neither. With variance at least v
+    of the scaled draws along each direction, errors of e in each parameter are at most e / sqrt(v)
+    standard deviations. That is asked where there are twice as many draws as parameters.
+    """
+    if draws.dtype == np.float32:
+        return draws
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread, rounded = draws.std(axis=(0, 1)), draws.astype(np.float32)
+        error = np.abs(rounded - draws).max(axis=(0, 1))
+        if not ((error <= _BLUR * spread) & np.isfinite(error)).all():
+            return draws
+    moving = spread > 0
+    flat, error = draws[..., moving].reshape(-1, moving.sum()), error[moving]
+    n, dim = flat.shape
+    if dim and has_matrix(dim) and n >= 2 * dim:
+        some = flat[np.linspace(0, n - 1, min(n, max(2 * dim, _TELL_DIRECTIONS))).astype(int)]
+        scale = some.std(axis=0)
+        some = (some - some.mean(axis=0)) / scale
+        least = (float((error / scale).max()) / _BLUR) ** 2
+        try:
+            np.linalg.cholesky(some.T @ some / len(some) - least * np.eye(dim))
+        except np.linalg.LinAlgError:
+            return draws
+    return rounded
