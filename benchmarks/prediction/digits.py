@@ -24,7 +24,7 @@ from sklearn.neural_network import MLPClassifier
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import learned_precisions
 from benchmarks.common.timing import Clock
-from skbayes_sg import BayesianMLPClassifier
+from skbayes_sg import BayesianMLPClassifier, VariationalEM
 
 OURS = "BayesianMLPClassifier"
 FIGURES = ("accuracy", "log loss", "calibration error", "confidence", "s")
@@ -58,7 +58,7 @@ def models(seed: int) -> dict:
         "MLPClassifier, 30 logistic units": small,
         OURS: BayesianMLPClassifier(**common),
         f"{OURS}, precision 1": BayesianMLPClassifier(prior_precision=1.0, **common),
-        f"{OURS}, learned": BayesianMLPClassifier(prior_precision="em", **common),
+        f"{OURS}, learned": BayesianMLPClassifier(prior_precision=VariationalEM(), **common),
     }
     if seed == 0:
         longer = BayesianMLPClassifier(n_draws=500, burn_in=1000, **common)

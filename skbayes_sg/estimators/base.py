@@ -32,7 +32,6 @@ from skbayes_sg.estimators.inputs import require_squares, small_weights
 from skbayes_sg.estimators.out_of_core import FitsOutOfCore
 from skbayes_sg.estimators.parameters import CommonParameters, announced
 from skbayes_sg.estimators.persistence import Stored, in_single_precision
-from skbayes_sg.estimators.renamed import read_by_old_name
 from skbayes_sg.frames import text_columns
 from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.fallback import second_run
@@ -76,15 +75,6 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    @property
-    def n_rows_seen_(self) -> int:
-        """The former name of `n_samples_seen_`.
-
-        .. deprecated:: 0.4
-            Renamed to `n_samples_seen_`, as in scikit-learn; it goes in 0.5.
-        """
-        return read_by_old_name(self, "n_rows_seen_")
 
     # -- methods of a family of estimators ----------------------------------------------------
 

@@ -34,12 +34,12 @@ class DRBMClassifier(MultimodalClassifier):
         mode, up to 1e7 rows times parameters (or times 20 of the exponentials of a row, if that is
         larger). For more rows "sgfs": SGFS with diagonal matrices and ``B="bounded"``; the Stein
         ratio of short runs chooses its alpha.
-    prior_precision : "scale", float, array of shape (4,), "em" or VariationalEM, default="scale"
+    prior_precision : "scale", float, array of shape (4,) or VariationalEM, default="scale"
         1 / variance of the normal prior: one number, or one per block W, U, c, d. "scale" follows
         the inputs, so that their unit does not matter. A priori each part of the input of a hidden
-        unit has standard deviation 3, and the biases of the classes have precision 0.01. "em"
-        starts from "scale" and learns the precisions of W and U by variational EM in the sampler;
-        biases keep theirs. A `VariationalEM` sets its options.
+        unit has standard deviation 3, and the biases of the classes have precision 0.01.
+        ``VariationalEM()`` starts from "scale" and learns the precisions of W and U in the sampler;
+        biases keep theirs.
     prior_mean : float or array, default=0.0
         Mean of the normal prior: one number, or one for each entry of `prior_precision`. Units of a
         hidden layer can change places, so a mean other than 0 is of use where they are told apart.
@@ -96,9 +96,6 @@ class DRBMClassifier(MultimodalClassifier):
         Learned precision of each block, in the order of the columns of the path.
     n_samples_seen_ : int
         Rows of the last `fit`, and of all chunks that `partial_fit` has read since.
-    n_rows_seen_ : int
-        .. deprecated:: 0.4
-            Renamed to `n_samples_seen_`; it goes in 0.5.
     n_iter_ : int
         Steps of each chain so far.
     burn_in_, thin_ : int

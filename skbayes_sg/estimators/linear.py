@@ -84,9 +84,6 @@ class BayesianLinearRegressionSGFS(Regressor):
         Both as in `BayesianLogisticRegressionSGFS`.
     forgetting_factor : float in (0, 1], default=1.0
         `partial_fit` multiplies the information of earlier rows by it before each chunk.
-    forgetting : float in (0, 1], default="deprecated"
-        .. deprecated:: 0.4
-            Renamed to `forgetting_factor`; it goes in 0.5.
     n_chains : int or "auto", default="auto"
         Independent chains: 32 by default, for HMC and with control variates (16 above 10,000
         parameters), 8 otherwise. Of independent draws they are groups, which the diagnostics
@@ -121,7 +118,7 @@ class BayesianLinearRegressionSGFS(Regressor):
     coef_samples_ : array of shape (n_chains, n_draws, n_features)
     intercept_samples_, noise_variance_samples_ : arrays of shape (n_chains, n_draws)
     sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, burn_in_, thin_ :
-    diagnostics_, posterior_, n_samples_seen_, n_rows_seen_, log_loss_path_ :
+    diagnostics_, posterior_, n_samples_seen_, log_loss_path_ :
         As in `BayesianLogisticRegressionSGFS`. Of independent draws ``ess_per_pass`` is infinite,
         since none of them reads a row, and `posterior_` is their distribution.
     prior_precision_, prior_precision_path_, prior_precision_blocks_, prior_precision_draws_ :
@@ -163,7 +160,6 @@ class BayesianLinearRegressionSGFS(Regressor):
         prior: FittedPosterior | Horseshoe | StudentT | str | None = None,
         prior_groups: Any = None,
         forgetting_factor: float = 1.0,
-        forgetting: float | str = "deprecated",
         n_chains: int | str = "auto",
         n_draws: int | str = "auto",
         burn_in: int | str = "auto",

@@ -58,9 +58,6 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
     forgetting_factor : float in (0, 1], default=1.0
         For streams that drift: `partial_fit` multiplies the information of all earlier rows by it
         before each chunk. The prior is not forgotten. 1 forgets nothing.
-    forgetting : float in (0, 1], default="deprecated"
-        .. deprecated:: 0.4
-            Renamed to `forgetting_factor`; it goes in 0.5.
     n_chains : int or "auto", default="auto"
         Independent chains. "auto" is 32 where one product of matrices serves all chains of a group
         (HMC, control variates), 16 above 10,000 parameters, and 8 otherwise. Such groups have up to
@@ -136,9 +133,6 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
         Of the last 10,000 chunks: the log loss of a row before the chunk was learned, in the
         weighted mean, at the posterior mean; its mean and its standard deviation if the model is
         right. NaN for the first rows, before which there is only the prior.
-    n_rows_seen_ : int
-        .. deprecated:: 0.4
-            Renamed to `n_samples_seen_`; it goes in 0.5.
     n_iter_ : int
         Steps of each chain so far.
     burn_in_, thin_ : int
@@ -189,7 +183,6 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
         prior: FittedPosterior | Horseshoe | StudentT | str | None = None,
         prior_groups: Any = None,
         forgetting_factor: float = 1.0,
-        forgetting: float | str = "deprecated",
         n_chains: int | str = "auto",
         n_draws: int | str = "auto",
         burn_in: int | str = "auto",

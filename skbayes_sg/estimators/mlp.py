@@ -38,12 +38,12 @@ class BayesianMLPClassifier(MultimodalClassifier):
         mode, up to 1e7 rows times parameters (or times 20 of the exponentials of a row, if that is
         larger). For more rows "sgfs": SGFS with diagonal matrices; the Stein ratio of short
         runs chooses its alpha.
-    prior_precision : "scale", float, array (n_layers,), "em" or VariationalEM, default="scale"
+    prior_precision : "scale", float, array (n_layers,) or VariationalEM, default="scale"
         1 / variance of the normal prior: one number, or one per layer (weights and biases). "scale"
         follows the inputs, so that their unit does not matter. A priori the weighted sum into a
-        hidden unit has standard deviation 3, and the last layer has precision 0.01. "em"
-        starts from "scale" and learns the precision of each layer's weights by variational EM in
-        the sampler; biases keep theirs. A `VariationalEM` sets its options.
+        hidden unit has standard deviation 3, and the last layer has precision 0.01.
+        ``VariationalEM()`` starts from "scale" and learns the precision of each layer's weights in
+        the sampler; biases keep theirs.
     prior_mean : float or array, default=0.0
         Mean of the normal prior: one number, or one for each entry of `prior_precision`. Units of a
         hidden layer can change places, so a mean other than 0 is of use where they are told apart.
@@ -100,9 +100,6 @@ class BayesianMLPClassifier(MultimodalClassifier):
         Learned precision of each block, in the order of the columns of the path.
     n_samples_seen_ : int
         Rows of the last `fit`, and of all chunks that `partial_fit` has read since.
-    n_rows_seen_ : int
-        .. deprecated:: 0.4
-            Renamed to `n_samples_seen_`; it goes in 0.5.
     n_iter_ : int
         Steps of each chain so far.
     burn_in_, thin_ : int

@@ -48,7 +48,7 @@ class BayesianMLPRegressor(MixturePredictions, Multimodal, BayesianRegressor):
     sampler : Sampler, str or None, default=None
         As in `BayesianMLPClassifier`, as all that is not described here. None: SGHMC from modes
         that its steps without noise find first. With a learned prior HMC, or "sgfs" for many rows.
-    prior_precision : "scale", float, array (n_layers,), "em" or VariationalEM, default="scale"
+    prior_precision : "scale", float, array (n_layers,) or VariationalEM, default="scale"
         1 / variance of the normal prior of weights and biases, for y of mean 0 and variance 1. The
         logarithm of a noise variance, in the same unit, is normal of mean 0 and standard deviation
         3.

@@ -63,7 +63,7 @@ class Multimodal(BayesianEstimator):
     # -- parameters ---------------------------------------------------------------------------
 
     def _temperature(self) -> float:
-        """The temperature in numbers: by default Bayes's for a given sampler or "em"."""
+        """The temperature in numbers: by default Bayes's for a given sampler or a learned prior."""
         if self.temperature is None:
             given = self.sampler is not None or self._em() is not None
             return 1.0 if given else self._default_temperature
@@ -133,7 +133,7 @@ class Multimodal(BayesianEstimator):
         if learned or isinstance(self.prior_precision, str):
             if not learned and self.prior_precision != "scale":
                 raise ValueError(
-                    'prior_precision must be "scale", "em" or numbers, '
+                    'prior_precision must be "scale", a VariationalEM or numbers, '
                     f"got {self.prior_precision!r}"
                 )
             assert isinstance(model, Network)

@@ -155,8 +155,6 @@ class CommonParameters(Parameterised):
 
     def _em(self) -> VariationalEM | Any:
         """How the prior precision is to be learned; None if it is given."""
-        if isinstance(self.prior_precision, str) and self.prior_precision == "em":
-            return VariationalEM()
         if not isinstance(self.prior_precision, VariationalEM):
             return None
         self.prior_precision.validate()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -13,39 +11,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.diagnostics import systematic
-from skbayes_sg.estimators.fit_guard import warn
-from skbayes_sg.estimators.renamed import with_new_names
 from skbayes_sg.inspection import export
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.validation import require_integer
 from skbayes_sg.version import __version__
 
-FORMAT = 9
+FORMAT = 10
 """Of the fitted attributes. It is raised when their names or meaning change."""
 _OF_DISTRIBUTION = ("coef_", "coef_std_", "intercept_", "posterior_")
-_MOVED = {
-    "anchor": "posterior.mode",
-    "chain_stream": "inference.online_chain",
-    "empirical_bayes": "inference.variational_em",
-    "estimators.fitted_posterior": "estimators.gaussian_posterior",
-    "evidence": "inference.evidence",
-    "folded_rows": "inference.folded_rows",
-    "kept_rows": "data.kept_rows",
-    "layouts": "linalg.layouts",
-    "learned_prior": "inference.learned_prior",
-    "plan": "inference.prepare",
-    "request": "inference.request",
-    "rows": "data.minibatches",
-    "samplers.anchored": "samplers.langevin",
-    "samplers.formulas": "samplers.sgfs_formulas",
-    "samplers.metric": "samplers.mass_matrix",
-    "stream": "inference.bayesian_updating",
-    "uncertain_precision": "estimators.renamed",
-}
-"""Modules whose classes are in files of version 0.3 and before, and where they are now."""
-for _old, _new in _MOVED.items():  # a file that names a missing module cannot even say its version
-    sys.modules[f"skbayes_sg.{_old}"] = import_module(f"skbayes_sg.{_new}")
-
 _BLUR = 1e-3  # rounding error of a draw, in posterior standard deviations
 _TELL_DIRECTIONS = 512  # draws, or two for each parameter
 
@@ -57,16 +30,15 @@ class Stored(BaseEstimator):
         return super().__getstate__() | {"_written_by": (FORMAT, __version__)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = with_new_names(state)
+        state = dict(state)
         written, version = state.pop("_written_by", (0, "before 0.1.0"))
-        super().__setstate__(state)
         if written != FORMAT:
-            warn(
+            raise ValueError(
                 f"this {type(self).__name__} was written by skbayes_sg {version} in format "
-                f"{written}, and skbayes_sg {__version__} reads format {FORMAT}: fit it again, "
-                f"or load it with skbayes_sg {version}",
-                UserWarning,
+                f"{written}, and skbayes_sg {__version__} reads format {FORMAT} alone: fit it "
+                f"again, or load it with skbayes_sg {version}"
             )
+        super().__setstate__(state)
 
     def compact(self, n_draws: int | None = None) -> Self:
         """A copy for predictions that takes less space, in memory and in files.

@@ -45,7 +45,7 @@ def hyperprior_of(estimator: Any) -> Hyperprior | None:
     """
     shrinkage, asked = shrinkage_of(estimator.prior), estimator.prior_groups
     precision = estimator.prior_precision
-    is_learned = isinstance(precision, str) and precision in ("learned", "em")
+    is_learned = isinstance(precision, str) and precision == "learned"
     if shrinkage is None and asked is None:
         return Hyperprior() if is_learned else None
     name = "prior_groups" if shrinkage is None else f"prior={estimator.prior!r}"

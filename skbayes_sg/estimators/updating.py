@@ -15,7 +15,6 @@ from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import require_finite, warn
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED, FittedPosterior
 from skbayes_sg.estimators.prior_groups import hyperprior_of, shrinkage_of
-from skbayes_sg.estimators.renamed import name_in_use, require_one_name, warn_of_old_word
 from skbayes_sg.estimators.sampled_prior import SampledPrior
 from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.inference.drift import DRIFT_LIMIT, Drift
@@ -80,7 +79,6 @@ class UpdatingEstimator(SampledPrior):
     feature_names_in_: NDArray
     prior_mean: ArrayLike
     forgetting_factor: float
-    forgetting: float | str
     _stream: Stream | None = None
     _has_rows = False
     """Whether `coef_` has a row for each logit, and `intercept_` an entry, also for one."""
@@ -104,11 +102,6 @@ class UpdatingEstimator(SampledPrior):
         if self._stream is None:
             raise AttributeError("log_loss_path_ is of a stream: only partial_fit keeps it")
         return self._stream.drift.path.copy()
-
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        require_one_name(self, "forgetting", default=1.0)
-        warn_of_old_word(self.prior_precision)
 
     @property
     def coef_samples_(self) -> NDArray:
@@ -266,12 +259,13 @@ class UpdatingEstimator(SampledPrior):
             warn(_of_information(stream.posterior) + stream.misfit.warnings())
 
     def _forgetting_factor(self) -> float:
-        name = name_in_use(self, "forgetting")
-        value = getattr(self, name)
+        value = self.forgetting_factor
         if isinstance(value, bool) or not isinstance(value, Real):
-            raise TypeError(f"{name} must be a number in (0, 1], got {value!r}")
+            raise TypeError(f"forgetting_factor must be a number in (0, 1], got {value!r}")
         if not 0 < float(value) <= 1:
-            raise ValueError(f"{name} must lie in (0, 1], got {value}; 1 forgets nothing")
+            raise ValueError(
+                f"forgetting_factor must lie in (0, 1], got {value}; 1 forgets nothing"
+            )
         return float(value)
 
     def _new_stream(self, posterior: Posterior) -> tuple[Stream, Posterior, Learned | None]:

@@ -55,8 +55,6 @@ class VariationalEM(Parameterised):
     The precision says how strongly coefficients are pulled to the prior mean. While the chains
     move, it follows them to the value under which the rows are most probable (the evidence).
 
-    For networks it is "em" for short.
-
     Parameters
     ----------
     per : {"block", "feature", "class"}, default="block"

@@ -8,7 +8,6 @@ The whole package has one convention. Gradients are those of the log posterior, 
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Self
 
@@ -225,27 +224,11 @@ class Sampler(Parameterised, ABC):
 
     def stationary_distribution(self, state: State, target: Target) -> StationaryDistribution:
         """Stationary distribution of the present step in theory."""
-        if type(self).law is not Sampler.law:
-            _warn_of_law()
-            return self.law(state, target)
         return LinearStep(
             None, unknown=f"{type(self).__name__} has no stationary distribution in closed form"
         )
-
-    def law(self, state: State, target: Target) -> StationaryDistribution:
-        """Former name of `stationary_distribution`, which goes in 0.5."""
-        _warn_of_law()
-        return self.stationary_distribution(state, target)
 
     def report(self, state: State) -> Report:
         """Rows read, figures and warnings. A minibatch that chains share counts once."""
         n_streams = 1 if state.rows.shared else len(state.theta)
         return Report(state.t * state.rows.size * n_streams, {}, [])
-
-
-def _warn_of_law() -> None:
-    warnings.warn(
-        "law of a sampler was renamed to stationary_distribution in version 0.4, and goes in 0.5",
-        FutureWarning,
-        stacklevel=3,
-    )

@@ -260,7 +260,7 @@ def test_stable_alpha_settles(iris):
         (
             {"prior_precision": "flat"},
             ValueError,
-            'prior_precision must be "scale", "em" or numbers',
+            'prior_precision must be "scale", a VariationalEM or numbers',
         ),
         ({"n_draws": "many"}, TypeError, 'n_draws must be an integer or "auto"'),
         ({"n_predict_draws": 1.5}, TypeError, "n_predict_draws must be an integer"),

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from skbayes_sg import BayesianMLPClassifier, DRBMClassifier
+from skbayes_sg import BayesianMLPClassifier, DRBMClassifier, VariationalEM
 from skbayes_sg.inference import averages, diagnose
 from skbayes_sg.models import MLP
 from skbayes_sg.posterior import Posterior
@@ -61,7 +61,11 @@ def test_the_default_is_cold_and_that_of_samplers_and_learned_priors_is_bayes(
     cls, data, of_two_units
 ):
     assert cls()._temperature() < 1
-    for changes in ({"sampler": "sgfs"}, {"prior_precision": "em"}, {"temperature": 1.0}):
+    for changes in (
+        {"sampler": "sgfs"},
+        {"prior_precision": VariationalEM()},
+        {"temperature": 1.0},
+    ):
         assert cls(**changes)._temperature() == 1
     model = of_two_units[cls]
     assert isinstance(model.sampler_, SGHMC)
@@ -76,7 +80,7 @@ def test_the_default_is_cold_and_that_of_samplers_and_learned_priors_is_bayes(
     [
         ({"temperature": 0.0}, ValueError, "temperature must be"),
         ({"temperature": "cold"}, (ValueError, TypeError), "temperature must be"),
-        ({"temperature": 0.5, "prior_precision": "em"}, ValueError, "temperature must be 1 where"),
+        ({"temperature": 0.5, "prior_precision": VariationalEM()}, ValueError, "must be 1 where"),
     ],
 )
 def test_impossible_temperatures_leave_the_estimator_as_it_was(

@@ -53,7 +53,7 @@ ORDER = (
     *("sampler", "prior_precision"),
     *("categories", "noise_variance", "noise_prior"),  # of the model, as the next two
     *("fit_intercept", "intercept_precision"),
-    *("prior_mean", "prior", "prior_groups", "forgetting_factor", "forgetting"),
+    *("prior_mean", "prior", "prior_groups", "forgetting_factor"),
     "temperature",
     *("n_chains", "n_draws", "burn_in", "thin", "warm_start", "n_jobs", "random_state"),
     *("class_weight", "n_predict_draws"),

@@ -127,10 +127,9 @@ def test_joblib_validation_and_warnings_live_in_one_place_each():
             warning.add(path.relative_to(PACKAGE).as_posix())
     assert users["joblib"] | users["sklearn.utils.parallel"] == {"chains"}
     assert users["sklearn.utils.validation"] <= {"estimators", "inspection"}
-    # beside that of fits: of a former method, and of rows with missing cells
+    # beside that of fits: of rows with missing cells
     assert warning == {
         "estimators/fit_guard.py",
-        "samplers/base.py",
         "inspection/responses.py",
     }
     assert of_library == {"dask": {"data/dask.py"}, "narwhals": {"frames.py"}}

@@ -10,7 +10,6 @@ import pytest
 
 import skbayes_sg
 from skbayes_sg import callbacks, diagnostics, samplers, theory
-from skbayes_sg.estimators.renamed import DEPRECATED
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -52,12 +51,7 @@ def test_parameters_that_several_classes_share_are_in_the_glossary():
         *(each for each in vars(skbayes_sg).values() if hasattr(each, "fit")),
         *samplers.SAMPLERS.values(),
     }
-    names = [
-        name
-        for each in classes
-        for name, parameter in inspect.signature(each).parameters.items()
-        if parameter.default != DEPRECATED  # the glossary has its new name
-    ]
+    names = [name for each in classes for name in inspect.signature(each).parameters]
     assert not {name for name in names if names.count(name) > 1} - {*terms} - {"fit_intercept"}
 
 

@@ -202,7 +202,6 @@ PRIORS = st.sampled_from(
     [
         1.0,
         "learned",
-        "em",
         1e-8,
         1e8,
         1e300,
