@@ -28,9 +28,10 @@ from time import perf_counter, time
 from typing import Any, NamedTuple
 
 from skbayes_sg.chains.deadline import is_cut, time_is_up
-from skbayes_sg.chains.run import DrawBlock, block_draws, drawn
-from skbayes_sg.inference.request import Signature
-from skbayes_sg.inference.run import Run
+from skbayes_sg.chains.run import Chain, DrawBlock, block_draws, drawn, joined
+from skbayes_sg.inference.engine import Engine
+from skbayes_sg.inference.fingerprint import Fingerprint
+from skbayes_sg.inference.sample import Fit
 from skbayes_sg.validation import require_positive
 
 try:
@@ -76,7 +77,7 @@ _READ_BY_THE_SAME_FIT = "the same fit, called again, goes on from {}"
 class Progress(NamedTuple):
     """A fit between two blocks of draws."""
 
-    run: Run
+    run: Engine
     blocks: list[DrawBlock]
     n_draws: int
     """Draws of each chain that the fit will have"""
@@ -84,7 +85,8 @@ class Progress(NamedTuple):
     """Since `fit` was called"""
     fitted: Callable[[], Any]
     """Makes a copy of the estimator, fitted with the draws so far"""
-    fingerprint: Fingerprint
+    fingerprint: Fingerprint | None
+    """None without a checkpoint"""
 
     @property
     def drawn(self) -> int:
@@ -96,19 +98,6 @@ class Progress(NamedTuple):
         """Whether the draws are enough for diagnostics, and some of them count."""
         counting = any(groups[0].weights.any() for groups in self.blocks)
         return self.drawn >= _FEWEST and counting
-
-
-class Fingerprint(NamedTuple):
-    """What a fit must have in common with the one that wrote a checkpoint."""
-
-    signature: Signature | None
-    """None without a checkpoint"""
-    asked: tuple
-
-    def matches(self, other: Fingerprint) -> bool:
-        """Whether data, parameters and seed are the same."""
-        assert self.signature is not None
-        return self.asked == other.asked and self.signature.matches(other.signature)
 
 
 class Callback:
@@ -308,8 +297,8 @@ class Checkpoint(Callback):
             raise
         self._saved = progress.seconds
 
-    def load(self, fingerprint: Fingerprint) -> tuple[Run, list[DrawBlock]] | None:
-        """The run and its draws so far; None if there is no file."""
+    def load(self, fingerprint: Fingerprint) -> tuple[Engine, list[DrawBlock]] | None:
+        """The engine and its draws so far; None if there is no file."""
         self._saved, path = 0.0, Path(self.path)
         if not path.exists():
             return None
@@ -326,7 +315,7 @@ class Checkpoint(Callback):
                 raise
             except Exception as error:  # another version of a library wrote the file
                 raise ValueError(_NOT_WHOLE.format(path, error)) from error
-        if not fingerprint.matches(written):
+        if fingerprint.draws != written.draws or not fingerprint.matches(written):
             raise ValueError(
                 f"Checkpoint: {path} is of a fit with other data, parameters or seed; remove it, "
                 "or give another path"
@@ -351,6 +340,8 @@ class CallbackRunner:
     Parameters
     ----------
     estimator : BayesianEstimator
+    twin : function
+        Makes a copy of the estimator with the attributes of a fit.
     data : dict
         X and y, for scikit-learn's callbacks.
 
@@ -364,8 +355,9 @@ class CallbackRunner:
         Whether one of them says that the draws are enough.
     """
 
-    def __init__(self, estimator: Any, **data: Any) -> None:
-        self._estimator, self._data, self._started = estimator, data, perf_counter()
+    def __init__(self, estimator: Any, twin: Callable[[Fit], Any], **data: Any) -> None:
+        self._estimator, self._twin = estimator, twin
+        self._data, self._started = data, perf_counter()
         self._callbacks = list(getattr(estimator, "_skl_callbacks", ()))
         self._own = [one for one in self._callbacks if isinstance(one, Callback)]
         self._last: Progress | None = None
@@ -386,10 +378,10 @@ class CallbackRunner:
 
     def over(
         self,
-        run: Run,
+        run: Engine,
         n_draws: int,
-        fitted: Callable[[list[DrawBlock]], Any],
-        mark: Fingerprint,
+        summary: Callable[[list[Chain]], Fit],
+        mark: Fingerprint | None,
     ) -> Callable[[list[DrawBlock]], bool] | None:
         """The function to call after each block of draws; None if there is no callback."""
         if not self._callbacks:
@@ -401,7 +393,11 @@ class CallbackRunner:
 
         def on_block(blocks: list[DrawBlock]) -> bool:
             seconds = perf_counter() - self._started
-            here = Progress(run, blocks, n_draws, seconds, lambda: fitted(blocks), mark)
+
+            def fitted() -> Any:
+                return self._twin(summary(joined(blocks)))
+
+            here = Progress(run, blocks, n_draws, seconds, fitted, mark)
             self._last = here
             ends = [callback for callback in self._own if callback.after_block(here)]
             self.ended = [type(callback).__name__ for callback in ends]

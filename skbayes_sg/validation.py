@@ -1,18 +1,43 @@
-"""Checks of parameters: one error message for each kind of value.
+"""Checks of parameters, one error message for each kind of value, and warnings.
 
-The message names the parameter and the remedy.
+The message of an error names the parameter and the remedy.
 """
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Collection
 from numbers import Integral, Real
+from traceback import walk_stack
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 
+_LIBRARIES = ("skbayes_sg", "sklearn", "joblib", "pickle", "copy", "skops")
+_STARTS_WORKERS = ("multiprocessing", "threading", "concurrent")
+_WRAPPERS = ("skbayes_sg.", "sklearn.base.", "sklearn.callback.")  # around `fit`
 _LARGEST = 1e100  # whose square is far from overflow, also times a precision
+
+
+def warn(messages: str | Collection[str], category: type[Warning] = ConvergenceWarning) -> None:
+    """Warn at the user's line: the first one outside this package and those that call it.
+
+    A worker does not know the user's line. There it is the line that called this package.
+    """
+    if not messages:
+        return
+    stack = walk_stack(sys._getframe())
+    modules = [frame.f_globals.get("__name__", "") + "." for frame, _ in stack]
+    packages = [module.partition(".")[0] for module in modules]
+    outside = [i for i, package in enumerate(packages) if package not in _LIBRARIES]
+    level = outside[0] if outside else len(modules) - 1
+    if packages[level] in _STARTS_WORKERS:
+        level = next(i for i, module in enumerate(modules) if not module.startswith(_WRAPPERS))
+    for message in [messages] if isinstance(messages, str) else messages:
+        warnings.warn(message, category, stacklevel=level + 1)
 
 
 def shown(value: Any) -> str:

@@ -1,61 +1,63 @@
 """The base of all estimators: from constructor parameters to fitted attributes.
 
-`fit` of the subclasses validates the data and makes a posterior. `_run_chains` prepares, samples,
-writes the fitted attributes and warns.
+`fit` of the subclasses validates the data and makes a posterior. `_sample` samples it by
+`inference.sample`, writes the fitted attributes once, and warns.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbayes_sg.callbacks import (
-    CallbackRunner,
-    CallbackSupportMixin,
-    Checkpoint,
-    Fingerprint,
-    with_callbacks,
-)
-from skbayes_sg.chains.deadline import time_limit, warnings_of
-from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, drawn, joined, rows_touched
-from skbayes_sg.chains.threads import one_thread
-from skbayes_sg.diagnostics import moments
-from skbayes_sg.estimators.fit_guard import is_all_of_the_call, outlives, require_finite, warn
+from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_callbacks
+from skbayes_sg.diagnostics import moments, systematic
+from skbayes_sg.estimators.fit_guard import KeptInterrupt, require_finite
 from skbayes_sg.estimators.inputs import require_squares, small_weights
-from skbayes_sg.estimators.out_of_core import FitsOutOfCore
-from skbayes_sg.estimators.parameters import CommonParameters, announced
-from skbayes_sg.estimators.persistence import Stored, in_single_precision
+from skbayes_sg.estimators.out_of_core import is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
-from skbayes_sg.inference import diagnose
-from skbayes_sg.inference.fallback import second_run
-from skbayes_sg.inference.learned_prior import Learned
-from skbayes_sg.inference.plan import Plan
-from skbayes_sg.inference.prepare import first_choice, prepare
-from skbayes_sg.inference.request import Request, Signature
-from skbayes_sg.inference.run import Run
-from skbayes_sg.linalg.memory import bytes_to_keep
+from skbayes_sg.inference.engine import Engine
+from skbayes_sg.inference.evidence import Hyperprior
+from skbayes_sg.inference.options import Choice, Options, RowsNeededError
+from skbayes_sg.inference.sample import Fit, Plan, in_single_precision, sample
+from skbayes_sg.inference.variational_em import VariationalEM
+from skbayes_sg.inspection import export
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.priors import Prior
-from skbayes_sg.samplers import Sampler
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers import SAMPLERS, Sampler
+from skbayes_sg.samplers.base import Parameterised
+from skbayes_sg.validation import require_integer, warn
+from skbayes_sg.version import __version__
 
-_LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
-_BURN_IN = 512  # steps, where chains do not agree after fewer
+FORMAT = 10
+"""Of the fitted attributes. It is raised when their names or meaning change."""
+_OF_DISTRIBUTION = ("coef_", "coef_std_", "intercept_", "posterior_")
 
 
-class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParameters):
-    """An estimator that samples a posterior; a `Plan` of the family says how its chains run."""
+class BayesianEstimator(CallbackSupportMixin, Parameterised):
+    """An estimator that samples a posterior; a `Plan` of its kind says how its chains run.
 
-    _draw_dtype: type = np.float64
+    Every constructor has the parameters of a fit in this order: the sampler, the prior, length and
+    seed of a run. Parameters of the model stand where a user of scikit-learn expects them: hidden
+    units first, as in MLPClassifier, and the rest after `prior_precision`. From `n_chains` on all
+    go by keyword.
+    """
 
-    # set by `_keep`
+    sampler: Any
+    prior_precision: Any
+    n_chains: int | str
+    n_draws: int | str
+    burn_in: int | str
+    thin: int | str
+    warm_start: bool
+    n_jobs: int | None
+    random_state: Any
+
+    # set by `_set_fit`
     model_: Any
     sampler_: Sampler
     sampler_reason_: str
@@ -65,10 +67,9 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
     burn_in_: int
     thin_: int
     n_samples_seen_: int
+    prior_precision_: NDArray
+    _fit: Fit | None = None
     _warnings: list[str]  # of the last fit
-    _fitted_prior: Prior | None = None  # with the precisions that the last fit learned
-    _run: Run | None = None
-    _ready: Run | None = None  # of a fit that was interrupted before its first draws
     _stream: Any = None  # of partial_fit
 
     def __sklearn_tags__(self):
@@ -78,7 +79,8 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
 
     # -- methods of a family of estimators ----------------------------------------------------
 
-    def _plan(self) -> Plan:
+    def _plan(self, twin: Callable[[Fit], Any] | None = None) -> Plan:
+        """How chains run; `twin` makes a copy of the estimator with the attributes of a fit."""
         raise NotImplementedError
 
     def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
@@ -89,22 +91,27 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         """Validated X, y and weights (None where all are 1) of data of the fitted shape."""
         raise NotImplementedError
 
-    def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
-        """How far the chains agree; by default `diagnose.of_draws` of all draws.
+    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
+        """The posterior of rows on disk, and fitted attributes that tell of them."""
+        raise NotImplementedError
 
-        It may compute `n_gradients` gradients of all rows.
-        """
-        return diagnose.of_draws(self.draws_)
+    def _require_passes(self) -> None:
+        """Raise RowsNeededError if the sampler needs more of rows on disk than passes over them."""
+        raise RowsNeededError(f"{type(self).__name__} visits rows at each step")
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """Warnings about the data, before the chains run."""
+        return []
+
+    def _remarks(self, posterior: Posterior) -> list[str]:
+        """Warnings about the data, given the draws; they may add to `diagnostics_`."""
         return []
 
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
         """Warnings of the chains, with what in the data may explain them, or in place of them."""
         return warnings
 
-    def _read_off(self, posterior: Posterior) -> None:
+    def _read_off(self, fit: Fit) -> None:
         """Set the attributes that are computed from the draws."""
         raise NotImplementedError
 
@@ -140,215 +147,166 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
         check_is_fitted(self, "model_")
         return self._validate_data(X, reset=False)
 
+    def _fitted_in_blocks(self, X, y, sample_weight) -> bool:
+        """Fit rows out of core by passes over them; False if X is, or has to serve as, an array.
+
+        A memory map serves as one: the system finds the rows that are drawn.
+        """
+        if not is_out_of_core(X):
+            return False
+        try:
+            self._require_passes()
+            validate_columns(self, X, reset=True)
+            posterior, attributes = self._bind_blocks(X, y, sample_weight)
+            self._sample(posterior, X, y, **attributes)
+        except RowsNeededError:
+            if isinstance(X, np.memmap):
+                return False
+            raise
+        return True
+
     # -- parameters ---------------------------------------------------------------------------
 
-    def _request(self, dim: int) -> Request:
-        """The request for a run; its seed is drawn from `random_state`."""
-        return Request(
+    def set_params(self, **params):
+        """Set parameters of the estimator, and those of its sampler as ``sampler__<parameter>``.
+
+        A sampler given by name becomes an instance first, in the form that the name stands for.
+
+        Parameters
+        ----------
+        **params : dict
+            For example ``sampler="sgfs", sampler__alpha=2.0``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter, or if ``sampler=None`` leaves the sampler to `fit`.
+        TypeError
+            If parameters are set of a sampler that is none.
+
+        Examples
+        --------
+        >>> from skbayes_sg import BayesianMLPClassifier
+        >>> BayesianMLPClassifier(sampler="sgfs").set_params(sampler__alpha=2.0).sampler
+        SGFS(B='precision', alpha=2.0, structure='diag')
+        """
+        of_sampler = {name: params[name] for name in params if name.startswith("sampler__")}
+        sampler = params.get("sampler", self.sampler)
+        if of_sampler and not isinstance(sampler, Sampler):
+            asked = self._asked(sampler)
+            if asked is None:
+                raise ValueError(
+                    f"Invalid parameter {next(iter(of_sampler))!r} for estimator {self}: with "
+                    "sampler=None, fit chooses the sampler by the data. Name it in the same call, "
+                    'for example set_params(sampler="sgfs", sampler__alpha=2.0)'
+                )
+            sampler = asked.sampler.set_params(
+                **{name.removeprefix("sampler__"): value for name, value in of_sampler.items()}
+            )
+            others = {name: params[name] for name in params if name not in of_sampler}
+            params = others | {"sampler": sampler}
+        return super().set_params(**params)
+
+    def _asked(self, sampler: Any, dim: int = 0) -> Choice | None:
+        """The sampler that the user gives, by name or as an instance; None for the best default."""
+        if sampler is None:
+            return None
+        if isinstance(sampler, str):
+            name = sampler.lower()
+            if name not in SAMPLERS:
+                raise ValueError(
+                    f"sampler must be one of {sorted(SAMPLERS)} or an instance, got {sampler!r}"
+                )
+            form = self._plan().presets(dim).get(name)
+            form = form or Choice(SAMPLERS[name](), "its defaults")
+            reason = f'"{name}" stands for {form.sampler}: {form.reason}'
+            return replace(form, reason=reason, given=True)
+        if not isinstance(sampler, Sampler):
+            raise TypeError(
+                f"sampler must be a Sampler instance, a name out of {sorted(SAMPLERS)} or None, "
+                f"got {sampler!r}"
+            )
+        return Choice(sampler, "as given", given=True)
+
+    def _validate_parameters(self) -> None:
+        for name, least in {"n_chains": 1, "n_draws": 4, "burn_in": 0, "thin": 1}.items():
+            value = getattr(self, name)
+            if not (isinstance(value, str) and value == "auto"):
+                require_integer(name, value, least, ' or "auto"')
+
+    def _em(self) -> VariationalEM | Hyperprior | None:
+        """How the prior precision is learned or sampled; None if it is given."""
+        if not isinstance(self.prior_precision, VariationalEM):
+            return None
+        self.prior_precision.validate()
+        return self.prior_precision
+
+    def _options(self, dim: int) -> Options:
+        """How a posterior of so many parameters is sampled."""
+        last = None
+        if self.warm_start and self._fit is not None:
+            # some samplers have hyperparameters, the last of the coordinates
+            engine = self._fit.engine
+            most = dim + (0 if engine.sampled is None else engine.sampled.scales.dim)
+            fits = self.n_chains in ("auto", len(engine.last))
+            last = engine.last if fits and engine.last.shape[1] in (dim, most) else None
+        return Options(
             self._asked(self.sampler, dim),
             self._em(),
-            self.n_chains,
+            self.n_chains if self.n_chains == "auto" else int(self.n_chains),
+            self.n_draws if self.n_draws == "auto" else int(self.n_draws),
             self.burn_in,
             self.thin,
-            None,
-            self._last_positions(dim),
+            self.random_state,
             self.n_jobs,
+            self.warm_start,
+            last,
         )
-
-    def _last_positions(self, dim: int) -> NDArray | None:
-        """Points of the chains of the last fit, (n_chains, .), if a warm start can go on there."""
-        if not self.warm_start or self._run is None:
-            return None
-        last = self._run.last
-        fits = self.n_chains in ("auto", len(last))
-        sampled = self._run.sampled  # some samplers have hyperparameters, the last of them
-        most = dim + (0 if sampled is None else sampled.scales.dim)
-        return last if fits and last.shape[1] in (dim, most) else None
 
     # -- fit ----------------------------------------------------------------------------------
 
     @with_callbacks
-    def _run_chains(self, posterior: Posterior, X, y, **attributes: Any) -> None:
-        """Prepare, sample, keep, diagnose and warn; `attributes` are those of the subclass."""
-        callbacks = CallbackRunner(self, X=X, y=y)
-        with one_thread(), time_limit(callbacks.end) as cut:
-            warnings = self._sampled(callbacks, self._determined(posterior), attributes)
-        self._warnings = warnings + warnings_of(cut)
-        warn(self._warnings)
+    def _sample(self, posterior: Posterior, X, y, **attributes: Any) -> None:
+        """Sample, write the fitted attributes, warn; `attributes` are those of the subclass."""
 
-    def _sampled(
-        self, callbacks: CallbackRunner, posterior: Posterior, attributes: dict[str, Any]
-    ) -> list[str]:
-        run, target, mark, before = self._prepared(posterior, callbacks.checkpoint)
-        posterior = run.under(posterior)
-        n_chains = sum(len(state.theta) for state in run.states)
-        n_draws = self._first_draws(posterior.all_columns.dim, n_chains, drawn(before))
-        said = self._said_of_draws(posterior.all_columns.dim, n_chains, n_draws)
-        warn(said + announced(run.seconds(target, n_draws)), UserWarning)
-        fitted = partial(self._so_far, run, posterior, attributes)
-        dtype = self._dtype_of(n_chains * n_draws * posterior.all_columns.dim)
-        how = Execution(self.n_jobs, dtype, None, before, is_all_of_the_call())
-        passes, more, wrong, lost = run.passes, n_draws, list[str](), None
-        try:
-            while True:
-                how = how._replace(on_block=callbacks.over(run, n_draws, fitted, mark))
-                chains = run.sample(target, n_draws, how)
-                warnings = self._keep(run, chains, posterior, attributes)
-                passes, more = self.n_passes_, self._more_draws(run, target, n_draws)
-                if more <= n_draws or callbacks.end_the_fit():
-                    break
-                if self._burn_in_is_short(run):
-                    run = replace(run, length=run.length._replace(burn_in=_BURN_IN), passes=passes)
-                    how = how._replace(before=())
-                else:
-                    n_draws, how = more, how._replace(before=[chains])
-            if self.draws_.shape[1] == n_draws:
-                wrong = diagnose.of_bias(self.diagnostics_)
-                if self.n_draws == "auto":  # the fit went on as far as it may
-                    wrong = wrong or diagnose.of_disagreement(self.diagnostics_)
-        except KeyboardInterrupt as early:
-            if self.warm_start and not run.last.size:
-                outlives(early, _ready=run)
-            raise
-        except FloatingPointError as error:
-            wrong, lost = [str(error)], error
-        second = self._second_run(run, posterior, n_draws, wrong)
-        if second is None and lost is not None:
-            raise lost
-        if second is not None:
-            run, target = second
-            chains = run.sample(target, n_draws, Execution(self.n_jobs, dtype))
-            run, more = replace(run, passes=run.passes + passes), 0
-            warnings = self._keep(run, chains, posterior, attributes)
-        said = callbacks.close(self.draws_.shape[1], max(n_draws, more))
-        if self.n_draws == "auto" and max(n_draws, more) == self.draws_.shape[1]:
-            warnings += self._said_of_few_draws()
-        return said + self._explained(posterior.all_columns, warnings)
+        def twin(fit: Fit) -> BayesianEstimator:
+            other = copy.copy(self)
+            other._set_fit(fit, attributes)
+            return other
 
-    def _said_of_few_draws(self) -> list[str]:
-        """What is said where doubling the draws ended before they were enough."""
-        n_chains, n_drawn, dim = self.draws_.shape
-        if self._is_enough():
-            return []
-        return diagnose.of_few_draws(self.diagnostics_, n_drawn, self._most_draws(dim, n_chains))
-
-    def _dtype_of(self, n: int) -> type:
-        """Of so many numbers: single precision where double would fill the memory."""
-        return np.float32 if 8 * n > bytes_to_keep() else self._draw_dtype
-
-    def _more_draws(self, run: Run, target: Target, n_draws: int) -> int:
-        """Twice as many draws of each chain where the chains do not agree; 0 if these are enough.
-
-        None are added that would take more than a minute, or whose distribution is wrong. That is
-        judged of chains that agree: draws on the way to a posterior do not tell where it leads.
-        """
-        n_chains, n_drawn, dim = self.draws_.shape
-        more = min(2 * n_draws, self._most_draws(dim, n_chains))
-        if n_drawn < n_draws or more <= n_draws:
-            return 0
-        is_all = self._is_enough() or run.seconds(target, more - n_draws) > LONG
-        return 0 if is_all else more
-
-    def _is_enough(self) -> bool:
-        """Whether more draws would not help: the chains agree, or their distribution is wrong."""
-        figures = self.diagnostics_
-        return diagnose.is_enough(figures) or (
-            diagnose.agrees(figures) and bool(diagnose.of_bias(figures))
-        )
-
-    def _burn_in_is_short(self, run: Run) -> bool:
-        """Whether chains that do not agree are to start again, with a longer burn-in.
-
-        A metric that was learned on the way to the posterior moves them slowly ever after.
-        """
-        short = self.burn_in == "auto" and 0 < run.length.burn_in < _BURN_IN and not run.burnt
-        return short and not diagnose.agrees(self.diagnostics_)
-
-    def _second_run(
-        self, first: Run, posterior: Posterior, n_draws: int, wrong: list[str]
-    ) -> tuple[Run, Target] | None:
-        """Another sampler for a default whose draws are wrong, or whose chains part or diverged.
-
-        None if nothing is wrong, or if it would take more than a minute.
-        """
-        if not wrong or first.anchor is None:
-            return None
-        request = self._request(posterior.dim)._replace(seed=self._seed().spawn(2)[1])
-        found = second_run(first, request, posterior, self._plan(), wrong)
-        is_long = found is not None and found[0].seconds(found[1], n_draws) > LONG
-        return None if is_long else found
-
-    def _prepared(
-        self, posterior: Posterior, checkpoint: Checkpoint | None
-    ) -> tuple[Run, Target, Fingerprint, list[DrawBlock]]:
-        """A run and its target, and what a checkpoint holds of it.
-
-        It is the last run if a warm start can go on as if it had never stopped, or that of the
-        checkpoint; else a new one.
-        """
-        request, plan = self._request(posterior.dim), self._plan()
-        choice = first_choice(request, posterior, plan)
-        signature = None
-        if self.warm_start or checkpoint is not None:
-            signature = Signature.of(request, choice, posterior)
-        mark = self._fingerprint(signature)
-        saved = None if checkpoint is None else checkpoint.load(mark)
-        if saved is not None:
-            run, blocks = saved
-            return run, run.target(posterior), mark, blocks
-        for old in (self._ready, self._run) if self.warm_start else ():
-            if old is not None and signature is not None and signature.matches(old.signature):
-                return old.resumed(request), old.target(posterior), mark, []
         warn(small_weights(posterior) + self._notices(posterior))
-        request = request._replace(seed=self._seed())
-        run, target = prepare(request, choice, posterior, plan)
-        return run.signed(signature), target, mark, []
+        posterior = self._determined(posterior)
+        earlier = None if self._fit is None else self._fit.engine
+        callbacks = CallbackRunner(self, twin, X=X, y=y)
+        fit = sample(posterior, self._plan(twin), self._options(posterior.dim), callbacks, earlier)
+        self._set_fit(fit, attributes)
+        all_columns = posterior.all_columns.with_prior(fit.prior)
+        warnings = [*fit.warnings, *self._remarks(all_columns)]
+        self._warnings = [*fit.notes, *self._explained(all_columns, warnings)]
+        warn(self._warnings)
+        if fit.interrupted:
+            raise KeptInterrupt
 
-    def _fingerprint(self, signature: Signature | None) -> Fingerprint:
-        seed = self.random_state if isinstance(self.random_state, Integral) else None
-        return Fingerprint(signature, (self.n_draws, self.burn_in, self.thin, seed))
-
-    def _so_far(
-        self, run: Run, posterior: Posterior, attributes: dict[str, Any], blocks: list[DrawBlock]
-    ) -> BayesianEstimator:
-        """A copy of the estimator, fitted with the draws of these rounds."""
-        twin = copy.copy(self)
-        twin._keep(run, joined(blocks), posterior, attributes)
-        return twin
-
-    def _keep(
-        self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]
-    ) -> list[str]:
-        """Write all fitted attributes, and return the warnings."""
-        if not chains[0].weights.any():
-            raise ValueError(
-                "no draw falls into the part of a cycle that counts; raise n_draws, or change thin"
-            )
-        states = [chain.state for chain in chains]
-        touched = rows_touched(run.sampler, states) - rows_touched(run.sampler, run.states)
-        passes = touched / posterior.data.n_rows
+    def _set_fit(self, fit: Fit, attributes: dict[str, Any]) -> None:
+        """Write all fitted attributes."""
+        engine = fit.engine
         self.__dict__.update(attributes)
-        self.sampler_, self.sampler_reason_ = run.sampler, run.reason
-        self.states_, self._run, self._ready, self._stream = states, run.at(chains), None, None
-        draws = posterior.completed(chains)
-        posterior = posterior.all_columns
-        self.model_, self._fitted_prior = posterior.model, posterior.prior
-        self.draws_ = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
-        self.draw_weights_ = chains[0].weights / chains[0].weights.sum()
-        self.n_iter_ = states[0].t
-        self.burn_in_, self.thin_ = run.length
-        self.n_passes_ = run.passes + passes
-        self._keep_learned(run.learned)
-        self._read_off(posterior)
-        self._require_finite()
-        steps = run.steps(self.draws_.shape[1])
-        kept = (steps.n_steps - steps.burn_in) / steps.n_steps
-        n_gradients = diagnose.affordable(run, chains, touched, posterior.data.n_rows)
-        agreement = self._agreement(posterior, n_gradients)
-        self.diagnostics_, warnings = diagnose.diagnose_run(run, chains, agreement, kept * passes)
-        return warnings
+        self._fit, self._stream, self.model_ = fit, None, fit.model
+        self.sampler_, self.sampler_reason_ = engine.sampler, engine.reason
+        self.states_, self.n_iter_ = engine.states, engine.states[0].t
+        self.burn_in_, self.thin_ = engine.length
+        self.draws_, self.draw_weights_, self.n_passes_ = fit.draws, fit.weights, fit.n_passes
+        self.diagnostics_ = fit.figures
+        self._set_learned(fit.learned)
+        self._read_off(fit)
+        names = ("prior_precision_", "coef_", "coef_std_", "intercept_", "noise_variance_")
+        require_finite(**{name: vars(self)[name] for name in names if name in vars(self)})
 
-    def _keep_learned(self, learned: Learned | None) -> None:
+    def _set_learned(self, learned: Any) -> None:
         """Write path and values of learned prior precisions; remove both if they were given."""
         for name in ("prior_precision_path_", "prior_precision_blocks_"):
             self.__dict__.pop(name, None)
@@ -356,11 +314,6 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
             self.prior_precision_path_ = learned.path
             values = zip(learned.labels, learned.values.tolist(), strict=True)
             self.prior_precision_blocks_ = dict(values)
-
-    def _require_finite(self) -> None:
-        """Raise FloatingPointError if a fitted attribute overflowed."""
-        names = ("prior_precision_", "coef_", "coef_std_", "intercept_", "noise_variance_")
-        require_finite(**{name: vars(self)[name] for name in names if name in vars(self)})
 
     # -- draws --------------------------------------------------------------------------------
 
@@ -375,3 +328,159 @@ class BayesianEstimator(CallbackSupportMixin, FitsOutOfCore, Stored, CommonParam
     def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
         """Weighted mean and standard deviation over chains and draws."""
         return moments(samples, self.draw_weights_)
+
+    # -- files, copies, ArviZ -----------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_written_by": (FORMAT, __version__)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        written, version = state.pop("_written_by", (0, "before 0.1.0"))
+        if written != FORMAT:
+            raise ValueError(
+                f"this {type(self).__name__} was written by skbayes_sg {version} in format "
+                f"{written}, and skbayes_sg {__version__} reads format {FORMAT} alone: fit it "
+                f"again, or load it with skbayes_sg {version}"
+            )
+        super().__setstate__(state)
+
+    def compact(self, n_draws: int | None = None) -> Self:
+        """A copy for predictions that takes less space, in memory and in files.
+
+        Draws are in single precision, unless that would blur their spread. The states of the chains
+        are left out, so that a warm start has nothing to go on from, and `predicted_covariance`
+        nothing to predict. All else stays: `coef_`, `coef_std_` and `diagnostics_` are those of all
+        draws.
+
+        Parameters
+        ----------
+        n_draws : int, optional
+            Draws to keep, of all chains together, evenly spaced. The Monte Carlo error of a
+            prediction is its posterior standard deviation over the square root of their number. By
+            default all are kept.
+
+        Returns
+        -------
+        estimator of the same kind
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError, TypeError
+            If `n_draws` is not an integer of at least the number of chains.
+
+        Examples
+        --------
+        >>> import pickle
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.preprocessing import scale
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = BayesianLogisticRegressionSGFS(random_state=0).fit(scale(X), y)
+        >>> small = model.compact(n_draws=320)
+        >>> small.draws_.shape
+        (32, 10, 31)
+        >>> len(pickle.dumps(small)) < len(pickle.dumps(model)) / 10
+        True
+        """
+        check_is_fitted(self, "draws_")
+        n_chains, weights = len(self.draws_), self.draw_weights_
+        kept = np.flatnonzero(weights)
+        if n_draws is not None:
+            require_integer("n_draws", n_draws, n_chains)
+            if n_draws // n_chains < len(kept):
+                kept, weights = systematic(weights, n_draws // n_chains), np.ones_like(weights)
+        small = copy.copy(self)
+        small.__dict__.pop("states_", None)
+        for name in _OF_DISTRIBUTION:
+            if hasattr(self, name):  # a stream computes it
+                setattr(small, name, getattr(self, name))
+        small._stream = None
+        small.draws_ = in_single_precision(self.draws_[:, kept])
+        small.draw_weights_ = weights[kept] / weights[kept].sum()
+        if self._fit is not None:
+            eta, engine = self._fit.hyper_draws, self._fit.engine
+            small._fit = replace(
+                self._fit,
+                engine=Engine(engine.sampler, engine.reason, [], engine.length, engine.passes),
+                draws=small.draws_,
+                weights=small.draw_weights_,
+                hyper_draws=None if eta is None else eta[:, kept],
+            )
+        return small
+
+    def to_arviz(
+        self,
+        X=None,
+        y=None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        log_likelihood: bool = False,
+        posterior_predictive: bool = False,
+    ):
+        """The draws as ArviZ reads them, with names (needs ArviZ: the extra ``arviz``).
+
+        Parameters
+        ----------
+        X, y, sample_weight : array-like, optional
+            The data of the fit, or others: held-out rows for `log_likelihood`, or X alone for
+            `posterior_predictive`.
+        log_likelihood : bool, default=False
+            Add the log likelihood of each row under each draw, for ``loo`` and ``compare``. It
+            takes 8 bytes for each row and draw, and is refused beyond half of the available memory
+            (Linux). The log likelihood of a row of weight w, by
+            `sample_weight` or `class_weight`, is that of w rows.
+        posterior_predictive : bool, default=False
+            Add a new label or number for each row under each draw.
+
+        Returns
+        -------
+        xarray.DataTree
+            `arviz.InferenceData` if an ArviZ below 1.0 is installed.
+
+            - ``posterior``: a variable for each block of parameters, dimensions (chain, draw) and
+              "feature", "class" or hidden units, by name. Two classes have no dimension "class":
+              coefficients are those of ``classes_[1]``. A sampled noise variance is one variable.
+            - ``sample_stats``, if X and y are given after a `fit`: ``lp``, the log posterior given
+              these rows, up to a constant. Steps and acceptance are not recorded draw by draw.
+              Their figures, with `diagnostics_`, the sampler and the reason for it, are attributes
+              of the tree.
+            - ``log_prior``, where ``sample_stats`` is: the log density of the prior of all
+              ``parameters``, up to a constant. Where a precision is sampled, that of the precision
+              stands in place of the coefficients'. With `log_likelihood` it is what
+              ``psense_summary`` asks for; see `inspection.prior_sensitivity`.
+            - ``log_likelihood``, ``posterior_predictive``: ``y``, dimensions (chain, draw, row).
+            - ``observed_data``, ``constant_data``: y and X, where given. Labels are their number in
+              `classes_`, here and in ``posterior_predictive``.
+
+        Raises
+        ------
+        ImportError
+            If ArviZ is not installed; the message says how to install it.
+        ValueError
+            If X or y is missing for what was asked, or does not fit the estimator.
+
+        Notes
+        -----
+        Hidden units of a network can change places, so R-hat of its weights says little: judge a
+        network by `diagnostics_` and `diagnose`.
+
+        ArviZ knows no weights of draws. Where `draw_weights_` differ, draws are repeated and left
+        out in proportion to their weights (systematic resampling), the same in every chain.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+        >>> tree = model.to_arviz(X, y, log_likelihood=True)
+        >>> tree["posterior"]["coef"].dims
+        ('chain', 'draw', 'class', 'feature')
+        >>> tree["log_likelihood"]["y"].shape
+        (32, 64, 150)
+        """
+        check_is_fitted(self, "model_")
+        return export.to_arviz(self, X, y, sample_weight, log_likelihood, posterior_predictive)

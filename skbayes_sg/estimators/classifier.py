@@ -21,7 +21,7 @@ from skbayes_sg.estimators.inputs import (
     require_known,
     rows_that_count,
 )
-from skbayes_sg.estimators.linear_model import LinearPredictor
+from skbayes_sg.estimators.linear_model import LinearModel
 from skbayes_sg.estimators.out_of_core import FirstPass, is_out_of_core, source_of, weights_or_none
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Classification
@@ -167,7 +167,7 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         X, y = self._validate_data(X, y)
         classes = self._classes_of(y)
         posterior = self._bind(X, y, classes, self._weights(y, classes, sample_weight))
-        self._run_chains(posterior, X, y, classes_=classes, n_samples_seen_=X.shape[0])
+        self._sample(posterior, X, y, classes_=classes, n_samples_seen_=X.shape[0])
         return self
 
     def score(self, X, y, sample_weight=None) -> float:
@@ -214,7 +214,7 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         raise NotImplementedError
 
 
-class LinearClassifier(LinearPredictor, BayesianClassifier):
+class LinearClassifier(LinearModel, BayesianClassifier):
     """A classifier whose logits are linear in its coefficients. The model is the subclass's."""
 
     _has_rows = True

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.models import Model
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
+from skbayes_sg.validation import warn
 
 BY_EXPECTED = (
     "the observed information of the rows and the prior is not positive definite where the "

@@ -19,6 +19,7 @@ from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.mixture_predictions import in_precision, mixture_intervals
 from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.estimators.regressor import Regressor
+from skbayes_sg.inference.sample import Fit
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Linear, Model
@@ -191,11 +192,6 @@ class BayesianLinearRegressionSGFS(Regressor):
             require_positive(f"noise_prior: the {name}", value, "a small one is a weak prior")
         return float(pair[0]), float(pair[1])
 
-    def _precision(self, model: Model, precision: NDArray) -> NDArray:
-        """Prior precision of every parameter; 0 for the log noise variance, with its own prior."""
-        precision = super()._precision(model, precision)
-        return precision if self.noise_variance is not None else np.append(precision, 0.0)
-
     def _prior(
         self, model: Model, data: Data, classes: NDArray | None = None, streaming: bool = False
     ) -> Prior:
@@ -243,12 +239,8 @@ class BayesianLinearRegressionSGFS(Regressor):
             )
         self.noise_variance_ = distribution.noise_variance
 
-    def _precision_of(self, posterior: Posterior) -> NDArray:
-        n_normal = posterior.dim - ("log_noise" in posterior.model.shapes)
-        return posterior.prior.precision[:n_normal].copy()
-
-    def _read_off(self, posterior: Posterior) -> None:
-        super()._read_off(posterior)
+    def _read_off(self, fit: Fit) -> None:
+        super()._read_off(fit)
         noise = self.noise_variance or self._moments(self.noise_variance_samples_)[0]
         self.noise_variance_ = float(noise)
 
@@ -318,7 +310,9 @@ class BayesianLinearRegressionSGFS(Regressor):
         require_level(level)
         X = self._check_predict(X)
         draws, weights = self._flat_draws(np.dtype(np.float64))
-        if self._hyper_draws is not None and not isinstance(self._scales, OnePrecision):
+        fit = self._fit
+        one = fit is None or fit.hyper_draws is None or isinstance(fit.scales, OnePrecision)
+        if not one:
             ends = np.concatenate(list(mixture_intervals(self.model_, X, draws, weights, level)))
             return in_precision(ends, X.dtype, np.diff(ends))
         noise = np.sqrt(self.noise_variance_samples_).ravel()

@@ -1,72 +1,161 @@
-"""The base of estimators with coefficients and an intercept: plan, prior, theory."""
+"""The base of estimators with coefficients and an intercept: one mode, a normal approximation."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.chains.tuning import raise_alpha
-from skbayes_sg.data import InMemory
-from skbayes_sg.estimators.coefficient_prior import CoefficientPrior
-from skbayes_sg.estimators.out_of_core import RowsNeededError
-from skbayes_sg.inference import diagnose
-from skbayes_sg.inference.plan import Plan, Start
-from skbayes_sg.inference.request import Choice
+from skbayes_sg.data import Data, InMemory, of_columns
+from skbayes_sg.estimators import updating
+from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.coefficient_prior import prior_of
+from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.prior_groups import hyperprior_of, shrinkage_of
+from skbayes_sg.inference.evidence import Hyperprior
+from skbayes_sg.inference.learned_prior import SEPARATED
+from skbayes_sg.inference.one_mode import OneMode
+from skbayes_sg.inference.options import RowsNeededError
+from skbayes_sg.inference.sample import Fit
+from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection.summary import of_coefficients, of_groups
-from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.layouts import FULL
-from skbayes_sg.linalg.sizes import has_matrix, is_sorted_soon
+from skbayes_sg.linalg.sizes import is_sorted_soon
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.mode import InitialPoint, find_mode
+from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.posterior.noise_of_points import mean_noise
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.posterior.precision import covariance_over
-from skbayes_sg.posterior.whitening import affordable, is_high_dimensional
+from skbayes_sg.posterior.whitening import is_high_dimensional
+from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision
-from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
-from skbayes_sg.samplers.base import NoAnchorError, NoGainError
-from skbayes_sg.samplers.independent_draws import IndependentDraws
+from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 
 
-class LinearPredictor(CoefficientPrior):
-    """An estimator whose response depends on coefficients times features plus intercept."""
+class OfStream:
+    """An attribute that `fit` writes, and that a stream computes whenever it is asked for.
 
+    To draw takes longer than to update, and so may a look at all rows that are kept; and most
+    chunks are followed by another one. An attribute that `fit` wrote is found before this
+    descriptor.
+    """
+
+    def __init__(self, value: Callable[[Any], Any]) -> None:
+        self._value = value
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, estimator: Any, owner: type) -> Any:
+        if estimator is None:
+            return self
+        if estimator._stream is None:
+            raise AttributeError(f"{owner.__name__} has no {self._name} before fit")
+        return self._value(estimator)
+
+
+class LinearModel(BayesianEstimator):
+    """An estimator whose response depends on coefficients times features plus intercept.
+
+    Its posterior has one mode, near which a normal distribution can stand for it: `posterior_`.
+    Streams update that distribution (`updating.update`).
+    """
+
+    prior: FittedPosterior | Horseshoe | StudentT | str | None
+    prior_groups: Any
+    prior_mean: ArrayLike
+    fit_intercept: bool
+    intercept_precision: float
+    forgetting_factor: float
+    n_features_in_: int
+    feature_names_in_: NDArray
+    _stream: updating.Stream | None = None
+    _has_rows = False
+    """Whether `coef_` has a row for each logit, and `intercept_` an entry, also for one."""
     _ratio = ""
     """Name of the exponential of a coefficient, where it is a ratio."""
 
-    def _plan(self) -> OneMode:
+    draws_ = OfStream(updating.draws_of)
+    draw_weights_ = OfStream(lambda self: np.full((n := updating.shape_of_draws(self)[1]), 1 / n))
+    posterior_ = OfStream(lambda self: self._value_of(self._stream.distribution, self.model_))
+    coef_ = OfStream(lambda self: updating.moments_of(self)[0])
+    coef_std_ = OfStream(lambda self: updating.moments_of(self)[1])
+    intercept_ = OfStream(lambda self: updating.moments_of(self)[2])
+
+    @property
+    def log_loss_path_(self) -> NDArray:
+        """Log loss of each chunk of a stream before it was learned, and what was predicted for it.
+
+        Array of shape (n_chunks, 3), of the last 10,000 chunks: the log loss of a row, in the
+        weighted mean over the chunk, at the posterior mean before it; its mean and its standard
+        deviation if the model is right. NaN for the first rows, before which there is only the
+        prior, and predictions for rates of counts are NaN too.
+        """
+        if self._stream is None:
+            raise AttributeError("log_loss_path_ is of a stream: only partial_fit keeps it")
+        return self._stream.drift.path.copy()
+
+    @property
+    def coef_samples_(self) -> NDArray:
+        """Draws of `coef_`, (n_chains, n_draws, ...), a view of `draws_`."""
+        return self._coefs(self.draws_)
+
+    @property
+    def intercept_samples_(self) -> NDArray:
+        """Draws of `intercept_`, (n_chains, n_draws, ...); zeros without one."""
+        return self._intercepts(self.draws_)
+
+    def _coefs(self, draws: NDArray) -> NDArray:
+        """Coefficients of draws (n_chains, n_draws, D), as in `coef_samples_`."""
+        coef = self.model_.unpack(draws)["coef"]
+        return coef if self._has_rows else coef[..., 0, :]
+
+    def _intercepts(self, draws: NDArray) -> NDArray:
+        """Intercepts of draws, as in `intercept_samples_`."""
+        blocks = self.model_.unpack(draws)
+        each = blocks.get("intercept", np.zeros(blocks["coef"].shape[:-1]))
+        return each if self._has_rows else each[..., 0]
+
+    @property
+    def prior_precision_draws_(self) -> NDArray:
+        """Precision of each group under each draw, (n_chains, n_draws, groups)."""
+        if self._fit is None or self._fit.hyper_draws is None:
+            raise AttributeError(f"{type(self).__name__} has sampled no prior precision")
+        return self._fit.prior_precision_draws
+
+    # -- what `fit` and `inference.sample` ask for ----------------------------------------------
+
+    def _plan(self, twin: Callable[[Fit], Any] | None = None) -> OneMode:
         return OneMode()
 
-    def _determined(self, posterior: Posterior) -> Posterior:
-        """Without columns of zeros, where there are very many parameters."""
-        _require_outputs(posterior.model)
-        high_dimensional = self.sampler is None and is_high_dimensional(posterior)
-        return nonzero_columns(posterior) if high_dimensional else posterior
+    def _em(self) -> VariationalEM | Hyperprior | None:
+        """How the prior precision is learned or sampled; None if it is given, or the prior is."""
+        if self.prior is None or shrinkage_of(self.prior) is not None:
+            return hyperprior_of(self) or super()._em()
+        if self.prior_groups is not None:
+            raise ValueError(
+                "prior_groups and prior are two priors of the coefficients; leave one of them None"
+            )
+        return None
 
-    def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
-        """Also what gradients say of single parameters, where a pass over the rows is at hand."""
-        draws, weights, sampler = self._with_precision(), self.draw_weights_, self.sampler_
-        figures = diagnose.of_draws(draws)
-        if posterior.of_sample is not posterior:
-            return figures
-        figures |= diagnose.of_gradients(self._joint(posterior), draws, weights, n_gradients)
-        # with an anchor the sampler has measured the columns itself
-        if np.isfinite(sampler.steepest_column) and sampler.variance_reduction is None:
-            figures |= diagnose.of_columns(posterior, self.draws_, weights)
-        return figures
-
-    def _require_passes(self) -> None:
-        asked = self._asked(self.sampler)
-        if asked is None or asked.sampler.variance_reduction is not None:
-            return
-        raise RowsNeededError(f"sampler={self.sampler!r}, unlike None, visits rows at each step")
+    def _prior(
+        self, model: Model, data: Data, classes: NDArray | None = None, streaming: bool = False
+    ) -> Prior:
+        if not isinstance(model, Predictor):
+            raise TypeError(
+                "an estimator with coefficients needs a model that derives from Predictor, and "
+                f"{type(model).__name__} does not; derive it from "
+                "skbayes_sg.models.predictor.Predictor and write what that asks for, or sample it "
+                "by chains.run_chain"
+            )
+        return prior_of(self, model, data, classes, streaming)
 
     def _merges(self, model: Model, data: InMemory, streaming: bool) -> bool:
         """Whether equal rows are to be merged, which they are when the data are few.
@@ -75,6 +164,75 @@ class LinearPredictor(CoefficientPrior):
         """
         few = is_sorted_soon(data.n_rows, model.dim)
         return few and not streaming and self.sampler is None
+
+    def _determined(self, posterior: Posterior) -> Posterior:
+        """Without columns of zeros, where there are very many parameters."""
+        high_dimensional = self.sampler is None and is_high_dimensional(posterior)
+        return nonzero_columns(posterior) if high_dimensional else posterior
+
+    def _require_passes(self) -> None:
+        asked = self._asked(self.sampler)
+        if asked is None or asked.sampler.variance_reduction is not None:
+            return
+        raise RowsNeededError(f"sampler={self.sampler!r}, unlike None, visits rows at each step")
+
+    def _notices(self, posterior: Posterior) -> list[str]:
+        """A warning about columns of one value, where the prior is learned."""
+        if self._em() is None:
+            return []
+        (same,) = np.nonzero(of_columns(posterior.data).unit == 0)
+        if not len(same):
+            return []
+        names = getattr(self, "feature_names_in_", range(posterior.data.n_features))
+        some = ", ".join(repr(names[column]) for column in same[:3])
+        more = f" and {len(same) - 3} more" if len(same) > 3 else ""
+        return [
+            f"column {some}{more} of X: one value in all rows, so the data say nothing about the "
+            "coefficient, which is held at zero; leave such columns out, or give prior_precision "
+            "a number"
+        ]
+
+    def _remarks(self, posterior: Posterior) -> list[str]:
+        """That a plane separates the classes, where chains have learned the precision."""
+        fit = self._fit
+        assert fit is not None
+        learned = fit.scales is None and fit.learned is not None
+        return [SEPARATED] if learned and self._separated(posterior) else []
+
+    def _separated(self, posterior: Posterior) -> bool:
+        """Whether a plane separates the classes of the rows in memory; False without classes."""
+        return False
+
+    def _read_off(self, fit: Fit) -> None:
+        """Coefficients and intercepts from the draws, and the normal approximation."""
+        n_normal = fit.model.dim - ("log_noise" in fit.model.shapes)
+        self.prior_precision_ = fit.prior.precision[:n_normal].copy()
+        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
+        self.intercept_ = updating.plain(self._moments(self.intercept_samples_)[0])
+        self.__dict__.pop("posterior_", None)
+        if fit.gaussian is not None:
+            self.posterior_ = self._value_of(fit.gaussian, fit.model)
+
+    def _value_of(self, distribution: Distribution, model: Model) -> FittedPosterior:
+        names = getattr(self, "feature_names_in_", None)
+        named = None if names is None else tuple(names)
+        return FittedPosterior(
+            distribution,
+            type(model).__name__,
+            model.shapes,
+            named,
+            getattr(self, "classes_", None),
+            getattr(model, "ranks", None),
+        )
+
+    def _update(self, posterior: Posterior, **attributes: Any) -> None:
+        """Update by the rows of a chunk; `attributes` are fitted attributes of the subclass."""
+        updating.update(self, posterior, attributes)
+
+    def _read_off_stream(self, distribution: Distribution) -> None:
+        """Set attributes beside those that a stream computes when they are asked for."""
+
+    # -- theory and tables ----------------------------------------------------------------------
 
     def predicted_covariance(self, X, y, sample_weight: ArrayLike | None = None) -> NDArray:
         """Covariance of the draws of this fit in theory (math/stationary.md#predicted-covariance).
@@ -121,21 +279,22 @@ class LinearPredictor(CoefficientPrior):
         True
         """
         check_is_fitted(self, "model_")
-        if self._run is None or self._stream is not None:
+        engine = None if self._fit is None else self._fit.engine
+        if engine is None or not engine.states or self._stream is not None:
             raise NotFittedError(
                 "predicted_covariance needs a `fit`: a stream has no stationary distribution"
             )
-        run, posterior = self._run, self._posterior_of(X, y, sample_weight)
+        posterior = self._posterior_of(X, y, sample_weight)
         if is_high_dimensional(posterior):
             raise ValueError(
                 f"predicted_covariance is a matrix of all parameters; {posterior.dim} parameters "
                 "are too many for one"
             )
-        target = run.target(posterior)
+        target = engine.target(posterior)
         theta = self._moments(self.draws_)[0][None]
-        posterior = run.under(posterior)
-        if run.sampled is not None:
-            scales = run.sampled.scales
+        posterior = engine.under(posterior)
+        if engine.sampled is not None:
+            scales = engine.sampled.scales
             if not (isinstance(scales, OnePrecision)):
                 raise ValueError(
                     "predicted_covariance needs one prior precision for all columns; set "
@@ -148,14 +307,16 @@ class LinearPredictor(CoefficientPrior):
         else:
             curvature = posterior.expand(theta, FULL).curvature.dense()
         Lam = target.coordinates.pullback_matrix(curvature)
-        distributions = [run.sampler.stationary_distribution(state, target) for state in run.states]
-        c = run.states[0].rows.noise_factor
+        distributions = [
+            engine.sampler.stationary_distribution(state, target) for state in engine.states
+        ]
+        c = engine.states[0].rows.noise_factor
         M = np.zeros_like(Lam)
         if c > 0:
             assert isinstance(target, Posterior | ExpandedTarget)
             M = mean_noise(target, target.coordinates.transform(theta), distributions[0], Lam, c)
         each = [distribution.covariance(Lam, M) for distribution in distributions]
-        mean = np.average(each, axis=0, weights=[len(state.theta) for state in run.states])
+        mean = np.average(each, axis=0, weights=[len(state.theta) for state in engine.states])
         return target.coordinates.covariance(mean)
 
     def summary(

@@ -11,12 +11,11 @@ from scipy.optimize.elementwise import find_root
 
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.models.response import Response
-from skbayes_sg.validation import require_level
+from skbayes_sg.validation import require_level, warn
 
 _OF_INTERVALS = 500  # draws: what is left of their spread is small beside that of y
 _OF_AN_END = 1e-6  # relative error of the probability outside an interval

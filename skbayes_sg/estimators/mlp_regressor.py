@@ -22,7 +22,8 @@ from skbayes_sg.estimators.mlp import hidden_layers
 from skbayes_sg.estimators.multimodal import Multimodal
 from skbayes_sg.estimators.regressor import BayesianRegressor
 from skbayes_sg.inference.online_chain import population
-from skbayes_sg.inference.request import Request
+from skbayes_sg.inference.options import Options
+from skbayes_sg.inference.sample import Fit
 from skbayes_sg.models import GaussianMLP
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler
@@ -138,10 +139,10 @@ class BayesianMLPRegressor(MixturePredictions, Multimodal, BayesianRegressor):
     def _in_modes(self) -> bool:
         return self.sampler is None and self._em() is None
 
-    def _request(self, dim: int) -> Request:
+    def _options(self, dim: int) -> Options:
         """With chains that have time to leave modes in which the noise is too small."""
-        request = super()._request(dim)
-        return request._replace(least=_LEAST) if self._in_modes() else request
+        options = super()._options(dim)
+        return options._replace(least=_LEAST) if self._in_modes() else options
 
     # -- data ---------------------------------------------------------------------------------
 
@@ -223,8 +224,8 @@ class BayesianMLPRegressor(MixturePredictions, Multimodal, BayesianRegressor):
         noise = np.exp(log_noise) * self.model_.scale**2
         return noise if self.model_.n_responses > 1 else noise[..., 0]
 
-    def _read_off(self, posterior: Posterior) -> None:
-        super()._read_off(posterior)
+    def _read_off(self, fit: Fit) -> None:
+        super()._read_off(fit)
         noise = self._moments(self.noise_variance_samples_)[0]
         self.noise_variance_ = noise if self.model_.n_responses > 1 else float(noise)
 

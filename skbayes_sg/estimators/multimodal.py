@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,11 @@ from skbayes_sg.chains.run import rows_touched
 from skbayes_sg.data import InMemory, of_columns
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.estimators.fit_guard import warn
-from skbayes_sg.estimators.many_modes import ManyModes, gradient_products
 from skbayes_sg.inference import averages
+from skbayes_sg.inference.many_modes import ManyModes, gradient_products
 from skbayes_sg.inference.online_chain import ChainStream
-from skbayes_sg.inference.request import Request, run_length
+from skbayes_sg.inference.options import Options, run_length
+from skbayes_sg.inference.sample import Fit
 from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.linalg.sizes import has_cheap_gradients
 from skbayes_sg.models import Model
@@ -24,18 +25,13 @@ from skbayes_sg.models.network import Network
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import real_array, require_bounded, require_positive
+from skbayes_sg.validation import real_array, require_bounded, require_positive, warn
 
-_MOST_DRAWS = 50  # per chain
-_DRAW_BYTES = 1 << 28  # largest size of the draws of all chains by default
-_MANY_BYTES = 1 << 30  # above this size the user gets a warning
 _DIAGNOSED_ROWS = 100
 _FAR_INPUT = 1e3
 _FAR_MEANS = 5.0  # of the columns of X, in their standard deviations
 _COLD = 0.05  # the temperature at which chains in many modes predict classes best
 _CHAINS, _CHAINS_IN_MODES = 4, 8
-_DRAWS_IN_MODES = 20  # per chain
-_DOUBLED = 16  # times as many draws divide the error of averages by four
 _CHAINS_OF_STREAM = 8  # one chain keeps as many draws as each of eight of a fit
 
 
@@ -53,12 +49,15 @@ class Multimodal(BayesianEstimator):
     prior_precision_: NDArray
     _input_square: float
     _stream: ChainStream | None = None
-    _draw_dtype = np.float32
     _injected = "precision"  # B of the default SGFS
     _default_temperature = _COLD
 
-    def _plan(self) -> ManyModes:
-        return ManyModes(self._injected, self._temperature(), self._in_modes())
+    def _plan(self, twin: Callable[[Fit], Any] | None = None) -> ManyModes:
+        def predictions(fit: Fit, posterior: Posterior) -> dict[str, float]:
+            assert twin is not None
+            return twin(fit)._agreement(posterior)
+
+        return ManyModes(self._injected, self._temperature(), self._in_modes(), predictions)
 
     # -- parameters ---------------------------------------------------------------------------
 
@@ -80,41 +79,11 @@ class Multimodal(BayesianEstimator):
         """Whether the default sampler of chains in modes runs."""
         return self.sampler is None and self._temperature() != 1
 
-    def _request(self, dim: int) -> Request:
-        request = super()._request(dim)
-        if request.n_chains != "auto":
-            return request
-        return request._replace(n_chains=_CHAINS_IN_MODES if self._in_modes() else _CHAINS)
-
-    def _draws_to_keep(self, dim: int, n_chains: int) -> int:
-        """Draws per chain: the given number, or 50, or fewer so that all take at most 256 MB."""
-        of_each = n_chains * dim * np.dtype(self._draw_dtype).itemsize
-        if self.n_draws == "auto":
-            most = _DRAWS_IN_MODES if self._in_modes() else _MOST_DRAWS
-            return max(4, min(most, _DRAW_BYTES // of_each))
-        n_draws = super()._draws_to_keep(dim, n_chains)
-        if n_draws * of_each > _MANY_BYTES:
-            size = f"{n_draws * of_each / 1e9:.1f} GB"
-            warn(
-                f"{n_chains} chains of {n_draws} draws of {dim} parameters take {size} of "
-                'memory; lower n_draws, or set n_draws="auto"',
-                UserWarning,
-            )
-        return n_draws
-
-    def _most_draws(self, dim: int, n_chains: int) -> int:
-        """At temperature 1 sixteen times as many as at first, or as many as 256 MB hold.
-
-        No more are drawn at another temperature, where chains are in modes of their own.
-        """
-        if self.n_draws != "auto" or self._temperature() != 1:
-            return 0
-        held = _DRAW_BYTES // (n_chains * dim * np.dtype(self._draw_dtype).itemsize)
-        return min(_DOUBLED * self._draws_to_keep(dim, n_chains), held)
-
-    def _is_enough(self) -> bool:
-        """Whether averaged predictions are known; chains may agree on nothing else."""
-        return averages.is_enough(self.diagnostics_, self.sampler_.rejects)
+    def _options(self, dim: int) -> Options:
+        options = super()._options(dim)
+        if options.n_chains != "auto":
+            return options
+        return options._replace(n_chains=_CHAINS_IN_MODES if self._in_modes() else _CHAINS)
 
     def _prior(
         self, model: Model, data: InMemory, classes: NDArray | None = None, streaming: bool = False
@@ -207,8 +176,8 @@ class Multimodal(BayesianEstimator):
             "the hidden units; scale the columns, for example by StandardScaler"
         ]
 
-    def _read_off(self, posterior: Posterior) -> None:
-        self.prior_precision_ = posterior.prior.precision.copy()
+    def _read_off(self, fit: Fit) -> None:
+        self.prior_precision_ = fit.prior.precision.copy()
 
     # -- a stream of data, which one chain follows --------------------------------------------
 
@@ -233,8 +202,10 @@ class Multimodal(BayesianEstimator):
                 "rows are burn-in (set burn_in); until then predictions use one point, not a "
                 "posterior",
             )
-        most = self._draws_to_keep(posterior.dim, _CHAINS_OF_STREAM)
-        stream = stream.follow(posterior, burn_in, thin, most, self._draw_dtype)
+        options, plan = self._options(posterior.dim), self._plan()
+        most, _, said = plan.n_draws(options, _CHAINS_OF_STREAM, posterior.dim)
+        warn(said, UserWarning)
+        stream = stream.follow(posterior, burn_in, thin, most, plan.dtype)
         self._keep_stream(stream, posterior, attributes | {"_input_square": square})
 
     def _sampler_of_stream(self, posterior: Posterior) -> Sampler:
@@ -251,12 +222,14 @@ class Multimodal(BayesianEstimator):
     def _new_chain(self, sampler: Sampler, posterior: Posterior) -> ChainStream:
         """A chain at the mean of an earlier fit, or where a fit of the first chunk would start."""
         sampler.validate(posterior)
-        start_seed, chain_seed = self._seed().spawn(2)
+        seed = self._options(posterior.dim).seeded().seed
+        assert seed is not None
+        start_seed, chain_seed = seed.spawn(2)
         if getattr(self, "draws_", np.empty(0)).shape[-1] == posterior.dim:
             theta = self.draws_.mean(axis=(0, 1), dtype=np.float64)[None]
         else:
-            start = self._plan().start(posterior, np.random.default_rng(start_seed), 1, None)
-            theta = start.theta if start.mode is None else start.mode.theta
+            rng = np.random.default_rng(start_seed)
+            theta, _ = self._plan().start(posterior, rng, 1, None)
         return ChainStream.begin(sampler, posterior, theta, np.random.default_rng(chain_seed))
 
     def _keep_stream(
@@ -272,13 +245,13 @@ class Multimodal(BayesianEstimator):
         self.n_iter_ = stream.state.t
         touched = rows_touched(stream.sampler, [stream.state])
         self.n_passes_ = touched / posterior.n_total
-        self._keep_learned(None)
-        self._read_off(posterior)
-        self.diagnostics_ = self._agreement(posterior, 0) if len(stream.kept) >= 8 else {}
+        self._set_learned(None)
+        self.prior_precision_ = posterior.prior.precision.copy()
+        self.diagnostics_ = self._agreement(posterior) if len(stream.kept) >= 8 else {}
 
     # -- diagnostics --------------------------------------------------------------------------
 
-    def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
+    def _agreement(self, posterior: Posterior) -> dict[str, float]:
         """Agreement on what is predicted for a hundred rows, and on their log posterior."""
         rows = np.unique(np.linspace(0, posterior.n_rows - 1, _DIAGNOSED_ROWS).astype(int))
         few = Posterior(posterior.model, posterior.data.sample.some(rows), posterior.prior)

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.estimators.classifier import LinearClassifier
-from skbayes_sg.estimators.fit_guard import all_or_nothing, warn
+from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.frames import ordered_levels
 from skbayes_sg.models import Ordinal
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import shown
+from skbayes_sg.validation import shown, warn
 
 
 class BayesianOrdinalClassifier(LinearClassifier):

@@ -31,56 +31,12 @@ from skbayes_sg.data import (
 )
 from skbayes_sg.data.blockwise import entrywise
 from skbayes_sg.data.disk import place
-from skbayes_sg.posterior import Posterior
 from skbayes_sg.validation import checked_weights, in_dtype, real_array
-
-
-class RowsNeededError(ValueError):
-    """The sampler draws rows at random, which rows on disk or on workers do not give."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(
-            f"X is read in blocks, but {why}, which needs rows at random; give np.asarray(X), or "
-            "where that does not fit in memory, copy X to a .npy file and give "
-            'np.load(path, mmap_mode="r")'
-        )
 
 
 def is_out_of_core(X: Any) -> bool:
     """Whether X is a large table on disk, or a dask collection."""
     return on_disk(X) or in_partitions(X)
-
-
-class FitsOutOfCore:
-    """The part of an estimator that fits rows out of core."""
-
-    _run_chains: Callable[..., None]
-
-    def _fitted_in_blocks(self, X, y, sample_weight) -> bool:
-        """Fit rows out of core by passes over them; False if X is, or has to serve as, an array.
-
-        A memory map serves as one: the system finds the rows that are drawn.
-        """
-        if not is_out_of_core(X):
-            return False
-        try:
-            self._require_passes()
-            validate_columns(self, X, reset=True)
-            posterior, attributes = self._bind_blocks(X, y, sample_weight)
-            self._run_chains(posterior, X, y, **attributes)
-        except RowsNeededError:
-            if isinstance(X, np.memmap):
-                return False
-            raise
-        return True
-
-    def _require_passes(self) -> None:
-        """Raise RowsNeededError if the sampler needs more of rows on disk than passes over them."""
-        raise RowsNeededError(f"{type(self).__name__} visits rows at each step")
-
-    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
-        """The posterior of rows on disk, and fitted attributes that tell of them."""
-        raise NotImplementedError
 
 
 class FirstPass:

@@ -13,11 +13,11 @@ from sklearn.utils import Bunch
 
 from skbayes_sg.chains.parallel import in_parallel
 from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.estimators.fit_guard import quietly, warn
+from skbayes_sg.estimators.fit_guard import quietly
 from skbayes_sg.inference.diagnose import of_bias, of_contrasts
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.samplers import ConstantSGD, Sampler
-from skbayes_sg.validation import is_integer, real_array, require_integer
+from skbayes_sg.validation import is_integer, real_array, require_integer, warn
 
 _SEGMENT = 5  # values fitted one after another; each fit starts where the last one stopped
 _FIRST_BATCH, _LARGEST_BATCH = 20, 100  # bounds of the first size that is tried

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from skbayes_sg.chains.run import Chain
 from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.generalized_linear import LogLinkRegressor
-from skbayes_sg.inference.run import Run
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.posterior import Posterior
 
@@ -96,23 +92,20 @@ class BayesianPoissonRegressor(LogLinkRegressor):
 
     _family = Poisson
 
-    def _keep(
-        self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]
-    ) -> list[str]:
+    def _remarks(self, posterior: Posterior) -> list[str]:
         """Also Pearson's dispersion, of all rows or of a sample of them."""
-        warnings = super()._keep(run, chains, posterior, attributes)
-        data = posterior.all_columns.data
+        remarks, data = super()._remarks(posterior), posterior.data
         found, error = self._dispersion(data.sample, data.n_rows / data.sample.n_rows)
         self.diagnostics_["dispersion"] = found
         if found > max(_DISPERSED, 1 + _CERTAIN * error):
-            warnings.append(
+            remarks.append(
                 f"dispersion is {found:.3g}: counts vary so many times as much as those of Poisson "
                 "do, and all intervals are too narrow; take BayesianNegativeBinomialRegressor for "
                 "counts (of rates, give the counts as y and the log exposure as a column)"
                 + _OF_WEIGHTS
                 * data.weighted
             )
-        return warnings
+        return remarks
 
     def _dispersion(self, rows: InMemory, more: float) -> tuple[float, float]:
         """Pearson's dispersion and its standard error, of one row in `more`.

@@ -12,13 +12,13 @@ from sklearn.utils import column_or_1d
 
 from skbayes_sg.data import Data, InMemory, at_hand
 from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.estimators.fit_guard import all_or_nothing, warn
+from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.inputs import require_spread, rows_that_count
-from skbayes_sg.estimators.linear_model import LinearPredictor
+from skbayes_sg.estimators.linear_model import LinearModel
 from skbayes_sg.estimators.out_of_core import FirstPass, is_out_of_core, source_of, weights_or_none
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.validation import checked_weights, real_array
+from skbayes_sg.validation import checked_weights, real_array, warn
 
 _NO_WEIGHT = "sample_weight is zero for all rows; at least one row needs a positive weight"
 
@@ -117,7 +117,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         if self._fitted_in_blocks(X, y, sample_weight):
             return self
         X, y = self._validate_pair(X, y, reset=True)
-        self._run_chains(self._bind(X, y, sample_weight), X, y, n_samples_seen_=X.shape[0])
+        self._sample(self._bind(X, y, sample_weight), X, y, n_samples_seen_=X.shape[0])
         return self
 
     def score(self, X, y, sample_weight=None) -> float:
@@ -138,7 +138,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         return float(r2_score(y, predicted, sample_weight=weight))
 
 
-class Regressor(BayesianRegressor, LinearPredictor):
+class Regressor(BayesianRegressor, LinearModel):
     """A regression with coefficients: its posterior, and `partial_fit`."""
 
     def _make_model(self, data: Data) -> Predictor:

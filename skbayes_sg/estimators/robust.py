@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.chains.run import Chain
 from skbayes_sg.data import Data, of_targets
 from skbayes_sg.estimators.generalized_linear import GeneralizedLinearRegressor
-from skbayes_sg.inference.run import Run
 from skbayes_sg.models import Student
 from skbayes_sg.models.student import quantiles, resolution
 from skbayes_sg.posterior import Posterior
@@ -120,14 +116,9 @@ class BayesianRobustRegressor(GeneralizedLinearRegressor):
         of_y = float(unit), resolution(rows.y, rows.weight)
         return Student(data.n_features, self.fit_intercept, *of_y)
 
-    def _keep(
-        self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]
-    ) -> list[str]:
-        warnings = super()._keep(run, chains, posterior, attributes)
-        return warnings + self._of_ties(posterior.all_columns)
-
-    def _of_ties(self, posterior: Posterior) -> list[str]:
-        """A warning about rows that the model takes for noiseless."""
+    def _remarks(self, posterior: Posterior) -> list[str]:
+        """Also a warning about rows that the model takes for noiseless."""
+        remarks = super()._remarks(posterior)
         rows, model = posterior.data.sample, self.model_
         some = np.unique(np.linspace(0, rows.n_rows - 1, _MOST_ROWS).astype(int))
         X, y, weight, _ = rows.load(some)
@@ -139,12 +130,12 @@ class BayesianRobustRegressor(GeneralizedLinearRegressor):
         if least > model.smallest_scale:  # of the resolution of y
             small = self.scale_samples_ < _NEAR_THE_LEAST * least
             found = [_ROUNDED.format(model.resolution, share, value)]
-            return found * bool(self._moments(small)[0] > 0.5)
+            return remarks + found * bool(self._moments(small)[0] > 0.5)
         near = np.abs(y - model.linear_predictors(at, X)[0, 0]) < least
         on_line = float(weight @ near / weight.sum())
         what = f"have y = {value:.3g}" if share >= on_line else "lie on one line exactly"
         share = max(share, on_line)
-        return [_TIED.format(share, what, least)] * (0.5 < share < 1)
+        return remarks + [_TIED.format(share, what, least)] * (0.5 < share < 1)
 
     @property
     def scale_samples_(self) -> NDArray:

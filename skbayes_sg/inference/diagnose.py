@@ -19,7 +19,7 @@ from skbayes_sg.diagnostics.limits import (
     SPREAD_LIMIT,
     STEIN_LIMIT,
 )
-from skbayes_sg.inference.run import Run
+from skbayes_sg.inference.engine import Engine
 from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -47,13 +47,13 @@ _OF_A_STEP = 2000  # rows of a gradient that take as long as what a step costs b
 
 
 def diagnose_run(
-    run: Run, chains: list[Chain], agreement: dict[str, float], kept_passes: float
+    run: Engine, chains: list[Chain], agreement: dict[str, float], kept_passes: float
 ) -> tuple[dict[str, float], list[str]]:
     """All diagnostics of a run, and all warnings about it.
 
     Parameters
     ----------
-    run : Run
+    run : Engine
     chains : list of Chain
     agreement : dict of str to float
         The figures of `of_draws`, or those of `averages`.
@@ -134,7 +134,7 @@ def agrees(figures: dict[str, float]) -> bool:
     return figures["r_hat_max"] <= figures.get("r_hat_limit", np.inf)
 
 
-def affordable(run: Run, chains: list[Chain], rows_read: float, n_rows: int) -> int:
+def affordable(run: Engine, chains: list[Chain], rows_read: float, n_rows: int) -> int:
     """Gradients of all rows that take a tenth of the time of the run, within bounds."""
     steps = sum(chain.state.t for chain in chains) - sum(state.t for state in run.states)
     work = rows_read + _OF_A_STEP * steps

@@ -68,6 +68,9 @@ class Plan(Protocol):
     def fallback(self, posterior: Posterior, refused: NoGainError) -> Choice:
         """The sampler to run if control variates do not pay."""
 
+    def presets(self, dim: int) -> dict[str, Choice]:
+        """Samplers by name, for `dim` parameters; 0 if the number is not known yet."""
+
     def start(
         self,
         posterior: Posterior,
@@ -239,14 +242,14 @@ def begin(
     start_seed, chain_seed = options.seed.spawn(2)
     if choice.sampler.needs_closed_form:  # draws of a conjugate posterior need no start
         rows, sampler = posterior.data.sample, _copy_of(choice)
-        anchor = expanded_twice(posterior, posterior.model.guess(rows.y, rows.weight))
-        target = target_of(posterior, anchor, sampler, sampled)
-        theta = np.repeat(anchor.theta, options.chains(sampler), axis=0)
+        mean = expanded_twice(posterior, posterior.model.guess(rows.y, rows.weight))
+        target = target_of(posterior, mean, sampler, sampled)
+        theta = np.repeat(mean.theta, options.chains(sampler), axis=0)
         theta = np.pad(theta, ((0, 0), (0, target.dim - posterior.dim)))
         states = start_chains(sampler, target, theta, chain_seed)
         length, reason = options.length(sampler, states), choice.reason
-        passes = anchor.passes
-        return Engine(sampler, reason, states, length, passes, anchor, sampled=sampled), target
+        engine = Engine(sampler, reason, states, length, mean.passes, mean, sampled=sampled)
+        return engine, target
 
     rng = np.random.default_rng(start_seed)
     last = None if options.last is None else options.last[:, : posterior.dim]
@@ -264,7 +267,7 @@ def begin(
             theta = options.last[np.arange(n_chains) % len(options.last)]
         else:
             normals = rng.standard_normal((n_chains, target.dim))
-            normals[:, -coordinates.n_hyper :] *= 2.0  # along which chains are slow
+            normals[:, -target.coordinates.n_hyper :] *= 2.0  # along which chains are slow
             spread = target.anchor.curvature.inverse().cholesky()
             theta = coordinates.inverse_transform(spread.matvec(normals))
     if options.last is None and mode is not None:
@@ -372,9 +375,7 @@ def _recentred(
         if not target.has_scale or engine.length.burn_in < 2 or time_is_up():
             break
         # the burn-in that the sampler asks for, and the points of its second half
-        n_steps = min(
-            engine.length.burn_in, engine.sampler.run_length(engine.states[0]).burn_in
-        )
+        n_steps = min(engine.length.burn_in, engine.sampler.run_length(engine.states[0]).burn_in)
         burn = partial(burn_chain, engine.sampler, target, n_steps, keep=True)
         chains: list[Chain] = in_parallel(burn, engine.states, options.n_jobs)
         points = np.concatenate([chain.draws.reshape(-1, target.dim) for chain in chains])

@@ -127,8 +127,9 @@ class OneMode(Plan):
 
         With an anchor the sampler has measured the columns' steepness itself.
         """
-        draws, joint = fit.draws, posterior
-        if fit.scales is not None:
+        draws = fit.draws
+        joint: Posterior | JointPosterior = posterior
+        if fit.scales is not None and fit.hyper_draws is not None:
             draws = np.append(draws, fit.hyper_draws, axis=2)
             joint = JointPosterior(posterior, fit.scales)
         figures = diagnose.of_draws(draws)

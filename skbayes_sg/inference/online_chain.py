@@ -17,7 +17,7 @@ from sklearn.base import clone
 from skbayes_sg.chains.steps import iterate_steps
 from skbayes_sg.chains.tuning import refuse_unstable, stable_start
 from skbayes_sg.data.minibatches import Partition
-from skbayes_sg.inference.request import same_parameters
+from skbayes_sg.inference.fingerprint import same_parameters
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength

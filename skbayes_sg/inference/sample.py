@@ -65,16 +65,22 @@ class Plan(engine.Plan, Protocol):
         """
 
 
+class Checkpoint(Protocol):
+    """What holds the draws of a fit that was stopped."""
+
+    def load(self, fingerprint: Fingerprint) -> tuple[Engine, list[DrawBlock]] | None:
+        """The engine and its draws so far; None if there are none."""
+
+
 class Watcher(Protocol):
     """What looks on while chains run: the callbacks of an estimator."""
 
     end: float
     ended: list[str]
-    remembers: bool
-    """Whether there is a checkpoint."""
 
-    def saved(self, fingerprint: Fingerprint | None) -> tuple[Engine, list[DrawBlock]] | None:
-        """Of a checkpoint, if there is one."""
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """The first one, if there is one."""
 
     def over(
         self,
@@ -182,20 +188,20 @@ def sample(
     with one_thread(), time_limit(callbacks.end) as cut:
         # Go on where the same fit stopped, or choose an engine, approximate, and start.
         choice, mark = choose(options, posterior, plan), None
-        if options.warm_start or callbacks.remembers:
+        run, before = None, list[DrawBlock]()
+        if options.warm_start or callbacks.checkpoint is not None:
             mark = Fingerprint.of(options, choice, posterior)
-        saved = callbacks.saved(mark)
-        goes_on = earlier is not None and mark is not None and mark.matches(earlier.fingerprint)
-        before: list[DrawBlock] = []
-        if saved is not None:
-            run, before = saved
-            target = run.target(posterior)
-        elif goes_on:
-            run, target = earlier.resumed(options), earlier.target(posterior)
-        else:
+            saved = None if callbacks.checkpoint is None else callbacks.checkpoint.load(mark)
+            if saved is not None:
+                run, before = saved
+            elif options.warm_start and earlier and mark.matches(earlier.fingerprint):
+                run = earlier.resumed(options)
+        if run is None:
             options = options.seeded()
             run, target = prepare(options, choice, posterior, plan)
             run = replace(run, fingerprint=mark)
+        else:
+            target = run.target(posterior)
         posterior = run.under(posterior)
 
         # How many draws, and how long they may take.
@@ -219,10 +225,9 @@ def sample(
         fit, passes, asked, wrong, lost = None, run.passes, n_draws, list[str](), None
         try:
             while True:
-                summary = partial(summarised, run, posterior, plan)
-                how = how._replace(on_block=callbacks.over(run, n_draws, summary, mark))
-                chains = run.sample(target, n_draws, how)
-                fit = summary(chains)
+                look = callbacks.over(run, n_draws, partial(_complete, run, posterior, plan), mark)
+                chains = run.sample(target, n_draws, how._replace(on_block=look))
+                fit = summarised(run, posterior, plan, chains)
                 passes, asked, n_drawn = fit.n_passes, n_draws, fit.draws.shape[1]
                 # Whether draws are of another distribution is judged of chains that agree: those
                 # on the way to a posterior do not tell where it leads.
@@ -259,11 +264,12 @@ def sample(
             choice = plan.fallback(posterior, why)
             if type(choice.sampler) is not type(run.sampler):
                 again = options._replace(precision=None, last=None).seeded()
+                assert again.seed is not None
                 again = again._replace(seed=again.seed.spawn(2)[1])
                 other, target = prepare(again, choice, posterior, plan, run.sampled)
                 if other.seconds(target, n_draws) <= LONG:
-                    kept = {"learned": run.learned, "fingerprint": run.fingerprint}
-                    second = replace(other, passes=other.passes + passes, **kept)
+                    second = replace(other, learned=run.learned, fingerprint=run.fingerprint)
+                    second = replace(second, passes=other.passes + passes)
         if second is not None:
             chains = second.sample(target, n_draws, Execution(options.n_jobs, dtype))
             fit, asked = summarised(second, posterior, plan, chains), n_draws
@@ -278,9 +284,7 @@ def sample(
             warnings += diagnose.of_few_draws(fit.figures, n_drawn, most)
         notes = callbacks.close(n_drawn, asked) + warnings_of(cut)
         gaussian = plan.gaussian(fit, posterior.all_columns)
-    return replace(
-        fit, gaussian=gaussian, warnings=warnings, notes=notes, interrupted=interrupted
-    )
+    return replace(fit, gaussian=gaussian, warnings=warnings, notes=notes, interrupted=interrupted)
 
 
 def summarised(run: Engine, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
@@ -331,6 +335,12 @@ def summarised(run: Engine, posterior: Posterior, plan: Plan, chains: list[Chain
     kept = (steps.n_steps - steps.burn_in) / steps.n_steps
     figures, warnings = diagnose.diagnose_run(run, chains, agreement, kept * passes)
     return replace(fit, figures=figures, warnings=warnings)
+
+
+def _complete(run: Engine, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
+    """With the normal distribution that stands for the posterior, which takes a pass or more."""
+    fit = summarised(run, posterior, plan, chains)
+    return replace(fit, gaussian=plan.gaussian(fit, posterior.all_columns))
 
 
 def in_single_precision(draws: NDArray) -> NDArray:

@@ -65,15 +65,20 @@ class Coefficients(NamedTuple):
 
 
 def of_groups(estimator: Any, level: float):
-    """The table of `LinearPredictor.summary` with ``groups=True``."""
+    """The table of `LinearModel.summary` with ``groups=True``."""
     require_draws(estimator)
     if not hasattr(estimator, "prior_precision_draws_"):
         raise ValueError(
             "summary: groups=True needs a prior whose precisions are sampled, as those of "
             'prior_precision="learned" are'
         )
-    scales = estimator._scales
-    columns = figures_of(estimator._prior_sd_draws, estimator.draw_weights_, level)
+    scales, prior = estimator._fit.scales, estimator._fit.prior
+    # root mean square of the prior sds of each group's coefficients, in the units of these
+    squares = scales.summed(1 / prior.unit[None, scales.block])
+    variance = squares[0] / scales.sizes / estimator.prior_precision_draws_.astype(np.float64)
+    if not prior.quadratic:  # it is in units of the noise variance
+        variance = variance * np.exp(estimator.draws_[..., -1:])
+    columns = figures_of(np.sqrt(variance), estimator.draw_weights_, level)
     del columns["p_positive"]  # a scale is never negative
     return table(scales.labels, ["group"], {"n_coefficients": scales.sizes.astype(int)} | columns)
 
@@ -81,7 +86,7 @@ def of_groups(estimator: Any, level: float):
 def of_coefficients(
     estimator: Any, level: float, scaler: Any, reference: Any, beyond: float | None
 ):
-    """The table of `LinearPredictor.summary`."""
+    """The table of `LinearModel.summary`."""
     require_draws(estimator)
     if beyond is not None:
         require_positive("beyond", beyond, "it is the size of a coefficient that matters")

@@ -52,12 +52,12 @@ def kept_draws(estimator: Any) -> tuple[NDArray, NDArray]:
 
 def log_priors(estimator: Any, flat: NDArray, kept: NDArray) -> tuple[NDArray, NDArray | float]:
     """Of all that has no prior above it, and of coefficients given a precision that is sampled."""
-    prior, eta = estimator._fitted_prior, getattr(estimator, "_hyper_draws", None)
-    if eta is None:
+    prior, scales = estimator._fit.prior, estimator._fit.scales
+    if estimator._fit.hyper_draws is None:
         return prior.log_density(flat), 0.0
-    eta = eta[:, kept].reshape(len(flat), -1).astype(np.float64)
-    of_coefficients = estimator._scales.log_given(prior, flat, eta)
-    return estimator._scales.log_prior(prior, flat, eta) - of_coefficients, of_coefficients
+    eta = estimator._fit.hyper_draws[:, kept].reshape(len(flat), -1).astype(np.float64)
+    of_coefficients = scales.log_given(prior, flat, eta)
+    return scales.log_prior(prior, flat, eta) - of_coefficients, of_coefficients
 
 
 def log_likelihoods(model: Any, flat: NDArray, given: Given) -> Iterator[NDArray]:
