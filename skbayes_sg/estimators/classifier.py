@@ -1,18 +1,22 @@
-"""The bases of classifiers: labels and their weights, and those with coefficients."""
+"""The base of classifiers: labels and their weights, probabilities averaged over draws."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import entr
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
+from sklearn.utils import Bunch
 from sklearn.utils.class_weight import compute_class_weight
 
 from skbayes_sg.data import InMemory, at_hand
-from skbayes_sg.estimators.class_predictions import ClassPredictions
+from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.inputs import (
     classes_of,
@@ -21,26 +25,36 @@ from skbayes_sg.estimators.inputs import (
     require_known,
     rows_that_count,
 )
-from skbayes_sg.estimators.linear_model import LinearModel
-from skbayes_sg.estimators.out_of_core import FirstPass, is_out_of_core, source_of, weights_or_none
+from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core
+from skbayes_sg.linalg.memory import elements_at_a_time
+from skbayes_sg.linalg.products import dense
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Classification
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
-from skbayes_sg.validation import checked_weights, in_dtype
+from skbayes_sg.validation import checked_weights, in_dtype, require_integer, require_level
 
-_WEIGHTS = "sample_weight or class_weight"
-_CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
+WEIGHTS = "sample_weight or class_weight"
+_BLOCK_ROWS = 256  # rows of a prediction block
+_SPARSE_ROWS = 1 << 14  # of a prediction block of sparse rows
+_BLOCK_BYTES = 1 << 20  # of a prediction block, which decides how many draws: it stays in cache
 
 
-class BayesianClassifier(ClassifierMixin, ClassPredictions):
-    """Classification by averaging a model's class probabilities over posterior draws."""
+class BayesianClassifier(ClassifierMixin, BayesianEstimator):
+    """Classification by averaging a model's class probabilities over posterior draws.
+
+    Averages are computed in double precision, and results are in that of X.
+    """
+
+    n_predict_draws: int | None
+    classes_: NDArray
 
     class_weight: dict | str | None
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        self._validate_predict_draws()
+        if self.n_predict_draws is not None:
+            require_integer("n_predict_draws", self.n_predict_draws, 1, " or None")
 
     def _validate_data(self, X, y="no_validation", reset: bool = True, **more):
         """Also says what labels without a truth value are, which scikit-learn compares."""
@@ -102,9 +116,9 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         weight, factors = weights
         if factors is not None:
             weight = np.where(factors[codes] > 0, weight, 0.0)
-        X, codes, counted = rows_that_count(X, codes, weight, streaming, _WEIGHTS)
+        X, codes, counted = rows_that_count(X, codes, weight, streaming, WEIGHTS)
         if not streaming:
-            _require_two(len(np.unique(codes)))
+            require_two(len(np.unique(codes)))
         model = self._make_model(X.shape[1], classes)
         y = model.encode(codes, X.dtype)
         data = InMemory.of(X, y, counted, n_total, model.takes_sparse)
@@ -115,7 +129,7 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
             order = np.argsort(labels)
             of_row = factors[order][np.searchsorted(labels[order], data.y)]
             of_row = of_row if data.weight is None else of_row * data.weight
-            data = replace(data, weight=in_dtype(_WEIGHTS, of_row, X.dtype))
+            data = replace(data, weight=in_dtype(WEIGHTS, of_row, X.dtype))
         return Posterior(model, data, self._prior(model, data, classes, streaming))
 
     def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
@@ -213,131 +227,228 @@ class BayesianClassifier(ClassifierMixin, ClassPredictions):
         """Prior of the parameters."""
         raise NotImplementedError
 
+    # -- predictions --------------------------------------------------------------------------
 
-class LinearClassifier(LinearModel, BayesianClassifier):
-    """A classifier whose logits are linear in its coefficients. The model is the subclass's."""
+    def _flat_draws(self, dtype: np.dtype) -> tuple[NDArray, NDArray]:
+        """`n_predict_draws` draws (S, D), evenly spaced, and their weights, which sum to 1."""
+        draws, weights = super()._flat_draws(dtype)
+        if not weights.all():
+            draws, weights = draws[weights > 0], weights[weights > 0]
+        if self.n_predict_draws is not None:  # it may have been set after the fit
+            require_integer("n_predict_draws", self.n_predict_draws, 1, " or None")
+        if self.n_predict_draws is None or self.n_predict_draws >= len(draws):
+            return draws, weights
+        some = np.linspace(0, len(draws) - 1, self.n_predict_draws).round().astype(int)
+        return draws[some], weights[some] / weights[some].sum()
 
-    _has_rows = True
+    @in_blocks()
+    def predict_proba(self, X) -> NDArray:
+        """Class probabilities, averaged over posterior draws.
 
-    @all_or_nothing
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
-
-        Rows come in chunks of any size from one row, and in any order. They are kept up to a
-        budget, a sixteenth of `sklearn.get_config()["working_memory"]`: 64 MB by default. The
-        posterior is a normal distribution around the present mean
-        (math/streams.md#streams-as-bayesian-updating). It is found again from the rows that are
-        kept whenever it has moved and is asked for. Beyond the budget the oldest rows are summed up
-        at the present mean, and are kept no longer. A sample of them says what that leaves out:
-        `diagnostics_` then has ``folded_shift``, by how many posterior standard deviations the mean
-        is off in the worst direction, its Monte Carlo error ``folded_shift_se``, and
-        ``folded_variance``, by what share variances are. A ConvergenceWarning names a large shift.
-        It is large where the order of a long stream is not random, or where the truth drifts.
-
-        Each chunk is judged before it is learned. `log_loss_path_` has its log loss beside what the
-        posterior predicted. Where the truth moves, the posterior mean lags behind, and each chunk
-        would have a smaller log loss if it had gone on where the last ones pulled it:
-        ``diagnostics_["drift"]`` is that slope of the log losses in its standard errors, which is
-        near 0 or below where nothing moves, whether the model is right or not
-        (math/streams.md#drift). A ConvergenceWarning says when it passes 5. Rows that are sorted
-        by y drift too.
-
-        Nothing is sampled: `sampler` must be None, and `draws_` are independent draws of the
-        present posterior, made whenever they are asked for. After `fit` it goes on from
-        `posterior_`. A prior precision that is to be learned is learned from the first chunk, and
-        again each time the rows outside the largest class have doubled, until there were ten of
-        them for each parameter. Above 1,000 parameters the precision of the posterior is a
-        diagonal.
+        The Monte Carlo error of a probability is about its posterior standard deviation over the
+        square root of the effective number of draws. `predict_uncertainty` gives it for each row.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            A chunk may lack classes.
-        classes : array-like, required in the first call
-            All labels that may occur.
-        sample_weight : array-like of shape (n_rows,), optional
-            Factor of each row's log likelihood; an integer weight is a repetition.
 
         Returns
         -------
-        self
+        array of shape (n_rows, n_classes)
+            Columns in the order of `classes_`. Of float32 rows this and all other predictions are
+            float32. For a dask collection they are lazy dask arrays.
+        """
+        X = self._check_predict(X)
+        proba, least = self._averaged(X), np.finfo(X.dtype).tiny  # none is rounded to 0
+        for rows, log_proba in self._below(least, proba, X):
+            exact = np.maximum(np.exp(log_proba), least)
+            proba[rows] = np.where(proba[rows] < least, exact, proba[rows])
+        return proba.astype(X.dtype, copy=False)
 
-        Raises
-        ------
-        ValueError, TypeError
-            If data or parameters are impossible; raised before any update.
+    def _averaged(self, X) -> NDArray:
+        """Averaged probabilities of validated rows."""
+        draws, weights = self._flat_draws(X.dtype)
+        weights = weights.astype(X.dtype)
+        n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        step = max(1, _BLOCK_BYTES // (_BLOCK_ROWS * self.model_.widest * X.dtype.itemsize))
+        n_rows = _SPARSE_ROWS if self.model_.keeps_sparse(X) else _BLOCK_ROWS
+        proba = np.zeros((X.shape[0], n_outputs))
+        for rows in row_blocks(X.shape[0], 1, n_rows):
+            mean = 0.0
+            for some, each in _under_some(self.model_, draws, X[rows], step):
+                mean = mean + weights[some] @ each.reshape(len(each), -1)
+            proba[rows] = np.reshape(mean, (n_outputs, -1)).T
+        return self._both_classes(proba)
+
+    @in_blocks()
+    def predict_log_proba(self, X) -> NDArray:
+        """Logarithm of `predict_proba`, finite also where a probability rounds to 0."""
+        X = self._check_predict(X)
+        return self._log_averaged(X).astype(X.dtype, copy=False)
+
+    def _log_averaged(self, X) -> NDArray:
+        """Logarithms of averaged probabilities of validated rows, in double precision."""
+        proba, least = self._averaged(X), np.sqrt(np.finfo(X.dtype).eps)
+        log_proba = np.log(np.maximum(proba, least))
+        # below `least`, 1 - p has lost half of its digits; at most log(least) keeps the order
+        for rows, exact in self._below(least, proba, X):
+            exact = np.minimum(exact, np.log(least))
+            log_proba[rows] = np.where(proba[rows] < least, exact, log_proba[rows])
+        return log_proba
+
+    def _below(self, least: float, proba: NDArray, X) -> Iterator[tuple[NDArray, NDArray]]:
+        """Rows that have a probability below `least`, and logarithms that no rounding touched."""
+        draws, weights = self._flat_draws(X.dtype)
+        tail = np.flatnonzero((proba < least).any(axis=1))
+        for block in row_blocks(len(tail), 8 * len(draws) * proba.shape[1], 16 * _BLOCK_BYTES):
+            rows = tail[block]
+            yield rows, _log_average(self.model_, draws, weights, X[rows])
+
+    @in_blocks()
+    def decision_function(self, X) -> NDArray:
+        """Averaged probabilities as scores without bounds, in the order of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,) or (n_rows, n_classes)
+            Of two classes log(p / (1 - p)), where p is the averaged probability of ``classes_[1]``;
+            it is positive where that is predicted. Of more, the logarithms of `predict_proba`, of
+            which the largest is predicted.
+
+        Notes
+        -----
+        It is not the average of the logits over draws: where draws disagree that is as a rule
+        further from 0, and in another order. Scores are finite, and tell rows apart whose
+        probabilities are rounded to the same number near 0 or 1.
 
         Examples
         --------
         >>> import numpy as np
-        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.preprocessing import scale
         >>> from skbayes_sg import BayesianLogisticRegressionSGFS
-        >>> X, y = make_classification(5000, random_state=0)
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = BayesianLogisticRegressionSGFS(random_state=0).fit(scale(X), y)
+        >>> score, p = model.decision_function(scale(X)), model.predict_proba(scale(X))[:, 1]
+        >>> bool(np.allclose(1 / (1 + np.exp(-score)), p))
+        True
+        """
+        X = self._check_predict(X)
+        log_proba = self._log_averaged(X)
+        score = log_proba[:, 1] - log_proba[:, 0] if len(self.classes_) == 2 else log_proba
+        return score.astype(X.dtype, copy=False)
+
+    @in_blocks()
+    def predict(self, X) -> NDArray:
+        """The class of largest averaged probability, shape (n_rows,)."""
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
+
+    @in_blocks(axis=1)
+    def predict_proba_draws(self, X) -> NDArray:
+        """Class probabilities under each draw, shape (draws, n_rows, n_classes).
+
+        Draws in the order of `draws_`, chain by chain: `n_predict_draws` of them, or all. Draws of
+        weight 0 are left out. An entry takes 8 bytes, and 4 of float32 rows.
+        """
+        X = self._check_predict(X)
+        draws, _ = self._flat_draws(X.dtype)
+        parts = [p.astype(X.dtype, copy=False) for _, p in self._probabilities(X, draws)]
+        return np.concatenate([p.transpose(0, 2, 1) for p in parts], axis=1)
+
+    @in_blocks()
+    def predict_interval(self, X, level: float = 0.95) -> NDArray:
+        """Central posterior interval of each class probability.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        level : float in (0, 1), default=0.95
+            Posterior probability of the interval.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes, 2)
+            Lower and upper end.
+
+        Examples
+        --------
+        A Pipeline forwards `predict` and `predict_proba` alone. Its other steps transform the rows:
+
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> X, y = load_breast_cancer(return_X_y=True)
         >>> model = BayesianLogisticRegressionSGFS(random_state=0)
-        >>> for rows in np.array_split(np.arange(5000), 100):
-        ...     model = model.partial_fit(X[rows], y[rows], classes=[0, 1])
-        >>> model.n_samples_seen_, model.draws_.shape
-        (5000, (8, 256, 21))
+        >>> pipeline = make_pipeline(StandardScaler(), model).fit(X, y)
+        >>> pipeline[-1].predict_interval(pipeline[:-1].transform(X[:3])).shape
+        (3, 2, 2)
         """
-        X, y, known = self._validate_chunk(X, y, classes)
-        weights = self._weights(y, known, sample_weight)
-        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
-        posterior = self._bind(X, y, known, weights, n_total=X.shape[0])
-        self._update(posterior, classes_=known, n_samples_seen_=seen)
-        return self
+        require_level(level)
+        X = self._check_predict(X)
+        draws, weights = self._flat_draws(X.dtype)
+        n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        ends = np.empty((X.shape[0], n_outputs, 2))
+        for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), _BLOCK_BYTES):
+            p = _under_each(self.model_, draws, X[rows])
+            ends[rows] = central_interval(p.transpose(2, 1, 0), level, weights)
+        both = ends if n_outputs > 1 else np.concatenate([1.0 - ends[..., ::-1], ends], axis=1)
+        return both.astype(X.dtype, copy=False)
 
-    def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
-        """With a column whose prior alone allows a coefficient that makes rows certain.
+    @in_blocks()
+    def predict_uncertainty(self, X) -> Bunch:
+        """Uncertainty of a prediction by cause, in nats, and its Monte Carlo error.
 
-        Where it separates the classes, its posterior is as wide as the prior, and no number of
-        draws helps.
+        Returns
+        -------
+        sklearn.utils.Bunch of arrays of shape (n_rows,)
+            ``total``: entropy of the averaged probabilities. ``aleatoric``: averaged entropy, which
+            more data cannot remove. ``epistemic``: their difference, which comes from the
+            parameters (mutual information of label and parameters). ``standard_error`` (n_rows,
+            n_classes): Monte Carlo error of the averaged probabilities, from the spread of batches
+            of consecutive draws, four per chain; NaN for fewer than 8 draws.
+
+        Notes
+        -----
+        The epistemic part is the doubt that the model has about itself. Rows far from those of the
+        fit can have less of it than rows near by, where all draws agree on how to go on. Networks
+        at a temperature below 1, and those of relu units at any, are often so
+        (networks.md#far-from-the-rows). Check the range of the columns beside it.
         """
-        if not warnings:
-            return []
-        precision = self.model_.unpack(posterior.prior.precision)["coef"].max(axis=0)
-        logits = np.sqrt(posterior.data.sample.column_squares() / precision)
-        column = int(logits.argmax())
-        if not logits[column] > _CERTAIN:
-            return warnings
-        name = getattr(self, "feature_names_in_", range(len(logits)))[column]
-        return [
-            *warnings,
-            f"the prior of column {name!r} of X allows logits of {logits[column]:.1g}, far beyond "
-            "certainty; scale the columns, for example by StandardScaler, or raise prior_precision "
-            "for it",
-        ]
+        X = self._check_predict(X)
+        total, aleatoric = np.empty(X.shape[0]), np.empty(X.shape[0])
+        error = np.empty((X.shape[0], len(self.classes_)))
+        draws, weights = self._flat_draws(X.dtype)
+        for rows, p in self._probabilities(X, draws):
+            mean = np.tensordot(weights, p, axes=1)
+            mean /= mean.sum(axis=0)  # which is 1 but for rounding; the entropy of more is negative
+            total[rows] = entr(mean).sum(axis=0)
+            aleatoric[rows] = weights @ entr(p).sum(axis=1)
+            error[rows] = _batch_error(p - mean, weights, 4 * len(self.draws_)).T
+        # the entropy of a mean is at least the mean entropy: what is below 0 is rounding
+        epistemic = np.maximum(total - aleatoric, 0.0)
+        found = {"total": total, "aleatoric": aleatoric, "epistemic": epistemic}
+        found["standard_error"] = error
+        return Bunch(**{name: each.astype(X.dtype, copy=False) for name, each in found.items()})
 
-    def _separated(self, posterior: Posterior) -> bool:
-        """Whether the posterior mean is right about every row."""
-        rows = posterior.data.sample
-        mean = self._moments(self.draws_)[0][None]
-        batches = map(rows.load, rows.blocks(self.model_.row_size))
-        return all(self.model_.is_right(mean, batch.X, batch.y).all() for batch in batches)
+    def _probabilities(self, X, draws: NDArray) -> Iterator[tuple[slice, NDArray]]:
+        """Row blocks and their probabilities under every draw, (S, classes, rows) in float64."""
+        for rows in row_blocks(X.shape[0], 8 * len(draws) * len(self.classes_), 16 * _BLOCK_BYTES):
+            each = _under_each(self.model_, draws, X[rows]).astype(np.float64)
+            yield rows, self._both_classes(each)
 
-    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
-        """Posterior of rows out of core, and the facts about them."""
-        source = source_of(X, y, sample_weight)
-        found = FirstPass(source, labels=True)
-        classes, factors = self._classes_of(found.labels), None
-        totals = np.zeros(len(classes))
-        totals[np.searchsorted(classes, found.labels)] = found.totals
-        present = totals > 0
-        if self.class_weight is not None:
-            factors = self._class_weights(totals, classes)
-            present &= factors > 0
-        _require_two(present.sum())
-        model, dtype = self._make_model(source.n_features, classes), source.dtype
-
-        def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
-            codes = np.searchsorted(classes, y)
-            if factors is not None:
-                weight = factors[codes] if weight is None else weight * factors[codes]
-            return model.encode(codes, dtype), weights_or_none(_WEIGHTS, weight, dtype)
-
-        data = found.data(encode)
-        prior = self._prior(model, data, classes)
-        return Posterior(model, data, prior), {"classes_": classes, "n_samples_seen_": X.shape[0]}
+    def _both_classes(self, proba: NDArray) -> NDArray:
+        """Both classes, on axis 1, from the second one; more classes are scaled to sum to 1."""
+        if len(self.classes_) == 2:
+            # none is above 1, and weights sum to 1 but for rounding: so much is what is cut off
+            proba = np.minimum(proba, 1.0)
+            return np.concatenate([1.0 - proba, proba], axis=1)
+        return proba / proba.sum(axis=1, keepdims=True)
 
 
 def _require_some(name: str, weight: NDArray) -> None:
@@ -347,9 +458,59 @@ def _require_some(name: str, weight: NDArray) -> None:
         )
 
 
-def _require_two(n_classes: int) -> None:
+def require_two(n_classes: int) -> None:
     if n_classes < 2:
         raise ValueError(
             "y holds one class only (among rows of positive weight); at least two classes are "
             "needed"
         )
+
+
+def _under_some(model: Model, draws: NDArray, X: Any, step: int) -> Iterator[tuple[slice, NDArray]]:
+    """Predictions of a block of rows under up to `step` draws at a time, (draws, outputs, n)."""
+    if model.keeps_sparse(X):
+        step = max(1, elements_at_a_time() // draws.shape[1])
+    else:
+        X = dense(X)
+    for some in row_blocks(len(draws), 1, step):
+        yield some, model.predict(draws[some], X)
+
+
+def _under_each(model: Model, draws: NDArray, X: Any) -> NDArray:
+    """Predictions of a block of rows under every draw, (S, outputs, n)."""
+    if not model.keeps_sparse(X):
+        return model.predict(draws, dense(X))
+    return np.concatenate([each for _, each in _under_some(model, draws, X, len(draws))])
+
+
+def _log_average(model: Classification, draws: NDArray, weights: NDArray, X: Any) -> NDArray:
+    """Logarithms of averaged class probabilities, (n, classes), finite where these underflow."""
+    X = X if model.keeps_sparse(X) else dense(X)
+    blocks = row_blocks(len(draws), draws.shape[1], elements_at_a_time())
+    each = np.concatenate([model.log_predict(draws[some], X) for some in blocks])
+    largest = each.max(axis=0)
+    each -= largest
+    np.exp(each, out=each)
+    return (largest + np.log(np.tensordot(weights, each, axes=1))).T
+
+
+def _batch_error(deviation: NDArray, weights: NDArray, n_batches: int) -> NDArray:
+    """Standard error of a weighted mean over axis 0, by batch means; NaN for fewer than 8 draws."""
+    if len(weights) < 2 * n_batches:
+        n_batches = len(weights) // 2
+    if n_batches < 4:
+        return np.full(deviation.shape[1:], np.nan)
+    batches = np.array_split(np.arange(len(weights)), n_batches)
+    square = sum(np.tensordot(weights[batch], deviation[batch], axes=1) ** 2 for batch in batches)
+    return np.sqrt(square * (n_batches / (n_batches - 1)))
+
+
+def central_interval(samples: NDArray, level: float, weights: NDArray) -> NDArray:
+    """Ends (..., 2) of the central interval of samples (..., S).
+
+    For equal weights the quantiles are interpolated between two samples. Otherwise they are
+    samples: the first at which the sum of the weights reaches the probability.
+    """
+    q = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
+    how: dict[str, Any] = {"weights": weights, "method": "inverted_cdf"} if np.ptp(weights) else {}
+    return np.moveaxis(np.quantile(samples, q, axis=-1, **how), 0, -1)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from numpy.typing import NDArray
 
-from skbayes_sg.estimators.generalized_linear import DispersedRegressor
+from skbayes_sg.estimators.linear_regressor import LinearRegressor, dispersion, dispersion_samples
 from skbayes_sg.models.dispersed import Gamma
 
 
-class BayesianGammaRegressor(DispersedRegressor):
+class BayesianGammaRegressor(LinearRegressor):
     """Regression of positive numbers with a constant coefficient of variation, with a posterior.
 
     ``log E[y] = coef . x + intercept`` and ``Var[y] = phi mu^2``. It stands where `GammaRegressor`
@@ -74,7 +74,10 @@ class BayesianGammaRegressor(DispersedRegressor):
     """
 
     _family = Gamma
-    _power = 2.0
+    _ratio = "rate_ratio"
+    _deviance_power = 2.0
+    dispersion_samples_ = property(dispersion_samples)
+    dispersion_ = property(dispersion)
 
     def _require_targets(self, y: NDArray) -> None:
         if not (y > 0).all():

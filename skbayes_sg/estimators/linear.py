@@ -16,9 +16,9 @@ from skbayes_sg.data import Data, of_targets
 from skbayes_sg.data.base import Batch
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.linear_regressor import LinearRegressor
 from skbayes_sg.estimators.mixture_predictions import in_precision, mixture_intervals
 from skbayes_sg.estimators.out_of_core import in_blocks
-from skbayes_sg.estimators.regressor import Regressor
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.linalg.sizes import has_matrix
@@ -36,7 +36,7 @@ _LEFT = 1.01  # rows beside those that coefficients take, of which one is always
 _BLOCK_BYTES = 1 << 18  # of a prediction block, which stays in cache
 
 
-class BayesianLinearRegressionSGFS(Regressor):
+class BayesianLinearRegressionSGFS(LinearRegressor):
     """Linear regression with a posterior instead of a point, drawn exactly.
 
     It stands where `Ridge` or `BayesianRidge` would. `fit` draws some thousand values of

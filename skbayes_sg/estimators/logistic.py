@@ -6,8 +6,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg.estimators.classifier import LinearClassifier
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.linear_classifier import LinearClassifier
 from skbayes_sg.models import Softmax
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler

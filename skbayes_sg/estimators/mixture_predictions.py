@@ -10,98 +10,15 @@ from numpy.typing import NDArray
 from scipy.optimize.elementwise import find_root
 
 from skbayes_sg.data.passes import row_blocks
-from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.models.response import Response
-from skbayes_sg.validation import require_level, warn
+from skbayes_sg.validation import warn
 
 _OF_INTERVALS = 500  # draws: what is left of their spread is small beside that of y
 _OF_AN_END = 1e-6  # relative error of the probability outside an interval
 _ROUNDED = 0.05  # of a standard deviation, which such errors widen by 1 / 2,400
 _LARGEST = np.finfo(np.float64).max / 2  # differences of such numbers do not overflow
-
-
-class MixturePredictions(BayesianEstimator):
-    """A regression that predicts; its model is a `Response`."""
-
-    @in_blocks()
-    def predict(self, X, return_std: bool = False) -> NDArray | tuple[NDArray, NDArray]:
-        """Posterior mean of the mean of y, and the standard deviation of a new y.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-        return_std : bool, default=False
-
-        Returns
-        -------
-        mean : array of shape (n_rows,), or (n_rows, n_responses) if y had several columns
-        std : array like `mean`, if `return_std`
-            Of a new observation, from the uncertainty of the mean and the distribution of y given
-            it.
-
-        Notes
-        -----
-        Results for float32 rows are float32, unless rounding to it would move one by more than a
-        twentieth of its standard deviation, as where y are times in seconds since 1970. A mean
-        beyond the largest number is infinite, with a warning, and so is the standard deviation
-        where the variance is.
-        """
-        X = self._check_predict(X)
-        draws, weights = self._flat_draws(np.dtype(np.float64))
-        some = np.flatnonzero(weights)  # a mean may be infinite, and 0 times that is not 0
-        model, weights, parts = self.model_, weights[some], []
-        is_single = X.dtype == np.float32
-        with np.errstate(over="ignore"):
-            for outputs in outputs_of(model, X, draws[some]):
-                if return_std:
-                    mean, sd = mixture_moments(model, outputs, weights)
-                else:
-                    mean = sd = weights @ model.mean(outputs)
-                # a standard deviation may be infinite, a width is not
-                parts.append((mean, sd, weights @ model.width(outputs) if is_single else mean))
-        mean, sd, spread = (self._of_rows(list(part)) for part in zip(*parts, strict=True))
-        with np.errstate(over="ignore"):
-            warn_of_overflow(np.square(mean) if return_std else mean)
-        mean = in_precision(mean, X.dtype, spread)
-        return (mean, in_precision(sd, X.dtype, spread)) if return_std else mean
-
-    @in_blocks()
-    def predict_interval(self, X, level: float = 0.95) -> NDArray:
-        """Central interval that holds a new observation with probability `level`.
-
-        The ends are quantiles of the mixture, over draws of the posterior, of the distributions of
-        y. Of counts the probability is at least `level`. Of a Pipeline it is
-        ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-        level : float in (0, 1), default=0.95
-
-        Returns
-        -------
-        array of shape (n_rows, 2), or (n_rows, n_responses, 2) if y had several columns
-            Lower and upper end; infinite, with a warning, beyond the largest number.
-
-        Raises
-        ------
-        ValueError
-            If `level` is not between 0 and 1.
-        """
-        require_level(level)
-        X = self._check_predict(X)
-        draws, weights = self._flat_draws(np.dtype(np.float64))
-        ends = self._of_rows(list(mixture_intervals(self.model_, X, draws, weights, level)))
-        warn_of_overflow(ends)
-        with np.errstate(invalid="ignore"):
-            return in_precision(ends, X.dtype, np.diff(ends))
-
-    def _of_rows(self, parts: list[NDArray]) -> NDArray:
-        """Predictions of all blocks of rows, one for each row."""
-        return np.concatenate(parts)
 
 
 def outputs_of(model: Any, X, draws: NDArray) -> Iterator[NDArray]:

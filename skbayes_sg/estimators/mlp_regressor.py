@@ -13,11 +13,7 @@ from scipy.special import logsumexp
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.fit_guard import all_or_nothing
-from skbayes_sg.estimators.mixture_predictions import (
-    MixturePredictions,
-    mixture_moments,
-    outputs_of,
-)
+from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
 from skbayes_sg.estimators.multimodal import Multimodal
 from skbayes_sg.estimators.regressor import BayesianRegressor
@@ -32,7 +28,7 @@ from skbayes_sg.samplers.base import RunLength
 _LEAST = RunLength(burn_in=5000, thin=100)
 
 
-class BayesianMLPRegressor(MixturePredictions, Multimodal, BayesianRegressor):
+class BayesianMLPRegressor(Multimodal, BayesianRegressor):
     """Neural network regression with a posterior instead of a point, sampled from minibatches.
 
     It stands where `MLPRegressor` would. `fit` keeps many values of the weights and of the noise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.estimators.generalized_linear import DispersedRegressor
+from skbayes_sg.estimators.linear_regressor import LinearRegressor, dispersion, dispersion_samples
 from skbayes_sg.models.dispersed import NegativeBinomial
 from skbayes_sg.posterior import Posterior
 
@@ -15,7 +15,7 @@ _REMEDY = (
 )
 
 
-class BayesianNegativeBinomialRegressor(DispersedRegressor):
+class BayesianNegativeBinomialRegressor(LinearRegressor):
     """Regression of counts that vary more than Poisson's, with a posterior.
 
     ``log E[y] = coef . x + intercept`` and ``Var[y] = mu + phi mu^2``. The dispersion phi is
@@ -86,6 +86,10 @@ class BayesianNegativeBinomialRegressor(DispersedRegressor):
     """
 
     _family = NegativeBinomial
+    _ratio = "rate_ratio"
+    _deviance_power = 1.0
+    dispersion_samples_ = property(dispersion_samples)
+    dispersion_ = property(dispersion)
 
     def _notices_of_targets(self, posterior: Posterior) -> list[str]:
         """A warning of weights that are exposures, where rates happen to be whole."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skbayes_sg.data import InMemory
-from skbayes_sg.estimators.generalized_linear import LogLinkRegressor
+from skbayes_sg.estimators.linear_regressor import LinearRegressor
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.posterior import Posterior
 
@@ -17,7 +17,7 @@ _OF_WEIGHTS = (
 )
 
 
-class BayesianPoissonRegressor(LogLinkRegressor):
+class BayesianPoissonRegressor(LinearRegressor):
     """Regression of counts with a posterior.
 
     ``log E[y] = coef . x + intercept``. It stands where `PoissonRegressor` would. Of rates, y is
@@ -91,6 +91,8 @@ class BayesianPoissonRegressor(LogLinkRegressor):
     """
 
     _family = Poisson
+    _ratio = "rate_ratio"
+    _deviance_power = 1.0
 
     def _remarks(self, posterior: Posterior) -> list[str]:
         """Also Pearson's dispersion, of all rows or of a sample of them."""

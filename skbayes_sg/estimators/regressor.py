@@ -1,4 +1,4 @@
-"""The bases of regressions: numbers y and their weights, and those with coefficients."""
+"""The base of regressions: numbers y and their weights, and mixtures that predict them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 
-from skbayes_sg.data import Data, InMemory, at_hand
+from skbayes_sg.data import at_hand
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import all_or_nothing
-from skbayes_sg.estimators.inputs import require_spread, rows_that_count
-from skbayes_sg.estimators.linear_model import LinearModel
-from skbayes_sg.estimators.out_of_core import FirstPass, is_out_of_core, source_of, weights_or_none
-from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.estimators.inputs import rows_that_count
+from skbayes_sg.estimators.mixture_predictions import (
+    in_precision,
+    mixture_intervals,
+    mixture_moments,
+    outputs_of,
+    warn_of_overflow,
+)
+from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.validation import checked_weights, real_array, warn
+from skbayes_sg.validation import checked_weights, real_array, require_level
 
-_NO_WEIGHT = "sample_weight is zero for all rows; at least one row needs a positive weight"
+NO_WEIGHT = "sample_weight is zero for all rows; at least one row needs a positive weight"
 
 _CONSTANT = (
     "y has one value in all rows: predictions are near it, X says nothing of it, and diagnostics_ "
@@ -29,7 +34,11 @@ _CONSTANT = (
 
 
 class BayesianRegressor(RegressorMixin, BayesianEstimator):
-    """A regression: its data and `fit`. Model and posterior are the subclass's."""
+    """A regression: its data, `fit`, and predictions. Model and posterior are the subclass's.
+
+    Predictions are those of a mixture, over draws of the posterior, of distributions of y. The
+    model is a `Response`.
+    """
 
     def _require_targets(self, y: NDArray) -> None:
         """Raise ValueError for numbers that the model does not have."""
@@ -64,7 +73,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """Rows of positive weight, or all rows of a stream; and weights in X's precision."""
         weight = checked_weights(sample_weight, len(y))
         if not (weight > 0).any():
-            raise ValueError(_NO_WEIGHT)
+            raise ValueError(NO_WEIGHT)
         X, y, counted = rows_that_count(X, y, weight, n_total is not None, "sample_weight")
         return X, y, counted
 
@@ -137,76 +146,81 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
         return float(r2_score(y, predicted, sample_weight=weight))
 
+    # -- predictions --------------------------------------------------------------------------
 
-class Regressor(BayesianRegressor, LinearModel):
-    """A regression with coefficients: its posterior, and `partial_fit`."""
-
-    def _make_model(self, data: Data) -> Predictor:
-        raise NotImplementedError
-
-    def _notices_of_targets(self, posterior: Posterior) -> list[str]:
-        """Warnings about numbers y, of a fit and of each chunk of a stream."""
-        return []
-
-    def _bind(
-        self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None
-    ) -> Posterior:
-        streaming = n_total is not None
-        X, y, weights = self._of_weight(X, y, sample_weight, n_total)
-        data = InMemory.of(X, y, weights, n_total, Predictor.takes_sparse)
-        model = self._make_model(data)
-        if model.has_location:
-            require_spread(y, data.X.dtype)
-        if self._merges(model, data, streaming):
-            data = data.merged()
-        return Posterior(model, data, self._prior(model, data, streaming=streaming))
-
-    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
-        """Posterior of rows out of core, and the facts about them."""
-        source = source_of(X, y, sample_weight)
-        found = FirstPass(source, labels=False)
-        if not found.n_weighted:
-            raise ValueError(_NO_WEIGHT)
-
-        def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
-            self._require_targets(y)
-            return y.astype(np.float64), weights_or_none("sample_weight", weight, source.dtype)
-
-        data = found.data(encode)
-        model = self._make_model(data)
-        if model.has_location:
-            require_spread(data.sample.y, source.dtype)
-        return Posterior(model, data, self._prior(model, data)), {"n_samples_seen_": X.shape[0]}
-
-    @all_or_nothing
-    def partial_fit(self, X, y, sample_weight=None):
-        """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
-
-        The posterior of linear regression is exact up to 1,000 parameters: any chunks in any order
-        lead to that of all rows (math/streams.md#streams-as-bayesian-updating). Its `coef_std_` and
-        `noise_variance_` are infinite until the noise variance has a mean, at three rows or so. For
-        the rest see `BayesianLogisticRegressionSGFS.partial_fit`.
+    @in_blocks()
+    def predict(self, X, return_std: bool = False) -> NDArray | tuple[NDArray, NDArray]:
+        """Posterior mean of the mean of y, and the standard deviation of a new y.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-        sample_weight : array-like of shape (n_rows,), optional
-            Factor of each row's log likelihood; an integer weight is a repetition.
+        return_std : bool, default=False
 
         Returns
         -------
-        self
+        mean : array of shape (n_rows,), or (n_rows, n_responses) if y had several columns
+        std : array like `mean`, if `return_std`
+            Of a new observation, from the uncertainty of the mean and the distribution of y given
+            it.
+
+        Notes
+        -----
+        Results for float32 rows are float32, unless rounding to it would move one by more than a
+        twentieth of its standard deviation, as where y are times in seconds since 1970. A mean
+        beyond the largest number is infinite, with a warning, and so is the standard deviation
+        where the variance is.
+        """
+        X = self._check_predict(X)
+        draws, weights = self._flat_draws(np.dtype(np.float64))
+        some = np.flatnonzero(weights)  # a mean may be infinite, and 0 times that is not 0
+        model, weights, parts = self.model_, weights[some], []
+        is_single = X.dtype == np.float32
+        with np.errstate(over="ignore"):
+            for outputs in outputs_of(model, X, draws[some]):
+                if return_std:
+                    mean, sd = mixture_moments(model, outputs, weights)
+                else:
+                    mean = sd = weights @ model.mean(outputs)
+                # a standard deviation may be infinite, a width is not
+                parts.append((mean, sd, weights @ model.width(outputs) if is_single else mean))
+        mean, sd, spread = (self._of_rows(list(part)) for part in zip(*parts, strict=True))
+        with np.errstate(over="ignore"):
+            warn_of_overflow(np.square(mean) if return_std else mean)
+        mean = in_precision(mean, X.dtype, spread)
+        return (mean, in_precision(sd, X.dtype, spread)) if return_std else mean
+
+    @in_blocks()
+    def predict_interval(self, X, level: float = 0.95) -> NDArray:
+        """Central interval that holds a new observation with probability `level`.
+
+        The ends are quantiles of the mixture, over draws of the posterior, of the distributions of
+        y. Of counts the probability is at least `level`. Of a Pipeline it is
+        ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        level : float in (0, 1), default=0.95
+
+        Returns
+        -------
+        array of shape (n_rows, 2), or (n_rows, n_responses, 2) if y had several columns
+            Lower and upper end; infinite, with a warning, beyond the largest number.
 
         Raises
         ------
-        ValueError, TypeError
-            If data or parameters are impossible; raised before any update.
+        ValueError
+            If `level` is not between 0 and 1.
         """
-        self._validate_parameters()
-        X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
-        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
-        posterior = self._bind(X, y, sample_weight, n_total=X.shape[0])
-        warn(self._notices_of_targets(posterior))
-        self._update(posterior, n_samples_seen_=seen)
-        return self
+        require_level(level)
+        X = self._check_predict(X)
+        draws, weights = self._flat_draws(np.dtype(np.float64))
+        ends = self._of_rows(list(mixture_intervals(self.model_, X, draws, weights, level)))
+        warn_of_overflow(ends)
+        with np.errstate(invalid="ignore"):
+            return in_precision(ends, X.dtype, np.diff(ends))
+
+    def _of_rows(self, parts: list[NDArray]) -> NDArray:
+        """Predictions of all blocks of rows, one for each row."""
+        return np.concatenate(parts)

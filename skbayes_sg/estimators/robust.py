@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import Data, of_targets
-from skbayes_sg.estimators.generalized_linear import GeneralizedLinearRegressor
+from skbayes_sg.estimators.linear_regressor import LinearRegressor
 from skbayes_sg.models import Student
 from skbayes_sg.models.student import quantiles, resolution
 from skbayes_sg.posterior import Posterior
@@ -27,7 +27,7 @@ _TIED = (
 )
 
 
-class BayesianRobustRegressor(GeneralizedLinearRegressor):
+class BayesianRobustRegressor(LinearRegressor):
     """Linear regression with the noise of Student's t, with a posterior.
 
     ``y = coef . x + intercept + scale t``. The degrees of freedom of t are sampled: where they are
