@@ -9,13 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
     diagnostics,
 )
 from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.chains.steps import iterate_steps, restarts
-from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.run import Run
 from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.layouts import FULL
@@ -147,25 +144,3 @@ class Stopwatch:
             return result
 
         return call
-
-
-def learned_posterior(X: NDArray, y: NDArray) -> Posterior:
-    """The posterior of a default regression under the first precision of the search."""
-    few = len(np.unique(y)) <= 3
-    model = BayesianLogisticRegressionSGFS() if few else BayesianLinearRegressionSGFS()
-    return (
-        model._bind(X, y, np.unique(y), (np.ones(len(y)), None)) if few else model._bind(X, y, None)
-    )
-
-
-def evidence_over(posterior: Posterior, change: NDArray) -> NDArray:
-    """Log evidence of Laplace, with the hyperprior, at changes of the log precision."""
-    rows, scales, found = posterior.data.sample, Hyperprior().of(posterior), []
-    for rho in change + np.log(scales.of(posterior.prior)[0]):
-        here = posterior.with_prior(scales.given(posterior.prior, np.array([rho])))
-        mode = find_mode(here, here.model.guess(rows.y, rows.weight), np.random.default_rng(0))
-        spread = np.linalg.slogdet(mode.curvature.dense())[1]
-        found.append(
-            here.log_prob(mode.theta)[0] - 0.5 * spread + scales.log_density(np.array([[rho]]))[0]
-        )
-    return np.array(found)

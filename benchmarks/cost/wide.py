@@ -1,7 +1,7 @@
 """Default fits with hundreds and thousands of parameters: seconds, spreads and log loss.
 
     python -m benchmarks.cost.wide                     # all; the first time about an hour
-    python -m benchmarks.cost.wide --only 300 em       # a part
+    python -m benchmarks.cost.wide --only 300 900      # a part
 
 11,000 rows with 300, 900 and 2,000 correlated columns and two classes, synthetic, and 10,000 rows
 of MNIST with all 784 pixels and ten classes, float32. One core. "CPU s" is that of a default fit,
@@ -14,9 +14,6 @@ do not explain. "log loss" is that of predict_proba on 4,000 other rows, beside 
 default, C = 1. "worse by" is the mean difference to LogisticRegressionCV less two standard errors
 of it. The long runs and LogisticRegressionCV take most of the time. They are kept, see
 reference.py.
-
-"em" has fits that learn the prior precision (prior_precision="learned"). "true" is one over the
-mean square of the coefficients that made the data.
 """
 
 from __future__ import annotations
@@ -31,7 +28,6 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 
 from benchmarks.common.datasets import mnist, standardised
 from benchmarks.common.harness import Claim, Report, benchmark
-from benchmarks.common.internals import learned_precisions
 from benchmarks.common.reference import cached, long_run
 from benchmarks.common.timing import Clock, median
 from skbayes_sg import BayesianLogisticRegressionSGFS
@@ -40,7 +36,6 @@ ROWS, TEST_ROWS = 11_000, 4000
 FACTORS = 20
 LIMITS = {"300": 3.0, "900": 10.0, "2000": 30.0, "mnist": 60.0}  # seconds
 REFERENCE_DRAWS = {"300": 400, "900": 300, "2000": 260, "mnist": 100}  # of each of 32 chains
-LEARNED = ((2000, 40), (5000, 100), (11_000, 300))
 
 
 class Split(NamedTuple):
@@ -52,8 +47,8 @@ class Split(NamedTuple):
     y_test: NDArray
 
 
-def correlated(n_rows: int, n_columns: int) -> tuple[Split, NDArray]:
-    """Standardised columns with common factors, and the coefficients that made the labels.
+def correlated(n_rows: int, n_columns: int) -> Split:
+    """Standardised columns with common factors.
 
     The linear predictor has standard deviation 2.
     """
@@ -64,7 +59,7 @@ def correlated(n_rows: int, n_columns: int) -> tuple[Split, NDArray]:
     coef = rng.standard_normal(n_columns)
     coef *= 2 / (X @ coef).std()
     y = (X @ coef + rng.logistic(size=n) > 0).astype(int)
-    return Split(X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:]), coef
+    return Split(X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:])
 
 
 def data(name: str) -> Split:
@@ -73,7 +68,7 @@ def data(name: str) -> Split:
         X, y = mnist()
         X = (X[: 10_000 + TEST_ROWS] / 255.0).astype(np.float32)
         return Split(X[:10_000], y[:10_000], X[10_000:], y[10_000 : len(X)])
-    return correlated(ROWS, int(name))[0]
+    return correlated(ROWS, int(name))
 
 
 def rivals(split: Split) -> dict[str, NDArray]:
@@ -166,52 +161,16 @@ def claims(row: dict) -> list[Claim]:
     ]
 
 
-def learned(n_rows: int, n_columns: int, repeats: int) -> dict:
-    """A fit that learns the prior precision."""
-    split, coef = correlated(n_rows, n_columns)
-    model, seconds = fitted("learned", split.X, split.y, repeats)
-    _, of_given = fitted(1.0, split.X, split.y, repeats)
-    (precision,) = learned_precisions(model)
-    true = float(1 / np.mean(coef**2))
-    return {
-        "rows": n_rows,
-        "columns": n_columns,
-        "sampler": type(model.sampler_).__name__,
-        **seconds,
-        "CPU s, given": of_given["CPU s"],
-        "learned": precision,
-        "true": true,
-        "learned / true": precision / true,
-        "ESS": model.diagnostics_["ess_min"],
-        "R-hat": model.diagnostics_["r_hat_max"],
-        **beside_rivals(f"em_{n_columns}", model, split),
-    }
-
-
-def learned_claims(rows: list[dict]) -> list[Claim]:
-    """Of the fits that learn."""
-    worse = [row["worse by"] for row in rows]
-    ratios = [row["learned / true"] for row in rows]
-    return [
-        Claim("em: learned over true precision", ratios, 0.8, 1.25),
-        Claim("em: log loss worse than LogisticRegressionCV's by", worse, high=0),
-    ]
-
-
 def main(report: Report, only: list[str], repeats: int) -> None:
     """The data sets that are asked for, each with a table of its own."""
     warnings.simplefilter("ignore")
     for name in only:
-        if name == "em":
-            rows = [learned(*size, repeats) for size in LEARNED]
-            report.save(rows, learned_claims(rows), name="wide_em")
-        else:
-            row = compare(name, repeats)
-            report.save([row], claims(row), name=f"wide_{name}")
+        row = compare(name, repeats)
+        report.save([row], claims(row), name=f"wide_{name}")
 
 
 if __name__ == "__main__":
-    names = [*LIMITS, "em"]
+    names = [*LIMITS]
     benchmark(
         main,
         threads=1,

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, scale
 
 from skbayes_sg import (
     BayesianLinearRegressionSGFS,
@@ -20,15 +20,11 @@ from skbayes_sg import (
     PriorPrecisionDisplay,
     VariationalEM,
 )
-from skbayes_sg.chains.run import start_chains
-from skbayes_sg.inference.em_control_variate import MatrixControlVariate
-from skbayes_sg.inference.variational_em import BOUNDS, StochasticEM, fit_prior
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
-from skbayes_sg.samplers.base import RunLength
 
 matplotlib.use("Agg")
 pytestmark = pytest.mark.filterwarnings(
@@ -36,15 +32,26 @@ pytestmark = pytest.mark.filterwarnings(
 )  # chains are short
 
 
-def learn(sampler, X, y, seed, n_updates, per="block", n_chains=16, thin=2, rho=None):
-    posterior = Posterior.of(Linear(X.shape[1], False, 1.0), X, y, 1.0)
-    states = start_chains(
-        sampler, posterior, np.zeros((n_chains, X.shape[1])), np.random.SeedSequence(seed)
-    )
-    em = VariationalEM(per, n_updates=n_updates, rho=rho)
-    blocks = posterior.model.prior_blocks(per)
-    following = StochasticEM(em, sampler, blocks, RunLength(200, thin))
-    return fit_prior(following, posterior, states)
+def learn(sampler, X, y, seed, n_updates, per="block", **em):
+    """A fit of few draws, which learned precisions in units of the columns."""
+    return BayesianLinearRegressionSGFS(
+        sampler,
+        VariationalEM(per, n_updates=n_updates, **em),
+        noise_variance=1.0,
+        fit_intercept=False,
+        n_chains=16,
+        n_draws=4,
+        burn_in=200,
+        thin=1 if isinstance(sampler, HMC) else 2,
+        random_state=seed,
+    ).fit(X, y)
+
+
+def in_units(kind):
+    """Rows whose columns have a variance of one, or zero."""
+    X, y = rows_of_the_figures(kind)
+    sd = X.std(axis=0)
+    return X / np.where(sd > 0, sd, 1.0), y
 
 
 # -- the fixed point --------------------------------------------------------------------------
@@ -62,75 +69,48 @@ def learn(sampler, X, y, seed, n_updates, per="block", n_chains=16, thin=2, rho=
 )
 def test_the_evidence_is_maximised(kind, sampler, seed):
     """Constant SGD too, though its null columns stand still: uncorrected it would be 33 % off."""
-    X, y = rows_of_the_figures(kind)
-    learned = learn(sampler, X, y, seed, 250)
-    assert learned.values[0] == pytest.approx(evidence_optimum(X, y), rel=0.01)
-    assert learned.change[0] < 0.02
+    X, y = in_units(kind)
+    learned = learn(sampler, X, y, seed, 250).prior_precision_blocks_
+    assert learned == {"coef": pytest.approx(evidence_optimum(X, y), rel=0.01)}
 
 
 def test_the_steps_are_those_that_are_given():
     """Eq. 26 of Mandt et al.: half the steps, half the first move; none after some steps stops."""
     X, y = rows_of_the_figures("informative")
-    start = {"sampler": SGFS(batch_size=100), "X": X, "y": y, "seed": 0, "n_updates": 12}
-    default = learn(**start).path
-    same = learn(**start, rho=lambda t: 0.5 * (1 + t / 50) ** -0.6).path
-    np.testing.assert_array_equal(same, default)
-    half, quarter = (np.log(learn(**start, rho=rho).path[0]) for rho in (0.02, 0.01))
-    np.testing.assert_allclose(half, 2 * quarter)  # from log 1
-    still = learn(**start, rho=lambda t: 1e-1 if t < 5 else 1e-12).path
+
+    def path(**rho):
+        return learn(SGFS(batch_size=100), X, y, 0, 12, **rho).prior_precision_path_
+
+    np.testing.assert_array_equal(path(rho=lambda t: 0.5 * (1 + t / 50) ** -0.6), path())
+    start, half, quarter = (np.log(path(rho=rho)[0]) for rho in (1e-12, 0.02, 0.01))
+    np.testing.assert_allclose(half - start, 2 * (quarter - start), rtol=1e-6)
+    still = path(rho=lambda t: 1e-1 if t < 5 else 1e-12)
     np.testing.assert_allclose(still[5:], np.broadcast_to(still[5], still[5:].shape))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sampler", [HMC(), SGFS(batch_size=100)], ids=str)
-def test_the_evidence_is_maximised_where_data_are_weak(sampler, seed):
-    """The mean of independent runs, in Monte Carlo errors, and within 3 %."""
-    X, y = rows_of_the_figures("weak")
-    thin = 1 if isinstance(sampler, HMC) else 2
-    runs = np.log(
-        [learn(sampler, X, y, 100 * seed + i, 1000, thin=thin).values[0] for i in range(4)]
-    )
-    se = runs.std(ddof=1) / 2
-    assert abs(runs.mean() - np.log(evidence_optimum(X, y))) < max(0.03, 3 * se)
-    assert se < 0.03
-
-
-def test_without_the_control_variate_null_columns_mislead(monkeypatch, seed):
-    """What would be learned without it: a precision too large by the share of the null columns."""
-    X, y = rows_of_the_figures("null")
-    monkeypatch.setattr(MatrixControlVariate, "term", lambda share, target, theta, gradient: 0.0)
-    learned = learn(ConstantSGD("scalar", batch_size=100), X, y, seed, 250)
-    assert learned.values[0] == pytest.approx(evidence_optimum(X, y) * 40 / 30, rel=0.02)
 
 
 def test_each_feature_has_a_precision_of_its_own(seed):
     """Against MacKay's iteration on the exact posterior."""
     rng = np.random.default_rng(1)
-    X = rng.standard_normal((500, 8))
+    X = scale(rng.standard_normal((500, 8)))
     y = X @ np.array([1.0, -0.5, 0.3, 0.8, 0.0, 0.0, 0.0, 0.0]) + rng.standard_normal(500)
     lam = np.ones(8)
     for _ in range(5000):
         S = np.linalg.inv(X.T @ X + np.diag(lam))
         lam = np.minimum((1 - lam * S.diagonal()) / (S @ X.T @ y) ** 2, 1e6)
-    learned = learn(HMC(), X, y, seed, 400, per="feature", thin=1)
-    np.testing.assert_allclose(learned.values[:4], lam[:4], rtol=0.1)
+    learned = learn(HMC(), X, y, seed, 400, per="feature").prior_precision_blocks_
+    assert list(learned)[3] == "coef[:, 3]"
+    learned = np.array([*learned.values()])
+    np.testing.assert_allclose(learned[:4], lam[:4], rtol=0.1)
     off = lam > 1e3
     assert off.any()
-    assert (learned.values[off] > 500).all()  # twice the data's precision and more: switched off
-    assert learned.labels[3] == "coef[:, 3]"
+    assert (learned[off] > 500).all()  # twice the data's precision and more: switched off
 
 
 def test_a_gamma_hyperprior_moves_the_fixed_point(seed):
     """lambda = (P/2 + a) / (E||theta||^2 / 2 + b)."""
-    X, y = rows_of_the_figures("informative")
-    posterior = Posterior.of(Linear(40, False, 1.0), X, y, 1.0)
-    states = start_chains(HMC(), posterior, np.zeros((4, 40)), np.random.SeedSequence(seed))
-    em, blocks = (
-        VariationalEM(hyperprior=(30.0, 20.0), n_updates=250),
-        posterior.model.prior_blocks("block"),
-    )
-    following = StochasticEM(em, HMC(), blocks, RunLength(100, 1))
-    lam = fit_prior(following, posterior, states).values[0]
+    X, y = in_units("informative")
+    learned = learn(HMC(), X, y, seed, 250, hyperprior=(30.0, 20.0))
+    lam = learned.prior_precision_blocks_["coef"]
     S = np.linalg.inv(X.T @ X + lam * np.eye(40))
     square = np.sum((S @ X.T @ y) ** 2) + np.trace(S)
     assert lam == pytest.approx((20 + 30) / (square / 2 + 20), rel=0.01)
@@ -381,7 +361,7 @@ def test_degenerate_data_end_in_a_finite_precision_and_a_warning(case, message):
     )
     with pytest.warns(ConvergenceWarning, match=message):
         model.fit(X, y)
-    assert BOUNDS[0] <= model.prior_precision_blocks_["coef"] <= BOUNDS[1]
+    assert 1e-6 <= model.prior_precision_blocks_["coef"] <= 1e6
     assert np.isfinite(model.draws_).all()
 
 

@@ -99,8 +99,3 @@ def test_a_stream_of_a_network_keeps_the_scale_of_its_first_chunk(data):
     numbers.partial_fit(X[:100], y[:100], classes=[0, 1], n_total=300)
     numbers.set_params(prior_precision="scale").partial_fit(5 * X[:100], y[:100], n_total=300)
     np.testing.assert_array_equal(numbers.prior_precision_, first)
-
-
-def test_a_fitted_model_holds_no_states_twice(data):
-    model = BayesianLogisticRegressionSGFS(prior_precision="learned", random_state=0, **SHORT)
-    assert model.fit(*data)._run.learned.states == []

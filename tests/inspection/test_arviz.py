@@ -144,38 +144,38 @@ def test_the_log_posterior_is_that_of_the_fit(fits, name, weight):
     weighted = weight is not None
     model = clone(model).fit(FRAME, y, sample_weight=weight) if weighted else fits[name]
     tree = model.to_arviz(FRAME, y, sample_weight=weight, log_likelihood=True)
-    target, theta = (
-        model._posterior_of(FRAME, y, weight),
-        model.draws_.reshape(160, -1).astype(float),
-    )
-    if model._run.sampled is None:
-        expected = model._run.under(target).log_prob(theta)
-    else:
-        scales, eta = model._run.sampled.scales, model._hyper_draws.reshape(-1, 1)
-        each = [target.with_prior(scales.given(target.prior, one)) for one in eta.astype(float)]
-        expected = [given.log_prob(one[None])[0] for given, one in zip(each, theta, strict=True)]
-        expected += scales.log_density(eta.astype(float))
-        found = tree["posterior"]["prior_sd"].values.ravel()
-        unit = model._fitted_prior.unit[scales.block]
-        expected_sd = np.exp(-0.5 * eta[:, 0]) * np.sqrt(np.mean(1 / unit))
+    theta = model.draws_.reshape(160, -1).astype(float)
+    lp = tree["sample_stats"]["lp"].values.ravel()
+    summed = tree["log_likelihood"]["y"].values.sum(axis=2).ravel()
+    rest = lp - summed / model.diagnostics_.get("temperature", 1.0)
+    at = theta.copy()
+    if "intercept" in model.model_.shapes:  # whose prior is where columns have their means
+        blocks = model.model_.unpack(np.arange(theta.shape[1]))
+        coef, intercept = (np.atleast_2d(blocks[of]) for of in ("coef", "intercept"))
+        at[:, intercept.ravel()] += theta[:, coef] @ np.average(X, axis=0, weights=weight)
+    own = [] if name != "linear" else [theta[:, -1], np.exp(-theta[:, -1])]
+    precision = np.tile(model.prior_precision_, (160, 1))
+    if hasattr(model, "prior_precision_draws_"):
+        rho = np.log(model.prior_precision_draws_.reshape(160, 1).astype(float))
+        precision[:, :3] *= np.exp(rho) / model.prior_precision_blocks_["coef"]
         if name == "linear":  # precisions are in units of the noise
-            expected_sd *= np.exp(0.5 * theta[:, -1])
+            precision[:, :3] *= np.exp(-theta[:, -1:])
+        of_coef = stats.norm(0.0, precision[:, :3] ** -0.5).logpdf(at[:, :3]).sum(axis=1)
+        own += [rho[:, 0], np.exp(rho[:, 0]), np.exp(-rho[:, 0])]  # its logarithm's prior
+        found = tree["posterior"]["prior_sd"].values.ravel()
+        expected_sd = np.sqrt(np.mean(1 / precision[:, :3], axis=1))
         np.testing.assert_allclose(found, expected_sd, rtol=1e-5)
-    expected = np.reshape(expected, (4, 40))
-    rtol = 1e-9 if model._run.sampled is None else 1e-6  # its draws are in single precision
-    np.testing.assert_allclose(tree["sample_stats"]["lp"], expected, rtol=rtol)
-    summed = tree["log_likelihood"]["y"].values.sum(axis=2)
-    rest = expected - summed / model.diagnostics_.get("temperature", 1.0)
-    if model._run.sampled is not None:
-        sd = np.exp(-0.5 * eta.astype(float)) / np.sqrt(unit)  # of coefficients, given it
-        if name == "linear":
-            sd = sd * np.exp(0.5 * theta[:, -1:])
-        centre = model._fitted_prior.mean[scales.block]
-        of_coef = stats.norm(centre, sd).logpdf(theta[:, scales.block])
-        rest -= of_coef.sum(axis=1).reshape(4, 40)
-    atol = 1e-9 * np.abs(summed).max() if model._run.sampled is None else 1e-3
-    np.testing.assert_allclose(np.ptp(tree["log_prior"]["parameters"].values - rest), 0, atol=atol)
-    assert np.ptp(summed - expected) > 0  # the prior is in lp alone
+    else:
+        of_coef = 0.0
+    above = tree["log_prior"]["parameters"].values.ravel()
+    atol = 1e-5 if own else 1e-9  # draws of a precision are in single precision
+    np.testing.assert_allclose(np.ptp(above - rest + of_coef), 0, atol=atol)
+    of_each = stats.norm(0.0, precision**-0.5).logpdf(at[:, : precision.shape[1]]).sum(axis=1)
+    others = np.column_stack([np.ones(160), *own])
+    left = rest - of_each
+    left -= others @ np.linalg.lstsq(others, left)[0]
+    np.testing.assert_allclose(left, 0, atol=atol)
+    assert np.ptp(rest) > 0  # the prior is in lp alone
     if weight is not None:
         assert (tree["log_likelihood"]["y"].isel(row=0) == 0).all()
 

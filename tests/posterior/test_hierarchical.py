@@ -3,29 +3,40 @@
 import numpy as np
 import pytest
 
-from skbayes_sg.inference.evidence import Hyperprior, locate
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.hierarchical import JointPosterior
+from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
+from skbayes_sg.posterior.hierarchical import HierarchicalTarget, JointPosterior
 from skbayes_sg.posterior.laplace import posterior_mean
 from skbayes_sg.posterior.mode import find_mode
-from skbayes_sg.posterior.targets import target_of
+from skbayes_sg.posterior.non_centred import Sampled
+from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.priors import GaussianPrior, Horseshoe, StudentT
-from skbayes_sg.samplers import HMC
+from skbayes_sg.priors.scales import Groups, OnePrecision
 
-GROUPS = {"one": (0, 2), "other": (1,)}
-COLUMNS = {"a": (0,), "b": (1,), "c": (2,)}
-PRIORS = {
-    "one": Hyperprior(),
-    "curved": Hyperprior(),
-    "groups": Hyperprior(GROUPS),
-    "columns": Hyperprior(COLUMNS),
-    "horseshoe": Hyperprior(COLUMNS, Horseshoe(expected_nonzero=1)),
-    "student_t": Hyperprior(COLUMNS, StudentT(3.0)),
-}
+PRIORS = ("one", "curved", "groups", "columns", "horseshoe", "student_t")
 CASES = pytest.mark.parametrize(
     ("hyperprior", "n_classes"), [(name, k) for name in PRIORS for k in (2, 3)]
 )
+
+
+def scales_of(hyperprior, coef):
+    """Of coefficients at these places, (classes, columns): one precision, or some of columns."""
+    group_of_column = {"one": [0, 0, 0], "curved": [0, 0, 0], "groups": [0, 1, 0]}
+    group = np.tile(group_of_column.get(hyperprior, [0, 1, 2]), len(coef))
+    kind = OnePrecision if group.max() == 0 else Groups
+    found = kind(coef.ravel(), group, ["a", "b", "c"][: group.max() + 1], 1.0)
+    if hyperprior == "horseshoe":
+        return Horseshoe(expected_nonzero=1).scales(found, 50.0)
+    return StudentT(3.0).scales(found, 50.0) if hyperprior == "student_t" else found
+
+
+def moments_along(path, eta):
+    """Mean and standard deviation of one log precision, from normal distributions near eta."""
+    for _ in range(3):
+        path.at(eta)
+        eta, width = path.moments()
+    return np.array([eta]), np.array([width])
 
 
 def made(hyperprior="one", n_classes=2, n_rows=300, seed=0):
@@ -40,17 +51,18 @@ def made(hyperprior="one", n_classes=2, n_rows=300, seed=0):
     precision = np.append(np.tile([1.0, 0.01, 25.0], k), np.full(k, 0.01))
     prior = GaussianPrior(precision, 0.0, unit, X.mean(axis=0))
     posterior = Posterior(model, Posterior.of(model, X, y).data, prior)
-    scales = PRIORS[hyperprior].of(posterior)
-    located = locate(scales, posterior)
-    posterior = located.learned.under(posterior)
-    mode = posterior_mean(
-        posterior, find_mode(posterior, located.initial, np.random.default_rng(0))
-    )
-    hmc = HMC(variance_reduction="control_variate")
-    target = target_of(posterior, mode, hmc, located.sampled)
-    if hyperprior == "curved":
-        target = target.curved(located.path)
-    return posterior, target
+    scales = scales_of(hyperprior, model.unpack(np.arange(model.dim))["coef"].reshape(-1, 3))
+    centre = scales.start(prior)[0]
+    width = np.full(scales.dim, 0.7)
+    if isinstance(scales, OnePrecision):
+        path = NormalPath(posterior, scales, True)
+        centre, width = moments_along(path, centre[0])
+    posterior = posterior.with_prior(scales.given(prior, scales.log_precisions(centre[None])[0]))
+    guess = model.guess(posterior.data.y, None)
+    mode = posterior_mean(posterior, find_mode(posterior, guess, np.random.default_rng(0)))
+    given = ExpandedTarget.at(posterior, mode, along=scales)
+    target = HierarchicalTarget(given, Sampled(scales, centre, width))
+    return posterior, target.curved(path) if hyperprior == "curved" else target
 
 
 def points(target, n=6, seed=1):
@@ -153,7 +165,10 @@ def test_the_hyperprior_curves_as_it_says(hyperprior, n_classes):
 def test_curves_go_through_normal_distributions_of_a_path(n_classes):
     """At each of three precisions points of the distribution there are standard."""
     posterior, target = made("one", n_classes)
-    path = locate(target.coordinates.scales, posterior).path
+    scales = target.coordinates.scales
+    path = NormalPath(posterior, scales, True)
+    moments_along(path, scales.start(posterior.prior)[0, 0])
+    path.around()  # which moves their mean
     c = target.curved(path).coordinates
     for node in path.around():
         root = node.normal.operator.inverse().cholesky().dense()

@@ -6,9 +6,13 @@ from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
-from skbayes_sg.posterior.hierarchical import HierarchicalTarget
+from skbayes_sg.models import Softmax
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.integrated import IntegratedTarget
-from skbayes_sg.samplers import HMC
+from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.priors.scales import OnePrecision
+from skbayes_sg.samplers import HMC, UnderdampedLangevin
 
 
 def rows(n_classes):
@@ -17,17 +21,15 @@ def rows(n_classes):
     return StandardScaler().fit_transform(X), np.digitize(y, cuts)
 
 
-def fitted(n_classes=2, **parameters):
-    X, y = rows(n_classes)
-    model = BayesianLogisticRegressionSGFS(random_state=0, **parameters).fit(X, y)
-    return model, model._run.target(model._posterior_of(X, y, None))
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_gradient_is_that_of_the_log_density(n_classes):
-    _, target = fitted(n_classes)
-    assert isinstance(target, IntegratedTarget)
-    rng = np.random.default_rng(0)
+    X, y = rows(n_classes)
+    model, rng = Softmax(10, n_classes), np.random.default_rng(0)
+    posterior = Posterior.of(model, X, model.encode(y, X.dtype), 1.0)
+    mode = find_mode(posterior, np.zeros((1, model.dim)), rng)
+    coef = model.unpack(np.arange(model.dim))["coef"].ravel()
+    scales = OnePrecision(coef, np.zeros(len(coef), int), ["coef"], 0.7)
+    target = IntegratedTarget(ExpandedTarget.at(posterior, mode, along=scales), scales)
     u, v = rng.standard_normal((2, 5, target.dim))
     ends = [target.slope(u + sign * 1e-3 * v)[0] for sign in (1, -1)]
     gradient = target.slope(u)[1]
@@ -38,10 +40,11 @@ def test_the_gradient_is_that_of_the_log_density(n_classes):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_precision_and_coefficients_are_those_of_chains_that_move_both(n_classes):
-    found, _ = fitted(n_classes, n_draws=250)
-    hmc = HMC(variance_reduction="control_variate")
-    other, target = fitted(n_classes, n_draws=250, sampler=hmc)
-    assert isinstance(target, HierarchicalTarget)
+    found, other = (
+        BayesianLogisticRegressionSGFS(sampler, n_draws=250, random_state=0).fit(*rows(n_classes))
+        for sampler in (None, HMC(variance_reduction="control_variate"))
+    )
+    assert isinstance(found.sampler_, UnderdampedLangevin)
     for one, two in (
         (np.log(found.prior_precision_draws_), np.log(other.prior_precision_draws_)),
         (found.draws_, other.draws_),

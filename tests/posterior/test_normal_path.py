@@ -5,10 +5,16 @@ import pytest
 from scipy.integrate import trapezoid
 from scipy.special import log_expit
 
-from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.normal_path import NormalPath
+from skbayes_sg.priors.scales import OnePrecision
+
+
+def path_of(posterior, in_mean):
+    coef = posterior.model.unpack(np.arange(posterior.dim))["coef"].ravel()
+    scales = OnePrecision(coef, np.zeros(len(coef), int), ["coef"], 1.0)
+    return NormalPath(posterior, scales, in_mean)
 
 
 def one_column(separable):
@@ -18,7 +24,7 @@ def one_column(separable):
     y = np.where(x > (0 if separable else rng.logistic(size=30)), 1.0, -1.0)
     model = Softmax(1, 2, fit_intercept=False)
     posterior = Posterior.of(model, x[:, None], y)
-    return x, y, NormalPath(posterior, Hyperprior().of(posterior), True)
+    return x, y, path_of(posterior, True)
 
 
 @pytest.mark.parametrize("separable", [False, True])
@@ -46,7 +52,7 @@ def many_rows(in_mean=True):
     X = rng.standard_normal((3000, 4))
     y = np.where(rng.logistic(size=3000) < X @ [1.0, -0.5, 0.0, 0.2], 1.0, -1.0)
     posterior = Posterior.of(Softmax(4, 2), X, y)
-    return NormalPath(posterior, Hyperprior().of(posterior), in_mean)
+    return path_of(posterior, in_mean)
 
 
 def test_the_slope_of_the_squares_is_that_of_a_normal_likelihood():

@@ -165,8 +165,6 @@ def test_a_warm_start_goes_on_as_one_long_run_also_out_of_a_pickle(model):
     long = copy_of_fitted(model, n_draws=14)
     halves = copy_of_fitted(model, warm_start=True)
     first, twin = halves.draws_, pickle.loads(pickle.dumps(halves))
-    stopped_at = halves._run.last
-    np.testing.assert_array_equal(stopped_at.astype(first.dtype), long.draws_[:, 8])
     for half in (halves, twin, copy.deepcopy(twin)):
         half.set_params(n_draws=6).fit(X, y_of(model))
         assert half.n_iter_ == long.n_iter_

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"
@@ -17,7 +16,6 @@ sys.path.insert(0, str(ROOT))
 harness = pytest.importorskip("benchmarks.common.harness")
 timing = pytest.importorskip("benchmarks.common.timing")
 reference = pytest.importorskip("benchmarks.common.reference")
-bias_of_step = pytest.importorskip("benchmarks.exactness.bias_of_step")
 sys.path.remove(str(ROOT))
 
 
@@ -131,21 +129,3 @@ def test_a_reference_is_kept_until_the_data_change(tmp_path, monkeypatch):
         assert b == 1
     assert reference.cached("fake", make, 2 * X)[1] == 2
     assert made == [0, 1]
-
-
-def test_quadrature_on_a_grid_equals_adaptive_quadrature():
-    X, y = bias_of_step.counts(500)
-    posterior = bias_of_step.bind(X, y)
-    mean, cov, error = bias_of_step.quadrature(posterior)
-    top = posterior.log_prob(mean[None])[0]
-
-    def moment(power):
-        def f(t):
-            return (t - mean[0]) ** power * np.exp(posterior.log_prob(np.array([[t]]))[0] - top)
-
-        return quad(f, mean[0] - 3, mean[0] + 3, epsabs=1e-12)[0]
-
-    total = moment(0)
-    assert abs(moment(1)) / total < 1e-6 * np.sqrt(cov[0, 0])
-    assert moment(2) / total == pytest.approx(cov[0, 0], rel=1e-6)
-    assert error < 1e-6

@@ -12,19 +12,15 @@ import inspect
 import pkgutil
 import re
 import warnings
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 
 import skbayes_sg
 from skbayes_sg import VariationalEM, callbacks, samplers
-from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.inference.evidence import _InChains
-from skbayes_sg.inference.learned_prior import Learned, remedy_of
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import SAMPLERS
 from skbayes_sg.samplers.independent_draws import IndependentDraws
@@ -35,7 +31,9 @@ for module in pkgutil.walk_packages([str(ROOT)], "skbayes_sg."):
 ESTIMATORS = {
     cls
     for name in skbayes_sg.__all__
-    if isinstance(cls := getattr(skbayes_sg, name), type) and issubclass(cls, BayesianEstimator)
+    if isinstance(cls := getattr(skbayes_sg, name), type)
+    and issubclass(cls, BaseEstimator)
+    and hasattr(cls, "fit")
 }
 PUBLIC = ESTIMATORS | {*SAMPLERS.values(), IndependentDraws, VariationalEM, Horseshoe, StudentT}
 PUBLIC |= {getattr(callbacks, name) for name in ("Checkpoint", "ConvergenceStop", "TimeLimit")}
@@ -231,21 +229,6 @@ def test_remedies_name_parameters_of_the_sampler_or_of_every_estimator(cls):
     sampler.asked_for = False
     twin = clone(sampler)
     assert (twin.advice, twin.bias_advice) == (cls.remedy_of_default,) * 2
-
-
-def test_a_precision_that_was_learned_without_variational_em_does_not_name_it():
-    assert remedy_of(False, True) == remedy_of(True, True) == "give prior_precision a number"
-    assert "VariationalEM a hyperprior" in remedy_of(True, False)
-    unsaid = "prior_precision_path_", "scale the columns"
-    values, path = np.array([1e-6, 1.0]), np.ones((4, 2))
-    wild = {"change": np.full(2, 3.0), "uncertainty": np.full(2, 2.0)}
-    learned = Learned(["a", "b"], values, path, np.ones(2), np.zeros(2, bool), **wild)
-    of_em = replace(learned, asked_for=True, hyperprior=False)
-    assert all(any(word in one for one in learned.warnings()) for word in unsaid)
-    assert not any("VariationalEM" in one for one in learned.warnings())
-    assert sum("VariationalEM" in one for one in of_em.warnings()) == 3
-    assert VariationalEM().asked_for
-    assert not _InChains().asked_for
 
 
 # -- what fits say ----------------------------------------------------------------------------
