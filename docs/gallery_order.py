@@ -28,6 +28,7 @@ ORDER = [
     "on_disk",
     "dask",
     "callbacks",
+    "checks",
     "mixing",
     "covariance",
 ]

@@ -1,10 +1,10 @@
 """
-A table of coefficients, a forest plot, and the chains behind them
-==================================================================
+A table of coefficients and a forest plot
+=========================================
 
 Which measurements of a cell nucleus speak for a malignant tumour? The table and the picture give an
-interval for each, and the traces say whether the chains agree. Columns that measure nearly the same
-share one effect, which a point estimate does not say.
+interval for each. Columns that measure nearly the same share one effect, which a point estimate
+does not say.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, CoefficientsDisplay, TraceDisplay
+from skbayes_sg import BayesianLogisticRegressionSGFS, CoefficientsDisplay
 
 # %%
 # The table
@@ -51,13 +51,3 @@ for name, each in (effects | {"their sum": draws.sum(axis=1)}).items():
     print(
         f"{name:16} 95 % interval {low:5.2f} to {high:5.2f}, P(above 0) = {np.mean(each > 0):.3f}"
     )
-
-# %%
-# Did the chains agree?
-# ---------------------
-# Traces of the three parameters that agree least. On the right are the ranks of each chain among
-# all draws: the grey band holds chains that agree.
-
-traces = TraceDisplay.from_estimator(pipeline, n_worst=3)
-plt.show()
-print(f"largest R-hat: {traces.r_hat.max():.3f} ({traces.names[0]})")

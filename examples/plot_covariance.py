@@ -7,11 +7,12 @@ of its draws is known from theory, for your own data, and so can be reported. He
 diabetes, beside the default sampler.
 """
 
+import numpy as np
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLinearRegressionSGFS, CovarianceDisplay
+from skbayes_sg import BayesianLinearRegressionSGFS
 from skbayes_sg.samplers import ConstantSGD
 
 # %%
@@ -34,20 +35,19 @@ models = {
 # %%
 # The picture
 # -----------
-# On the left are the draws of two coefficients, with ellipses of the covariance as drawn and as
-# predicted. On the right are all covariances. The ellipse of constant SGD is smaller and rounder
-# than that of the posterior, and theory says so.
+# Each point is an entry of the covariance matrix: what theory predicts against what was drawn. The
+# draws of constant SGD have smaller variances than the posterior, and theory says so. Its points
+# scatter more, because its draws are dependent.
 
-figure, rows = plt.subplots(2, 2, figsize=(9, 8.5), layout="constrained")
-print(f"{'covariance of s3 and s5':28}{'predicted':>10}{'drawn':>8}")
-for axes, (name, model) in zip(rows, models.items(), strict=True):
-    display = CovarianceDisplay.from_estimator(model, X, y, parameters=["s3", "s5"], ax=axes)
-    axes[0].set_title(f"{name}: {axes[0].get_title()}", fontsize="medium")
-    i, j = display.pair
-    print(f"{name:28}{display.predicted[i, j]:10.2f}{display.drawn[i, j]:8.2f}")
-for axis in ("x", "y"):  # the same scale above and below
-    axes = rows[:, 0]
-    ends = [getattr(ax, f"get_{axis}lim")() for ax in axes]
-    for ax in axes:
-        getattr(ax, f"set_{axis}lim")(min(low for low, _ in ends), max(high for _, high in ends))
+figure, panels = plt.subplots(1, 2, figsize=(9, 4.5), layout="constrained")
+print(f"{'standard deviations':22}{'':10}" + "".join(f"{name:>7}" for name in X.columns))
+for ax, (name, model) in zip(panels, models.items(), strict=True):
+    predicted = model.predicted_covariance(X, y)
+    drawn = np.cov(model.draws_.reshape(-1, len(predicted)).T)
+    ax.axline((0, 0), slope=1, color="0.7", linewidth=1)
+    ax.plot(predicted.ravel(), drawn.ravel(), ".", color="#0072B2")
+    ax.set(xlabel="predicted covariance", ylabel="drawn covariance", title=name)
+    for kind, matrix in (("predicted", predicted), ("drawn", drawn)):
+        sd = np.sqrt(matrix.diagonal())[: len(X.columns)]
+        print(f"{name:22}{kind:10}" + "".join(f"{each:7.2f}" for each in sd))
 plt.show()

@@ -15,7 +15,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLinearRegressionSGFS, PredictiveCheckDisplay
+from skbayes_sg import BayesianLinearRegressionSGFS
 
 ORANGE, BLUE = "#D55E00", "#0072B2"
 LEVELS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
@@ -97,16 +97,3 @@ ax.set_title(f"90 % intervals after {sizes[0]} rows", loc="left")
 ax.margins(x=0.01)
 ax.legend(frameon=False, loc="upper left", ncols=3)
 plt.show()
-
-# %%
-# What no interval can mend
-# -------------------------
-# Sets of patients that the model makes up, beside those that were seen. Progression is skewed and
-# never negative, and normal noise knows neither: where the sets leave the line, so do intervals.
-
-scaled = StandardScaler().fit_transform(X)
-model = BayesianLinearRegressionSGFS(random_state=0).fit(scaled, y)
-check = PredictiveCheckDisplay.from_estimator(model, scaled, y)
-check.ax_.set_xlabel("progression")
-plt.show()
-print(f"smallest progression: {check.seen[0]:.0f}, in the sets {np.median(check.new[:, 0]):.0f}")

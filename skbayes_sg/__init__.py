@@ -20,11 +20,7 @@ from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection import (
     AbstentionDisplay,
     CoefficientsDisplay,
-    CovarianceDisplay,
-    PredictiveCheckDisplay,
     PriorPrecisionDisplay,
-    ReliabilityDisplay,
-    TraceDisplay,
     UncertaintyDisplay,
 )
 from skbayes_sg.version import __version__
@@ -43,12 +39,8 @@ __all__ = [
     "BayesianPoissonRegressor",
     "BayesianRobustRegressor",
     "CoefficientsDisplay",
-    "CovarianceDisplay",
     "DRBMClassifier",
-    "PredictiveCheckDisplay",
     "PriorPrecisionDisplay",
-    "ReliabilityDisplay",
-    "TraceDisplay",
     "UncertaintyDisplay",
     "VariationalEM",
     "__version__",

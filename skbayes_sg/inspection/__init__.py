@@ -5,24 +5,16 @@ Imports data, diagnostics, frames, linalg, validation and version; estimators co
 
 from skbayes_sg.inspection.abstention import AbstentionDisplay
 from skbayes_sg.inspection.coefficients import CoefficientsDisplay
-from skbayes_sg.inspection.covariance import CovarianceDisplay
 from skbayes_sg.inspection.effects import average_effects, contrast
-from skbayes_sg.inspection.predictive_check import PredictiveCheckDisplay
 from skbayes_sg.inspection.prior_precision import PriorPrecisionDisplay
-from skbayes_sg.inspection.reliability import ReliabilityDisplay
 from skbayes_sg.inspection.responses import prediction_summary
 from skbayes_sg.inspection.sensitivity import prior_sensitivity
-from skbayes_sg.inspection.trace import TraceDisplay
 from skbayes_sg.inspection.uncertainty import UncertaintyDisplay
 
 __all__ = [
     "AbstentionDisplay",
     "CoefficientsDisplay",
-    "CovarianceDisplay",
-    "PredictiveCheckDisplay",
     "PriorPrecisionDisplay",
-    "ReliabilityDisplay",
-    "TraceDisplay",
     "UncertaintyDisplay",
     "average_effects",
     "contrast",

@@ -1,11 +1,10 @@
-"""Names of the features, logits and parameters of a fitted estimator, for tables and pictures."""
+"""Names of the features and logits of a fitted estimator, for tables and pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -50,26 +49,6 @@ def names_of_inputs(model: Any, before: Pipeline | None) -> list[str]:
         except AttributeError:  # a step that does not name its columns
             pass
     return feature_names(model)
-
-
-def parameter_names(model: Any, before: Pipeline | None = None) -> list[str]:
-    """Name of every parameter, in the order of the last axis of `draws_`.
-
-    Coefficients have the name of their feature, with the class behind it if there are more than
-    two; intercepts that of their class. Weights of networks are counted.
-    """
-    names: list[str] = []
-    for block, shape in model.model_.shapes.items():
-        if block == "coef":
-            features, logits = names_of_inputs(model, before), logit_names(model)
-            names += [f"{x}[{k}]" for k in logits for x in features] if logits else features
-        elif block == "intercept" and logit_names(model):
-            names += [f"intercept[{label}]" for label in logit_names(model)]
-        elif shape == (1,):
-            names.append(block)
-        else:
-            names += [f"{block}[{', '.join(map(str, at))}]" for at in np.ndindex(*shape)]
-    return names
 
 
 def positions(

@@ -20,11 +20,7 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
     CoefficientsDisplay,
-    CovarianceDisplay,
-    PredictiveCheckDisplay,
     PriorPrecisionDisplay,
-    ReliabilityDisplay,
-    TraceDisplay,
     UncertaintyDisplay,
     inspection,
 )
@@ -58,11 +54,6 @@ def random_display(cls, n_features, n_classes):
         width = rng.random((n_logits, n_features, 1)) * [-1, 1]
         labels = [f"class {k}" for k in range(n_logits)] if n_logits > 1 else []
         return cls(mean, mean[..., None] + width, mean[..., None] + 3 * width, names, labels).plot()
-    if cls is TraceDisplay:
-        return cls(rng.standard_normal((n_features // 2 + 1, 20, 4)), names[:1] * 4).plot()
-    if cls is CovarianceDisplay:
-        draws = rng.standard_normal((4, 30, n_features))
-        return cls(np.eye(n_features), draws, names).plot()
     if cls is PriorPrecisionDisplay:
         path = np.exp(rng.standard_normal((20, n_features)))
         return cls(path, path[-1], names).plot()
@@ -71,9 +62,6 @@ def random_display(cls, n_features, n_classes):
         values = dict.fromkeys(("total", "epistemic", "aleatoric"), rng.random((5, 5)))
         points, labels = rng.random((40, 2)), np.arange(40) % n_classes
         return cls(*grid, values, names[:2], points=points, labels=labels).plot()
-    if cls is PredictiveCheckDisplay:
-        codes, classes = rng.integers(0, n_classes, (8, 60)), [f"class {n}" for n in names]
-        return cls(codes[0], codes[1:], kind="classes", class_names=classes[:n_classes]).plot()
     proba, y = rng.dirichlet(np.ones(n_classes), 200), rng.integers(0, n_classes, 200)
     display = cls.from_predictions(y, proba, name="the first of two models")
     return cls.from_predictions(y, proba[::-1], name="the other model", ax=display.ax_)
@@ -82,15 +70,11 @@ def random_display(cls, n_features, n_classes):
 EVERY = pytest.mark.parametrize(
     "cls", [getattr(inspection, name) for name in DISPLAYS], ids=lambda cls: cls.__name__
 )
-CLASSIFIER = pytest.mark.parametrize("cls", [ReliabilityDisplay, AbstentionDisplay])
 OF_THE_PACKAGE = pytest.mark.parametrize(
     ("cls", "arguments"),
     [
         (CoefficientsDisplay, ()),
-        (TraceDisplay, ()),
         (UncertaintyDisplay, (X,)),
-        (CovarianceDisplay, (X, Y)),
-        (PredictiveCheckDisplay, (X, Y)),
     ],
 )
 
@@ -160,12 +144,11 @@ def test_other_and_unfitted_estimators_are_refused(cls, arguments):
         cls.from_estimator(BayesianLogisticRegressionSGFS(), *arguments)
 
 
-@CLASSIFIER
-def test_regressions_and_unfitted_classifiers_are_refused(cls):
+def test_regressions_and_unfitted_classifiers_are_refused():
     with pytest.raises(ValueError, match=r"needs an estimator with predict_proba.*a classifier"):
-        cls.from_estimator(LinearRegression(), X, Y)
+        AbstentionDisplay.from_estimator(LinearRegression(), X, Y)
     with pytest.raises(NotFittedError):
-        cls.from_estimator(BayesianLogisticRegressionSGFS(), X, Y)
+        AbstentionDisplay.from_estimator(BayesianLogisticRegressionSGFS(), X, Y)
 
 
 def test_a_pipeline_is_drawn_as_its_last_step_with_the_names_of_the_first():
@@ -176,10 +159,6 @@ def test_a_pipeline_is_drawn_as_its_last_step_with_the_names_of_the_first():
         for label in CoefficientsDisplay.from_estimator(scaled, sort=False).ax_.get_yticklabels()
     ]
     assert names == X.columns.tolist()
-    piped = CovarianceDisplay.from_estimator(scaled, X, Y)
-    np.testing.assert_array_equal(piped.predicted, scaled[1].predicted_covariance(Z, Y))
-    assert piped.names[0] == "sepal length (cm)[setosa]"
-    assert TraceDisplay.from_estimator(scaled, parameters=["petal width (cm)[setosa]"]).names
     slices = UncertaintyDisplay.from_estimator(scaled, X, grid_resolution=3)
     corner = X.mean().to_frame().T
     corner.iloc[0, :2] = slices.xx0[0, 0], slices.xx1[0, 0]
@@ -192,43 +171,31 @@ def test_a_pipeline_is_drawn_as_its_last_step_with_the_names_of_the_first():
     assert {tick.get_text() for tick in ticks} == {"x0", "x1", "x2", "x3"}
 
 
-def test_networks_have_traces_uncertainty_reliability_and_abstention():
+def test_networks_have_uncertainty_and_abstention_and_no_coefficients():
     network = BayesianMLPClassifier((2,), **SHORT).fit(X, Y)
-    names = TraceDisplay.from_estimator(network, parameters=[0, "intercept_0[1]"]).names
-    assert names == ["coef_0[0, 0]", "intercept_0[1]"]
     assert UncertaintyDisplay.from_estimator(network, X, grid_resolution=3).values["total"].any()
-    assert ReliabilityDisplay.from_estimator(network, X, Y).counts.sum() == len(X)
     assert AbstentionDisplay.from_estimator(network, X, Y, by="total").area < 1
-    assert PredictiveCheckDisplay.from_estimator(network, X, Y).seen.sum() == pytest.approx(1)
-    for cls, arguments in ((CoefficientsDisplay, ()), (CovarianceDisplay, (X, Y))):
-        with pytest.raises(ValueError, match="which BayesianMLPClassifier has not"):
-            cls.from_estimator(network, *arguments)
+    with pytest.raises(ValueError, match="which BayesianMLPClassifier has not"):
+        CoefficientsDisplay.from_estimator(network)
 
 
 def test_keywords_reach_matplotlib(model):
     look = {"color": "black"}
     assert CoefficientsDisplay.from_estimator(model, **look).points_[0].get_color() == "black"
-    assert TraceDisplay.from_estimator(model, **look).traces_[0][0].get_color() == "black"
-    assert ReliabilityDisplay.from_estimator(model, X, Y, **look).line_.get_color() == "black"
     assert AbstentionDisplay.from_estimator(model, X, Y, **look).line_.get_color() == "black"
     drawn = UncertaintyDisplay.from_estimator(model, X, cmap="magma", grid_resolution=3)
     assert drawn.surfaces_[0].get_cmap().name == "magma"
-    cloud = CovarianceDisplay.from_estimator(model, X, Y, **look).axes_[0].lines[0]
-    assert cloud.get_color() == "black"
 
 
-def test_series_differ_in_colour_style_and_marker():
+def test_series_differ_in_colour_and_style():
     """So that they can be told apart in grey, and by the colour-blind."""
     rng = np.random.default_rng(0)
     ax = None
     for _ in range(3):
-        display = ReliabilityDisplay.from_predictions(np.arange(50) % 2, rng.random(50), ax=ax)
+        display = AbstentionDisplay.from_predictions(np.arange(50) % 2, rng.random(50), ax=ax)
         ax = display.ax_
-    lines = [line for line in ax.lines if line.get_marker() in ("o", "s", "^")]
-    assert len({line.get_color() for line in lines}) == 3
-    assert len({line.get_marker() for line in lines}) == 3
-    assert len({line.get_linestyle() for line in lines}) == 3
-    assert len(ax.child_axes) == 1  # one histogram for all
+    assert len({line.get_color() for line in ax.lines}) == 3
+    assert len({line.get_linestyle() for line in ax.lines}) == 3
 
 
 def test_names_are_written_as_they_are():
@@ -240,9 +207,8 @@ def test_names_are_written_as_they_are():
     ticks = [tick.get_text() for tick in display.ax_.get_yticklabels()]
     assert ticks == [r"\$pri\$ce", " _private", "age"]
     y, p = [0, 1, 1, 0], [0.1, 0.9, 0.4, 0.2]
-    for cls in (ReliabilityDisplay, AbstentionDisplay):
-        legend = cls.from_predictions(y, p, name="_model").ax_.get_legend()
-        assert "_model" in legend.get_texts()[-1].get_text()
+    legend = AbstentionDisplay.from_predictions(y, p, name="_model").ax_.get_legend()
+    assert "_model" in legend.get_texts()[-1].get_text()
     path = np.ones((3, 3))
     legend = PriorPrecisionDisplay(path, path[-1], names).plot().ax_.get_legend()
     assert len(legend.get_texts()) == 3
