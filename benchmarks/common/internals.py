@@ -13,7 +13,7 @@ from skbayes_sg import (
 )
 from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.chains.steps import iterate_steps, restarts
-from skbayes_sg.inference.run import Run
+from skbayes_sg.inference.engine import Engine
 from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Softmax
@@ -113,7 +113,7 @@ class SamplingWatch:
     """Seconds that fits spend in their chains: burn-in and draws."""
 
     def __init__(self) -> None:
-        self.seconds, sample = 0.0, Run.sample
+        self.seconds, sample = 0.0, Engine.sample
 
         def timed(*args, **options):
             begin = time.perf_counter()
@@ -121,7 +121,7 @@ class SamplingWatch:
             self.seconds += time.perf_counter() - begin
             return result
 
-        Run.sample = timed  # type: ignore[method-assign]
+        Engine.sample = timed  # type: ignore[method-assign]
 
 
 class Stopwatch:

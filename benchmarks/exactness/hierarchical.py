@@ -133,7 +133,7 @@ def potential(problem: Problem, model: Any) -> tuple[Callable, Callable, int]:
     """Minus the log density of z, intercept, log noise and eta; what is compared; the dimension."""
     import jax.numpy as jnp
 
-    X, y, scales, prior = problem.X, problem.y, model._scales, model._fitted_prior
+    X, y, scales, prior = problem.X, problem.y, model._fit.scales, model._fit.prior
     k = X.shape[1]
     unit, group, centre = np.sqrt(prior.unit[:k]), scales.group[:k], X.mean(axis=0)
     middle = prior.mean[k]
@@ -196,8 +196,8 @@ def compare(name: str) -> dict:
     kind = BayesianLinearRegressionSGFS if problem.linear else BayesianLogisticRegressionSGFS
     model = kind(random_state=0, **problem.prior)
     about_fit = heard(model, problem.X, problem.y)
-    somewhere = np.ones((1, model._scales.dim))  # to know the hyperprior by its density there
-    about = np.append(model._scales.log_hyperprior(somewhere), [CHAINS, DRAWS])
+    somewhere = np.ones((1, model._fit.scales.dim))  # to know the hyperprior by its density there
+    about = np.append(model._fit.scales.log_hyperprior(somewhere), [CHAINS, DRAWS])
     file = "hierarchical_" + name.replace(" ", "_").replace(",", "")
 
     def make() -> dict[str, NDArray]:
@@ -208,7 +208,7 @@ def compare(name: str) -> dict:
         "set": name,
         "rows": len(problem.y),
         "columns": problem.X.shape[1],
-        "hyperparameters": model._scales.dim,
+        "hyperparameters": model._fit.scales.dim,
         **about_fit,
         **differences(compared_draws(model, problem.X.shape[1]), reference, ERRORS),
         "R-hat": model.diagnostics_["r_hat_max"],

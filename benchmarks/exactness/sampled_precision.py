@@ -62,7 +62,7 @@ SETS: dict[str, Callable[[], Set]] = {
 
 
 def _hyperprior(model) -> tuple[float, float, float]:
-    scales = model._scales
+    scales = model._fit.scales
     return scales.shape, scales.rate, scales.least
 
 
@@ -74,8 +74,8 @@ def potential(X: NDArray, y: NDArray, model, centred: bool) -> tuple[Callable, i
     import jax
     import jax.numpy as jnp
 
-    precision, outputs = model._scales, model.coef_.shape[0]
-    unit = np.sqrt(model._fitted_prior.unit[: X.shape[1]])
+    precision, outputs = model._fit.scales, model.coef_.shape[0]
+    unit = np.sqrt(model._fit.prior.unit[: X.shape[1]])
     Z, centre, of_intercept = X / unit, X.mean(axis=0) / unit, model.intercept_precision
     size, rows = outputs * X.shape[1], np.arange(len(y))
 

@@ -459,6 +459,7 @@ def _require_some(name: str, weight: NDArray) -> None:
 
 
 def require_two(n_classes: int) -> None:
+    """Raise ValueError for rows of one class."""
     if n_classes < 2:
         raise ValueError(
             "y holds one class only (among rows of positive weight); at least two classes are "

@@ -7,6 +7,7 @@ chains move on from the engine and a posterior.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -222,11 +223,11 @@ def prepare(
             em = precision
         engine, target = begin(options, choice, posterior, plan, estimate)
         if estimate.learned is not None:
-            engine, target = _recentred(
-                options, choice, (engine, target), posterior, plan, estimate
-            )
+            again = partial(begin, choice=choice, plan=plan)
+            engine, target = _recentred(options, (engine, target), posterior, estimate, again)
         if em is not None:
-            engine, target = _learn(options, em, choice, (engine, target), posterior, plan)
+            learning = options._replace(precision=em)
+            engine, target = _learn(learning, choice, (engine, target), posterior, plan)
         for state in engine.states:
             if engine.length.burn_in == 0 and state.t > 0:  # after pilots, or learning the prior
                 engine.sampler.freeze(state, target)
@@ -356,16 +357,15 @@ def _off_walls(target: Target, theta: NDArray, centre: NDArray) -> NDArray:
 
 def _recentred(
     options: Options,
-    choice: Choice,
     begun: tuple[Engine, Target],
     posterior: Posterior,
-    plan: Plan,
     estimate: Located,
+    again: Callable[..., tuple[Engine, Target]],
 ) -> tuple[Engine, Target]:
     """An engine that samples the precision, anchored where its burn-in finds it.
 
     On a posterior far from normal no normal distribution tells where that is. So the chains burn
-    in, and begin again where that is elsewhere.
+    in, and begin `again` where that is elsewhere.
     """
     engine, target = begun
     learned, path = estimate.learned, estimate.path
@@ -404,14 +404,13 @@ def _recentred(
             initial = path.initial(float(centre[0]))
         options = options._replace(last=burnt.last)
         found = Located(sampled, learned, initial, path)
-        engine, target = begin(options, choice, here, plan, found)
+        engine, target = again(options, posterior=here, estimate=found)
         engine = replace(engine, passes=engine.passes + burnt.passes)
     return replace(engine, learned=learned), target
 
 
 def _learn(
     options: Options,
-    em: VariationalEM,
     choice: Choice,
     begun: tuple[Engine, Target],
     posterior: Posterior,
@@ -423,7 +422,8 @@ def _learn(
     anchor no longer moves.
     """
     engine, target = begun
-    paths: list[NDArray] = []
+    em, paths = options.precision, list[NDArray]()
+    assert isinstance(em, VariationalEM)
     learned, passes, first = None, engine.passes, choice
     for done in range(_ROUNDS):
         if time_is_up():

@@ -80,7 +80,7 @@ def test_bad_parameters_are_named(iris):
 
 
 def test_many_rows_take_sgfs_whose_noise_is_bounded_from_below(iris, monkeypatch):
-    monkeypatch.setattr("skbayes_sg.estimators.many_modes.has_cheap_gradients", lambda n: False)
+    monkeypatch.setattr("skbayes_sg.inference.many_modes.has_cheap_gradients", lambda n: False)
     monkeypatch.setattr("skbayes_sg.chains.tuning._SETTLING", 200)
     monkeypatch.setattr("skbayes_sg.chains.tuning._STEPS", 100)
     model = DRBMClassifier(n_hidden=3, temperature=1.0, **SHORT).fit(*iris)

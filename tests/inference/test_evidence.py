@@ -156,7 +156,7 @@ def test_priors_of_many_scales_do_not_depend_on_the_zeros_of_the_columns(kind, p
     for rows in (X, shifted):
         model = kind(prior=prior, n_chains=2, n_draws=4, burn_in=4, random_state=0)
         with warnings.catch_warnings(action="ignore"):  # few draws
-            found.append(model.fit(rows, y)._scales)
+            found.append(model.fit(rows, y)._fit.scales)
     eta = rng.standard_normal((5, found[0].dim))
     before, after = (scales.log_hyperprior(eta) for scales in found)
     np.testing.assert_allclose(after, before, rtol=1e-6)

@@ -183,7 +183,7 @@ def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypat
         with pytest.warns(ConvergenceWarning, match="sd_ratio is 2"):
             other.fit(X, y > 0)
         assert isinstance(other.sampler_, UnderdampedLangevin)
-    monkeypatch.setattr("skbayes_sg.inference.fallback.time_is_up", lambda: True)
+    monkeypatch.setattr("skbayes_sg.inference.sample.time_is_up", lambda: True)
     with pytest.warns(ConvergenceWarning, match="sd_ratio is 2"):
         model.fit(X, y > 0)
     assert isinstance(model.sampler_, UnderdampedLangevin)

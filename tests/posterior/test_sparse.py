@@ -55,7 +55,7 @@ def test_nothing_of_rows_times_columns_is_made():
 
 
 def test_the_prior_is_learned_by_one_chain_of_each_group(no_small_ones, monkeypatch):
-    monkeypatch.setattr("skbayes_sg.inference.prepare._SELF_AVERAGING", 1000)
+    monkeypatch.setattr("skbayes_sg.inference.engine._SELF_AVERAGING", 1000)
     X, eta = every_column(300, 1200)
     y = eta + np.random.default_rng(4).standard_normal(300)
     em = VariationalEM(n_updates=60)
@@ -142,7 +142,7 @@ def test_a_warm_start_goes_on_as_if_it_had_never_stopped(no_small_ones):
 def test_what_memory_does_not_hold_is_said_and_theory_of_so_much_refused(
     no_small_ones, monkeypatch
 ):
-    monkeypatch.setattr("skbayes_sg.estimators.parameters._MOST_BYTES", 4 * 1201 * 320)
+    monkeypatch.setattr("skbayes_sg.inference.one_mode._MOST_BYTES", 4 * 1201 * 320)
     X, y = rare(60, 1200)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

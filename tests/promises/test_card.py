@@ -70,7 +70,7 @@ def test_estimators_sample_posteriors_from_minibatches(name):
 def test_fit_runs_a_stochastic_gradient_sampler(name, sampler, monkeypatch):
     """Fit runs a stochastic-gradient sampler: every one, in every estimator."""
     monkeypatch.setattr(
-        "skbayes_sg.inference.prepare.choose_alpha", start_without_pilots
+        "skbayes_sg.inference.engine.choose_alpha", start_without_pilots
     )  # alpha = 0 will do
     model, y = estimator(name, sampler=sampler)
     if SAMPLERS[sampler].variance_reduction is not None and name in ("network", "machine"):
@@ -128,7 +128,7 @@ def test_the_prior_precision_can_be_learned_by_constant_sgd(name):
     assert len(path) == 12
     assert (path > 0).all()
     assert np.ptp(np.log(path), axis=0).min() > 0.01
-    in_units = model.prior_precision_ / model._fitted_prior.unit[: len(model.prior_precision_)]
+    in_units = model.prior_precision_ / model._fit.prior.unit[: len(model.prior_precision_)]
     learned = list(model.prior_precision_blocks_.values())
     assert all(np.isclose(in_units, value).any() for value in learned)
 

@@ -373,12 +373,12 @@ def test_an_interrupt_of_all_workers_keeps_what_was_drawn(request):
 
 STAGES = {
     "data checks": "estimators.base.require_squares",
-    "choice of the sampler": "estimators.base.first_choice",
+    "choice of the sampler": "inference.sample.choose",
     "mode search": "posterior.mode._look",
     "mode search of networks": "chains.optimised_starts._moved",
     "burn-in": "chains.run.begin_chain",
     "sampling": "chains.run.go_on",
-    "attributes": "estimators.base.in_single_precision",
+    "attributes": "inference.sample.in_single_precision",
     "diagnostics": "inference.diagnose.diagnose_run",
 }
 
@@ -391,7 +391,7 @@ def test_an_interrupt_at_any_stage_leaves_the_model_as_it_was(some, stage, monke
 
     model = copy.deepcopy(some["network" if "networks" in stage else "logistic"])
     before = leaves(model)
-    monkeypatch.setattr("skbayes_sg.estimators.base._LARGE_DRAWS", 0)
+    monkeypatch.setattr("skbayes_sg.inference.sample._LARGE_DRAWS", 0)
     monkeypatch.setattr(f"skbayes_sg.{STAGES[stage]}", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y_of(model))

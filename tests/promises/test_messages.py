@@ -19,7 +19,6 @@ from skbayes_sg import (
     DRBMClassifier,
 )
 from skbayes_sg.estimators.inputs import small_weights
-from skbayes_sg.estimators.linear_model import _require_outputs
 from skbayes_sg.inspection import export, under_draws
 from skbayes_sg.models import Model, Softmax
 from skbayes_sg.posterior import Posterior
@@ -119,7 +118,7 @@ def test_models_without_outputs_are_refused_by_name():
         init = log_likelihood = scores = fisher = predict = None
 
     with pytest.raises(TypeError, match=r"Poisson does not; derive it from .*Predictor"):
-        _require_outputs(Poisson())
+        BayesianPoissonRegressor()._prior(Poisson(), None)
     with pytest.raises(ValueError, match="Poisson has neither a noise_variance nor classes"):
         under_draws._noise_variance(Poisson())
 

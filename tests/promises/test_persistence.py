@@ -20,7 +20,8 @@ from skbayes_sg import (
 )
 from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
 from skbayes_sg.diagnostics import systematic
-from skbayes_sg.estimators import base, persistence
+from skbayes_sg.estimators import base
+from skbayes_sg.inference import sample
 from skbayes_sg.samplers import SGFS, SGLD, PolynomialDecay
 
 pytestmark = [
@@ -120,10 +121,10 @@ def test_a_file_of_another_format_is_refused(model, monkeypatch):
             warnings.simplefilter("error")
             twin = pickle.loads(saved)
         assert vars(twin).keys() == vars(one).keys()
-    written = f"written by skbayes_sg {persistence.__version__} in format {persistence.FORMAT}"
+    written = f"written by skbayes_sg {base.__version__} in format {base.FORMAT}"
     said = f"this {type(model).__name__} was {written}, and "
-    monkeypatch.setattr(persistence, "FORMAT", 1000)
-    monkeypatch.setattr(persistence, "__version__", "1.2.3")
+    monkeypatch.setattr(base, "FORMAT", 1000)
+    monkeypatch.setattr(base, "__version__", "1.2.3")
     with pytest.raises(
         ValueError, match=re.escape(f"{said}skbayes_sg 1.2.3 reads format 1000 alone: fit it again")
     ):
@@ -179,9 +180,9 @@ def test_weighted_draws_are_thinned_by_their_weights():
 
 def test_draws_that_single_precision_would_blur_stay_double():
     draws = 1.0 + 1e-6 * RNG.standard_normal((2, 50, 3))
-    assert persistence.in_single_precision(draws) is draws
-    assert persistence.in_single_precision(draws - 1.0).dtype == np.float32
-    assert persistence.in_single_precision(1e300 * (draws - 1.0)).dtype == np.float64
+    assert sample.in_single_precision(draws) is draws
+    assert sample.in_single_precision(draws - 1.0).dtype == np.float32
+    assert sample.in_single_precision(1e300 * (draws - 1.0)).dtype == np.float64
 
 
 def test_draws_that_single_precision_would_blur_in_one_direction_stay_double():
@@ -191,7 +192,7 @@ def test_draws_that_single_precision_would_blur_in_one_direction_stay_double():
 
     def rounded(far):
         draws = np.stack([coef, output - far * coef, fixed], axis=2)
-        single = persistence.in_single_precision(draws)
+        single = sample.in_single_precision(draws)
         error = single[..., 1] + far * single[..., 0].astype(float) - output
         return single.dtype, np.abs(error).max()
 
@@ -200,7 +201,7 @@ def test_draws_that_single_precision_would_blur_in_one_direction_stay_double():
     dtype, error = rounded(1e5)
     assert (dtype, error < 1e-9) == (np.float64, True)
     few = np.random.default_rng(0).standard_normal((4, 10, 30))  # which tell no direction
-    assert persistence.in_single_precision(few).dtype == np.float32
+    assert sample.in_single_precision(few).dtype == np.float32
 
 
 def test_compact_refuses_what_it_cannot_do():

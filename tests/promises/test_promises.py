@@ -637,7 +637,7 @@ def test_the_warning_of_draws_that_fill_the_memory_names_the_users_line(model, m
 
 
 def test_a_long_fit_is_announced(monkeypatch):
-    monkeypatch.setattr("skbayes_sg.estimators.parameters.LONG", 0.0)
+    monkeypatch.setattr("skbayes_sg.inference.sample.LONG", 0.0)
     X, y = np.random.default_rng(0).standard_normal((60, 2)), np.arange(60) % 2
     with pytest.warns(UserWarning, match="the chains will take about 0 minute on one core"):
         BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)

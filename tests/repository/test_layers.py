@@ -129,7 +129,7 @@ def test_joblib_validation_and_warnings_live_in_one_place_each():
     assert users["sklearn.utils.validation"] <= {"estimators", "inspection"}
     # beside that of fits: of rows with missing cells
     assert warning == {
-        "estimators/fit_guard.py",
+        "validation.py",
         "inspection/responses.py",
     }
     assert of_library == {"dask": {"data/dask.py"}, "narwhals": {"frames.py"}}
@@ -152,7 +152,7 @@ def may_have_many_parameters(path, node, owner):
         return node.name == "__init__" or not node.name.startswith("_")
     if node.name == "__init__":
         return room(path) in {"estimators", "samplers"}
-    many = {("Posterior", "of"), ("LinearPredictor", "summary")}
+    many = {("Posterior", "of"), ("LinearModel", "summary")}
     return node.name in skbayes_sg.__all__ or (owner, node.name) in many
 
 

@@ -143,16 +143,16 @@ FOR = [
     ("callbacks.py", "raise seconds", {callbacks.TimeLimit}),
     ("chains/tuning.py", "; alpha=", {samplers.SGFS}),  # of the reason for a sampler
     ("estimators/classifier.py", "sample_weight or class_weight", having("class_weight")),
+    ("estimators/coefficient_prior.py", "", COEFFICIENTS),  # functions of these estimators
     ("estimators/gaussian_posterior.py", "prior ", COEFFICIENTS),
     ("estimators/mlp.py", "hidden_layer_sizes", having("hidden_layer_sizes")),
     ("estimators/ordinal.py", "categories must", having("categories")),
     ("estimators/prior_groups.py", "prior must", COEFFICIENTS),
     ("estimators/prior_groups.py", "prior_groups", COEFFICIENTS),
     ("estimators/prior_groups.py", "{} has a scale for each column", COEFFICIENTS),
-    ("estimators/updating.py", "set forgetting_factor", having("forgetting_factor")),
-    ("estimators/updating.py", "lower forgetting_factor", having("forgetting_factor")),
+    ("estimators/updating.py", "", COEFFICIENTS),  # functions of these estimators
     ("inference/diagnose.py", ", or temperature", NETWORKS),
-    ("inference/prepare.py", "prior_groups, and a prior", COEFFICIENTS),
+    ("inference/engine.py", "prior_groups, and a prior", COEFFICIENTS),
     ("inspection/under_draws.py", "new rows are normal", having("noise_variance")),
     ("posterior/targets.py", "prior_groups, and a prior", COEFFICIENTS),
     ("priors/shrinkage.py", "prior: ", COEFFICIENTS),
