@@ -33,7 +33,7 @@ from skbayes_sg.samplers.base import Parameterised
 from skbayes_sg.validation import require_integer, warn
 from skbayes_sg.version import __version__
 
-FORMAT = 10
+FORMAT = 11
 """Of the fitted attributes. It is raised when their names or meaning change."""
 _OF_DISTRIBUTION = ("coef_", "coef_std_", "intercept_", "posterior_")
 

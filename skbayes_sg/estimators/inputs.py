@@ -18,7 +18,9 @@ _DOUBLE = np.finfo(np.float64)
 def require_squares(X, of_fit: bool) -> None:
     """Raise ValueError if the square of a value of X overflows in its precision.
 
-    Or, in a fit, if those of all values of a column underflow.
+    Or, in a fit, for a column whose numbers are too small to be multiplied: their fourth powers,
+    which curvatures of squares are, underflow in double precision, or their last digits in that of
+    X.
     """
     values = X.data if sparse.issparse(X) else X
     if values.size and max(values.max(), -values.min()) > np.sqrt(np.finfo(X.dtype).max):
@@ -26,20 +28,11 @@ def require_squares(X, of_fit: bool) -> None:
             "X holds values whose squares overflow; scale its columns, for example by "
             "StandardScaler"
         )
-    if of_fit:
-        _require_sizes(X)
-
-
-def _require_sizes(X) -> None:
-    """Raise ValueError for a column of X whose numbers are too small to be multiplied.
-
-    Their fourth powers, which curvatures of squares are, underflow in double precision; or their
-    last digits in that of X.
-    """
-    large, small = (
-        np.asarray(each.toarray() if sparse.issparse(each) else each).ravel()
-        for each in (X.max(axis=0), X.min(axis=0))
-    )
+    if not of_fit:
+        return
+    large, small = X.max(axis=0), X.min(axis=0)
+    if sparse.issparse(X):
+        large, small = large.toarray().ravel(), small.toarray().ravel()
     size = np.maximum(large, -small)
     wrong = (size > 0) & (size < max(_DOUBLE.tiny**0.25, _smallest(X.dtype)))
     if wrong.any():

@@ -442,7 +442,7 @@ def _learn(
         found = fit_prior(following, target, states, options.n_jobs)
         read = rows_touched(engine.sampler, found.states) - rows_touched(engine.sampler, states)
         passes += read / posterior.data.n_rows
-        diverged = engine.anchor is not None and not found.stein.max() < _DIVERGED
+        diverged = engine.anchor is not None and not np.max(found.stein) < _DIVERGED
         if diverged and choice is first and not choice.given:
             why = "control variates threw the chains while the prior was learned"
             choice = plan.fallback(posterior, NoGainError(why))

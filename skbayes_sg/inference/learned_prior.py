@@ -43,17 +43,17 @@ class Learned:
     uninformed: NDArray
     """Whether a block has no data under the first precision, (blocks,)."""
     states: list[State] = field(default_factory=list)
-    change: NDArray = field(default_factory=lambda: np.zeros(1))
+    change: NDArray | float = 0.0
     """Change of log precision, (blocks,).
 
     The larger of two: the change from the third quarter of the path to the last, and half the range
     over groups of chains.
     """
-    uncertainty: NDArray = field(default_factory=lambda: np.zeros(1))
+    uncertainty: NDArray | float = 0.0
     """Standard deviation of log precision given the data, (blocks,); infinite without data."""
-    stein: NDArray = field(default_factory=lambda: np.ones(1))
+    stein: NDArray | float = 1.0
     """Drawn over wanted variance, mean over each block, (blocks,)."""
-    stein_error: NDArray = field(default_factory=lambda: np.zeros(1))
+    stein_error: NDArray | float = 0.0
     """Bound of |stein - 1| by chance, exceeded in one fit of a thousand, (blocks,)."""
     one_each: bool = False
     """Whether blocks are single features. The precision of one feature is always vague."""
@@ -68,77 +68,65 @@ class Learned:
 
     def warnings(self) -> list[str]:
         """Warnings about the learned precisions."""
-        found = [self._at_bounds(), self._uninformed(), self._moving(), self._misdrawn()]
-        return [warning for warning in found if warning]
-
-    def _named(self, which: NDArray) -> str:
-        names = [self.labels[i] for i in np.flatnonzero(which)]
-        return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-    @property
-    def _remedy(self) -> str:
-        return remedy_of(self.asked_for, self.hyperprior)
-
-    def _moving(self) -> str | None:
-        share = 1.0 if self.hyperprior else _SHARE_OF_SD
-        allowed = np.maximum(_STILL, share * self.uncertainty)
-        moving = (self.change > allowed) & ~self._bound
-        if not moving.any():
-            return None
-        worst = np.flatnonzero(moving)[(self.change / allowed)[moving].argmax()]
-        return (
-            f"prior_precision_path_ still moves for {self._named(moving)}: that of "
-            f"{self.labels[worst]} by a factor of {np.exp(self.change[worst]):.2f} over its last "
-            "half; raise n_chains, or give prior_precision a number"
-            + self.asked_for
-            * ", or raise n_updates of VariationalEM"
+        found, values = [], self.values
+        shape = values.shape  # one number where chains did not learn them
+        change, uncertainty, stein = (
+            np.broadcast_to(each, shape) for each in (self.change, self.uncertainty, self.stein)
         )
+        low, high = values <= BOUNDS[0] * 1.01, values >= BOUNDS[1] / 1.01
+        remedy = remedy_of(self.asked_for, self.hyperprior)
 
-    @property
-    def _bound(self) -> NDArray:
-        return (self.values <= BOUNDS[0] * 1.01) | (self.values >= BOUNDS[1] / 1.01)
+        def named(which: NDArray) -> str:
+            names = [self.labels[i] for i in np.flatnonzero(which)]
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            return ", ".join(names[:3]) + more
 
-    def _at_bounds(self) -> str | None:
-        low, high = self.values <= BOUNDS[0] * 1.01, self.values >= BOUNDS[1] / 1.01
         if low.any():
-            return (
-                f"the learned precision of {self._named(low)} is at its lower limit, "
-                f"{BOUNDS[0]:g}: the weights have no bound, as with separable classes or columns "
-                f"of tiny numbers; scale the columns of X, or {self._remedy}"
+            found.append(
+                f"the learned precision of {named(low)} is at its lower limit, {BOUNDS[0]:g}: the "
+                "weights have no bound, as with separable classes or columns of tiny numbers; "
+                f"scale the columns of X, or {remedy}"
             )
-        # where the uncertainty is infinite, the weights are switched off
-        high &= np.isfinite(self.uncertainty)
-        if high.any():
-            return (
-                f"the learned precision of {self._named(high)} is at its upper limit, "
-                f"{BOUNDS[1]:g}: columns of large numbers, or weights of no use; scale the columns "
-                "of X"
+        elif (used := high & np.isfinite(uncertainty)).any():  # others are switched off
+            found.append(
+                f"the learned precision of {named(used)} is at its upper limit, {BOUNDS[1]:g}: "
+                "columns of large numbers, or weights of no use; scale the columns of X"
             )
-        return None
 
-    def _uninformed(self) -> str | None:
+        inside = ~(low | high)
+        vague = (uncertainty > _VAGUE) & inside
         if self.uninformed.any():
-            return (
-                f"the data say nothing about {self._named(self.uninformed)} (zero or constant "
-                "columns): its precision was not learned"
+            found.append(
+                f"the data say nothing about {named(self.uninformed)} (zero or constant columns): "
+                "its precision was not learned"
             )
-        vague = (self.uncertainty > _VAGUE) & ~self._bound
-        if self.one_each or self.hyperprior or not vague.any():
-            return None
-        return (
-            f"the data hardly determine the precision of {self._named(vague)}: log precision is "
-            f"known to {self.uncertainty[vague].max():.1f} at best (few weights, or few rows for "
-            f"them); {self._remedy}"
-        )
+        elif vague.any() and not (self.one_each or self.hyperprior):
+            found.append(
+                f"the data hardly determine the precision of {named(vague)}: log precision is "
+                f"known to {uncertainty[vague].max():.1f} at best (few weights, or few rows for "
+                f"them); {remedy}"
+            )
 
-    def _misdrawn(self) -> str | None:
-        off = np.abs(self.stein - 1)
+        share = 1.0 if self.hyperprior else _SHARE_OF_SD
+        excess = change / np.maximum(_STILL, share * uncertainty)
+        moving = (excess > 1) & inside
+        if moving.any():
+            worst = np.where(moving, excess, 0).argmax()
+            found.append(
+                f"prior_precision_path_ still moves for {named(moving)}: that of "
+                f"{self.labels[worst]} by a factor of {np.exp(change[worst]):.2f} over its last half; "
+                "raise n_chains, or give prior_precision a number"
+                + self.asked_for
+                * ", or raise n_updates of VariationalEM"
+            )
+
+        off = np.abs(stein - 1)
         wrong = (off > STEIN_LIMIT) & (off > self.stein_error)
-        if not wrong.any():
-            return None
-        worst = np.where(wrong, off, 0).argmax()
-        return (
-            f"while the precision of {self._named(wrong)} was learned, the variances drawn in "
-            f"{self.labels[worst]} were {self.stein[worst]:.2f} times those wanted: the precision "
-            'may be biased; use sampler="sgfs" or "hmc", or raise burn_in'
-        )
+        if wrong.any():
+            worst = np.where(wrong, off, 0).argmax()
+            found.append(
+                f"while the precision of {named(wrong)} was learned, the variances drawn in "
+                f"{self.labels[worst]} were {stein[worst]:.2f} times those wanted: the precision may be "
+                'biased; use sampler="sgfs" or "hmc", or raise burn_in'
+            )
+        return found
