@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import digamma, polygamma
 from sklearn import datasets as shipped
 from sklearn.preprocessing import StandardScaler
 
@@ -35,7 +36,6 @@ from benchmarks.common import datasets as data
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.reference import cached, long_run
 from benchmarks.exactness import steep
-from benchmarks.exactness.linear_exact import conjugate
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, diagnostics
 from skbayes_sg.samplers import HMC
 
@@ -50,6 +50,18 @@ ROWS = 1500
 """at most, of classifications"""
 
 Set = tuple[NDArray, NDArray]
+
+
+def conjugate(X, y) -> tuple[NDArray, NDArray]:
+    """Exact mean and covariance of coefficients, intercept and log noise variance."""
+    X = np.column_stack([X, np.ones(len(X))])
+    precision = X.T @ X + np.diag([1.0] * (X.shape[1] - 1) + [1e-6])
+    mean = np.linalg.solve(precision, X.T @ y)
+    a, b = 1e-6 + len(y) / 2, 1e-6 + 0.5 * (y @ y - mean @ precision @ mean)
+    cov = np.zeros((len(mean) + 1,) * 2)
+    cov[:-1, :-1] = np.linalg.inv(precision) * b / (a - 1)
+    cov[-1, -1] = polygamma(1, a)
+    return np.append(mean, np.log(b) - digamma(a)), cov
 
 
 def _cut(X: NDArray, y: NDArray) -> Set:
@@ -172,7 +184,7 @@ def by_hmc(name: str, X: NDArray, y: NDArray, precision: float) -> Moments:
 def exact(X: NDArray, y: NDArray, precision: float) -> Moments:
     """The distribution of a regression, without error."""
     scale = np.sqrt(np.append(np.full(X.shape[1], precision), 1.0))
-    mean, cov = conjugate(X / scale[:-1], y, None)  # of coefficients times scale, under precision 1
+    mean, cov = conjugate(X / scale[:-1], y)  # of coefficients times scale, under precision 1
     sd = np.sqrt(cov.diagonal())
     scale = np.append(scale, 1.0)
     return Moments(mean / scale, sd / scale, *np.full((2, 1), np.inf), np.ones(()))

@@ -22,8 +22,7 @@ from sklearn.metrics import log_loss
 
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.timing import Clock
-from benchmarks.prediction.digits import calibration_error
-from benchmarks.prediction.networks import split_of
+from benchmarks.prediction.networks import calibration_error, split_of
 from skbayes_sg import DRBMClassifier
 
 COLD = 0.05
