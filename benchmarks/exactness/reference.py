@@ -3,10 +3,11 @@
 Densities are written from docs/math/priors.md, docs/math/models.md and the docstrings, in JAX. The
 posterior under one learned precision, or a given one, is a sum over a grid of its logarithm and an
 importance sample of the other parameters: at each node from Student's t with seven degrees of
-freedom at the conditional modes, in two widths. Modes are followed from the strongest precision to
-the weakest and back. Priors with more hyperparameters, and problems whose importance weights are
-not reliable, take NumPyro's NUTS, in coordinates in which the prior of the coefficients does not
-depend on its precision.
+freedom at the conditional modes, in two widths, and from the prior, so that no weight is far above
+the highest likelihood. Modes are followed from the strongest precision to the weakest and back.
+Priors with more hyperparameters, and problems whose importance weights are not reliable, take
+NumPyro's NUTS, in coordinates in which the prior of the coefficients does not depend on its
+precision.
 
 Coefficients ``b`` are in units of the columns, intercepts ``alpha`` at their means, ``own`` are the
 other parameters of a family, and ``eta`` the hyperparameters.
@@ -35,6 +36,7 @@ SLAB_SCALE, SLAB_DF, T_DF = 2.0, 4.0, 4.0
 PAD = 64  # rows are padded to multiples, so that few shapes are compiled
 STEP, BELOW, ABOVE = 0.25, 10.5, 4.5  # of the grid of log precision, around that of a weak prior
 WIDTHS, SHARES, DF = np.array([1.0, 1.8]), np.array([0.7, 0.3]), 7.0
+FROM_PRIOR = 0.4  # of the draws, where the prior of all parameters is proper
 BLOCK = 8192
 CHAINS, WARM_UP = 4, 1000
 
@@ -390,16 +392,40 @@ def _log_weights(form: Form, rows: Rows, grid: Any, modes: Any, log_share: Any, 
     inverse = jnp.linalg.inv(root)
     log_det = jnp.linalg.slogdet(inverse)[1]
     dim = centre.shape[-1]
+    constant = gammaln(0.5 * (DF + dim)) - gammaln(0.5 * DF) - 0.5 * dim * jnp.log(DF * jnp.pi)
+    of_prior = _share_of_prior(form)
 
     def one(theta, node):
         z = jnp.einsum("mij,mj->mi", inverse[node], theta - centre[node])
         square = (z**2).sum(axis=-1)[:, None] / WIDTHS**2
         log_t = -0.5 * (DF + dim) * jnp.log1p(square / DF) - dim * jnp.log(WIDTHS)
         mixture = log_t + jnp.log(SHARES) + (log_det[node] + log_share[node])[:, None]
-        log_q = jax.scipy.special.logsumexp(mixture)
+        log_q = constant + jnp.log(1 - of_prior) + jax.scipy.special.logsumexp(mixture)
+        if of_prior:
+            ell, _ = log_precisions(form, rows, grid[node])
+            log_p = log_given(form, rows, theta, ell) - 0.5 * dim * jnp.log(2 * jnp.pi)
+            log_p += 0.5 * form.outputs * jnp.log(rows.intercept_precision)
+            log_p -= jnp.log(rows.own_sd).sum()
+            of_node = jax.scipy.special.logsumexp(log_share[node])
+            log_q = jnp.logaddexp(log_q, jnp.log(of_prior) + of_node + log_p)
         return log_joint(form, rows, theta, grid[node]) - log_q
 
     return jax.vmap(one)(*draws)
+
+
+def _share_of_prior(form: Form) -> float:
+    return 0.0 if form.family == "linear" else FROM_PRIOR
+
+
+def _from_prior(form: Form, rows: Rows, eta: NDArray, rng: np.random.Generator) -> NDArray:
+    """Parameters (n, D) under hyperparameters (n, K)."""
+    shape = len(eta), form.outputs
+    ell = np.asarray(jax.vmap(lambda each: log_precisions(form, rows, each)[0])(eta))
+    b = rng.standard_normal((*shape, form.features)) * np.exp(-0.5 * ell)[:, None]
+    centre = b @ rows.mean if form.prior == GIVEN else 0.0
+    alpha = rows.start[0] + centre + rng.standard_normal(shape) / np.sqrt(rows.intercept_precision)
+    own = rows.own_mean + rows.own_sd * rng.standard_normal((len(eta), form.own))
+    return np.concatenate([b.reshape(len(eta), form.outputs * form.features), alpha, own], axis=1)
 
 
 def importance(form: Form, rows: Rows, n_draws: int, seed: int = 0) -> Result:
@@ -423,6 +449,8 @@ def importance(form: Form, rows: Rows, n_draws: int, seed: int = 0) -> Result:
     z *= np.sqrt(DF / rng.chisquare(DF, n_draws))[:, None]
     z *= rng.choice(WIDTHS, n_draws, p=SHARES)[:, None]
     theta = centre[node, mode] + np.einsum("nij,nj->ni", root[node, mode], z)
+    prior = rng.random(n_draws) < _share_of_prior(form)
+    theta[prior] = _from_prior(form, rows, grid[node[prior]], rng)
     parts = [
         _log_weights(form, rows, grid, modes, np.log(share), (theta[part], node[part]))
         for part in np.arange(n_draws).reshape(-1, BLOCK)
