@@ -114,8 +114,8 @@ class Learned:
             worst = np.where(moving, excess, 0).argmax()
             found.append(
                 f"prior_precision_path_ still moves for {named(moving)}: that of "
-                f"{self.labels[worst]} by a factor of {np.exp(change[worst]):.2f} over its last half; "
-                "raise n_chains, or give prior_precision a number"
+                f"{self.labels[worst]} by a factor of {np.exp(change[worst]):.2f} over its last "
+                "half; raise n_chains, or give prior_precision a number"
                 + self.asked_for
                 * ", or raise n_updates of VariationalEM"
             )
@@ -126,7 +126,7 @@ class Learned:
             worst = np.where(wrong, off, 0).argmax()
             found.append(
                 f"while the precision of {named(wrong)} was learned, the variances drawn in "
-                f"{self.labels[worst]} were {stein[worst]:.2f} times those wanted: the precision may be "
-                'biased; use sampler="sgfs" or "hmc", or raise burn_in'
+                f"{self.labels[worst]} were {stein[worst]:.2f} times those wanted: the precision "
+                'may be biased; use sampler="sgfs" or "hmc", or raise burn_in'
             )
         return found
