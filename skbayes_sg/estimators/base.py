@@ -21,7 +21,6 @@ from skbayes_sg.estimators.fit_guard import KeptInterrupt, require_finite
 from skbayes_sg.estimators.inputs import require_squares, small_weights
 from skbayes_sg.estimators.out_of_core import is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
-from skbayes_sg.inference.engine import Engine
 from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
 from skbayes_sg.inference.sample import Fit, Plan, in_single_precision, sample
@@ -248,7 +247,7 @@ class BayesianEstimator(CallbackSupportMixin, Parameterised):
     def _options(self, dim: int) -> Options:
         """How a posterior of so many parameters is sampled."""
         last = None
-        if self.warm_start and self._fit is not None:
+        if self.warm_start and self._fit is not None and self._fit.engine is not None:
             # some samplers have hyperparameters, the last of the coordinates
             engine = self._fit.engine
             most = dim + (0 if engine.sampled is None else engine.sampled.scales.dim)
@@ -294,6 +293,7 @@ class BayesianEstimator(CallbackSupportMixin, Parameterised):
     def _set_fit(self, fit: Fit, attributes: dict[str, Any]) -> None:
         """Write all fitted attributes."""
         engine = fit.engine
+        assert engine is not None
         self.__dict__.update(attributes)
         self._fit, self._stream, self.model_ = fit, None, fit.model
         self.sampler_, self.sampler_reason_ = engine.sampler, engine.reason
@@ -401,10 +401,12 @@ class BayesianEstimator(CallbackSupportMixin, Parameterised):
         small.draws_ = in_single_precision(self.draws_[:, kept])
         small.draw_weights_ = weights[kept] / weights[kept].sum()
         if self._fit is not None:
-            eta, engine = self._fit.hyper_draws, self._fit.engine
+            eta = self._fit.hyper_draws
             small._fit = replace(
                 self._fit,
-                engine=Engine(engine.sampler, engine.reason, [], engine.length, engine.passes),
+                engine=None,
+                learned=None,
+                gaussian=None,
                 draws=small.draws_,
                 weights=small.draw_weights_,
                 hyper_draws=None if eta is None else eta[:, kept],

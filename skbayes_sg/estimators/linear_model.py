@@ -280,7 +280,7 @@ class LinearModel(BayesianEstimator):
         """
         check_is_fitted(self, "model_")
         engine = None if self._fit is None else self._fit.engine
-        if engine is None or not engine.states or self._stream is not None:
+        if engine is None or self._stream is not None:
             raise NotFittedError(
                 "predicted_covariance needs a `fit`: a stream has no stationary distribution"
             )

@@ -88,8 +88,16 @@ def diagnose_run(
         warnings += of_distribution(figures, sampler.bias_advice)
     else:
         n_chains = sum(len(chain.draws) for chain in chains)
-        figures["r_hat_limit"] = r_hat_limit(n_chains, _by_gradients(figures))
-        warnings += _of_parameters(figures)
+        # whether gradients know mean and standard deviation of every parameter well enough
+        shift_se, ratio_se = (figures.get(f"{of}_se", np.nan) for of in ("mean_shift", "sd_ratio"))
+        known = _CERTAIN * shift_se < 2 * SHIFT_LIMIT and _CERTAIN * ratio_se < 2 * SPREAD_LIMIT
+        figures["r_hat_limit"] = r_hat_limit(n_chains, known)
+        warnings += of_disagreement(figures)
+        if figures["ess_min"] < ESS_LIMIT:
+            warnings.append(
+                f"ess_min is {figures['ess_min']:.0f}, below {ESS_LIMIT}: too few effective draws; "
+                "raise n_draws or thin"
+            )
         warnings += of_bias(figures, sampler.bias_advice)
     steep = figures.get("column_steepness", 1.0)
     if steep > sampler.steepest_column:
@@ -289,21 +297,10 @@ def of_disagreement(figures: dict[str, float]) -> list[str]:
     ]
 
 
-def _of_parameters(figures: dict[str, float]) -> list[str]:
-    """Warnings about chains that are too short."""
-    warnings = of_disagreement(figures)
-    if figures["ess_min"] < ESS_LIMIT:
-        warnings.append(
-            f"ess_min is {figures['ess_min']:.0f}, below {ESS_LIMIT}: too few effective draws; "
-            "raise n_draws or thin"
-        )
-    return warnings
-
-
 def of_few_draws(figures: dict[str, float], n_drawn: int, most: int) -> list[str]:
     """A warning where a fit that goes on until its draws are enough ends short of that.
 
-    Nothing is added to the warnings of `_of_parameters`. A fit whose next doubling would take too
+    Nothing is added to the warnings of `diagnose_run`. A fit whose next doubling would take too
     long is not warned of if that doubling would have sufficed: its Monte Carlo errors are at most
     sqrt(2) times as large as they were to be. Not for averages over modes, which have limits of
     their own.
@@ -318,12 +315,6 @@ def of_few_draws(figures: dict[str, float], n_drawn: int, most: int) -> list[str
         f"{name} is {figures[name]:.0f}, below {ENOUGH_ESS}: few effective draws for {of}; the fit "
         f"stopped at {n_drawn} draws of each chain{why}; set n_draws above {n_drawn}, or raise thin"
     ]
-
-
-def _by_gradients(figures: dict[str, float]) -> bool:
-    """Whether gradients know mean and standard deviation of every parameter well enough."""
-    errors = figures.get("mean_shift_se", np.nan), figures.get("sd_ratio_se", np.nan)
-    return _CERTAIN * errors[0] < 2 * SHIFT_LIMIT and _CERTAIN * errors[1] < 2 * SPREAD_LIMIT
 
 
 def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:

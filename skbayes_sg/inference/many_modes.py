@@ -137,6 +137,7 @@ class ManyModes(Plan):
 
     def is_enough(self, fit: Fit) -> bool:
         """Whether averaged predictions are known; chains may agree on nothing else."""
+        assert fit.engine is not None
         return averages.is_enough(fit.figures, fit.engine.sampler.rejects)
 
     def gaussian(self, fit: Fit, posterior: Posterior) -> None:

@@ -136,6 +136,7 @@ class OneMode(Plan):
         if posterior.of_sample is not posterior:
             return figures
         figures |= diagnose.of_gradients(joint, draws, fit.weights, n_gradients)
+        assert fit.engine is not None
         sampler = fit.engine.sampler
         if np.isfinite(sampler.steepest_column) and sampler.variance_reduction is None:
             figures |= diagnose.of_columns(posterior, fit.draws, fit.weights)
@@ -154,6 +155,7 @@ class OneMode(Plan):
         there the curvature at the anchor is that distribution. Above 1,000 parameters it has the
         moments of the draws. Draws in closed form are of that distribution itself.
         """
+        assert fit.engine is not None
         before, anchor, prior = posterior.prior, fit.engine.anchor, fit.prior
         posterior = posterior.with_prior(prior)
         if anchor is not None and fit.scales is not None:

@@ -104,8 +104,8 @@ class Fit:
 
     Attributes
     ----------
-    engine : Engine
-        As its chains stopped: a warm start goes on from it.
+    engine : Engine, optional
+        As its chains stopped: a warm start goes on from it. A compact copy has none.
     model : Model
     prior : Prior
         With the precisions that were learned, or the geometric means of those that were drawn.
@@ -129,7 +129,7 @@ class Fit:
         Whether Ctrl-C ended it.
     """
 
-    engine: Engine
+    engine: Engine | None
     model: Model
     prior: Prior
     draws: NDArray

@@ -243,10 +243,11 @@ def test_skops_loads_a_compact_model_by_the_documented_types(model):
     small = fitted(model).compact()
     saved, sampler = io.dumps(small), type(small.sampler_)
     types = documented(model) | {f"{sampler.__module__}.{sampler.__name__}"}
+    types |= {"skbayes_sg.inference.sample.Fit"}
     found = io.get_untrusted_types(data=saved)
     assert set(found) <= types
     sampled = hasattr(small, "prior_precision_draws_")
-    assert len(found) == (7 + sampled if hasattr(small, "posterior_") else 5)
+    assert len(found) == (8 + sampled if hasattr(small, "posterior_") else 6)
     twin = io.loads(saved, trusted=sorted(types & set(found)))
     np.testing.assert_array_equal(predicted(twin), predicted(small))
 
