@@ -77,7 +77,7 @@ def test_the_file_of_a_default_fit_is_about_a_megabyte():
 def test_many_draws_are_single_and_go_on_as_those_of_one_fit(monkeypatch):
     """The chains are in double precision."""
     double = fitted(clone(MODELS[0]).set_params(prior_precision=1.0, n_draws=20))
-    monkeypatch.setattr(base, "_LARGE_DRAWS", 100)
+    monkeypatch.setattr(sample, "_LARGE_DRAWS", 100)
     long = fitted(clone(MODELS[0]).set_params(prior_precision=1.0, n_draws=20))
     assert long.draws_.dtype == np.float32
     np.testing.assert_array_equal(long.draws_, double.draws_.astype(np.float32))
