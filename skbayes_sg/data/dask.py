@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from skbayes_sg.data.base import Batch
 from skbayes_sg.data.blockwise import Source, entrywise, pieces
 from skbayes_sg.data.passes import added, total_of
-from skbayes_sg.linalg.products import dense
+from skbayes_sg.linalg.scores import dense
 
 
 class OnWorkers(Source):

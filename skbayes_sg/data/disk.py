@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 from skbayes_sg.data.base import Batch
 from skbayes_sg.data.blockwise import Source, in_partitions, pieces
 from skbayes_sg.data.passes import ahead, row_blocks, total_of
-from skbayes_sg.linalg.memory import bytes_to_keep
+from skbayes_sg.linalg.sizes import bytes_to_keep
 
 _BLOCK_BYTES = 1 << 22
 _MAPPED_AROUND = 1 << 21  # bytes that one access to a file may bring into the map

@@ -14,9 +14,7 @@ from scipy import sparse
 from skbayes_sg.data.base import Batch, Data
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.data.passes import pass_blocks, row_blocks, total_of
-from skbayes_sg.linalg.memory import bytes_to_keep
-from skbayes_sg.linalg.products import squared, weighted_sums
-from skbayes_sg.linalg.sizes import has_many_columns
+from skbayes_sg.linalg.sizes import bytes_to_keep, has_many_columns
 
 _SPARSE_BLOCK = 1 << 24  # bytes of the values of a block of sparse rows
 _SCALE_ROWS = 10_000
@@ -161,7 +159,7 @@ class InMemory(Data):
         weight = None if self.weight is None else self.weight[rows]
         if self.sparse_rows:
             each = np.ones(len(rows)) if weight is None else weight.astype(np.float64)
-            return weighted_sums(each[None] / each.sum(), squared(self.X[rows]))[0]
+            return (each[None] / each.sum() @ self.X[rows].power(2))[0]
         squares = np.square(self.take(rows), dtype=np.float64)
         return np.average(squares, axis=0, weights=weight)
 

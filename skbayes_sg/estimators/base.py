@@ -41,7 +41,7 @@ from skbayes_sg.inference.plan import Plan
 from skbayes_sg.inference.prepare import first_choice, prepare
 from skbayes_sg.inference.request import Request, Signature
 from skbayes_sg.inference.run import Run
-from skbayes_sg.linalg.memory import bytes_to_keep
+from skbayes_sg.linalg.sizes import bytes_to_keep
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.samplers import Sampler

@@ -13,8 +13,8 @@ from sklearn.utils import Bunch
 from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.out_of_core import in_blocks
-from skbayes_sg.linalg.memory import elements_at_a_time
-from skbayes_sg.linalg.products import dense
+from skbayes_sg.linalg.scores import dense
+from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Classification
 from skbayes_sg.validation import require_integer, require_level

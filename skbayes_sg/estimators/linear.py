@@ -19,7 +19,7 @@ from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.mixture_predictions import in_precision, mixture_intervals
 from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.estimators.regressor import Regressor
-from skbayes_sg.linalg.products import dense
+from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior

@@ -17,8 +17,7 @@ from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.plan import Plan, Start
 from skbayes_sg.inference.request import Choice
 from skbayes_sg.inspection.summary import of_coefficients, of_groups
-from skbayes_sg.linalg import Diag
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL, Diag
 from skbayes_sg.linalg.sizes import has_matrix, is_sorted_soon
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor

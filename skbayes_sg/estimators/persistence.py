@@ -31,7 +31,7 @@ _MOVED = {
     "evidence": "inference.evidence",
     "folded_rows": "inference.folded_rows",
     "kept_rows": "data.kept_rows",
-    "layouts": "linalg.layouts",
+    "layouts": "linalg.operators",
     "learned_prior": "inference.learned_prior",
     "plan": "inference.prepare",
     "request": "inference.request",

@@ -25,8 +25,7 @@ from skbayes_sg.inference.learned_prior import SEPARATED, Learned
 from skbayes_sg.inference.prepare import first_choice, prepare
 from skbayes_sg.inference.run import Run
 from skbayes_sg.inference.variational_em import VariationalEM
-from skbayes_sg.linalg.memory import bytes_to_keep
-from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
+from skbayes_sg.linalg.sizes import bytes_to_keep, has_cheap_passes, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior

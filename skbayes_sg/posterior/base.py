@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.data import Batch, Data, InMemory
 from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
-from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg import DIAGONAL, FULL, Diagonal, Layout, Operator, Partitioned
 from skbayes_sg.linalg.coordinates import Coordinates, Identity
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Diagonal, Layout, Partitioned
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor

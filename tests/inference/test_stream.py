@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, VariationalEM
 from skbayes_sg.data import InMemory
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL
-from skbayes_sg.linalg.low_rank import LowRank
+from skbayes_sg.linalg import DIAGONAL, FULL
+from skbayes_sg.linalg.coordinates import LowRank
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.full_data import FullDataTarget

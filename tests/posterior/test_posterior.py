@@ -4,8 +4,7 @@ from conftest import logistic_data
 from scipy import sparse
 
 from skbayes_sg.chains.run import Length, run_chain
-from skbayes_sg.linalg import Dense
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL
+from skbayes_sg.linalg import DIAGONAL, FULL, Dense
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.laplace import posterior_mean
