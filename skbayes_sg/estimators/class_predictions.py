@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 from sklearn.utils import Bunch
 
-from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.data import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.linalg.scores import dense

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize.elementwise import find_root
 
-from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.data import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.estimators.out_of_core import in_blocks

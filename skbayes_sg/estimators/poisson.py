@@ -110,7 +110,7 @@ class BayesianPoissonRegressor(LogLinkRegressor):
                 "do, and all intervals are too narrow; take BayesianNegativeBinomialRegressor for "
                 "counts (of rates, give the counts as y and the log exposure as a column)"
                 + _OF_WEIGHTS
-                * data.weighted
+                * (data.sample.weight is not None)
             )
         return warnings
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.chains.deadline import time_is_up
+from skbayes_sg.data import deterministic_rng
 from skbayes_sg.data.columns import of_columns
-from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg import DIAGONAL, Operator

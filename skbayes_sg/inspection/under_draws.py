@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.data import row_blocks
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import elements_at_a_time

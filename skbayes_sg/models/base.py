@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.base import Batch
-from skbayes_sg.data.memory import stays_sparse
+from skbayes_sg.data import Batch
+from skbayes_sg.data.rows import stays_sparse
 from skbayes_sg.linalg import Layout, Operator
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.priors import GaussianPrior, Prior

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
-from skbayes_sg.data.base import Batch
+from skbayes_sg.data import Batch
 from skbayes_sg.linalg import FULL, Layout, Operator
 from skbayes_sg.linalg.scores import Scores, outer_products
 from skbayes_sg.models.categorical import Categorical, exponentials, softmax

@@ -61,7 +61,7 @@ class Posterior(Target):
         self.dim = model.dim
         self.n_rows = data.sample.n_rows  # that can be drawn
         self.n_total = data.n_total
-        self.weighted = data.weighted
+        self.weighted = data.sample.weight is not None
         self.one_mode = model.fixed_inputs
         self._row_size = model.row_size
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.random import deterministic_rng
+from skbayes_sg.data import deterministic_rng
 from skbayes_sg.linalg import FULL, Diag
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.posterior import Posterior

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import helmert
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from skbayes_sg.data.random import deterministic_rng
+from skbayes_sg.data import deterministic_rng
 from skbayes_sg.linalg import FULL, Operator
 from skbayes_sg.linalg.coordinates import Coordinates, LowRank, Whitened, reproducible_eigh
 from skbayes_sg.linalg.scores import Factor, Scores, dense

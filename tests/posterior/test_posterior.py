@@ -73,7 +73,7 @@ def test_sparse_rows_and_memory_maps_equal_dense_ones(tmp_path, monkeypatch):
     X[np.abs(X) < 0.7] = 0
     np.save(tmp_path / "X.npy", X)
     dense = Posterior.of(Softmax(4, 2), X, y)
-    monkeypatch.setattr("skbayes_sg.data.memory.bytes_to_keep", lambda: 0)
+    monkeypatch.setattr("skbayes_sg.data.rows.bytes_to_keep", lambda: 0)
     rows = np.array([[3, 5, 7], [0, 1, 2], [9, 8, 7]])
     for other in (sparse.csr_matrix(X), np.load(tmp_path / "X.npy", mmap_mode="r")):
         same = Posterior.of(Softmax(4, 2), other, y)

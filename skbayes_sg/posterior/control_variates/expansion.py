@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.data import deterministic_rng
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Identity, Whitened
 from skbayes_sg.linalg.sizes import elements_at_a_time

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.data import deterministic_rng
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Diag, largest_eigenvalue
 from skbayes_sg.linalg.coordinates import LowRank
 from skbayes_sg.linalg.scores import Scores

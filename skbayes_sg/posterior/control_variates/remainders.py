@@ -8,9 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import Batch
+from skbayes_sg.data import Batch, deterministic_rng
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import FULL, Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Identity, Whitened, reproducible_eigh
 from skbayes_sg.linalg.scores import Scores
