@@ -14,8 +14,7 @@ from skbayes_sg import (
 from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.chains.steps import iterate_steps, restarts
 from skbayes_sg.inference.engine import Engine
-from skbayes_sg.linalg import Dense
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL, Dense
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget

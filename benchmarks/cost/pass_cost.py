@@ -47,7 +47,7 @@ from scipy.optimize import minimize
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.timing import seconds
 from skbayes_sg import BayesianLogisticRegressionSGFS
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 

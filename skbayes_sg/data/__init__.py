@@ -1,11 +1,19 @@
 """Rows in any storage, and the minibatches that are drawn of them. Imports linalg."""
 
-from skbayes_sg.data.base import Batch, Data
-from skbayes_sg.data.blockwise import Encode, OutOfCoreData, Source, at_hand, in_partitions
+from skbayes_sg.data.blockwise import (
+    Encode,
+    OnDisk,
+    OutOfCoreData,
+    Reader,
+    Source,
+    at_hand,
+    in_partitions,
+    is_stored,
+    on_disk,
+)
 from skbayes_sg.data.columns import Columns, of_columns, of_targets
-from skbayes_sg.data.disk import OnDisk, Reader, is_stored, on_disk
-from skbayes_sg.data.memory import InMemory
-from skbayes_sg.data.passes import ahead, in_threads
+from skbayes_sg.data.minibatches import deterministic_rng
+from skbayes_sg.data.rows import Batch, Data, InMemory, ahead, in_threads, row_blocks
 
 __all__ = [
     "Batch",
@@ -19,10 +27,12 @@ __all__ = [
     "Source",
     "ahead",
     "at_hand",
+    "deterministic_rng",
     "in_partitions",
     "in_threads",
     "is_stored",
     "of_columns",
     "of_targets",
     "on_disk",
+    "row_blocks",
 ]

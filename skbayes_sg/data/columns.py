@@ -13,12 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.base import Batch, Data
-from skbayes_sg.data.memory import InMemory
-
-_ROWS = 10_000  # that tell the unit of a column
-_MOST_ELEMENTS = 1 << 22  # of such rows
-_MEDIAN_ROWS = 1000  # one value that holds more than half of the rows is their median
+from skbayes_sg.data.rows import Batch, Data
 
 
 class Columns(NamedTuple):
@@ -40,23 +35,45 @@ def of_columns(data: Data) -> Columns:
     value in these.
     """
     sample = data.sample
-    if sample.sparse_rows:
-        return _of_entries(sample)
-    rows = _spaced(sample.n_rows, max(2, min(_ROWS, _MOST_ELEMENTS // sample.n_features)))
-    X, weight = sample.take(rows).astype(np.float64), _weights(sample.weight, sample.n_rows)[rows]
-    some = _spaced(len(X), _MEDIAN_ROWS)
-    # a value of each column with at most half of the weight on either side
-    value = np.quantile(X[some], 0.5, axis=0, weights=weight[some], method="inverted_cdf")
-    sums = _sums(X - value, weight)
-    (same,) = np.nonzero(sums[1] == 0)
-    if len(same) and len(rows) < data.n_rows:
+    X, n_rows = sample.X, sample.n_rows
+    weight = np.ones(n_rows) if sample.weight is None else sample.weight.astype(np.float64)
+    if sample.sparse_rows:  # zero is what may hold most of the rows, and stored entries tell all
+        value, column = np.zeros(X.shape[1]), X.indices
+        each, entries = np.repeat(weight, np.diff(X.indptr)), X.data.astype(np.float64)
+        of_entries = (np.ones(len(each)), entries != 0, entries, entries**2)
+        sums = np.stack([np.bincount(column, each * one, len(value)) for one in of_entries])
+        sums[0] = weight.sum()
+    else:
+        most = max(2, min(10_000, (1 << 22) // X.shape[1]))  # 32 MB
+        rows = np.unique(np.linspace(0, n_rows - 1, most).astype(int))
+        X, weight = sample.take(rows).astype(np.float64), weight[rows]
+        # a value of each column with at most half of the weight on either side
+        some = np.unique(np.linspace(0, len(X) - 1, 1000).astype(int))
+        value = np.quantile(X[some], 0.5, axis=0, weights=weight[some], method="inverted_cdf")
+        sums = _sums(X - value, weight)
+        (same,) = np.nonzero(sums[1] == 0)
+        if len(same) and len(rows) < data.n_rows:
 
-        def of_batch(batch: Batch) -> tuple[NDArray]:
-            here = batch.X[:, same].astype(np.float64)
-            return (_sums(here - value[same], _weights(batch.weight, len(here))),)
+            def of_batch(batch: Batch) -> tuple[NDArray]:
+                away = batch.X[:, same].astype(np.float64) - value[same]
+                return (_sums(away, batch.weight),)
 
-        (sums[:, same],) = data.reduce(of_batch, len(same))
-    return _from_sums(sums, value)
+            (sums[:, same],) = data.reduce(of_batch, len(same))
+    of_rows, others, distance, squares = sums
+    shift = distance / of_rows
+    variance = np.maximum(squares / of_rows - shift**2, 0.0)
+    away = 0.25 * squares / np.maximum(others, np.finfo(np.float64).tiny)
+    square = np.where(others < 0.5 * of_rows, away, variance)
+    return Columns(np.sqrt(square), value + shift, variance)
+
+
+def _sums(distance: NDArray, weight: NDArray | None) -> NDArray:
+    """Rows, those at a distance, their distances and squares, (4, features)."""
+    weight = np.ones(len(distance)) if weight is None else weight.astype(np.float64)
+    ones = np.ones_like(distance)
+    return np.stack(
+        [weight @ ones, weight @ (distance != 0), weight @ distance, weight @ distance**2]
+    )
 
 
 def of_targets(data: Data) -> tuple[float, float]:
@@ -64,38 +81,3 @@ def of_targets(data: Data) -> tuple[float, float]:
     y, weight = data.sample.y.astype(np.float64), data.sample.weight
     mean = np.average(y, weights=weight)
     return float(mean), float(np.average((y - mean) ** 2, weights=weight))
-
-
-def _of_entries(data: InMemory) -> Columns:
-    """From the stored entries of sparse rows alone: zero is what may hold most of the rows."""
-    X, weight = data.X, _weights(data.weight, data.n_rows)
-    each, values = np.repeat(weight, np.diff(X.indptr)), X.data.astype(np.float64)
-    of_entries = (np.ones(len(each)), values != 0, values, values**2)
-    sums = np.stack([np.bincount(X.indices, each * one, data.n_features) for one in of_entries])
-    sums[0] = weight.sum()
-    return _from_sums(sums, np.zeros(data.n_features))
-
-
-def _sums(distance: NDArray, weight: NDArray) -> NDArray:
-    """Rows, those at a distance, their distances and squares, (4, features)."""
-    each = (np.ones_like(distance), distance != 0, distance, distance**2)
-    return np.stack([weight @ one for one in each])
-
-
-def _from_sums(sums: NDArray, value: NDArray) -> Columns:
-    """From `_sums` of the distances from a value of each column."""
-    rows, others, distance, squares = sums
-    shift = distance / rows
-    variance = np.maximum(squares / rows - shift**2, 0.0)
-    away = 0.25 * squares / np.maximum(others, np.finfo(np.float64).tiny)
-    square = np.where(others < 0.5 * rows, away, variance)
-    return Columns(np.sqrt(square), value + shift, variance)
-
-
-def _weights(weight: NDArray | None, n_rows: int) -> NDArray:
-    return np.ones(n_rows) if weight is None else weight.astype(np.float64)
-
-
-def _spaced(n_rows: int, most: int) -> NDArray:
-    """Up to so many row numbers, evenly spaced."""
-    return np.unique(np.linspace(0, n_rows - 1, most).astype(int))

@@ -18,10 +18,9 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.base import Batch
 from skbayes_sg.data.blockwise import Source, entrywise, pieces
-from skbayes_sg.data.passes import added, total_of
-from skbayes_sg.linalg.products import dense
+from skbayes_sg.data.rows import Batch, total_of
+from skbayes_sg.linalg.scores import dense
 
 
 class OnWorkers(Source):
@@ -67,7 +66,7 @@ class OnWorkers(Source):
         sums = [dask.delayed(call)(visit, i, *column) for i, column in enumerate(columns)]
         while len(sums) > 1:
             twos = [sums[i : i + 2] for i in range(0, len(sums), 2)]
-            sums = [dask.delayed(added)(*two) if len(two) == 2 else two[0] for two in twos]
+            sums = [dask.delayed(total_of)(tuple, two) if len(two) == 2 else two[0] for two in twos]
         return dask.compute(sums[0])[0]
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skbayes_sg.data import InMemory
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.data.rows import InMemory, row_blocks
 
 _LEAST_SHARE = 0.01  # of a weight, that forgetting left
 _BLOCK = 1 << 20  # bytes, of which a call copies one at most besides its own rows
@@ -95,7 +94,7 @@ def n_bytes(rows: InMemory) -> int:
 def joined(blocks: Sequence[InMemory]) -> InMemory:
     """A copy of all these rows."""
     weight = None
-    if any(rows.weighted for rows in blocks):
+    if any(rows.weight is not None for rows in blocks):
         weight = np.concatenate([_weight_of(rows) for rows in blocks])
     if any(sparse.issparse(rows.X) for rows in blocks):
         X: Any = sparse.vstack([sparse.csr_array(rows.X) for rows in blocks], format="csr")

@@ -1,4 +1,4 @@
-"""Row numbers of minibatches, and the gradient noise of each scheme.
+"""Rows drawn at random: the numbers of minibatches, and the gradient noise of each scheme.
 
 Every step needs an independent subset. In a reshuffled epoch, the usual scheme, the gradient errors
 cancel, which about halves the stationary variance of a step without injected noise
@@ -19,8 +19,16 @@ from numpy.typing import NDArray
 Rows = NDArray | slice
 """Row numbers, (n,) shared by the chains or (chains, n), or a slice."""
 
-_BATCHES_AHEAD = 256  # drawn in one call: a call for each would cost more than the rows
-_MAX_INDICES = 1 << 18  # but never hold more than 2 MB of them
+
+_MAX_INDICES = 1 << 18  # drawn ahead: 2 MB
+
+
+def deterministic_rng(purpose: str) -> np.random.Generator:
+    """A generator that is the same in every fit, and that no user's data come from.
+
+    Data made by ``default_rng(0)`` would otherwise be correlated with the rows that a fit picks.
+    """
+    return np.random.default_rng(list(f"skbayes_sg {purpose}".encode()))
 
 
 class SamplingFrame(NamedTuple):
@@ -53,6 +61,8 @@ class Minibatches:
 
     Attributes
     ----------
+    full_data : bool
+        Whether every minibatch is the whole data set.
     noise_factor : float
         c in Cov(gradient noise) = c N I1: N/n with replacement, N/n - 1 without
         (math/gradient_noise.md#row-schemes).
@@ -73,6 +83,7 @@ class Minibatches:
         self.size = batch_size if replace else min(batch_size, n_rows)
         self.replace = replace
         self.shared = probability is not None
+        self.full_data = not replace and self.size == n_rows
         self.rng = rng
         self.noise_factor = n_total / self.size - (0.0 if replace else 1.0)
         self._dtype = np.int32 if n_rows < 2**31 else np.int64  # the narrow ones sort faster
@@ -83,11 +94,6 @@ class Minibatches:
         self._ahead: NDArray | None = None
         self._before: Mapping | None = None  # state of the generator, from which they were drawn
         self._next = 0
-
-    @property
-    def full_data(self) -> bool:
-        """Whether every minibatch is the whole data set."""
-        return not self.replace and self.size == self.n_rows
 
     def draw(self) -> NDArray | slice:
         """Row numbers of the next minibatches, (chains, size) or (size,).
@@ -121,8 +127,11 @@ class Minibatches:
         return new
 
     def _many(self) -> NDArray:
-        """Minibatches of the next steps, (steps, chains, size)."""
-        steps = max(1, min(_BATCHES_AHEAD, _MAX_INDICES // self.size) // self.n_chains)
+        """Minibatches of the next steps, (steps, chains, size).
+
+        256 at most are drawn in one call: a call for each would cost more than the rows.
+        """
+        steps = max(1, min(256, _MAX_INDICES // self.size) // self.n_chains)
         count = steps * self.n_chains
         ahead = self._with_replacement(count) if self.replace else self._subsets(count)
         return ahead.astype(np.intp, copy=False).reshape(steps, self.n_chains, self.size)

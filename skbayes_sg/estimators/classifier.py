@@ -15,7 +15,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.class_weight import compute_class_weight
 
 from skbayes_sg.data import InMemory, at_hand
-from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.data.rows import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.inputs import (
@@ -26,8 +26,8 @@ from skbayes_sg.estimators.inputs import (
     rows_that_count,
 )
 from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core
-from skbayes_sg.linalg.memory import elements_at_a_time
-from skbayes_sg.linalg.products import dense
+from skbayes_sg.linalg.scores import dense
+from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models import Model
 from skbayes_sg.models.categorical import Classification
 from skbayes_sg.posterior import Posterior

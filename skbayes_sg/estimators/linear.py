@@ -12,15 +12,13 @@ from scipy.linalg import get_blas_funcs
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from skbayes_sg.data import Data, of_targets
-from skbayes_sg.data.base import Batch
-from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.data import Batch, Data, of_targets, row_blocks
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_regressor import LinearRegressor
 from skbayes_sg.estimators.mixture_predictions import in_precision, mixture_intervals
 from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.inference.sample import Fit
-from skbayes_sg.linalg.products import dense
+from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize.elementwise import find_root
 
-from skbayes_sg.data.passes import row_blocks
-from skbayes_sg.linalg.memory import elements_at_a_time
-from skbayes_sg.linalg.products import dense
+from skbayes_sg.data import row_blocks
+from skbayes_sg.linalg.scores import dense
+from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models.response import Response
 from skbayes_sg.validation import warn
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from skbayes_sg.data import InMemory
-from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.data import InMemory, row_blocks
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from skbayes_sg.chains.run import rows_touched
-from skbayes_sg.data import InMemory, of_columns
-from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.data import InMemory, of_columns, row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.inference import averages
 from skbayes_sg.inference.many_modes import ManyModes, gradient_products

@@ -29,8 +29,7 @@ from skbayes_sg.data import (
     is_stored,
     on_disk,
 )
-from skbayes_sg.data.blockwise import entrywise
-from skbayes_sg.data.disk import place
+from skbayes_sg.data.blockwise import entrywise, place
 from skbayes_sg.validation import checked_weights, in_dtype, real_array
 
 

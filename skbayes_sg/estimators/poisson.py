@@ -105,7 +105,7 @@ class BayesianPoissonRegressor(LinearRegressor):
                 "do, and all intervals are too narrow; take BayesianNegativeBinomialRegressor for "
                 "counts (of rates, give the counts as y and the log exposure as a column)"
                 + _OF_WEIGHTS
-                * data.weighted
+                * (data.sample.weight is not None)
             )
         return remarks
 

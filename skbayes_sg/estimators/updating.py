@@ -17,7 +17,7 @@ from skbayes_sg.inference.drift import DRIFT_LIMIT, Drift
 from skbayes_sg.inference.engine import choose, prepare
 from skbayes_sg.inference.evidence import Hyperprior, locate
 from skbayes_sg.inference.learned_prior import Learned
-from skbayes_sg.linalg.memory import bytes_to_keep
+from skbayes_sg.linalg.sizes import bytes_to_keep
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.posterior.whitening import affordable

@@ -20,7 +20,7 @@ from skbayes_sg.diagnostics.limits import (
     STEIN_LIMIT,
 )
 from skbayes_sg.inference.engine import Engine
-from skbayes_sg.linalg.memory import elements_at_a_time
+from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.nonlinearity import column_steepness

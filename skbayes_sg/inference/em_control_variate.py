@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL
+from skbayes_sg.linalg import DIAGONAL, FULL
 from skbayes_sg.models import NullDirections
 from skbayes_sg.samplers.target import ModelPosterior
 

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.chains.deadline import time_is_up
+from skbayes_sg.data import deterministic_rng
 from skbayes_sg.data.columns import of_columns
-from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.variational_em import VariationalEM
-from skbayes_sg.linalg import Operator
-from skbayes_sg.linalg.layouts import DIAGONAL
+from skbayes_sg.linalg import DIAGONAL, Operator
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior

@@ -14,11 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import Batch, InMemory
+from skbayes_sg.data import Batch, InMemory, deterministic_rng
 from skbayes_sg.data.kept_rows import joined, n_bytes, some_of
-from skbayes_sg.data.random import deterministic_rng
-from skbayes_sg.linalg import Dense, Diag, Operator
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
+from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Layout, Operator
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior.gaussian import Distribution

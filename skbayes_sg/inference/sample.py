@@ -26,8 +26,7 @@ from skbayes_sg.inference.evidence import as_learned
 from skbayes_sg.inference.fingerprint import Fingerprint
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.options import Options
-from skbayes_sg.linalg.memory import bytes_to_keep
-from skbayes_sg.linalg.sizes import has_matrix
+from skbayes_sg.linalg.sizes import bytes_to_keep, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution

@@ -17,7 +17,7 @@ from skbayes_sg.inspection.under_draws import (
     log_priors,
     new_rows,
 )
-from skbayes_sg.linalg.products import dense
+from skbayes_sg.linalg.scores import dense
 from skbayes_sg.version import __version__
 
 Group = dict[str, NDArray]

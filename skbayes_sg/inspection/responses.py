@@ -15,7 +15,7 @@ from skbayes_sg import frames
 from skbayes_sg.inspection.drawing import fitted_step
 from skbayes_sg.inspection.summary import figures_of
 from skbayes_sg.inspection.table import table
-from skbayes_sg.linalg.memory import elements_at_a_time
+from skbayes_sg.linalg.sizes import elements_at_a_time
 
 _REMEDY = "give an estimator of this package (of a search its best_estimator_)"
 

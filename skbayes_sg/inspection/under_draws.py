@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.passes import row_blocks
+from skbayes_sg.data import row_blocks
 from skbayes_sg.diagnostics import systematic
-from skbayes_sg.linalg.memory import elements_at_a_time
-from skbayes_sg.linalg.products import dense
+from skbayes_sg.linalg.scores import dense
+from skbayes_sg.linalg.sizes import elements_at_a_time
 
 _DRAWS_AT_ONCE = 64  # beyond, a product costs as much per draw
 

@@ -1,4 +1,7 @@
-"""Coordinates of the chains: those of the model, or whitened ones around an anchor."""
+"""Coordinates of the chains: those of the model, or whitened ones around an anchor.
+
+Of very many parameters a diagonal, a block and a matrix of low rank whiten.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-
-from skbayes_sg.linalg.low_rank import LowRank
-from skbayes_sg.linalg.products import eigenvectors_within
 
 
 class Identity:
@@ -38,13 +38,14 @@ class Whitened:
         Coordinates of theta of the coefficients of each output, with its intercept.
     rest : integer array
         All other coordinates; they stay as they are.
-    S : array of shape (c, c)
+    S, inverse : arrays of shape (c, c)
     """
 
     centre: NDArray
     columns: NDArray
     rest: NDArray
     S: NDArray
+    inverse: NDArray
 
     @classmethod
     def of(cls, columns: NDArray, centre: NDArray, curvature: NDArray) -> Whitened:
@@ -54,10 +55,11 @@ class Whitened:
         shifted and scaled (by a positive number).
         """
         rest = np.setdiff1d(np.arange(centre.size), columns)
-        mean = np.mean([curvature[np.ix_(of, of)] for of in columns], axis=0)
+        mean = curvature[columns[:, :, None], columns[:, None, :]].mean(axis=0)
         backwards = np.linalg.cholesky(mean[::-1, ::-1])
         S = solve_triangular(backwards, np.eye(len(mean)), lower=True).T[::-1, ::-1]
-        return cls(centre, columns, rest, np.ascontiguousarray(S))
+        S = np.ascontiguousarray(S)
+        return cls(centre, columns, rest, S, np.linalg.inv(S))
 
     @property
     def rotates(self) -> bool:
@@ -66,7 +68,8 @@ class Whitened:
 
     def rotated(self, V: NDArray) -> Whitened:
         """The same coordinates turned by an orthogonal matrix (c, c)."""
-        return Whitened(self.centre, self.columns, self.rest, self.S @ V)
+        S = self.S @ V
+        return replace(self, S=S, inverse=np.linalg.inv(S))
 
     def along(self, weights: NDArray, group: NDArray) -> Whitened:
         """Coordinates that belong to one group each, of parameters with a precision each.
@@ -82,23 +85,24 @@ class Whitened:
         """
         at = self.columns[0]
         (own,), (free,) = np.nonzero(weights[at]), np.nonzero(weights[at] == 0)
-        curvature = self._inverse.T @ self._inverse
+        curvature = self.inverse.T @ self.inverse
         lower = np.linalg.cholesky(curvature[np.ix_(free, free)])
         of_free = np.linalg.inv(lower).T
         shift = of_free @ of_free.T @ curvature[np.ix_(free, own)]
         rest = curvature[np.ix_(own, own)] - curvature[np.ix_(own, free)] @ shift
-        scale = 1 / np.sqrt(weights[at[own]])
+        scale, members = 1 / np.sqrt(weights[at[own]]), group[at[own]]
+        # in units of the prior: the axes of each group, over the roots of their quadratic forms
+        scaled = rest * np.outer(scale, scale)
+        axes = np.zeros_like(scaled)
+        for one in np.unique(members):
+            block = np.ix_(members == one, members == one)
+            axes[block] = reproducible_eigh(scaled[block], apart=True)[1]
+        axes = axes / np.sqrt(np.einsum("ij,ij->j", axes, scaled @ axes))
         S = np.zeros_like(self.S)
-        S[np.ix_(own, own)] = scale[:, None] * eigenvectors_within(
-            rest * np.outer(scale, scale), group[at[own]]
-        )
+        S[np.ix_(own, own)] = scale[:, None] * axes
         S[np.ix_(free, own)] = -shift @ S[np.ix_(own, own)]
         S[np.ix_(free, free)] = of_free
-        return replace(self, S=S)
-
-    @cached_property
-    def _inverse(self) -> NDArray:
-        return np.linalg.inv(self.S)
+        return replace(self, S=S, inverse=np.linalg.inv(S))
 
     def inverse_transform(self, u: NDArray) -> NDArray:
         """theta of u, (..., D)."""
@@ -106,7 +110,7 @@ class Whitened:
 
     def transform(self, theta: NDArray) -> NDArray:
         """u of theta, (..., D)."""
-        return self._back(theta - self.centre, self._inverse.T)
+        return self._back(theta - self.centre, self.inverse.T)
 
     def pullback(self, gradient: NDArray) -> NDArray:
         """T^T g: a gradient in theta as one in u, (..., D)."""
@@ -114,7 +118,7 @@ class Whitened:
 
     def pushforward(self, gradient: NDArray) -> NDArray:
         """The gradient in theta of a gradient in u, (..., D)."""
-        return self._mapped(gradient, self._inverse)
+        return self._mapped(gradient, self.inverse)
 
     def pullback_matrix(self, A: NDArray) -> NDArray:
         """T^T A T of a symmetric matrix in theta, (D, D)."""
@@ -154,4 +158,127 @@ class Whitened:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    """``theta = centre + T u``: coordinates u in which a curvature is near the identity.
+
+    T is V S (I + Q (diag(stretch) - I) Q^T). V turns the outputs. S scales every column, but for
+    some leading columns, which it maps by a matrix for each output. No matrix is D x D
+    (math/high_dimensional.md#a-diagonal-a-block-and-low-rank).
+
+    Attributes
+    ----------
+    centre : array of shape (1, D)
+    columns : integer array of shape (outputs, c)
+        Coordinates of theta of the parameters of each output.
+    V : array of shape (outputs, outputs)
+        Orthogonal.
+    scale : array of shape (outputs, c)
+    leading : integer array of shape (m,)
+        Columns with a matrix.
+    roots, inverses : arrays of shape (outputs, m, m)
+        Their matrices, and the inverses.
+    Q : array of shape (D, r)
+        Orthonormal columns, in u.
+    stretch : array of shape (r,)
+    """
+
+    centre: NDArray
+    columns: NDArray
+    V: NDArray
+    scale: NDArray
+    leading: NDArray
+    roots: NDArray
+    inverses: NDArray
+    Q: NDArray
+    stretch: NDArray
+
+    @cached_property
+    def single(self) -> LowRank:
+        """The same in single precision."""
+        names = ("centre", "V", "scale", "roots", "inverses", "Q", "stretch")
+        return replace(self, **{name: getattr(self, name).astype(np.float32) for name in names})
+
+    def inverse_transform(self, u: NDArray) -> NDArray:
+        """theta of u, (..., D)."""
+        theta = self._spread(self._split(self._stretched(u, self.stretch), self.scale, self.roots))
+        theta += self.centre
+        return theta
+
+    def transform(self, theta: NDArray) -> NDArray:
+        """u of theta, (..., D)."""
+        u = self._split(self._gathered(theta - self.centre), 1 / self.scale, self.inverses)
+        return self._stretched(u, 1 / self.stretch)
+
+    def pullback(self, gradient: NDArray) -> NDArray:
+        """T^T g: a gradient in theta as one in u, (..., D)."""
+        u = self._split(self._gathered(gradient), self.scale, self.roots.swapaxes(1, 2))
+        return self._stretched(u, self.stretch)
+
+    def pushforward(self, gradient: NDArray) -> NDArray:
+        """The gradient in theta of a gradient in u, (..., D)."""
+        u = self._stretched(gradient, 1 / self.stretch)
+        return self._spread(self._split(u, 1 / self.scale, self.inverses.swapaxes(1, 2)))
+
+    def pullback_matrix(self, A: NDArray) -> NDArray:
+        """T^T A T of a symmetric matrix in theta, (D, D)."""
+        return self.pullback(self.pullback(A).T)
+
+    def covariance(self, C: NDArray) -> NDArray:
+        """The covariance of theta from that of u, (D, D)."""
+        once = self.inverse_transform(C) - self.centre
+        return self.inverse_transform(once.T) - self.centre
+
+    def pullback_diagonal(self, values: NDArray) -> NDArray:
+        """The diagonal in u of a diagonal quadratic form in theta, but for Q, (D,)."""
+        values = (self.V**2).T @ values[self.columns]
+        diagonal = self.scale**2 * values
+        of_leading = values[:, None, self.leading] @ self.roots**2
+        diagonal[:, self.leading] = of_leading[:, 0]
+        return diagonal.ravel()
+
+    def _stretched(self, u: NDArray, by: NDArray) -> NDArray:
+        """``u + Q (by - 1) Q^T u`` of each u, in an array of its own."""
+        flat = u.reshape(-1, u.shape[-1])
+        along = (flat @ self.Q) * (by - 1)
+        return (flat + along @ self.Q.T).reshape(u.shape)
+
+    def _split(self, u: NDArray, scale: NDArray, roots: NDArray) -> NDArray:
+        """Each output's columns scaled, and its leading ones times a matrix; it overwrites u."""
+        k, c = self.columns.shape
+        each = u.reshape(-1, k, c)
+        leading = each[:, :, self.leading].swapaxes(0, 1) @ roots.swapaxes(1, 2)
+        each *= scale
+        each[:, :, self.leading] = leading.swapaxes(0, 1)
+        return each.reshape(u.shape)
+
+    def _spread(self, u: NDArray) -> NDArray:
+        """From outputs times columns to the order of theta, in an array that may be u."""
+        k, c = self.columns.shape
+        if k == 1:
+            return u
+        theta = np.empty_like(u)
+        theta[..., self.columns] = self.V @ u.reshape(*u.shape[:-1], k, c)
+        return theta
+
+    def _gathered(self, theta: NDArray) -> NDArray:
+        """From the order of theta to outputs times columns, in an array of its own."""
+        if len(self.columns) == 1:
+            return theta.copy()
+        return (self.V.T @ theta[..., self.columns]).reshape(theta.shape)
+
+
 Coordinates = Identity | Whitened | LowRank
+
+
+def reproducible_eigh(A: NDArray, apart: bool = False) -> tuple[NDArray, NDArray]:
+    """Eigenvalues, and eigenvectors in columns, of a symmetric matrix (D, D): the same each time.
+
+    Rounding must not choose signs: the largest entry of each vector is positive. Nor must it choose
+    among vectors of equal eigenvalues, where these are to be kept `apart`: a diagonal far below the
+    largest entry does.
+    """
+    if apart:
+        A = A + 1e-8 * np.abs(A).max(initial=0.0) / len(A) * np.diag(np.arange(len(A)))
+    values, V = np.linalg.eigh(A)
+    return values, V * np.sign(V[np.abs(V).argmax(axis=0), range(len(V))])

@@ -2,7 +2,8 @@
 
 A noise covariance, a curvature and a preconditioner are the same kind of object: a symmetric
 ``D x D`` matrix that is averaged, added, inverted and multiplied with vectors. Vectors are rows:
-``matvec`` takes ``(..., D)``, so one product serves all chains of a group.
+``matvec`` takes ``(..., D)``, so one product serves all chains of a group. A `Layout` says which
+entries of a matrix are kept, in one storage each.
 
 ``A + B`` adds a `Diag` to any storage, or two operators of equal storage. Other sums are not needed
 here and raise ``TypeError``.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -22,7 +24,6 @@ _NOT_DEFINITE = (
     "matrix is not positive definite: a direction has neither data noise nor prior; give every "
     "parameter a positive prior precision"
 )
-_CONVERGED = 1e-3  # change of an eigenvalue from one power iteration to the next
 
 
 class Rotation:
@@ -75,44 +76,37 @@ def _transpose(matrix: NDArray | None) -> NDArray | None:
     return None if matrix is None else matrix.T
 
 
-class _Values(ABC):
+@dataclass(eq=False)
+class _Values:
     """A matrix that is diagonal in some coordinates, stored as `values` of shape (D,)."""
 
     values: NDArray
-
-    @abstractmethod
-    def like(self, values: NDArray) -> Self:
-        """Other values in the same coordinates."""
 
     @property
     def dim(self) -> int:
         return self.values.size
 
     def __mul__(self, scale: float) -> Self:
-        return self.like(scale * self.values)
+        return replace(self, values=scale * self.values)
 
     def blend(self, other: Self, weight: float) -> None:
         """Move towards `other` by `weight`, in place: a running average."""
         self.values += weight * (other.values - self.values)
 
     def inverse(self) -> Self:
-        _require_definite(self.values.min() > 0)
-        return self.like(1.0 / self.values)
+        if not self.values.min() > 0:
+            raise np.linalg.LinAlgError(_NOT_DEFINITE)
+        return replace(self, values=1.0 / self.values)
 
     def cholesky(self) -> Self:
         """Square root L with L L^T = self. A zero entry is allowed: no noise in that direction."""
-        _require_definite(not self.values.min() < 0)
-        return self.like(np.sqrt(self.values))
+        if self.values.min() < 0:
+            raise np.linalg.LinAlgError(_NOT_DEFINITE)
+        return replace(self, values=np.sqrt(self.values))
 
 
 class Diag(_Values):
     """A diagonal matrix, stored as its diagonal of shape (D,)."""
-
-    def __init__(self, values: NDArray) -> None:
-        self.values = values
-
-    def like(self, values: NDArray) -> Diag:
-        return Diag(values)
 
     def __add__(self, other: Operator) -> Operator:
         if not isinstance(other, Diag):
@@ -129,6 +123,7 @@ class Diag(_Values):
         return np.diag(self.values)
 
 
+@dataclass(eq=False)
 class Rotated(_Values):
     """A matrix that is diagonal in rotated coordinates, R diag(values) R^T, stored as `values`.
 
@@ -137,12 +132,7 @@ class Rotated(_Values):
     is not diagonal in rotated coordinates; the sum drops its entries off the diagonal.
     """
 
-    def __init__(self, values: NDArray, rotation: Rotation) -> None:
-        self.values = values
-        self.rotation = rotation
-
-    def like(self, values: NDArray) -> Rotated:
-        return Rotated(values, self.rotation)
+    rotation: Rotation
 
     def __add__(self, other: Operator) -> Rotated:
         if isinstance(other, Diag):
@@ -164,20 +154,20 @@ class Rotated(_Values):
         return self.matvec(np.eye(self.dim))
 
 
+@dataclass(eq=False)
 class Dense:
     """A full matrix of shape (D, D)."""
 
-    def __init__(self, matrix: NDArray) -> None:
-        self.matrix = matrix
+    matrix: NDArray
 
     @property
     def dim(self) -> int:
-        return self.matrix.shape[0]
+        return len(self.matrix)
 
     def __add__(self, other: Operator) -> Dense:
         if isinstance(other, Diag):
             matrix = self.matrix.copy()
-            matrix.flat[:: self.dim + 1] += other.values
+            matrix.flat[:: len(matrix) + 1] += other.values
             return Dense(matrix)
         if isinstance(other, Dense):
             return Dense(self.matrix + other.matrix)
@@ -195,19 +185,16 @@ class Dense:
 
     def inverse(self) -> Dense:
         """Explicit inverse: a step then costs one D x D product, not two triangular solves."""
-        lower, _ = lapack.dpotri(self._factor(), lower=1, overwrite_c=1)
+        lower, _ = lapack.dpotri(self.cholesky().matrix, lower=1)
         inverse = lower + lower.T
-        inverse.flat[:: self.dim + 1] = lower.diagonal()
+        inverse.flat[:: len(inverse) + 1] = lower.diagonal()
         return Dense(inverse)
 
     def cholesky(self) -> Dense:
-        return Dense(np.ascontiguousarray(self._factor()))
-
-    def _factor(self) -> NDArray:
-        """The lower triangular root, in Fortran order."""
-        factor, info = lapack.dpotrf(self.matrix, lower=1, clean=1)
-        _require_definite(info == 0)
-        return factor
+        root, info = lapack.dpotrf(self.matrix, lower=1, clean=1)
+        if info:
+            raise np.linalg.LinAlgError(_NOT_DEFINITE)
+        return Dense(np.ascontiguousarray(root))
 
     def diagonal(self) -> NDArray:
         return self.matrix.diagonal().copy()
@@ -216,13 +203,14 @@ class Dense:
         return self.matrix.copy()
 
 
+@dataclass(eq=False)
 class Blocks:
     """A block-diagonal matrix under a partition of the coordinates.
 
     Smaller blocks are padded to the size of the largest with a phantom coordinate (index D). Its
     diagonal is 1 in a factorisation. So Cholesky, inverse and product run on one stack.
 
-    Parameters
+    Attributes
     ----------
     index : array of shape (n_blocks, size)
         Coordinates of each block; D marks padding.
@@ -231,10 +219,9 @@ class Blocks:
         D.
     """
 
-    def __init__(self, index: NDArray, stack: NDArray, dim: int) -> None:
-        self.index = index
-        self.stack = stack
-        self._dim = dim
+    index: NDArray
+    stack: NDArray
+    dim: int
 
     @classmethod
     def from_parts(cls, parts: Sequence[NDArray], matrices: Sequence[NDArray]) -> Blocks:
@@ -248,22 +235,18 @@ class Blocks:
             stack[b, : len(part), : len(part)] = matrix
         return cls(index, stack, dim)
 
-    @property
-    def dim(self) -> int:
-        return self._dim
-
     def __add__(self, other: Operator) -> Blocks:
         if isinstance(other, Diag):
             stack = self.stack.copy()
             size = stack.shape[1]
             stack[:, range(size), range(size)] += np.append(other.values, 0.0)[self.index]
-            return Blocks(self.index, stack, self._dim)
+            return replace(self, stack=stack)
         if isinstance(other, Blocks):
-            return Blocks(self.index, self.stack + other.stack, self._dim)
+            return replace(self, stack=self.stack + other.stack)
         return NotImplemented
 
     def __mul__(self, scale: float) -> Blocks:
-        return Blocks(self.index, scale * self.stack, self._dim)
+        return replace(self, stack=scale * self.stack)
 
     def blend(self, other: Blocks, weight: float) -> None:
         """Move towards `other` by `weight`, in place: a running average."""
@@ -276,28 +259,25 @@ class Blocks:
         return padded[..., :-1]
 
     def inverse(self) -> Blocks:
-        inverse = np.linalg.inv(self._lower())
-        return Blocks(self.index, inverse.transpose(0, 2, 1) @ inverse, self._dim)
+        inverse = np.linalg.inv(self.cholesky().stack)
+        return replace(self, stack=inverse.transpose(0, 2, 1) @ inverse)
 
     def cholesky(self) -> Blocks:
-        return Blocks(self.index, self._lower(), self._dim)
-
-    def _lower(self) -> NDArray:
         stack = self.stack.copy()
-        block, phantom = np.nonzero(self.index == self._dim)
+        block, phantom = np.nonzero(self.index == self.dim)
         stack[block, phantom, phantom] = 1.0
         try:
-            return np.linalg.cholesky(stack)
+            return replace(self, stack=np.linalg.cholesky(stack))
         except np.linalg.LinAlgError:
             raise np.linalg.LinAlgError(_NOT_DEFINITE) from None
 
     def diagonal(self) -> NDArray:
-        values = np.empty(self._dim + 1)
+        values = np.empty(self.dim + 1)
         values[self.index] = np.diagonal(self.stack, axis1=1, axis2=2)
         return values[:-1]
 
     def dense(self) -> NDArray:
-        matrix = np.zeros((self._dim + 1, self._dim + 1))
+        matrix = np.zeros((self.dim + 1, self.dim + 1))
         for index, block in zip(self.index, self.stack, strict=True):
             matrix[np.ix_(index, index)] = block
         return matrix[:-1, :-1]
@@ -327,11 +307,89 @@ def largest_eigenvalue(
         v /= np.linalg.norm(v)
         v = matvec(v)
         before, value = value, float(np.linalg.norm(v))
-        if abs(value - before) <= _CONVERGED * value:
+        if abs(value - before) <= 1e-3 * value:
             break
     return value
 
 
-def _require_definite(definite: bool) -> None:
-    if not definite:
-        raise np.linalg.LinAlgError(_NOT_DEFINITE)
+# -- layouts ----------------------------------------------------------------------------------
+
+
+class Layout(ABC):
+    """Which entries of a symmetric matrix are kept; `Scores.moment` makes such matrices."""
+
+    diagonal = False
+    """Whether one number is kept for each (rotated) coordinate; few minibatches determine it."""
+
+    @abstractmethod
+    def outer(self, vectors: NDArray) -> Operator:
+        """Mean of v v^T over vectors (n, D)."""
+
+    def keep(self, matrix: Operator) -> Operator:
+        """The entries of a matrix that this layout stores."""
+        return matrix
+
+
+class Full(Layout):
+    """All entries."""
+
+    def outer(self, vectors: NDArray) -> Dense:
+        return Dense(vectors.T @ vectors / len(vectors))
+
+
+class Diagonal(Layout):
+    """The diagonal alone."""
+
+    diagonal = True
+
+    def outer(self, vectors: NDArray) -> Diag:
+        return Diag((vectors * vectors).mean(axis=0))
+
+    def keep(self, matrix: Operator) -> Operator:
+        return Diag(matrix.diagonal()) if isinstance(matrix, Dense) else matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Partitioned(Layout):
+    """Blocks of coordinates.
+
+    Attributes
+    ----------
+    parts : sequence of integer arrays
+        Ascending coordinates of each block. Each of the D coordinates is in one block.
+    """
+
+    parts: Sequence[NDArray]
+
+    def outer(self, vectors: NDArray) -> Blocks:
+        n = len(vectors)
+        blocks = [vectors[:, part].T @ vectors[:, part] / n for part in self.parts]
+        return Blocks.from_parts(self.parts, blocks)
+
+    def keep(self, matrix: Operator) -> Operator:
+        if not isinstance(matrix, Dense):
+            return matrix
+        blocks = [matrix.matrix[np.ix_(part, part)] for part in self.parts]
+        return Blocks.from_parts(self.parts, blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class RotatedDiagonal(Layout):
+    """The diagonal in other coordinates, such as the eigenvectors of Kronecker factors."""
+
+    rotation: Rotation
+
+    diagonal = True
+
+    def outer(self, vectors: NDArray) -> Rotated:
+        return Rotated((self.rotation.rotate(vectors) ** 2).mean(axis=0), self.rotation)
+
+    def keep(self, matrix: Operator) -> Operator:
+        if not isinstance(matrix, Dense):
+            return matrix
+        rotate = self.rotation.rotate
+        return Rotated(rotate(rotate(matrix.matrix).T).diagonal().copy(), self.rotation)
+
+
+DIAGONAL = Diagonal()
+FULL = Full()

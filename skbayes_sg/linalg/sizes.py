@@ -1,4 +1,4 @@
-"""What is worth its cost at which size of the data: every such limit of the package is here.
+"""How large is large: what is worth its cost at which size, and the budget of memory.
 
 ``python -m benchmarks.cost.sizes`` prints the seconds of each side of a limit, unless another
 benchmark is named.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from math import prod
 
+from sklearn import get_config
+
 _IN_EVERY_STEP = 1000
 _ONCE = 4000
-_SMALL = 250
 
 
 def has_matrix(dim: int) -> bool:
@@ -28,22 +29,6 @@ def has_matrix_once(n: int) -> bool:
     At 4,000 it has 122 MB, and its eigenvalue problem, which a learned precision needs, takes 9 s.
     """
     return n <= _ONCE
-
-
-def is_small(dim: int) -> bool:
-    """Whether so many parameters cost next to nothing beside the rows.
-
-    Fisher scoring, with its curvature, is then preferred to L-BFGS in whitened coordinates: at 250
-    columns and 5,000 rows it takes .05 s where L-BFGS takes .02 s, at 900 .5 s and .3 s. Below 100,
-    both take about the same. And HMC takes a trajectory more for each draw, as long as what is done
-    with a draw does not cost as much.
-    """
-    return dim < _SMALL
-
-
-def has_many_outputs(k: int) -> bool:
-    """Whether outer products of k outputs are made row by row, by BLAS, and not along the rows."""
-    return k >= 8
 
 
 def is_worth_pairs(n_products: float) -> bool:
@@ -90,3 +75,17 @@ def has_many_columns(n_columns: int) -> bool:
     ``python -m benchmarks.cost.sparse_rows`` times both.
     """
     return n_columns > 1000
+
+
+# -- one memory budget, scikit-learn's `working_memory` ---------------------------------------
+
+
+def elements_at_a_time() -> int:
+    """Numbers of a temporary array in double precision: 8 MB of the default of 1 GB."""
+    budget = get_config()["working_memory"] * 2**20
+    return max(1 << 14, int(budget / (8 * 128)))
+
+
+def bytes_to_keep() -> float:
+    """Bytes of rows in memory, and of draws in double precision: 64 MB of the default of 1 GB."""
+    return get_config()["working_memory"] * 2**20 / 16

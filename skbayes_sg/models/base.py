@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.base import Batch
-from skbayes_sg.data.memory import stays_sparse
-from skbayes_sg.linalg import Operator
-from skbayes_sg.linalg.layouts import Layout
-from skbayes_sg.linalg.products import times_transposed
+from skbayes_sg.data import Batch
+from skbayes_sg.data.rows import stays_sparse
+from skbayes_sg.linalg import Layout, Operator
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.priors import GaussianPrior, Prior
 
@@ -251,4 +249,4 @@ def times_rows(coef: NDArray, X: NDArray) -> NDArray:
     """
     if X.ndim == 3:
         return coef @ X.swapaxes(1, 2)
-    return times_transposed(coef.reshape(-1, X.shape[1]), X).reshape(*coef.shape[:2], -1)
+    return (coef.reshape(-1, X.shape[1]) @ X.T).reshape(*coef.shape[:2], -1)

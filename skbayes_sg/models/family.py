@@ -8,10 +8,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.base import Batch
+from skbayes_sg.data import Batch
 from skbayes_sg.linalg import Dense, Operator
-from skbayes_sg.linalg.products import dense, outer_products
-from skbayes_sg.linalg.scores import Scores
+from skbayes_sg.linalg.scores import Scores, dense, outer_products
 from skbayes_sg.models.base import OutputModel
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.models.quadrature import normal_nodes, symmetric_root

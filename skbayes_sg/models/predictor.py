@@ -7,11 +7,9 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.base import Batch
-from skbayes_sg.linalg import Dense, Operator
-from skbayes_sg.linalg.layouts import FULL
-from skbayes_sg.linalg.products import dense
-from skbayes_sg.linalg.scores import Factor, Scores
+from skbayes_sg.data import Batch
+from skbayes_sg.linalg import FULL, Dense, Operator
+from skbayes_sg.linalg.scores import Factor, Scores, dense
 from skbayes_sg.models.base import Model, times_rows
 
 

@@ -6,11 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
-from skbayes_sg.data.base import Batch
-from skbayes_sg.linalg import Operator
-from skbayes_sg.linalg.layouts import FULL, Layout
-from skbayes_sg.linalg.products import outer_products
-from skbayes_sg.linalg.scores import Scores
+from skbayes_sg.data import Batch
+from skbayes_sg.linalg import FULL, Layout, Operator
+from skbayes_sg.linalg.scores import Scores, outer_products
 from skbayes_sg.models.categorical import Categorical, exponentials, softmax
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.models.quadrature import normal_nodes, symmetric_root

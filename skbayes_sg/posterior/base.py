@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.data import Batch, Data, InMemory
 from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
-from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg import DIAGONAL, FULL, Diagonal, Layout, Operator, Partitioned
 from skbayes_sg.linalg.coordinates import Coordinates, Identity
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Diagonal, Layout, Partitioned
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
@@ -62,7 +61,7 @@ class Posterior(Target):
         self.dim = model.dim
         self.n_rows = data.sample.n_rows  # that can be drawn
         self.n_total = data.n_total
-        self.weighted = data.weighted
+        self.weighted = data.sample.weight is not None
         self.one_mode = model.fixed_inputs
         self._row_size = model.row_size
 

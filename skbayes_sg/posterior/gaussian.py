@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.kept_rows import joined
-from skbayes_sg.linalg import Dense, Diag, Operator
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL
+from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Operator
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior

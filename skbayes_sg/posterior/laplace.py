@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.random import deterministic_rng
-from skbayes_sg.linalg import Diag
-from skbayes_sg.linalg.layouts import FULL
-from skbayes_sg.linalg.memory import elements_at_a_time
-from skbayes_sg.linalg.sizes import has_matrix
+from skbayes_sg.data import deterministic_rng
+from skbayes_sg.linalg import FULL, Diag
+from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.whitening import is_high_dimensional

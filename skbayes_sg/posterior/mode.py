@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from skbayes_sg.linalg import Dense, Operator
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
-from skbayes_sg.linalg.sizes import has_matrix, is_small
+from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Layout, Operator
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Expansion, Posterior
 from skbayes_sg.posterior.whitening import is_high_dimensional, whitening
@@ -80,7 +79,8 @@ def find_mode(
         if has_matrix(posterior.dim):
             sample = posterior.of_sample
             stages = _stages(sample) if curvature is None else [sample.n_rows]
-            if curvature is None and not is_small(sample.dim) and len(stages) == 1:
+            # of 5,000 rows scoring takes .05 s and L-BFGS .02 s at 250 columns, .5 and .3 s at 900
+            if curvature is None and sample.dim >= 250 and len(stages) == 1:
                 found = _whitened_lbfgs(sample, theta, None)
             else:
                 found = _staged(sample, InitialPoint(theta, curvature), stages, rng)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.random import deterministic_rng
+from skbayes_sg.data import deterministic_rng
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution

@@ -24,7 +24,6 @@ from scipy.special import expit
 
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Whitened
-from skbayes_sg.linalg.products import by_group, sums_of_groups
 from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.priors import GaussianPrior, Prior
 from skbayes_sg.priors.scales import Scales
@@ -118,7 +117,8 @@ class PartiallyNonCentred:
         self._rotation = helmert(outputs, full=True)
         of_u = np.append(whitened.columns.ravel(), whitened.rest)
         self.group = scales.members(prior)[1][of_u]
-        self._by_group = by_group(self.group)
+        self._order = np.argsort(self.group, kind="stable")  # group by group
+        self._starts = np.unique(self.group[self._order], return_index=True)[1]
         self._of_groups = scales.of(prior)
         self.at = self._of_groups[self.group]
         weights = scales.weights(prior)
@@ -161,7 +161,8 @@ class PartiallyNonCentred:
     def _summed(self, each: NDArray, times: NDArray | None = None) -> NDArray:
         """Numbers (n, D), or their products with others, summed over the groups, (n, groups)."""
         if len(self.scales.labels) > 1:
-            return sums_of_groups(each if times is None else each * times, *self._by_group)
+            each = each if times is None else each * times
+            return np.add.reduceat(each[:, self._order], self._starts, axis=1)
         if times is None:
             return each.sum(axis=1, keepdims=True)
         return np.einsum("nd,nd->n", each, times)[:, None]

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import CubicHermiteSpline
 
-from skbayes_sg.data.random import deterministic_rng
+from skbayes_sg.data import deterministic_rng
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import carried, followed, known_at, updated

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag, solve_triangular
 from scipy.special import polygamma, psi
 
-from skbayes_sg.linalg import Dense
-from skbayes_sg.linalg.layouts import FULL
-from skbayes_sg.linalg.products import eigenvectors
+from skbayes_sg.linalg import FULL, Dense
+from skbayes_sg.linalg.coordinates import reproducible_eigh
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution, expanded_twice, known_at
@@ -74,7 +73,7 @@ class JointDistribution:
         lower, n = distribution.operator.cholesky().dense(), distribution.operator.dim
         weights = scales.weights(prior)[:n]
         inverse = solve_triangular(lower, np.eye(n), lower=True)
-        T = inverse.T @ eigenvectors((inverse * weights) @ inverse.T)
+        T = inverse.T @ reproducible_eigh((inverse * weights) @ inverse.T, apart=True)[1]
         return cls.along(T, distribution, prior, scales), T
 
     @classmethod

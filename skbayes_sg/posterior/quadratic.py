@@ -93,7 +93,7 @@ class QuadraticTarget(ChainTarget):
         self._mean = np.zeros(n)
         if self._shape is not None:
             self._mean = -of.transform(prior.mean[None])[0, :n]
-            of = InNoiseUnits(of.centre, of.columns, of.rest, of.S, prior.mean, gamma)
+            of = InNoiseUnits(of.centre, of.columns, of.rest, of.S, of.inverse, prior.mean, gamma)
         super().__init__(posterior, of)
         curvature = self._at_centre()
         self.anchor = Anchor(

@@ -10,13 +10,10 @@ from numpy.typing import NDArray
 from scipy.linalg import helmert
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from skbayes_sg.data.random import deterministic_rng
-from skbayes_sg.linalg import Operator
-from skbayes_sg.linalg.coordinates import Coordinates, Whitened
-from skbayes_sg.linalg.layouts import FULL
-from skbayes_sg.linalg.low_rank import LowRank
-from skbayes_sg.linalg.products import dense, with_signs
-from skbayes_sg.linalg.scores import Factor, Scores
+from skbayes_sg.data import deterministic_rng
+from skbayes_sg.linalg import FULL, Operator
+from skbayes_sg.linalg.coordinates import Coordinates, LowRank, Whitened, reproducible_eigh
+from skbayes_sg.linalg.scores import Factor, Scores, dense
 from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -126,7 +123,7 @@ def _rotation_of_outputs(roots: list[Scores]) -> NDArray:
     k = roots[0].shapes[0][0]
     lefts = [root.factors[0].left.reshape(-1, k, root.n_rows) for root in roots]
     moment = np.sum([np.tensordot(left, left, ([0, 2], [0, 2])) for left in lefts], axis=0)
-    return with_signs(np.linalg.eigh(moment.astype(np.float64))[1])
+    return reproducible_eigh(moment.astype(np.float64))[1]
 
 
 def _rotated(root: Scores, V: NDArray) -> Scores:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Dense, Diag
-from skbayes_sg.linalg.memory import elements_at_a_time
+from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.priors.sheared import Sheared
 
 Precision = Diag | Dense | Sheared

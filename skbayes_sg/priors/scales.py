@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from skbayes_sg.linalg.products import by_group, sums_of_groups
 from skbayes_sg.priors.base import Prior
 
 _SHAPE = 0.5  # of the Gamma prior
@@ -101,7 +100,9 @@ class Scales(ABC):
 
     def summed(self, each: NDArray) -> NDArray:
         """Sums of numbers of the coefficients (n, P) over the groups, (n, groups)."""
-        return sums_of_groups(each, *by_group(self.group))
+        order = np.argsort(self.group, kind="stable")  # group by group; none is empty
+        starts = np.unique(self.group[order], return_index=True)[1]
+        return np.add.reduceat(each[:, order], starts, axis=1)
 
     def of(self, prior: Prior) -> NDArray:
         """The precisions that a prior has, (groups,)."""

@@ -167,7 +167,7 @@ def _root_of_missing(M: Operator, Lam: Operator) -> Operator | None:
         assert isinstance(M, (Diag, Rotated))
         assert isinstance(Lam, (Diag, Rotated))
         root = np.sqrt(np.maximum(Lam.values - M.values, 0.0))
-        return M.like(root) if root.any() else None
+        return replace(M, values=root) if root.any() else None
     assert isinstance(Lam, Dense)
     values, V = eigh(M.matrix, Lam.matrix)
     some = values < 1.0
@@ -183,7 +183,7 @@ def _square(root: Operator) -> Operator:
     if isinstance(root, Dense):
         return Dense(root.matrix @ root.matrix.T)
     assert isinstance(root, (Diag, Rotated))
-    return root.like(root.values**2)
+    return replace(root, values=root.values**2)
 
 
 def relative_noise(M: Operator, Lam: Operator) -> NDArray:

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Minibatches
-from skbayes_sg.linalg import Diag, Operator
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
-from skbayes_sg.linalg.sizes import has_matrix, is_small
+from skbayes_sg.linalg import DIAGONAL, FULL, Diag, Layout, Operator
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.samplers import anchors
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
 from skbayes_sg.samplers.mass_matrix import (
@@ -309,12 +308,13 @@ class HMC(Sampler):
         Elsewhere burn-in takes 150 to 300 steps, and a draw up to three.
         """
         n_chains, dim = state.theta.shape
+        few = dim < 250  # then what is done with a draw costs less than a trajectory
         if isinstance(state.memory.metric, RescaledCurvature):
             return RunLength(state.memory.metric.burn_in, 1)
         if n_chains >= MANY_CHAINS:
-            return RunLength(150, 3 if is_small(dim) else 2)
+            return RunLength(150, 3 if few else 2)
         burn_in = 200 if isinstance(state.memory.metric.inverse, Diag) else 300
-        return RunLength(burn_in, 1 if is_small(dim) else 2)
+        return RunLength(burn_in, 1 if few else 2)
 
     def stationary_distribution(self, state: State, target: Target) -> ExactDistribution:
         return ExactDistribution()

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg import theory
-from skbayes_sg.linalg import Dense, Diag, Operator
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
+from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Layout, Operator
 from skbayes_sg.samplers.base import Report, RunLength
 from skbayes_sg.samplers.constant_step import ConstantMemory, ConstantStep, relative_noise
 from skbayes_sg.samplers.state import State

@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.linalg import Dense, Diag, Operator, stored
-from skbayes_sg.linalg.layouts import Layout
+from skbayes_sg.linalg import Dense, Diag, Layout, Operator, stored
 from skbayes_sg.samplers.target import Target
 
 MANY_CHAINS = 16

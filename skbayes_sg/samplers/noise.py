@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from numpy.typing import NDArray
 
-from skbayes_sg.linalg import Operator
-from skbayes_sg.linalg.layouts import Layout
+from skbayes_sg.linalg import Layout, Operator
 
 
 @dataclass

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Rows, rows_of
-from skbayes_sg.linalg import Operator, Rotation
-from skbayes_sg.linalg.layouts import Layout, RotatedDiagonal
+from skbayes_sg.linalg import Layout, Operator, RotatedDiagonal, Rotation
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.samplers.base import Report, Sampler
 from skbayes_sg.samplers.noise import OverSteps

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.linalg import Diag, Operator
-from skbayes_sg.linalg.layouts import Layout
+from skbayes_sg.linalg import Diag, Layout, Operator
 from skbayes_sg.samplers.base import RunLength, Sampler
 from skbayes_sg.samplers.langevin import UnderdampedLangevin
 from skbayes_sg.samplers.matrices import (

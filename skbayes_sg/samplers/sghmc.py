@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Minibatches, Rows, rows_of
-from skbayes_sg.linalg import Diag
-from skbayes_sg.linalg.layouts import DIAGONAL, Partitioned
+from skbayes_sg.linalg import DIAGONAL, Diag, Partitioned
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
 from skbayes_sg.samplers.schedules import (
     Schedule,

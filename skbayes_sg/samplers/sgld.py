@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.linalg import Diag, Operator
-from skbayes_sg.linalg.layouts import DIAGONAL
+from skbayes_sg.linalg import DIAGONAL, Diag, Operator
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.samplers.base import Report, RunLength, Sampler
 from skbayes_sg.samplers.matrices import given_matrix

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg import theory
 from skbayes_sg.data.minibatches import rows_of
-from skbayes_sg.linalg import Operator, largest_eigenvalue
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL, Operator, largest_eigenvalue
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.target import ClosedForm, Target

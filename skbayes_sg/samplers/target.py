@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Minibatches, Rows
-from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg import Layout, Operator
 from skbayes_sg.linalg.coordinates import Coordinates
-from skbayes_sg.linalg.layouts import Layout
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.priors import Prior
 

@@ -16,7 +16,7 @@ from skbayes_sg import (
     BayesianMLPClassifier,
 )
 from skbayes_sg.data import Reader, in_threads, on_disk
-from skbayes_sg.data.passes import total_of
+from skbayes_sg.data.rows import total_of
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.control_variates.subsample import choose_pool
 from skbayes_sg.posterior.mode import find_mode
@@ -38,8 +38,8 @@ SHORT_CHAINS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.Convergenc
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Every table is on disk, in some ten blocks, and its sample is a small part of it."""
-    monkeypatch.setattr("skbayes_sg.data.disk.bytes_to_keep", lambda: 0)
-    monkeypatch.setattr("skbayes_sg.data.disk._BLOCK_BYTES", 1 << 17)
+    monkeypatch.setattr("skbayes_sg.data.blockwise.bytes_to_keep", lambda: 0)
+    monkeypatch.setattr("skbayes_sg.data.blockwise._BLOCK_BYTES", 1 << 17)
     monkeypatch.setattr("skbayes_sg.data.blockwise._SAMPLE_BYTES", 1 << 16)
 
 
@@ -411,8 +411,8 @@ def test_an_error_in_a_thread_is_raised():
 @pytest.mark.parametrize("table", [X, Table(X)], ids=["memory", "disk"])
 def test_draws_do_not_depend_on_threads(table, monkeypatch):
     """Blocks are so small that there are many."""
-    monkeypatch.setattr("skbayes_sg.data.passes.row_blocks.__defaults__", (1 << 15,))
-    monkeypatch.setattr("skbayes_sg.data.passes._CACHED", 1 << 15)
+    monkeypatch.setattr("skbayes_sg.data.rows.row_blocks.__defaults__", (1 << 15,))
+    monkeypatch.setattr("skbayes_sg.data.rows._CACHED", 1 << 15)
     with parallel_config("threading"):
         one, two = (logistic(n_jobs=n, n_draws=4).fit(table, Y).draws_ for n in (1, 2))
     np.testing.assert_array_equal(one, two)

@@ -6,10 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skbayes_sg.data import minibatches
+from skbayes_sg.data import deterministic_rng, minibatches, row_blocks
 from skbayes_sg.data.minibatches import Minibatches, Partition, SamplingFrame, rows_of
-from skbayes_sg.data.passes import row_blocks
-from skbayes_sg.data.random import deterministic_rng
 
 
 @pytest.mark.parametrize(("n_rows", "size"), [(60, 4), (60, 30), (12, 11)])

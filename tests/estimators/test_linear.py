@@ -462,7 +462,7 @@ def stream(model, X, y):
 
 @pytest.mark.parametrize("dtype", [np.float32, float])
 def test_rows_on_disk_keep_the_digits_of_y(dtype, monkeypatch, tmp_path):
-    monkeypatch.setattr("skbayes_sg.data.disk.bytes_to_keep", lambda: 0)
+    monkeypatch.setattr("skbayes_sg.data.blockwise.bytes_to_keep", lambda: 0)
     rng = np.random.default_rng(6)
     X = np.round(rng.standard_normal((3000, 2)), 2).astype(dtype)
     y = 5e8 + X[:, 0] + 0.5 * rng.standard_normal(3000)

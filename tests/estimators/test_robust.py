@@ -243,7 +243,7 @@ def test_a_sample_of_rows_does_not_tell_that_y_is_constant(n_sampled, monkeypatc
     X, y = rng.standard_normal((200, 2)), np.zeros(200)
     y[77] = 40.0
     np.save(tmp_path / "X.npy", X)
-    monkeypatch.setattr("skbayes_sg.data.disk.bytes_to_keep", lambda: 0)
+    monkeypatch.setattr("skbayes_sg.data.blockwise.bytes_to_keep", lambda: 0)
     chosen = np.delete(np.arange(200), 77)[:50] if n_sampled == 50 else np.arange(200)
     monkeypatch.setattr(Source, "sample_rows", lambda self: chosen)
     with warnings.catch_warnings(record=True) as said:

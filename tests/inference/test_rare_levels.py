@@ -11,7 +11,7 @@ from sklearn.preprocessing import scale
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, VariationalEM
 from skbayes_sg.inference import diagnose
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget

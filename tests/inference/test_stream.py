@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, VariationalEM
 from skbayes_sg.data import InMemory
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 
@@ -283,7 +283,7 @@ def test_sparse_chunks_that_stay_sparse_join_dense_rows_that_wait(monkeypatch):
     data = sparse.csr_array(np.where(np.abs(X - 2) < 0.5, 0.0, X))
     whole = after(LOGISTIC, np.arange(ROWS), data=data)
     model = clone(LOGISTIC).partial_fit(data[:10], LABELS[:10], classes=["no", "yes"])
-    monkeypatch.setattr("skbayes_sg.data.memory.bytes_to_keep", lambda: 0)
+    monkeypatch.setattr("skbayes_sg.data.rows.bytes_to_keep", lambda: 0)
     for rows in (slice(10, 300), slice(300, ROWS)):
         model.partial_fit(data[rows], LABELS[rows])
     assert sparse.issparse(model._stream.kept.blocks[-1].X)

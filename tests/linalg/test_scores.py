@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skbayes_sg.linalg import Rotation
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Partitioned, RotatedDiagonal
+from skbayes_sg.linalg import DIAGONAL, FULL, Partitioned, RotatedDiagonal, Rotation
 from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models import Softmax
 

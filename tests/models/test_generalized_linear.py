@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from skbayes_sg.data import Batch
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Gamma, NegativeBinomial, Poisson
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from scipy.special import expit, softmax
 
 from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.data import Batch
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Partitioned
+from skbayes_sg.linalg import DIAGONAL, FULL, Partitioned
 from skbayes_sg.models import (
     DRBM,
     MLP,

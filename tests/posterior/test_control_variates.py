@@ -13,8 +13,7 @@ from scipy.special import expit
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
 from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
-from skbayes_sg.linalg import Dense, Diag
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL, Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import expansion, subsample

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL
-from skbayes_sg.linalg.low_rank import LowRank
+from skbayes_sg.linalg import DIAGONAL, FULL
+from skbayes_sg.linalg.coordinates import LowRank
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
@@ -20,8 +20,8 @@ def always_wide(monkeypatch):
     """Coordinates and products of very many columns, with few."""
     monkeypatch.setattr("skbayes_sg.linalg.sizes._IN_EVERY_STEP", 5)
     monkeypatch.setattr("skbayes_sg.linalg.sizes._ONCE", 5)
-    monkeypatch.setattr("skbayes_sg.data.memory.bytes_to_keep", lambda: 0)
-    monkeypatch.setattr("skbayes_sg.data.memory.has_many_columns", lambda n: n > 5)
+    monkeypatch.setattr("skbayes_sg.data.rows.bytes_to_keep", lambda: 0)
+    monkeypatch.setattr("skbayes_sg.data.rows.has_many_columns", lambda n: n > 5)
 
 
 def text(n_rows=400, n_columns=200, entries=20, seed=0):

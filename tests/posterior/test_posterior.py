@@ -4,8 +4,7 @@ from conftest import logistic_data
 from scipy import sparse
 
 from skbayes_sg.chains.run import Length, run_chain
-from skbayes_sg.linalg import Dense
-from skbayes_sg.linalg.layouts import DIAGONAL, FULL
+from skbayes_sg.linalg import DIAGONAL, FULL, Dense
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.laplace import posterior_mean
@@ -74,7 +73,7 @@ def test_sparse_rows_and_memory_maps_equal_dense_ones(tmp_path, monkeypatch):
     X[np.abs(X) < 0.7] = 0
     np.save(tmp_path / "X.npy", X)
     dense = Posterior.of(Softmax(4, 2), X, y)
-    monkeypatch.setattr("skbayes_sg.data.memory.bytes_to_keep", lambda: 0)
+    monkeypatch.setattr("skbayes_sg.data.rows.bytes_to_keep", lambda: 0)
     rows = np.array([[3, 5, 7], [0, 1, 2], [9, 8, 7]])
     for other in (sparse.csr_matrix(X), np.load(tmp_path / "X.npy", mmap_mode="r")):
         same = Posterior.of(Softmax(4, 2), other, y)

@@ -14,7 +14,7 @@ SHORT = {"n_chains": 4, "n_draws": 10, "burn_in": 5, "thin": 1, "random_state": 
 
 @pytest.fixture
 def no_small_ones(monkeypatch):
-    monkeypatch.setattr("skbayes_sg.data.memory.bytes_to_keep", lambda: 0)
+    monkeypatch.setattr("skbayes_sg.data.rows.bytes_to_keep", lambda: 0)
 
 
 def rare(n_rows, n_columns, entries=10):

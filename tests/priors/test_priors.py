@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from skbayes_sg.data import InMemory
-from skbayes_sg.linalg import Dense
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL, Dense
 from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior

@@ -73,7 +73,7 @@ def fitted(table):
 @pytest.mark.slow
 def test_an_array_that_joblib_maps_for_its_workers_is_in_memory(monkeypatch, tmp_path):
     """joblib maps what is large; a file of the user is read in blocks there too."""
-    monkeypatch.setattr("skbayes_sg.data.disk.bytes_to_keep", lambda: 0)
+    monkeypatch.setattr("skbayes_sg.data.blockwise.bytes_to_keep", lambda: 0)
     np.save(tmp_path / "X.npy", X)
     mine = np.load(tmp_path / "X.npy", mmap_mode="r")
     with joblib.Parallel(2, max_nbytes=1000) as parallel:
@@ -87,5 +87,5 @@ def test_an_array_that_joblib_maps_for_its_workers_is_in_memory(monkeypatch, tmp
 def _as_in_a_test(table):
     """Another process does not know what this one has patched."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skbayes_sg.data.disk.bytes_to_keep", lambda: 0)
+        patch.setattr("skbayes_sg.data.blockwise.bytes_to_keep", lambda: 0)
         return fitted(table)

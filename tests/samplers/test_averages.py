@@ -9,7 +9,7 @@ from scipy.stats import binom, chi2
 from skbayes_sg import theory
 from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.data.minibatches import Partition
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import IASG, SGFS, ConstantSGD, MomentumSGD, PolynomialDecay

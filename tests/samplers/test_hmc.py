@@ -4,8 +4,7 @@ from conftest import KnownGaussian, logistic_data, second_moments, z_scores
 
 from skbayes_sg import diagnostics
 from skbayes_sg.chains.run import Length, run_chain
-from skbayes_sg.linalg import Dense, Diag
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL, Dense, Diag
 from skbayes_sg.models import MLP, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget

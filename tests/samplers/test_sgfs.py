@@ -15,8 +15,7 @@ from conftest import (
 
 from skbayes_sg import theory
 from skbayes_sg.chains.run import Length, run_chain
-from skbayes_sg.linalg import Dense, Diag
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL, Dense, Diag
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS

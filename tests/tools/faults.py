@@ -368,7 +368,7 @@ FAULTS = [
         "data/test_on_workers.py -k empty",
     ),
     Fault(
-        "data/passes.py",
+        "data/rows.py",
         "running.popleft().result()\n        while",
         "running.pop().result()\n        while",
         "sums depend on the number of threads",
@@ -439,7 +439,7 @@ FAULTS = [
     ),
     Fault(
         "data/columns.py",
-        "np.where(others < 0.5 * rows, away, variance)",
+        "np.where(others < 0.5 * of_rows, away, variance)",
         "variance",
         "a rare level has the unit of its standard deviation",
         "promises/test_columns.py",

@@ -51,7 +51,7 @@ from benchmarks.common.reference import importance_reference
 from skbayes_sg import diagnostics, theory
 from skbayes_sg.chains.run import Length, run_chain, start_chains
 from skbayes_sg.diagnostics import stein_ratio_of_sums
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL
 from skbayes_sg.samplers import HMC, SGFS, SGLD
 
 ALPHAS = [0, 1, 2, 3, 4, 5, 6]

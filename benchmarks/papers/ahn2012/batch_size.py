@@ -39,7 +39,7 @@ from skbayes_sg import diagnostics, theory
 from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.chains.steps import iterate_steps
 from skbayes_sg.diagnostics import stein_ratio_of_sums
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL
 from skbayes_sg.samplers import SGD, SGFS, PolynomialDecay
 
 SIZES = (20, 50, 100, 200, 500, 1000)

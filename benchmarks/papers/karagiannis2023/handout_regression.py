@@ -42,7 +42,7 @@ from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import Posterior, begin, posterior_of
 from skbayes_sg import theory
 from skbayes_sg.chains.run import Length, run_chain
-from skbayes_sg.linalg.layouts import FULL
+from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Linear
 from skbayes_sg.samplers import SGD, SGLD
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.data import deterministic_rng
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.linalg import Diag, largest_eigenvalue
-from skbayes_sg.linalg.low_rank import LowRank
-from skbayes_sg.linalg.memory import elements_at_a_time
+from skbayes_sg.linalg.coordinates import LowRank
 from skbayes_sg.linalg.scores import Scores
+from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
 from skbayes_sg.posterior.control_variates.nonlinearity import steepness

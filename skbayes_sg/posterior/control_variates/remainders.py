@@ -8,15 +8,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import Batch
+from skbayes_sg.data import Batch, deterministic_rng
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.random import deterministic_rng
-from skbayes_sg.linalg import Dense, Diag, Operator
-from skbayes_sg.linalg.coordinates import Identity, Whitened
-from skbayes_sg.linalg.layouts import FULL
-from skbayes_sg.linalg.memory import elements_at_a_time
-from skbayes_sg.linalg.products import with_signs
+from skbayes_sg.linalg import FULL, Dense, Diag, Operator
+from skbayes_sg.linalg.coordinates import Identity, Whitened, reproducible_eigh
 from skbayes_sg.linalg.scores import Scores
+from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.subsample import Pool
@@ -136,8 +133,7 @@ class PoolRows:
         noise, coordinates = self.noise_at(change), self.coordinates
         if not isinstance(coordinates, Whitened) or not coordinates.rotates:
             return self, Dense(noise)
-        values, V = np.linalg.eigh(noise)
-        V = with_signs(V)
+        values, V = reproducible_eigh(noise)
         X = self.X @ V.astype(self.X.dtype)
         return replace(self, coordinates=coordinates.rotated(V), X=X), Diag(np.maximum(values, 0.0))
 

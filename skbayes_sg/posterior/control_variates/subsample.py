@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import Batch
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.linalg.products import outer_products
+from skbayes_sg.linalg.scores import outer_products
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.laplace import laplace_points

@@ -1,25 +1,87 @@
-"""Rows in memory, or in a memory-mapped array."""
+"""Rows with their targets and weights: in memory, and what a pass over rows anywhere is.
+
+A pass goes over blocks, in threads, and adds up in the order of the blocks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skbayes_sg.data.base import Batch, Data
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.passes import pass_blocks, row_blocks, total_of
-from skbayes_sg.linalg.memory import bytes_to_keep
-from skbayes_sg.linalg.products import squared, weighted_sums
-from skbayes_sg.linalg.sizes import has_many_columns
+from skbayes_sg.linalg.sizes import bytes_to_keep, has_many_columns
 
-_SPARSE_BLOCK = 1 << 24  # bytes of the values of a block of sparse rows
-_SCALE_ROWS = 10_000
+
+class Batch(NamedTuple):
+    """A block of rows, dense unless the model takes sparse ones."""
+
+    X: NDArray
+    """(n, features), an array or CSR rows; (chains, n, features) where each chain has its own"""
+    y: NDArray
+    """(n,) or (chains, n), and an axis of responses more if there may be several"""
+    weight: NDArray | None
+    """(n,) or (chains, n); None where all weights are 1"""
+    start: int = 0
+    """number of the first row in the data, in a pass over all"""
+
+    @property
+    def root_weight(self) -> NDArray | None:
+        """Square root of the weight, which a square root of a second moment gets."""
+        return None if self.weight is None else np.sqrt(self.weight)
+
+
+class Data(ABC):
+    """Rows of X with their targets and weights. All posteriors of a fit share one, so it is frozen.
+
+    Attributes
+    ----------
+    n_total : float
+        Size of the population of which the rows are a random sample; `n_rows` if they are all.
+    """
+
+    n_total: float
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """Rows of X."""
+
+    @property
+    def n_features(self) -> int:
+        """Columns of X."""
+        return self.sample.X.shape[1]
+
+    @property
+    @abstractmethod
+    def sample(self) -> InMemory:
+        """Rows in memory that can be drawn: all rows, or a random sample of them."""
+
+    @abstractmethod
+    def reduce(
+        self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
+    ) -> tuple:
+        """`function` of each block, added up entry by entry: one pass over the rows.
+
+        Parameters
+        ----------
+        function : function
+            Of a batch; a tuple of numbers, arrays, operators or lists.
+        row_size : int
+            Numbers that it holds for each row, if more than its features.
+        pairs : bool, default=False
+            Whether a sum has a number for each pair of them.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +122,13 @@ class InMemory(Data):
         A memory-mapped array stays on disk. It becomes a plain array, because the subclass costs
         time at every access.
         """
+        sparse_rows = False
         if sparse.issparse(X):
-            X = rows_in_memory(X)
+            small = X.shape[0] * X.shape[1] * X.dtype.itemsize <= bytes_to_keep() / 2
+            X = X.toarray() if small else sparse.csr_array(X)
+            sparse_rows = takes_sparse and stays_sparse(X)
         else:
             X = np.asarray(X) if isinstance(X, np.memmap) else np.ascontiguousarray(X)
-        sparse_rows = takes_sparse and stays_sparse(X)
         n_total = float(X.shape[0] if n_total is None else n_total)
         return cls(X, y, weight, n_total, sparse_rows)
 
@@ -104,7 +168,7 @@ class InMemory(Data):
     def reduce(
         self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
     ) -> tuple:
-        return total_of(lambda block: function(self.load(block)), self.blocks(row_size, pairs))
+        return total_of(function, map(self.load, self.blocks(row_size, pairs)))
 
     def blocks(self, row_size: int, pairs: bool = False) -> list[slice]:
         """All rows in pieces for a pass that holds so many numbers for each row, see `reduce`.
@@ -113,8 +177,8 @@ class InMemory(Data):
         """
         if self.sparse_rows:
             row_bytes = self.X.data.nbytes // max(1, self.n_rows)
-            return row_blocks(self.n_rows, row_bytes, _SPARSE_BLOCK)
-        columns = max(self.n_features, row_size)
+            return row_blocks(self.n_rows, row_bytes, 1 << 24)
+        columns = max(self.X.shape[1], row_size)
         return pass_blocks(self.n_rows, columns, self.X.dtype.itemsize, pairs)
 
     def some(self, rows: Rows) -> InMemory:
@@ -157,11 +221,11 @@ class InMemory(Data):
 
     def column_squares(self) -> NDArray:
         """Mean square of each column, from up to 10,000 rows, (features,)."""
-        rows = np.unique(np.linspace(0, self.n_rows - 1, _SCALE_ROWS).astype(int))
+        rows = np.unique(np.linspace(0, self.n_rows - 1, 10_000).astype(int))
         weight = None if self.weight is None else self.weight[rows]
         if self.sparse_rows:
             each = np.ones(len(rows)) if weight is None else weight.astype(np.float64)
-            return weighted_sums(each[None] / each.sum(), squared(self.X[rows]))[0]
+            return (each[None] / each.sum() @ self.X[rows].power(2))[0]
         squares = np.square(self.take(rows), dtype=np.float64)
         return np.average(squares, axis=0, weights=weight)
 
@@ -184,7 +248,68 @@ def stays_sparse(X: Any) -> bool:
     return sparse.issparse(X) and has_many_columns(X.shape[1])
 
 
-def rows_in_memory(X: Any) -> Any:
-    """Sparse rows as an array if that is small, else as CSR."""
-    small = X.shape[0] * X.shape[1] * X.dtype.itemsize <= bytes_to_keep() / 2
-    return X.toarray() if small else sparse.csr_array(X)
+# -- passes ----------------------------------------------------------------------------------
+
+_CACHED = 1 << 20  # bytes of a block that stays in the cache with what is computed of it
+
+_THREADS: ContextVar[int] = ContextVar("threads of a pass", default=1)
+
+
+@contextmanager
+def in_threads(count: int) -> Iterator[None]:
+    """Passes inside compute `count` blocks at a time.
+
+    It holds for this thread and not for the tasks of others, which have cores of their own.
+    """
+    before = _THREADS.set(count)
+    try:
+        yield
+    finally:
+        _THREADS.reset(before)
+
+
+def total_of(function: Callable[..., tuple], blocks: Iterable) -> tuple:
+    """`function` of each block, added up entry by entry in the order of the blocks.
+
+    So the sum does not depend on the number of threads, to the last bit. () is the sum of nothing.
+    """
+    total: tuple = ()
+    count = _THREADS.get()
+    parts = map(function, blocks) if count == 1 else ahead(function, blocks, count)
+    for part in parts:
+        if total and part:
+            total = tuple(a + b for a, b in zip(total, part, strict=True))
+        else:
+            total = total or part
+    return total
+
+
+def ahead(function: Callable, each: Iterable, count: int = 1) -> Iterator[Any]:
+    """`function` of each, in order, computed in `count` threads while the last result is used."""
+    pool, running = ThreadPoolExecutor(count), deque[Future]()
+    try:
+        for one in each:
+            # NumPy's treatment of overflow belongs to the context, and a thread starts without
+            running.append(pool.submit(copy_context().run, function, one))
+            if len(running) > count:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def pass_blocks(n_rows: int, columns: int, itemsize: int, pairs: bool) -> list[slice]:
+    """The blocks of a pass, which stay in the processor's cache with what is computed of them.
+
+    They have four rows for each column, in 4 MB at most, if the sums have a number for each pair of
+    columns. Otherwise adding up would cost more than the rows.
+    """
+    size = 4 * columns**2 * itemsize if pairs else 0
+    return row_blocks(n_rows, columns * itemsize, min(max(size, _CACHED), 1 << 22))
+
+
+def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = _CACHED) -> list[slice]:
+    """Contiguous slices of about `block_bytes` each, which together cover all rows."""
+    step = max(1, block_bytes // max(1, row_bytes))
+    return list(map(slice, range(0, n_rows, step), [*range(step, n_rows, step), n_rows]))
