@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import BayesianLogisticRegressionSGFS
 from skbayes_sg.callbacks import Callback, Checkpoint, Progress
-from skbayes_sg.estimators import base, parameters
+from skbayes_sg.inference import one_mode, sample
 from skbayes_sg.inference import diagnose
 
 X, Y = make_classification(80, 4, random_state=0)
@@ -30,7 +30,7 @@ def test_a_fit_doubles_its_draws_until_they_are_enough(sampler, monkeypatch):
     """And so has the draws, and the figures, of a fit that was asked for as many."""
     enough = 4.0 * fitted(n_draws=64, sampler=sampler, n_chains=8).diagnostics_["ess_tail_min"]
     monkeypatch.setattr(diagnose, "ENOUGH_ESS", enough)
-    monkeypatch.setattr(parameters, "_DRAWS", 8 * 64)
+    monkeypatch.setattr(one_mode, "_DRAWS", 8 * 64)
     found = fitted(sampler=sampler, n_chains=8)
     n_draws = found.draws_.shape[1]
     assert n_draws in (256, 512)
@@ -85,7 +85,7 @@ def test_a_promise_that_is_missed_is_said_once(bulk, tail, most, said):
 def test_a_fit_says_that_its_tails_are_known_from_few_draws(monkeypatch):
     few = {"r_hat_max": 1.01, "ess_min": 194.0, "ess_tail_min": 97.0}
     monkeypatch.setattr(diagnose, "of_draws", lambda draws: few)
-    monkeypatch.setattr(parameters, "_MOST_DRAWS", 2048)  # no doubling
+    monkeypatch.setattr(one_mode, "_MOST_DRAWS", 2048)  # no doubling
     with pytest.warns(ConvergenceWarning, match="ess_tail_min is 97, below 400.* 64 draws of each"):
         fitted()
 
@@ -93,9 +93,9 @@ def test_a_fit_says_that_its_tails_are_known_from_few_draws(monkeypatch):
 @pytest.mark.usefixtures("never_enough")
 @pytest.mark.filterwarnings("ignore:ess_")
 def test_draws_that_take_long_or_are_wrong_are_no_longer_doubled(monkeypatch):
-    monkeypatch.setattr(base, "LONG", 0.0)
+    monkeypatch.setattr(sample, "LONG", 0.0)
     assert fitted().draws_.shape[1] == 64
-    monkeypatch.setattr(base, "LONG", 60.0)
+    monkeypatch.setattr(sample, "LONG", 60.0)
     monkeypatch.setattr(diagnose, "of_bias", lambda figures, remedy="": ["wrong"])
     with pytest.warns(ConvergenceWarning, match="wrong"):
         assert fitted(sampler="hmc").draws_.shape[1] == 64
