@@ -488,8 +488,8 @@ FAULTS = [
     ),
     Fault(
         "diagnostics/convergence.py",
-        "influence = each.size * each * (halves - mean)",
-        "influence = halves - mean",
+        "influence = each.size * each * (x - mean)",
+        "influence = x - mean",
         "the weights of the draws do not lower the effective sizes",
         "diagnostics/test_diagnostics.py -k weighted",
     ),
@@ -592,9 +592,9 @@ FAULTS = [
         "promises/test_parameters.py -k one_call",
     ),
     Fault(
-        "diagnostics/stein.py",
-        "return -(self.product + (self.origin - mean) * self.gradient) / self.count",
-        "return -(self.product + self.origin * self.gradient) / self.count",
+        "diagnostics/gradients.py",
+        "(one.product + (one.origin - mean) * one.gradient)",
+        "(one.product + one.origin * one.gradient)",
         "the Stein ratio is not about the mean",
         "diagnostics/test_diagnostics.py",
     ),
