@@ -16,7 +16,7 @@ from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.linalg.products import dense
 from skbayes_sg.models import Model
-from skbayes_sg.models.categorical import Classification
+from skbayes_sg.models.base import Classification
 from skbayes_sg.validation import require_integer, require_level
 
 _BLOCK_ROWS = 256  # rows of a prediction block

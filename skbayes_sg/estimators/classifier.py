@@ -24,7 +24,7 @@ from skbayes_sg.estimators.inputs import (
 from skbayes_sg.estimators.linear_model import LinearPredictor
 from skbayes_sg.estimators.out_of_core import FirstPass, is_out_of_core, source_of, weights_or_none
 from skbayes_sg.models import Model
-from skbayes_sg.models.categorical import Classification
+from skbayes_sg.models.base import Classification
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.validation import checked_weights, in_dtype

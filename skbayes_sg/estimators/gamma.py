@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy.typing import NDArray
 
 from skbayes_sg.estimators.generalized_linear import DispersedRegressor
-from skbayes_sg.models.dispersed import Gamma
+from skbayes_sg.models import Gamma
 
 
 class BayesianGammaRegressor(DispersedRegressor):

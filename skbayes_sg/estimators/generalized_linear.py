@@ -12,7 +12,8 @@ from skbayes_sg.data import Data, at_hand
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.mixture_predictions import MixturePredictions
 from skbayes_sg.estimators.regressor import Regressor
-from skbayes_sg.models.generalized_linear import GeneralizedLinear
+from skbayes_sg.models import Student
+from skbayes_sg.models.log_link import LogLink
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
@@ -23,7 +24,7 @@ _ROUNDING = 1e-4  # of rates in single precision
 class GeneralizedLinearRegressor(MixturePredictions, Regressor):
     """A regression whose mean is a function of coefficients times features plus intercept."""
 
-    _family: type[GeneralizedLinear]
+    _family: type[LogLink] | type[Student]
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class GeneralizedLinearRegressor(MixturePredictions, Regressor):
 
     # -- the model ----------------------------------------------------------------------------
 
-    def _make_model(self, data: Data) -> GeneralizedLinear:
+    def _make_model(self, data: Data) -> LogLink | Student:
         return self._family(data.n_features, self.fit_intercept)
 
     def _notices(self, posterior: Posterior) -> list[str]:

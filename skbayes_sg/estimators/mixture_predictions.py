@@ -15,7 +15,7 @@ from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.linalg.products import dense
-from skbayes_sg.models.response import Response
+from skbayes_sg.models.base import Response
 from skbayes_sg.validation import require_level
 
 _OF_INTERVALS = 500  # draws: what is left of their spread is small beside that of y

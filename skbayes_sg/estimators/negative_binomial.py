@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.estimators.generalized_linear import DispersedRegressor
-from skbayes_sg.models.dispersed import NegativeBinomial
+from skbayes_sg.models import NegativeBinomial
 from skbayes_sg.posterior import Posterior
 
 _REMEDY = (

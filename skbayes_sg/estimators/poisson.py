@@ -10,7 +10,7 @@ from skbayes_sg.chains.run import Chain
 from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.generalized_linear import LogLinkRegressor
 from skbayes_sg.inference.run import Run
-from skbayes_sg.models.poisson import Poisson
+from skbayes_sg.models import Poisson
 from skbayes_sg.posterior import Posterior
 
 _DISPERSED = 1.5  # intervals are then a fifth too narrow

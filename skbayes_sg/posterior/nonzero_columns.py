@@ -41,7 +41,8 @@ class NonzeroColumns(Posterior):
         self.uninformed, self.kept = np.flatnonzero(uninformed), np.flatnonzero(~uninformed)
         self._all_columns = all_columns
         prior = _restricted(all_columns.prior, self.kept)
-        super().__init__(model.with_columns(len(columns)), data.with_columns(columns), prior)
+        model = model.on_columns(len(columns), model.fit_intercept)
+        super().__init__(model, data.with_columns(columns), prior)
 
     @property
     def all_columns(self) -> Posterior:

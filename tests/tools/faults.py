@@ -642,8 +642,8 @@ FAULTS = [
     ),
     Fault(
         "models/softmax.py",
-        "softmax(spread @ nodes.T + z.T[:, :, None])",
-        "softmax(spread @ (0 * nodes.T) + z.T[:, :, None])",
+        "softmax(spread @ nodes.T + z[0].T[:, :, None])",
+        "softmax(spread @ (0 * nodes.T) + z[0].T[:, :, None])",
         "a stream takes gradient and curvature at the mode, not in the mean",
         "inference/test_stream.py",
     ),
