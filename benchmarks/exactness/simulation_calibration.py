@@ -51,7 +51,8 @@ from skbayes_sg import (
     BayesianRobustRegressor,
 )
 from skbayes_sg.models import Gamma, GaussianMLP, NegativeBinomial, Ordinal, Poisson, Student
-from skbayes_sg.models.generalized_linear import GeneralizedLinear, LogLink
+from skbayes_sg.models.log_link import LogLink
+from skbayes_sg.models.predictor import Family
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
 
 SMALLEST_P = {"exact": 0.001, "learned": 0.01}
@@ -140,9 +141,7 @@ def logistic(
     return one
 
 
-def family_of(
-    estimator: Callable, family: GeneralizedLinear, n_rows: int
-) -> Callable[[int], Ranked]:
+def family_of(estimator: Callable, family: Family, n_rows: int) -> Callable[[int], Ranked]:
     """Regression of a family; coefficients and intercept have precision 1."""
 
     def one(replicate: int) -> Ranked:

@@ -26,8 +26,8 @@ from skbayes_sg.diagnostics.convergence import (
     systematic,
 )
 from skbayes_sg.diagnostics.errors import covariance_error, mean_error
+from skbayes_sg.diagnostics.gradients import SteinSums, stein_ratio, stein_ratio_of_sums
 from skbayes_sg.diagnostics.limits import ESS_LIMIT, R_HAT_LIMIT, STEIN_LIMIT
-from skbayes_sg.diagnostics.stein import SteinSums, stein_ratio, stein_ratio_of_sums
 
 __all__ = [
     "ESS_LIMIT",

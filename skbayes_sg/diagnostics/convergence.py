@@ -42,7 +42,7 @@ def r_hat_limit(n_chains: int, means_are_known: bool) -> float:
 def ess_bulk(draws: NDArray, weights: NDArray | None = None) -> NDArray:
     """Effective number of independent draws for the centre of each marginal; shape (D,)."""
     draws, weights = _counting(draws, weights)
-    return _ess_of_mean(_rank_normalise(_split(draws)), weights)
+    return _ess(_rank_normalise(_split(draws)), weights)
 
 
 def r_hat_and_ess_bulk(draws: NDArray, weights: NDArray | None = None) -> tuple[NDArray, NDArray]:
@@ -51,7 +51,7 @@ def r_hat_and_ess_bulk(draws: NDArray, weights: NDArray | None = None) -> tuple[
     halves = _split(draws)
     ranked = _rank_normalise(halves)
     folded = _rank_normalise(np.abs(halves - np.median(halves, axis=(0, 1))))
-    return np.maximum(_r_hat(ranked), _r_hat(folded)), _ess_of_mean(ranked, weights)
+    return np.maximum(_r_hat(ranked), _r_hat(folded)), _ess(ranked, weights)
 
 
 def least_agreed(draws: NDArray, n: int) -> NDArray:
@@ -60,35 +60,30 @@ def least_agreed(draws: NDArray, n: int) -> NDArray:
     n of them by the variance of the half chains' means over the variance within, and n by that of
     the distances from the mean. To rank the draws of all parameters takes ten times as long.
     """
-    parts = np.array_split(draws, 1 + draws.size // _MANY_ELEMENTS, axis=-1)
-    shares: NDArray = np.concatenate([_between_over_within(part) for part in parts], axis=1)
-    worst = [np.argsort(-share, kind="stable")[:n] for share in shares]
+    shares: tuple[list[NDArray], ...] = ([], [])  # of values, of distances
+    for part in np.array_split(draws, 1 + draws.size // _MANY_ELEMENTS, axis=-1):
+        halves = _split(part)
+        distance = np.abs(halves - halves.mean(axis=(0, 1)))
+        for share, values in zip(shares, (halves, distance), strict=True):
+            between, within = values.mean(axis=1).var(axis=0), values.var(axis=1).mean(axis=0)
+            with np.errstate(invalid="ignore"):  # a parameter that never moves is never agreed on
+                share.append(np.nan_to_num(between / within, nan=np.inf))
+    worst = [np.argsort(-np.concatenate(share), kind="stable")[:n] for share in shares]
     return np.unique(np.concatenate(worst))
-
-
-def _between_over_within(draws: NDArray) -> NDArray:
-    """Variance of half chains' means over that within, of values and of distances, (2, D)."""
-    halves = _split(draws)
-    distance = np.abs(halves - halves.mean(axis=(0, 1)))
-    shares = []
-    for values in (halves, distance):
-        between, within = values.mean(axis=1).var(axis=0), values.var(axis=1).mean(axis=0)
-        with np.errstate(invalid="ignore"):  # a parameter that never moves is never agreed on
-            shares.append(np.nan_to_num(between / within, nan=np.inf))
-    return np.stack(shares)
 
 
 def ess_tail(draws: NDArray, weights: NDArray | None = None) -> NDArray:
     """The smaller of the effective sizes for the 5 % and the 95 % quantile; shape (D,)."""
     draws, weights = _counting(draws, weights)
-    each = [_split((draws <= quantile(draws, q, weights)).astype(float)) for q in (0.05, 0.95)]
-    return np.minimum(*(_ess_of_mean(below, weights) for below in each))
+    low = _split((draws <= quantile(draws, 0.05, weights)).astype(float))
+    high = _split((draws <= quantile(draws, 0.95, weights)).astype(float))
+    return np.minimum(_ess(low, weights), _ess(high, weights))
 
 
 def ess_mean(draws: NDArray, weights: NDArray | None = None) -> NDArray:
     """Effective number of independent draws for the mean of each parameter; shape (D,)."""
     draws, weights = _counting(draws, weights)
-    return _ess_of_mean(_split(draws), weights)
+    return _ess(_split(draws), weights)
 
 
 def mcse_mean(draws: NDArray, weights: NDArray | None = None) -> NDArray:
@@ -213,33 +208,34 @@ def _r_hat(x: NDArray) -> NDArray:
         return np.sqrt((between / within + n - 1) / n)
 
 
-def _ess_of_mean(halves: NDArray, weights: NDArray | None) -> NDArray:
-    """Effective size for the weighted mean of split chains; shape (D,).
+def _ess(x: NDArray, weights: NDArray | None) -> NDArray:
+    """Effective size for the (weighted) mean of split chains; shape (D,).
 
-    The weighted mean has the error of the plain mean of n w (x - mean), its influence function.
-    The effective size is the variance of x over the square of that error.
+    The weighted mean has the error of the plain mean of n w (x - mean), its influence function, and
+    the effective size is the variance of x over the square of that error. Autocorrelations are
+    summed as far as Geyer's initial monotone positive sequence goes, for all parameters at once.
     """
-    if weights is None:
-        return _ess(halves)
-    each = np.broadcast_to(weights[:, None], (len(halves) // 2, len(weights), 1))
-    each = _split(each) / _split(each).sum()
-    mean = (each * halves).sum(axis=(0, 1))
-    variance = (each * (halves - mean) ** 2).sum(axis=(0, 1))
-    influence = each.size * each * (halves - mean)
-    moving = variance > 0
-    ratio = np.divide(variance, influence.var(axis=(0, 1)), out=np.ones(len(mean)), where=moving)
-    return ratio * _ess(influence)
-
-
-def _ess(x: NDArray) -> NDArray:
-    """Geyer's initial monotone positive sequence, for all parameters at once."""
+    ratio = 1.0
+    if weights is not None:
+        each = np.broadcast_to(weights[:, None], (len(x) // 2, len(weights), 1))
+        each = _split(each) / _split(each).sum()
+        mean = (each * x).sum(axis=(0, 1))
+        variance = (each * (x - mean) ** 2).sum(axis=(0, 1))
+        influence = each.size * each * (x - mean)
+        moving = variance > 0
+        of_plain = influence.var(axis=(0, 1))
+        ratio = np.divide(variance, of_plain, out=np.ones(len(mean)), where=moving)
+        x = influence
     x = x.astype(np.float64, copy=False)
     chains, n, dim = x.shape
-    autocovariance = np.empty((n, dim))
+    autocovariance = np.empty((n, dim))  # mean over the chains
+    length = next_fast_len(2 * n)
     step = max(1, (1 << 22) // (chains * n))  # parameters per FFT: bounded memory
     for start in range(0, dim, step):
         part = x[..., start : start + step]
-        autocovariance[:, start : start + step] = _autocovariance(part)
+        spectrum = rfft(part - part.mean(axis=1, keepdims=True), n=length, axis=1)
+        power = (spectrum.real**2 + spectrum.imag**2).mean(axis=0)
+        autocovariance[:, start : start + step] = irfft(power, n=length, axis=0)[:n] / n
     variance_within = autocovariance[0] * n / (n - 1)
     variance = autocovariance[0].copy()
     if chains > 1:
@@ -259,13 +255,4 @@ def _ess(x: NDArray) -> NDArray:
     tau = -1 + 2 * total + extra
     size = chains * n
     constant = np.ptp(x, axis=(0, 1)) < np.finfo(float).resolution
-    return np.where(constant, float(size), size / np.maximum(tau, 1 / np.log10(size)))
-
-
-def _autocovariance(x: NDArray) -> NDArray:
-    """Mean over the chains, (n, D)."""
-    n = x.shape[1]
-    size = next_fast_len(2 * n)
-    spectrum = rfft(x - x.mean(axis=1, keepdims=True), n=size, axis=1)
-    power = (spectrum.real**2 + spectrum.imag**2).mean(axis=0)
-    return irfft(power, n=size, axis=0)[:n] / n
+    return ratio * np.where(constant, float(size), size / np.maximum(tau, 1 / np.log10(size)))

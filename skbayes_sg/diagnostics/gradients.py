@@ -1,8 +1,9 @@
-"""Where gradients of all rows at some draws say that the posterior is. Arrays in, numbers out.
+"""What gradients at the draws say of them: the Stein ratio, and moments of the posterior.
 
-A distribution that is wrong in directions that cancel has a Stein ratio near 1, and chains that are
-shifted together have an R-hat near 1. The gradients at the draws see both, one parameter at a time
-(math/diagnostics.md#moments-from-gradients).
+The Stein ratio compares the spread of the draws with that which their gradients imply, and takes
+the gradients of a sampler, noise and all. A distribution that is wrong in directions that cancel
+has a ratio near 1, and chains that are shifted together have an R-hat near 1. Gradients of all rows
+at some draws see both, one parameter at a time (math/diagnostics.md#moments-from-gradients).
 """
 
 from __future__ import annotations
@@ -12,8 +13,75 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_FEWEST, _PER_PARAMETER = 32, 4  # draws
 _ROUNDING = 1e-12  # of a correlation matrix, and of draws that are scaled to their own spread
+
+
+def stein_ratio(theta: NDArray, gradient: NDArray) -> NDArray:
+    """-mean (theta - mean theta) * gradient per parameter; shape (D,).
+
+    Integration by parts gives 1 for any posterior when theta has its distribution and `gradient` is
+    an unbiased estimate of grad log p at that very theta. Below 1 the variance is too small, above
+    1 too large (math/diagnostics.md#stein-ratio). The ratio is blind if the rows of the gradient
+    depend on theta (math/diagnostics.md#blind-spots).
+
+    Parameters
+    ----------
+    theta, gradient : arrays of shape (..., D)
+    """
+    dim = theta.shape[-1]
+    theta, gradient = theta.reshape(-1, dim), gradient.reshape(-1, dim)
+    return -((theta - theta.mean(axis=0)) * gradient).mean(axis=0)
+
+
+class SteinSums:
+    """The Stein ratio of a running group of chains from sums, at O(D) memory per chain.
+
+    Sums are taken of theta's distance to a fixed origin, so that no digits cancel.
+
+    Parameters
+    ----------
+    origin : array of shape (chains, D)
+        Any point near the draws, such as the present points of the chains.
+    """
+
+    def __init__(self, origin: NDArray) -> None:
+        self.origin = origin.copy()
+        self.count = 0
+        self.theta = np.zeros_like(origin)
+        self.gradient = np.zeros_like(origin)
+        self.product = np.zeros_like(origin)
+
+    def add(self, theta: NDArray, gradient: NDArray) -> None:
+        """Add steps of shape (steps, chains, D)."""
+        distance = theta - self.origin
+        self.count += len(theta)
+        self.theta += distance.sum(axis=0)
+        self.gradient += gradient.sum(axis=0)
+        self.product += np.einsum("tcd,tcd->cd", distance, gradient)
+
+
+def stein_ratios(sums: list[SteinSums]) -> NDArray:
+    """Stein ratio of each chain and parameter, (chains, D), about the mean of all groups."""
+    means = []
+    for one in sums:
+        means.append((one.origin + one.theta / one.count).mean(axis=0))
+    mean, ratios = np.mean(means, axis=0), []
+    for one in sums:
+        ratios.append(-(one.product + (one.origin - mean) * one.gradient) / one.count)
+    return np.concatenate(ratios)
+
+
+def stein_ratio_of_sums(sums: list[SteinSums]) -> tuple[float, float]:
+    """Stein ratio averaged over parameters and chains, and its standard error.
+
+    The standard error comes from the spread of the chains. It is NaN for one chain.
+    """
+    per_chain = stein_ratios(sums).mean(axis=1)
+    se = per_chain.std(ddof=1) / np.sqrt(len(per_chain)) if len(per_chain) > 1 else np.nan
+    return float(per_chain.mean()), float(se)
+
+
+# -- gradients of all rows ----------------------------------------------------------------------
 
 
 class Moments(NamedTuple):
@@ -29,7 +97,7 @@ class Moments(NamedTuple):
 
 def fewest(dim: int) -> int:
     """Draws that are needed for so many parameters."""
-    return max(_FEWEST, _PER_PARAMETER * dim)
+    return max(32, 4 * dim)
 
 
 def from_gradients(theta: NDArray, gradient: NDArray) -> Moments | None:
@@ -71,8 +139,15 @@ def from_gradients(theta: NDArray, gradient: NDArray) -> Moments | None:
             return None
     x, slope = x @ rotation, slope @ rotation  # uncorrelated coordinates
     middle = slope.mean(axis=0)
+    # Each entry of the precision is that of two regressions of slopes on coordinates, and the one
+    # with the smaller error counts for more. In a direction in which the draws hardly move, the
+    # other one knows next to nothing.
+    Lam = -(x.T @ (slope - middle)) / (n * values[:, None])
+    of_other = values * ((slope - middle + x @ Lam) ** 2).mean(axis=0)
+    total = of_other[:, None] + of_other
+    share = np.divide(of_other[:, None], total, out=np.full(Lam.shape, 0.5), where=total > 0)
     try:
-        root = np.linalg.inv(np.linalg.cholesky(_precision(x, slope - middle, values)))
+        root = np.linalg.inv(np.linalg.cholesky(share * Lam + (share * Lam).T))
     except np.linalg.LinAlgError:
         return None
     V = root.T @ root
@@ -99,17 +174,3 @@ def flattest(theta: NDArray) -> tuple[NDArray, float]:
     scale[scale == 0] = 1.0
     values, rotation = np.linalg.eigh(np.cov((theta / scale).T, bias=True).reshape(2 * scale.shape))
     return scale * rotation[:, 0], max(0.0, float(values[0]))
-
-
-def _precision(x: NDArray, slope: NDArray, variance: NDArray) -> NDArray:
-    """Minus the slope of `slope` over uncorrelated coordinates x of these variances, symmetric.
-
-    Each entry is that of two regressions, and the one with the smaller error counts for more. In a
-    direction in which the draws hardly move, the other regression knows next to nothing.
-    """
-    Lam = -(x.T @ slope) / (len(x) * variance[:, None])
-    noise = ((slope + x @ Lam) ** 2).mean(axis=0)
-    of_other = variance * noise
-    total = of_other[:, None] + of_other
-    share = np.divide(of_other[:, None], total, out=np.full(Lam.shape, 0.5), where=total > 0)
-    return share * Lam + (share * Lam).T

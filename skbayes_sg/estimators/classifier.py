@@ -29,7 +29,7 @@ from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models import Model
-from skbayes_sg.models.categorical import Classification
+from skbayes_sg.models.base import Classification
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.validation import checked_weights, in_dtype, require_integer, require_level

@@ -15,8 +15,7 @@ from skbayes_sg.inference.learned_prior import BOUNDS
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Linear
-from skbayes_sg.models.family import Family
-from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.models.predictor import Family, Predictor
 from skbayes_sg.priors import Prior
 from skbayes_sg.validation import real_array, require_bounded, require_positive
 

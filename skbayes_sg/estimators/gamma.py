@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy.typing import NDArray
 
 from skbayes_sg.estimators.linear_regressor import LinearRegressor, dispersion, dispersion_samples
-from skbayes_sg.models.dispersed import Gamma
+from skbayes_sg.models.gamma import Gamma
 
 
 class BayesianGammaRegressor(LinearRegressor):

@@ -12,7 +12,7 @@ from scipy.optimize.elementwise import find_root
 from skbayes_sg.data import row_blocks
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import elements_at_a_time
-from skbayes_sg.models.response import Response
+from skbayes_sg.models.base import Response
 from skbayes_sg.validation import warn
 
 _OF_INTERVALS = 500  # draws: what is left of their spread is small beside that of y

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.estimators.multimodal_classifier import MultimodalClassifier
 from skbayes_sg.models import MLP
-from skbayes_sg.models.feed_forward import ACTIVATIONS
+from skbayes_sg.models.mlp import ACTIVATIONS
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import require_choice, require_integer
 

@@ -20,7 +20,7 @@ from skbayes_sg.inference.sample import Fit
 from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.linalg.sizes import has_cheap_gradients
 from skbayes_sg.models import Model
-from skbayes_sg.models.network import Network
+from skbayes_sg.models.base import Network
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.samplers import Sampler

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.estimators.linear_regressor import LinearRegressor, dispersion, dispersion_samples
-from skbayes_sg.models.dispersed import NegativeBinomial
+from skbayes_sg.models.negative_binomial import NegativeBinomial
 from skbayes_sg.posterior import Posterior
 
 _REMEDY = (

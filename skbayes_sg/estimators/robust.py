@@ -131,7 +131,7 @@ class BayesianRobustRegressor(LinearRegressor):
             small = self.scale_samples_ < _NEAR_THE_LEAST * least
             found = [_ROUNDED.format(model.resolution, share, value)]
             return remarks + found * bool(self._moments(small)[0] > 0.5)
-        near = np.abs(y - model.linear_predictors(at, X)[0, 0]) < least
+        near = np.abs(y - model.outputs(at, X)[0, 0]) < least
         on_line = float(weight @ near / weight.sum())
         what = f"have y = {value:.3g}" if share >= on_line else "lie on one line exactly"
         share = max(share, on_line)

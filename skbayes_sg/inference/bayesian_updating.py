@@ -22,7 +22,7 @@ from skbayes_sg.inference.drift import Drift
 from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
 from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.sizes import has_matrix
-from skbayes_sg.models.categorical import Classification
+from skbayes_sg.models.base import Classification
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.nonlinearity import moments_along

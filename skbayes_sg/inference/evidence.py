@@ -30,7 +30,7 @@ from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.precision import JointDistribution
 from skbayes_sg.priors import Prior
-from skbayes_sg.priors.scales import Groups, OnePrecision, Precisions, Scales
+from skbayes_sg.priors.scales import Groups, OnePrecision, Scales
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 
 _NEAR = 0.5  # standard deviations of log precision
@@ -75,7 +75,7 @@ class Hyperprior:
             labels = list(self.groups)
             for g, columns in enumerate(self.groups.values()):
                 group[:, list(columns)] = g
-        kind: type[Precisions] = OnePrecision if self.is_one else Groups
+        kind: type[Scales] = OnePrecision if self.is_one else Groups
         prior, first = posterior.prior, coef[0, 0]
         unit = float(prior.precision[first] / prior.unit[first])
         found = kind(coef.ravel(), group.ravel(), labels, unit)

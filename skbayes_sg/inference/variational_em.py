@@ -29,7 +29,7 @@ from skbayes_sg.chains.deadline import cut_short, time_is_up
 from skbayes_sg.chains.parallel import in_parallel
 from skbayes_sg.chains.steps import burn, iterate_steps, restarts
 from skbayes_sg.chains.threads import one_thread
-from skbayes_sg.diagnostics import SteinSums
+from skbayes_sg.diagnostics.gradients import SteinSums, stein_ratios
 from skbayes_sg.inference.em_control_variate import ControlVariate, MatrixControlVariate
 from skbayes_sg.inference.learned_prior import BOUNDS, Learned
 from skbayes_sg.samplers import Sampler, State
@@ -342,8 +342,7 @@ def _stein_of_blocks(sums: list[SteinSums], blocks: list[NDArray]) -> tuple[NDAr
 
     The bound comes from the spread of the chains (Student's t, Bonferroni).
     """
-    mean = np.mean([s.mean() for s in sums], axis=0)
-    each = np.concatenate([s.ratio(mean) for s in sums])  # (chains, D)
+    each = stein_ratios(sums)  # (chains, D)
     of_block: NDArray = np.stack([each[:, block].mean(axis=1) for block in blocks], axis=1)
     if len(each) == 1:
         return of_block[0], np.full(len(blocks), np.inf)

@@ -4,11 +4,11 @@ Imports data, linalg and priors.
 """
 
 from skbayes_sg.models.base import Model, NullDirections
-from skbayes_sg.models.dispersed import Gamma, NegativeBinomial
 from skbayes_sg.models.drbm import DRBM
-from skbayes_sg.models.gaussian_mlp import GaussianMLP
+from skbayes_sg.models.gamma import Gamma
 from skbayes_sg.models.linear import Linear
-from skbayes_sg.models.mlp import MLP
+from skbayes_sg.models.mlp import MLP, GaussianMLP
+from skbayes_sg.models.negative_binomial import NegativeBinomial
 from skbayes_sg.models.ordinal import Ordinal
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.models.softmax import Softmax

@@ -1,4 +1,4 @@
-"""The base of all models: parameter blocks, and log likelihoods and scores of rows."""
+"""What models are: parameter blocks, log likelihoods and scores of rows, and what is predicted."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from skbayes_sg.data.rows import stays_sparse
 from skbayes_sg.linalg import Layout, Operator
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.priors import GaussianPrior, Prior
+
+HIDDEN_VARIANCE = 10.0
+"""Prior variance of the weighted sum into a hidden unit: a standard deviation of 3."""
+FREE = 0.01
+"""Prior precision of weights and biases whose prior is nearly flat."""
 
 
 class NullDirections(NamedTuple):
@@ -155,9 +160,16 @@ class Model(ABC):
         """Targets as this model takes them, to go with X of the given dtype; by default as is."""
         return y
 
+    def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
+        """What a row depends on theta through, such as logits, (chains, outputs, n) in X's dtype.
+
+        The caller may overwrite them.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def predict(self, theta: NDArray, X: NDArray) -> NDArray:
-        """Mean of the response: (chains, outputs, n)."""
+        """Mean of the response, or class probabilities: (chains, ., n)."""
 
     @abstractmethod
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
@@ -193,24 +205,72 @@ class Model(ABC):
         return self.fisher(theta, X)
 
 
-class OutputModel(Model):
-    """A row's log likelihood is a function of its outputs, (chains, outputs, n).
+class Classification(Model):
+    """p(y = k | x) of some classes."""
 
-    A subclass says what the outputs are, and how an error there becomes scores; or what the log
-    likelihood is, given outputs.
+    @abstractmethod
+    def encode(self, codes: NDArray, dtype: np.dtype) -> NDArray:
+        """Class numbers 0, 1, ... as the targets of this model, to go with X of the given dtype."""
+
+    @abstractmethod
+    def log_predict(self, theta: NDArray, X: NDArray) -> NDArray:
+        """Logarithms of the probabilities of all classes, (chains, classes, n), in X's dtype.
+
+        They are finite: no probability is computed that could underflow.
+        """
+
+    def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
+        log_p = self.log_predict(theta, X)[0].astype(np.float64, copy=False)
+        p = np.exp(log_p)
+        mean = -np.sum(p * log_p, axis=0)
+        return mean, np.sum(p * (log_p + mean) ** 2, axis=0)
+
+
+class Response(Model):
+    """Predictions of numbers: the distribution of y given its outputs, (chains, outputs, n)."""
+
+    counts = False
+    """Whether y are whole numbers."""
+
+    def predict(self, theta: NDArray, X: NDArray) -> NDArray:
+        """Mean of the response: (chains, 1, n)."""
+        return self.mean(self.outputs(theta, X))[:, None]
+
+    def mean(self, outputs: NDArray) -> NDArray:
+        """Of y, (chains, n); by default the first output."""
+        return outputs[:, 0]
+
+    @abstractmethod
+    def variance(self, outputs: NDArray) -> NDArray:
+        """Of y, (chains, n)."""
+
+    def width(self, outputs: NDArray) -> NDArray:
+        """A length on which the distribution of y varies, (chains, n)."""
+        return np.sqrt(self.variance(outputs))
+
+    @abstractmethod
+    def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
+        """Probability that y is no larger, (chains, n)."""
+
+    @abstractmethod
+    def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
+        """A y of each row, (chains, n)."""
+
+
+class Network(Model):
+    """A model with hidden units: its posterior has many modes.
+
+    A row's log likelihood is a function of its outputs, (chains, outputs, n). A subclass says what
+    the outputs are, and how an error there becomes scores; or what the log likelihood is, given
+    outputs, which it may overwrite.
     """
 
     @abstractmethod
-    def value_and_residual(self, z: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
-        """Log likelihoods (chains, n) at outputs z, and `residual`. It may overwrite z."""
+    def reference_precision(self, input_square: float) -> NDArray:
+        """Prior precision of every parameter, by the scale of the inputs, (dim,).
 
-    @abstractmethod
-    def residual(self, z: NDArray, y: NDArray) -> NDArray:
-        """Gradient of the log likelihood in the outputs, as z. It may overwrite z."""
-
-    @abstractmethod
-    def residual_root(self, z: NDArray) -> NDArray:
-        """A square root of the Fisher matrix of the outputs, (chains, [labels,] outputs, n)."""
+        `input_square` is the mean over rows of the sum of the features' squares.
+        """
 
     @abstractmethod
     def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, Any]:
@@ -222,6 +282,22 @@ class OutputModel(Model):
 
         It may overwrite what was kept.
         """
+
+    @abstractmethod
+    def value_and_residual(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+        """Log likelihoods (chains, n), and `residual`."""
+
+    @abstractmethod
+    def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """Gradient of the log likelihood in the outputs, as these."""
+
+    @abstractmethod
+    def residual_root(self, outputs: NDArray) -> NDArray:
+        """A square root of the Fisher matrix of the outputs, (chains, [labels,] outputs, n)."""
+
+    def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
+        """Outputs, (chains, outputs, n) in X's dtype."""
+        return self._forward(theta, X)[0]
 
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
         return self.value_and_residual(self._forward(theta, X)[0], y)[0]

@@ -8,12 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg.scores import Factor, Scores
-from skbayes_sg.models.base import NullDirections, times_rows
-from skbayes_sg.models.categorical import Categorical, softmax
-from skbayes_sg.models.network import FREE, HIDDEN_VARIANCE, Network
-
-_FACTORS = 100  # 2^100 is within float32
-_LOG_2 = math.log(2.0)
+from skbayes_sg.models.base import FREE, HIDDEN_VARIANCE, Network, NullDirections, times_rows
+from skbayes_sg.models.softmax import Categorical, softmax
 
 
 class DRBM(Categorical, Network):
@@ -31,8 +27,7 @@ class DRBM(Categorical, Network):
     """
 
     def __init__(self, n_features: int, n_classes: int, n_hidden: int = 41) -> None:
-        super().__init__(n_classes, n_classes)
-        self.n_hidden = n_hidden
+        self.binary, self.n_logits, self.n_hidden = n_classes == 2, n_classes, n_hidden
         self.shapes = {
             "W": (n_hidden, n_features),
             "U": (n_hidden, n_classes),
@@ -124,9 +119,9 @@ class DRBM(Categorical, Network):
         z = o.sum(axis=1)
         factors = np.abs(active, out=o)
         factors += 1
-        for start in range(0, self.n_hidden, _FACTORS):
-            z -= np.log(factors[:, start : start + _FACTORS].prod(axis=1))
-        z += (blocks["d"] + self.n_hidden * _LOG_2)[..., None]
+        for start in range(0, self.n_hidden, 100):  # 2^100 is within float32
+            z -= np.log(factors[:, start : start + 100].prod(axis=1))
+        z += (blocks["d"] + self.n_hidden * math.log(2.0))[..., None]
         active += 1
         active *= 0.5
         return z, active

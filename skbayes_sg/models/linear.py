@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from skbayes_sg.linalg.scores import Scores
+from skbayes_sg.models.base import Response
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.models.response import Response
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 
 
@@ -42,10 +42,8 @@ class Linear(Predictor, Response):
         noise_prior: tuple[float, float] = (1.0, 1.0),
     ) -> None:
         own = ("log_noise",) if noise_variance is None else ()
-        self._set_blocks(1, n_features, fit_intercept, own)
-        self.fit_intercept = fit_intercept
-        self.noise_variance = noise_variance
-        self.noise_prior = noise_prior
+        super().__init__(1, n_features, fit_intercept, own)
+        self.noise_variance, self.noise_prior = noise_variance, noise_prior
 
     def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
         return ("noise_variance", np.exp(block)) if name == "log_noise" else (name, block)
@@ -79,24 +77,23 @@ class Linear(Predictor, Response):
         """1 / noise variance of each chain, (chains, 1)."""
         return np.exp(-theta[:, -1:]) if self.noise_variance is None else 1.0 / self.noise_variance
 
-    def predict(self, theta: NDArray, X: NDArray) -> NDArray:
-        """Mean of the response: (chains, 1, n)."""
-        return self.linear_predictors(theta, X)
-
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
-        r = y - self.predict(theta, X)[:, 0]
+        r = y - self.outputs(theta, X)[:, 0]
         precision = self._precision(theta)
         value = 0.5 * (np.log(precision) - math.log(2 * math.pi)) - 0.5 * precision * r * r
         return value.astype(X.dtype, copy=False)
 
     def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
         """(y - z) x / s2, and (r^2 / s2 - 1) / 2 for the log noise (Karagiannis Eq. 4.1)."""
-        residual = y - self.predict(theta, X)[:, 0]
+        residual = y - self.outputs(theta, X)[:, 0]
         weighted = (residual * self._precision(theta)).astype(X.dtype, copy=False)
         if self.noise_variance is not None:
             return self.times_inputs(weighted[:, None], X)
         left = np.stack([weighted, 0.5 * (residual * weighted - 1)], axis=1)
         return self.times_inputs(left.astype(X.dtype, copy=False), X)
+
+    def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
+        return self.log_likelihood(theta, X, y), self.scores(theta, X, y)
 
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:
         """x / s, and sqrt(1/2) for the log noise under a virtual label of its own.
@@ -129,17 +126,6 @@ class Linear(Predictor, Response):
         return outputs[:, 0] + self.width(outputs) * rng.standard_normal(outputs[:, 0].shape)
 
     # -- expansion around an anchor -----------------------------------------------------------
-
-    def _of(self, n_features: int, fit_intercept: bool) -> Linear:
-        return Linear(n_features, fit_intercept, self.noise_variance, self.noise_prior)
-
-    def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
-        """Mean, and the log noise variance where that is sampled."""
-        mean = self.predict(theta, X)
-        if self.noise_variance is not None:
-            return mean
-        log_noise = np.broadcast_to(theta[:, -1:, None].astype(X.dtype), mean.shape)
-        return np.concatenate([mean, log_noise], axis=1)
 
     def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
         """Residual and 1 / noise variance; nothing of it is used where the variance is given."""

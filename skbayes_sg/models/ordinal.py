@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import exprel, log_expit, logit
 
-from skbayes_sg.models.categorical import Classification, sigmoid
-from skbayes_sg.models.family import Family, once
-
-_GAP_SD = 2.0  # of the log of a gap: from a fiftieth to fifty logits
+from skbayes_sg.models.base import Classification
+from skbayes_sg.models.predictor import Family, once
+from skbayes_sg.models.softmax import sigmoid
 
 
 class Ordinal(Family, Classification):
@@ -35,16 +34,10 @@ class Ordinal(Family, Classification):
     def __init__(self, n_features: int, ranks: NDArray, fit_intercept: bool = True) -> None:
         self.ranks, self.n_classes = ranks, len(ranks)
         self.own = tuple(f"log_gap_{k}" for k in range(1, self.n_classes - 1))
-        self.own_mean, self.own_sd = (0.0,) * len(self.own), (_GAP_SD,) * len(self.own)
+        self.own_mean = (0.0,) * len(self.own)
+        self.own_sd = (2.0,) * len(self.own)  # of the log of a gap: from a 50th to fifty logits
         super().__init__(n_features, fit_intercept)
-
-    @property
-    def has_other_curvature(self) -> bool:
-        """Not of two classes, which is logistic regression."""
-        return self.n_classes > 2
-
-    def _of(self, n_features: int, fit_intercept: bool) -> Ordinal:
-        return Ordinal(n_features, self.ranks, fit_intercept)
+        self.has_other_curvature = self.n_classes > 2  # of two classes it is logistic regression
 
     def guess(self, y: NDArray, weight: NDArray | None) -> NDArray:
         """The cut points under which classes have their shares, as if each had half a row more."""
@@ -53,7 +46,7 @@ class Ordinal(Family, Classification):
         theta = np.zeros((1, self.dim))
         theta[0, self.dim - len(self.own) :] = np.log(np.diff(cuts))
         if self.fit_intercept:
-            theta[0, self._n_features] = -cuts[0]
+            theta[0, self._n_coef] = -cuts[0]
         return theta
 
     def thresholds(self, draws: NDArray, intercepts: NDArray) -> NDArray:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, pdtr
 
-from skbayes_sg.models.generalized_linear import LogLink
+from skbayes_sg.models.log_link import LogLink
 
 
 class Poisson(LogLink):

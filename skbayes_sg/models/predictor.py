@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
+from functools import cache
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import roots_genlaguerre
 
-from skbayes_sg.data import Batch
-from skbayes_sg.linalg import FULL, Dense, Operator
-from skbayes_sg.linalg.scores import Factor, Scores, dense
+from skbayes_sg.data.rows import Batch
+from skbayes_sg.linalg import Dense, Operator
+from skbayes_sg.linalg.operators import FULL
+from skbayes_sg.linalg.scores import Factor, Scores, dense, outer_products
 from skbayes_sg.models.base import Model, times_rows
 
 
 class Predictor(Model):
-    """A row's log likelihood is a function of its outputs eta, which are linear in theta.
+    """A row's log likelihood is a function of its outputs, which are linear in theta.
 
-    The outputs are the logits, or the mean and the log noise variance. So a row's score is a
-    residual in the outputs times the row's inputs. Its expansion around an anchor needs the outputs
-    at the anchor only (math/control_variates.md#second-order-control-variates). The blocks "coef"
-    and "intercept" come first.
+    The outputs are the linear predictors eta, such as logits, and parameters that all rows share,
+    such as the log noise variance. So a row's score is a residual in the outputs times the row's
+    inputs. Its expansion around an anchor needs the outputs at the anchor only
+    (math/control_variates.md#second-order-control-variates). Arrays of outputs are (chains,
+    outputs, n). The blocks are "coef", "intercept", and the shared parameters.
+
+    Parameters
+    ----------
+    n_etas, n_features : int
+    fit_intercept : bool
+    shared : tuple of str
+        Names of the shared parameters.
     """
 
     fixed_inputs = True
@@ -29,13 +42,8 @@ class Predictor(Model):
     canonical = True
     """Whether `observed` needs no pass over the rows, each of which has `observed_at`."""
 
-    @property
-    def has_other_curvature(self) -> bool:
-        """Whether the observed information of a row differs from the expected one."""
-        return not self.canonical
-
     own: tuple[str, ...] = ()
-    """Names of the parameters that all rows share beside coefficients, which come last."""
+    """Names of the shared parameters that have normal priors of their own."""
     own_mean: tuple[float, ...] = ()
     own_sd: tuple[float, ...] = ()
     """Of their normal priors."""
@@ -43,35 +51,181 @@ class Predictor(Model):
     """Whether rows depend on y - eta alone, so that y and intercept may be far from zero."""
     unit = 1.0
     """Of the outputs, in which intercepts and learned precisions have their priors."""
+    precision_of_rows: type | None = None
+    """Of the outputs from which rows are computed; by default that of X."""
 
-    def _set_blocks(
-        self, n_logits: int, n_features: int, fit_intercept: bool, own: tuple[str, ...] = ()
+    dim = row_size = 0
+    widest = 1
+
+    def __init__(
+        self,
+        n_etas: int,
+        n_features: int,
+        fit_intercept: bool = True,
+        shared: tuple[str, ...] = (),
     ) -> None:
-        """Set the parameter blocks: coefficients, intercepts, and numbers that all rows share."""
-        self._n_features = n_features
-        self.shapes = {"coef": (n_logits, n_features)}
-        if fit_intercept:
-            self.shapes["intercept"] = (n_logits,)
-        self.shapes |= dict.fromkeys(own, (1,))
-        row = "class" if n_logits > 1 else None
+        row = "class" if n_etas > 1 else None
+        self.shapes = {"coef": (n_etas, n_features)}
         self.axes = {"coef": (row, "feature"), "intercept": (row,)}
-        self.axes |= dict.fromkeys(own, (None,))
+        if fit_intercept:
+            self.shapes["intercept"] = (n_etas,)
+        self.shapes |= dict.fromkeys(shared, (1,))
+        self.axes |= dict.fromkeys(shared, (None,))
+        self.fit_intercept, self._shared_names = fit_intercept, shared
+        self._n_coef = n_etas * n_features
+        self.dim = self.row_size = self._n_coef + n_etas * fit_intercept + len(shared)
+        self.widest = n_etas + len(self.own)
+        self.has_other_curvature = not self.canonical
+        """Whether the observed information of a row differs from the expected one."""
 
-    def _of(self, n_features: int, fit_intercept: bool) -> Predictor:
-        """The same model of other columns, for the next two."""
+    def on_columns(self, n_columns: int, fit_intercept: bool = False) -> Self:
+        """The same model on other columns, one of which may be an intercept's."""
+        twin = copy.copy(self)
+        n_etas = self.shapes["coef"][0]
+        Predictor.__init__(twin, n_etas, n_columns, fit_intercept, self._shared_names)
+        twin.has_other_curvature = self.has_other_curvature
+        return twin
+
+    def init(self, rng: np.random.Generator) -> NDArray:
+        """Zero: the mode is found in a few scoring steps."""
+        return np.zeros((1, self.dim))
+
+    def columns(self) -> NDArray:
+        """Coordinates of each eta's coefficients, its intercept last, (etas, columns)."""
+        k = self.shapes["coef"][0]
+        coef = np.arange(self._n_coef).reshape(k, -1)
+        if not self.fit_intercept:
+            return coef
+        return np.column_stack([coef, np.arange(self._n_coef, self._n_coef + k)])
+
+    def outputs(self, theta: NDArray, X: NDArray, dtype: type | None = None) -> NDArray:
+        """Coefficients times x plus intercepts, and shared parameters, (chains, outputs, n).
+
+        They are in X's dtype or another. Rows of X are shared by the chains, or (chains, n,
+        features). The intercept of a model that has a location is added in double precision: in
+        single precision y = 1e8 + noise and its mean would be equal for most rows.
+        """
+        k, n_features = self.shapes["coef"]
+        coef = theta[:, : self._n_coef].astype(X.dtype, copy=False)
+        z = times_rows(coef.reshape(-1, k, n_features), X)
+        if self.fit_intercept:
+            intercept = theta[:, self._n_coef : self._n_coef + k, None]
+            if self.has_location:
+                z = z + intercept
+            else:
+                z += intercept.astype(X.dtype, copy=False)
+        if self._shared_names:
+            shared = theta[:, -len(self._shared_names) :, None].astype(X.dtype, copy=False)
+            shared = np.broadcast_to(shared, (*shared.shape[:2], X.shape[-2]))
+            z = np.concatenate([z, shared], axis=1)
+        return z if dtype is None else z.astype(dtype, copy=False)
+
+    def times_inputs(self, left: NDArray, X: NDArray) -> Scores:
+        """Scores of residuals in the outputs, (chains, [labels,] outputs, n), of shared rows."""
+        k = self.shapes["coef"][0]
+        coef, shared = left[..., :k, :], left[..., k:, :]
+        factors = [Factor(coef, X)]
+        if self.fit_intercept:
+            factors.append(Factor(coef, None))
+        if shared.shape[-2]:
+            factors.append(Factor(shared, None))
+        return Scores(*factors)
+
+    # -- a row, from its outputs; what takes outputs may overwrite them ------------------------
+
+    def value(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """Log likelihood of each row, (chains, n)."""
         raise NotImplementedError
 
-    def on_columns(self, n_columns: int) -> Predictor:
-        """The same model on other columns, one of which may be an intercept's."""
-        return self._of(n_columns, False)
+    def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """Gradient of `value` over the outputs, (chains, outputs, n)."""
+        raise NotImplementedError
 
-    def with_columns(self, n_features: int) -> Predictor:
-        """The same model of another number of features."""
-        return self._of(n_features, "intercept" in self.shapes)
+    def value_and_residual(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+        """Both; a model may share work between the two."""
+        return self.value(outputs, y), self.residual(outputs, y)
 
-    def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
-        """Outputs of shared rows, (chains, outputs, n); by default the linear predictors."""
-        return self.linear_predictors(theta, X)
+    def residual_root(self, outputs: NDArray) -> NDArray:
+        """A square root of the Fisher matrix of the outputs, (chains, [labels,] outputs, n)."""
+        raise NotImplementedError
+
+    def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
+        value = self.value(self.outputs(theta, X, self.precision_of_rows), y)
+        return value.astype(X.dtype, copy=False)
+
+    def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
+        residual = self.residual(self.outputs(theta, X, self.precision_of_rows), y)
+        return self.times_inputs(residual.astype(X.dtype, copy=False), X)
+
+    def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
+        outputs = self.outputs(theta, X, self.precision_of_rows)
+        value, residual = self.value_and_residual(outputs, y)
+        return value, self.times_inputs(residual.astype(X.dtype, copy=False), X)
+
+    def fisher(self, theta: NDArray, X: NDArray) -> Scores:
+        root = self.residual_root(self.outputs(theta, X, self.precision_of_rows))
+        return self.times_inputs(root.astype(X.dtype, copy=False), X)
+
+    # -- second derivatives --------------------------------------------------------------------
+
+    def observed(self, information: NDArray, gradient: NDArray) -> NDArray:
+        """Minus the Hessian of the log likelihood of some rows at one theta, (D, D).
+
+        From the rows' model Fisher (D, D) and gradient (1, D) there. By default the two agree.
+        """
+        return information
+
+    def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """Minus the second derivatives of rows in their outputs, (chains, outputs, outputs, n)."""
+        raise NotImplementedError
+
+    def row_terms(
+        self,
+        theta: NDArray,
+        root: NDArray | None,
+        X: NDArray,
+        y: NDArray,
+        observed: bool = False,
+    ) -> tuple[NDArray, NDArray]:
+        """Residuals of rows (K, n), and the Fisher of their outputs (K, K, n).
+
+        They are means over N(theta, root root^T), or at theta (1, D) without a root (D, D). Where
+        the model `has_other_curvature`, `observed` asks for minus the second derivatives in place
+        of the Fisher. Models that are conjugate need no such means.
+        """
+        raise NotImplementedError
+
+    def expected_under_gaussian(
+        self, theta: NDArray, root: NDArray, batch: Batch, observed: bool = False
+    ) -> tuple[Scores, Operator]:
+        """Scores, and `information` of all pairs, in the mean over N(theta, root root^T).
+
+        `observed` as in `row_terms`.
+        """
+        residual, between = self.row_terms(theta, root, batch.X, batch.y, observed)
+        return self.times_inputs(residual[None], batch.X), self.moment_of(between, batch)
+
+    def moment_of(self, between: NDArray, batch: Batch) -> Operator:
+        """Weighted second moment of scores whose residuals have products `between`, (K, K, n).
+
+        Of a row it is ``kron(between, x x^T)``. Summed in float64, as `Scores.gram`.
+        """
+        if len(between) == 1:
+            root = self.times_inputs(np.sqrt(between), batch.X)
+            return root.scaled(batch.root_weight).moment(FULL)
+        columns, n = self.columns(), len(batch.y)
+        X = dense(batch.X).astype(np.float64, copy=False)
+        if columns.shape[1] > X.shape[1]:
+            X = np.concatenate([X, np.ones((n, 1))], axis=1)
+        left = X.T if batch.weight is None else X.T * batch.weight
+        moment = np.empty((self.dim, self.dim))
+        for k, row in enumerate(between):  # the blocks of output k and those from k on
+            own, others = columns[k][None, None, :], columns[k:, :, None]
+            moment[others, own] = left @ (row[k:, :, None] * X)
+            moment[own.swapaxes(1, 2), others.swapaxes(1, 2)] = moment[others, own]
+        return Dense(0.5 * (moment + moment.T))
+
+    # -- expansion around an anchor ------------------------------------------------------------
 
     @abstractmethod
     def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
@@ -105,55 +259,6 @@ class Predictor(Model):
         outputs, n).
         """
 
-    def init(self, rng: np.random.Generator) -> NDArray:
-        """Zero: the mode is found in a few scoring steps."""
-        return np.zeros((1, self.dim))
-
-    def linear_predictors(self, theta: NDArray, X: NDArray) -> NDArray:
-        """Each row of coefficients times x, plus its intercept, (chains, rows, n) in X's dtype.
-
-        Rows of X are shared by the chains, or (chains, n, features). The intercept of a model that
-        has a location is added in double precision: in single precision y = 1e8 + noise and its
-        mean would be equal for most rows.
-        """
-        k, n_features = self.shapes["coef"][0], self._n_features
-        coef = theta[:, : k * n_features].astype(X.dtype, copy=False)
-        z = times_rows(coef.reshape(-1, k, n_features), X)
-        if "intercept" not in self.shapes:
-            return z
-        intercept = theta[:, k * n_features : k * (n_features + 1), None]
-        if self.has_location:
-            return z + intercept
-        z += intercept.astype(X.dtype, copy=False)
-        return z
-
-    def observed(self, information: NDArray, gradient: NDArray) -> NDArray:
-        """Minus the Hessian of the log likelihood of some rows at one theta, (D, D).
-
-        From the rows' model Fisher (D, D) and gradient (1, D) there. By default the two agree.
-        """
-        return information
-
-    def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
-        """Minus the second derivatives of rows in their outputs, (chains, outputs, outputs, n)."""
-        raise NotImplementedError
-
-    def row_terms(
-        self,
-        theta: NDArray,
-        root: NDArray | None,
-        X: NDArray,
-        y: NDArray,
-        observed: bool = False,
-    ) -> tuple[NDArray, NDArray]:
-        """Residuals of rows (K, n), and the Fisher of their outputs (K, K, n).
-
-        They are means over N(theta, root root^T), or at theta (1, D) without a root (D, D). Where
-        the model `has_other_curvature`, `observed` asks for minus the second derivatives in place
-        of the Fisher. Models that are conjugate need no such means.
-        """
-        raise NotImplementedError
-
     def forces_along(
         self,
         directions: NDArray,
@@ -175,51 +280,135 @@ class Predictor(Model):
             force[:] = np.einsum("lkn,lkn->l", left, weighted)
         return found
 
-    def expected_under_gaussian(
-        self, theta: NDArray, root: NDArray, batch: Batch, observed: bool = False
-    ) -> tuple[Scores, Operator]:
-        """Scores, and `information` of all pairs, in the mean over N(theta, root root^T).
 
-        `observed` as in `row_terms`.
-        """
-        residual, between = self.row_terms(theta, root, batch.X, batch.y, observed)
-        return self.times_inputs(residual[None], batch.X), self.moment_of(between, batch)
+class Family(Predictor):
+    """p(y | x) = f(y; eta, own) with ``eta = coef . x + intercept``.
 
-    def times_inputs(self, left: NDArray, X: NDArray) -> Scores:
-        """Scores of residuals in the outputs, (chains, [labels,] outputs, n), of shared rows."""
-        k = self.shapes["coef"][0]
-        coef, own = left[..., :k, :], left[..., k:, :]
-        factors = [Factor(coef, X)]
-        if "intercept" in self.shapes:
-            factors.append(Factor(coef, None))
-        if own.shape[-2]:
-            factors.append(Factor(own, None))
-        return Scores(*factors)
+    A family is its f: log density (`value`), gradient (`residual`) and curvature (`expected` and
+    `observed_at`) in the outputs of a row. These are eta, and the parameters that all rows share,
+    `own`, such as the logarithm of a dispersion. Outputs are in double precision: differences of
+    special functions lose half of their digits.
+
+    Parameters
+    ----------
+    n_features : int
+    fit_intercept : bool, default=True
+    """
+
+    precision_of_rows = np.float64
+
+    def __init__(self, n_features: int, fit_intercept: bool = True) -> None:
+        super().__init__(1, n_features, fit_intercept, self.own)
+
+    @abstractmethod
+    def value(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """log f, (chains, n)."""
+
+    @abstractmethod
+    def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """Gradient of log f over the outputs, (chains, outputs, n)."""
+
+    @abstractmethod
+    def expected(self, outputs: NDArray) -> NDArray:
+        """Fisher information of the outputs, (chains, outputs, outputs, n)."""
+
+    @abstractmethod
+    def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """Minus the second derivatives of log f, as `expected`."""
+
+    def residual_root(self, outputs: NDArray) -> NDArray:
+        """The columns of a root of the information of a row's outputs, as virtual labels."""
+        information = self.expected(outputs)
+        if self.widest == 1:
+            return np.sqrt(information[:, 0])
+        roots = symmetric_root(information.transpose(0, 3, 1, 2))
+        return np.ascontiguousarray(roots.transpose(0, 3, 2, 1))
+
+    def row_terms(
+        self,
+        theta: NDArray,
+        root: NDArray | None,
+        X: NDArray,
+        y: NDArray,
+        observed: bool = False,
+    ) -> tuple[NDArray, NDArray]:
+        outputs = self.outputs(theta, X, np.float64)
+        if root is None:
+            information = self.observed_at(outputs, y) if observed else self.expected(outputs)
+            return self.residual(outputs, y)[0], information[0]
+        deviation = self.outputs(root.T, X)  # along each column, (D, outputs, n)
+        spread = symmetric_root(outer_products(deviation))
+        nodes, weights = normal_nodes(self.widest)
+        at_nodes = (spread @ nodes.T).transpose(2, 1, 0) + outputs
+        residual = self.residual(at_nodes, y)
+        between = self.observed_at(at_nodes, y) if observed else self.expected(at_nodes)
+        return np.tensordot(weights, residual, 1), np.tensordot(weights, between, 1)
 
     def moment_of(self, between: NDArray, batch: Batch) -> Operator:
-        """Weighted second moment of scores whose residuals have products `between`, (K, K, n).
-
-        Of a row it is ``kron(between, x x^T)``. Summed in float64, as `Scores.gram`.
-        """
-        if len(between) == 1:
-            root = self.times_inputs(np.sqrt(between), batch.X)
-            return root.scaled(batch.root_weight).moment(FULL)
-        columns, n = self.columns(), len(batch.y)
+        """Of outputs that have inputs of their own: those of the shared parameters are ones."""
+        if len(between) == 1 and not between.min() < 0:
+            return super().moment_of(between, batch)
         X = dense(batch.X).astype(np.float64, copy=False)
-        if columns.shape[1] > X.shape[1]:
-            X = np.concatenate([X, np.ones((n, 1))], axis=1)
-        left = X.T if batch.weight is None else X.T * batch.weight
-        moment = np.empty((self.dim, self.dim))
-        for k, row in enumerate(between):  # the blocks of output k and those from k on
-            own, others = columns[k][None, None, :], columns[k:, :, None]
-            moment[others, own] = left @ (row[k:, :, None] * X)
-            moment[own.swapaxes(1, 2), others.swapaxes(1, 2)] = moment[others, own]
+        if self.fit_intercept:
+            X = np.hstack([X, np.ones((len(X), 1))])
+        weighted = between if batch.weight is None else between * batch.weight
+        of_eta = X.T @ (weighted[0, 0][:, None] * X)
+        mixed = X.T @ weighted[0, 1:].T
+        moment = np.block([[of_eta, mixed], [mixed.T, weighted[1:, 1:].sum(axis=2)]])
         return Dense(0.5 * (moment + moment.T))
 
-    def columns(self) -> NDArray:
-        """Coordinates of each output's coefficients, its intercept last, (outputs, columns)."""
-        blocks = self.unpack(np.arange(self.dim))
-        coef = blocks["coef"]
-        if "intercept" not in blocks:
-            return coef
-        return np.concatenate([coef, blocks["intercept"][:, None]], axis=1)
+    # -- expansion around an anchor ------------------------------------------------------------
+
+    def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
+        """Outputs, y, and value, residual and curvature of the row."""
+        outputs = outputs.astype(np.float64, copy=False)
+        value, residual = self.value(outputs, y)[0], self.residual(outputs, y)[0]
+        return outputs[0], y, value, residual, self.observed_at(outputs, y)[0]
+
+    def difference(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
+        outputs, y, _, residual, _ = at_anchor
+        after = self.residual(outputs.astype(np.float64) + change, y)
+        return (after - residual).astype(change.dtype, copy=False)
+
+    def remainder(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
+        linear = np.einsum("kln,cln->ckn", at_anchor[-1], change)
+        return linear + self.difference(change, at_anchor)
+
+    def bregman_remainder(
+        self, change: NDArray, at_anchor: tuple[NDArray, ...]
+    ) -> tuple[NDArray, NDArray]:
+        outputs, y, there, residual, _ = at_anchor
+        after = outputs.astype(np.float64) + change
+        value = self.value(after, y) - there - (residual * change).sum(axis=1)
+        return value, (self.residual(after, y) - residual).astype(change.dtype, copy=False)
+
+
+def once(own: NDArray) -> NDArray:
+    """(..., 1) where it is the same for all rows of a chain: psi takes longer than to look."""
+    return own[..., :1] if (own == own[..., :1]).all() else own
+
+
+# -- means over normal distributions of a row's outputs ----------------------------------------
+
+
+@cache
+def normal_nodes(dim: int) -> tuple[NDArray, NDArray]:
+    """Nodes (nodes, dim) and weights (nodes,) of a rule for the mean over N(0, I).
+
+    Radii are those of a Gauss-Laguerre rule, directions random orthogonal frames in pairs +-. In
+    one dimension it is a Gauss-Hermite rule.
+    """
+    n_radii, n_frames = (5, 1) if dim == 1 else (2, 4)
+    half, share = roots_genlaguerre(n_radii, dim / 2 - 1)
+    frames = np.random.default_rng(0).standard_normal((n_frames, dim, dim))
+    frames = np.linalg.qr(frames)[0].reshape(-1, dim)
+    directions = np.concatenate([frames, -frames])
+    nodes = (np.sqrt(2 * half)[:, None, None] * directions).reshape(-1, dim)
+    return nodes, np.repeat(share / share.sum(), len(directions)) / len(directions)
+
+
+def symmetric_root(matrices: NDArray) -> NDArray:
+    """R with R R = A of each positive semi-definite matrix, (..., k, k)."""
+    values, vectors = np.linalg.eigh(matrices)
+    scaled = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+    return scaled @ vectors.swapaxes(-1, -2)

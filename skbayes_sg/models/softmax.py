@@ -1,19 +1,117 @@
-"""Logistic and multinomial regression."""
+"""Class probabilities from logits: the softmax, and logistic and multinomial regression."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr
+from scipy.special import expit, log_softmax, ndtr
 
-from skbayes_sg.data import Batch
-from skbayes_sg.linalg import FULL, Layout, Operator
-from skbayes_sg.linalg.scores import Scores, outer_products
-from skbayes_sg.models.categorical import Categorical, exponentials, softmax
-from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.models.quadrature import normal_nodes, symmetric_root
+from skbayes_sg.data.rows import Batch
+from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg.operators import FULL, Layout
+from skbayes_sg.linalg.scores import outer_products
+from skbayes_sg.models.base import Classification, NullDirections
+from skbayes_sg.models.predictor import Predictor, normal_nodes, symmetric_root
 
-_WIDE_LOGIT = 3.0  # standard deviation above which ten nodes are too few
+
+class Categorical(Classification):
+    """p(y = k | x) = softmax(z)_k of logits z that a subclass computes, (chains, logits, n).
+
+    Arrays are class-major: one product serves all chains and classes. Two classes may have one
+    logit, that of the second class against the first, or two, as a DRBM has. With K logits the
+    prior treats K classes alike. With one logit, targets are -1.0 and 1.0 in X's dtype, otherwise
+    integer codes; see `encode`.
+
+    Attributes
+    ----------
+    binary : bool
+        Whether there are two classes.
+    n_logits : int
+    """
+
+    binary: bool
+    n_logits: int
+
+    def null_directions(self) -> list[NullDirections]:
+        """Of K > 2 logits: the same shift of all, weight by weight and of the intercepts."""
+        if self.n_logits == 1:
+            return []
+        last = list(self.unpack(np.arange(self.dim)).values())[-2:]
+        return [NullDirections(np.atleast_2d(b.T), np.ones(self.n_logits)) for b in last]
+
+    def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
+        return {f"{name}[{k}]": row for k, row in enumerate(block)}
+
+    def encode(self, codes: NDArray, dtype: np.dtype) -> NDArray:
+        return (2 * codes - 1).astype(dtype) if self.n_logits == 1 else codes
+
+    def predict(self, theta: NDArray, X: NDArray) -> NDArray:
+        """Class probabilities (chains, classes, n); for two classes that of the second class."""
+        z = self.outputs(theta, X)
+        if self.n_logits > 1:
+            return softmax(z)[:, 1:] if self.binary else softmax(z)
+        np.negative(z, out=z)
+        with np.errstate(over="ignore"):  # exp(-z) = inf is probability 0
+            np.exp(z, out=z)
+        z += 1
+        return np.reciprocal(z, out=z)
+
+    def log_predict(self, theta: NDArray, X: NDArray) -> NDArray:
+        z = self.outputs(theta, X)
+        if self.n_logits > 1:
+            return log_softmax(z, axis=1)
+        z = np.concatenate([-z, z], axis=1)
+        return np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z)))
+
+    def value(self, z: NDArray, y: NDArray) -> NDArray:
+        """Log likelihoods (chains, n) at logits z, which it overwrites."""
+        return self.value_and_residual(z, y)[0]
+
+    def value_and_residual(self, z: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+        """Log likelihoods (chains, n) at logits z, and `residual`. It overwrites z.
+
+        They are -log(1 + e^(-y z)) with y = -1 or 1, or z_y - logsumexp(z).
+        """
+        if self.n_logits == 1:
+            right = y * z[:, 0]
+            return np.minimum(right, 0) - np.log1p(np.exp(-np.abs(right))), self.residual(z, y)
+        z -= z.max(axis=1, keepdims=True)
+        value = z[_at(y, z)]
+        np.exp(z, out=z)
+        total = z.sum(axis=1, keepdims=True)
+        value -= np.log(total[:, 0])
+        z /= -total
+        z[_at(y, z)] += 1
+        return value, z
+
+    def residual(self, z: NDArray, y: NDArray) -> NDArray:
+        """Gradient of the log likelihood in the logits, 1[y = k] - p_k, (chains, logits, n).
+
+        It overwrites z.
+        """
+        if self.n_logits == 1:
+            z *= 0.5
+            residual = np.tanh(z, out=z)  # sigmoid(z) = (1 + tanh(z / 2)) / 2 cannot overflow
+            np.subtract(y[..., None, :], residual, out=residual)
+            residual *= 0.5
+            return residual
+        p = softmax(z)
+        residual = np.negative(p, out=p)
+        residual[_at(y, residual)] += 1
+        return residual
+
+    def residual_root(self, z: NDArray) -> NDArray:
+        """A square root of the Fisher matrix of the logits.
+
+        For one logit it is sqrt(p (1 - p)), (chains, 1, n). For K logits it is the residuals of K
+        virtual labels times sqrt(p_label), (chains, K, K, n).
+        """
+        if self.n_logits == 1:
+            half = np.exp(-0.5 * np.abs(z))
+            return half / (1 + half * half)
+        p = softmax(z)
+        virtual = np.eye(self.n_logits, dtype=z.dtype)[:, :, None] - p[:, None]
+        return np.sqrt(p)[:, :, None] * virtual
 
 
 class Softmax(Categorical, Predictor):
@@ -30,32 +128,17 @@ class Softmax(Categorical, Predictor):
     """
 
     def __init__(self, n_features: int, n_classes: int, fit_intercept: bool = True) -> None:
-        super().__init__(n_classes, 1 if n_classes == 2 else n_classes)
-        self._set_blocks(self.n_logits, n_features, fit_intercept)
-        self._n_coef = self.n_logits * n_features
-        self._dim = self._n_coef + (self.n_logits if fit_intercept else 0)
-
-    @property
-    def dim(self) -> int:
-        """Number of parameters."""
-        return self._dim
-
-    @property
-    def widest(self) -> int:
-        return self.n_logits
-
-    def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, None]:
-        return self.linear_predictors(theta, X), None
-
-    def _backward(self, error: NDArray, X: NDArray, kept: None) -> Scores:
-        """Error times input: for `scores` (1[y = k] - p_k) x, for `fisher` sqrt(p (1 - p)) x."""
-        return self.times_inputs(error, X)
+        self.binary = n_classes == 2
+        self.n_logits = 1 if self.binary else n_classes
+        Predictor.__init__(self, self.n_logits, n_features, fit_intercept)
 
     def information(self, theta: NDArray, batch: Batch, layout: Layout) -> Operator:
         """As `fisher` has it, for K classes from diag(p) - p p^T: K virtual labels cost K times."""
-        if self.n_logits == 1 or layout is not FULL:
-            return super().information(theta, batch, layout)
-        return self.moment_of(_between(softmax(self.logits(theta, batch.X))[0]), batch)
+        z = self.outputs(theta, batch.X)
+        if self.n_logits > 1 and layout is FULL:
+            return self.moment_of(_between(softmax(z)[0]), batch)
+        fisher = self.times_inputs(self.residual_root(z), batch.X)
+        return fisher.scaled(batch.root_weight).moment(layout)
 
     def row_terms(
         self,
@@ -66,18 +149,34 @@ class Softmax(Categorical, Predictor):
         observed: bool = False,
     ) -> tuple[NDArray, NDArray]:
         """The logits of each row are normal (math/streams.md#logistic-regression-as-an-update)."""
-        z = self.logits(theta, X)
+        z = self.outputs(theta, X)
         if root is None:
             residual = self.residual(z.copy(), y)[0]
             if self.n_logits == 1:
                 return residual, self.residual_root(z).reshape(1, 1, -1) ** 2
             return residual, _between(softmax(z)[0])
-        deviation = self.logits(root.T, X)  # of the logits along each column, (D, logits, n)
+        deviation = self.outputs(root.T, X)  # of the logits along each column, (D, logits, n)
         if self.n_logits == 1:
-            sd = np.sqrt(np.einsum("dkn,dkn->n", deviation, deviation))
-            p, slope = _mean_probability(z[0, 0], sd)
+            mean, sd = z[0, 0], np.sqrt(np.einsum("dkn,dkn->n", deviation, deviation))
+            nodes, weights = normal_nodes(1)
+            each = expit(mean + sd * nodes.astype(mean.dtype))
+            p, slope = weights @ each, weights @ (each * (1 - each))
+            # A logistic variable less a wide normal one is nearly normal, of the sum of both
+            # variances: from three logits on ten nodes are too few, and the error of p is below
+            # 0.002 there.
+            wide = sd > 3.0
+            if wide.any():
+                scale = np.sqrt(sd[wide] ** 2 + np.pi**2 / 3)
+                at = mean[wide] / scale
+                p[wide], slope[wide] = (
+                    ndtr(at),
+                    np.exp(-0.5 * at * at) / (scale * np.sqrt(2 * np.pi)),
+                )
+            p, slope = p.astype(z.dtype, copy=False), slope.astype(z.dtype, copy=False)
             return (0.5 * (y + 1) - p)[None], slope[None, None]
-        p, weights = self._at_nodes(z[0], deviation)
+        spread = symmetric_root(outer_products(deviation))
+        nodes, weights = (each.astype(z.dtype) for each in normal_nodes(self.n_logits))
+        p = softmax(spread @ nodes.T + z[0].T[:, :, None])  # (n, K, nodes)
         mean = p @ weights
         residual = -mean.T
         residual[y, range(len(y))] += 1
@@ -85,21 +184,12 @@ class Softmax(Categorical, Predictor):
         between[:, range(self.n_logits), range(self.n_logits)] += mean
         return residual, between.transpose(1, 2, 0)
 
-    def _at_nodes(self, z: NDArray, deviation: NDArray) -> tuple[NDArray, NDArray]:
-        """Probabilities of each row at the nodes of its logits, (n, K, nodes), and weights."""
-        spread = symmetric_root(outer_products(deviation))
-        nodes, weights = (each.astype(z.dtype) for each in normal_nodes(self.n_logits))
-        return softmax(spread @ nodes.T + z.T[:, :, None]), weights
-
     def is_right(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
         """Whether the label of each row has the largest logit, at one theta (1, D), (n,)."""
-        z = self.logits(theta, X)[0]
+        z = self.outputs(theta, X)[0]
         return z[0] * y > 0 if self.n_logits == 1 else z.argmax(axis=0) == y
 
     # -- expansion around an anchor -----------------------------------------------------------
-
-    def _of(self, n_features: int, fit_intercept: bool) -> Softmax:
-        return Softmax(n_features, 2 if self.binary else self.n_logits, fit_intercept)
 
     def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
         """Logits and probabilities; for one logit half of both, and the derivative of the half."""
@@ -159,25 +249,39 @@ def _log_cosh(x: NDArray) -> NDArray:
     return size + np.log1p(np.exp(-2 * size))
 
 
-def _mean_probability(mean: NDArray, sd: NDArray) -> tuple[NDArray, NDArray]:
-    """Mean of p = sigmoid(z) and of p (1 - p) over z ~ N(mean, sd^2).
-
-    A logistic variable less a wide normal one is nearly normal, of the sum of both variances. The
-    error of p is below 0.002 where that takes over from quadrature.
-    """
-    nodes, weights = normal_nodes(1)
-    each = expit(mean + sd * nodes.astype(mean.dtype))
-    p, slope = weights @ each, weights @ (each * (1 - each))
-    wide = sd > _WIDE_LOGIT
-    if wide.any():
-        scale = np.sqrt(sd[wide] ** 2 + np.pi**2 / 3)
-        at = mean[wide] / scale
-        p[wide], slope[wide] = ndtr(at), np.exp(-0.5 * at * at) / (scale * np.sqrt(2 * np.pi))
-    return p.astype(mean.dtype, copy=False), slope.astype(mean.dtype, copy=False)
-
-
 def _between(p: NDArray) -> NDArray:
     """diag(p) - p p^T of each row, (K, K, n), of probabilities (K, n)."""
     between = p[:, None] * -p
     between[range(len(p)), range(len(p))] += p
     return between
+
+
+def sigmoid(z: NDArray) -> NDArray:
+    """By the hyperbolic tangent, which NumPy has in vector instructions; in place."""
+    z *= 0.5
+    np.tanh(z, out=z)  # cannot overflow
+    z += 1
+    z *= 0.5
+    return z
+
+
+def exponentials(z: NDArray) -> tuple[NDArray, NDArray]:
+    """The largest of axis 1, and the sum of the exponentials over that of it, (chains, 1, n) each.
+
+    z becomes these exponentials.
+    """
+    top = z.max(axis=1, keepdims=True)
+    z -= top
+    np.exp(z, out=z)
+    return top, z.sum(axis=1, keepdims=True)
+
+
+def softmax(z: NDArray) -> NDArray:
+    """Softmax over axis 1, in place."""
+    z /= exponentials(z)[1]
+    return z
+
+
+def _at(y: NDArray, z: NDArray) -> tuple[NDArray, ...]:
+    """Index of each row's own class in z (chains, K, n); y is (n,) or (chains, n)."""
+    return np.arange(z.shape[0])[:, None], y, np.arange(z.shape[2])

@@ -6,14 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, polygamma, psi, stdtr
 
-from skbayes_sg.models.family import once
-from skbayes_sg.models.generalized_linear import GeneralizedLinear
-
-_LEAST = 1e-5  # scale of the noise, over the unit of y
-_OF_ROUNDING = 0.5  # largest error of rounding, over the resolution
+from skbayes_sg.models.base import Response
+from skbayes_sg.models.predictor import Family, once
 
 
-class Student(GeneralizedLinear):
+class Student(Family, Response):
     """y = eta + s t, with t of nu degrees of freedom: ``s = s_0 + exp(a)``, ``nu = 1 + exp(b)``.
 
     With ``r = (y - eta) / s`` a row has the weight ``w = (nu + 1) / (nu + r^2)``, which is small
@@ -48,9 +45,6 @@ class Student(GeneralizedLinear):
         super().__init__(n_features, fit_intercept)
         self.unit, self.resolution, self.own_mean = unit, resolution, (float(np.log(unit)), 2.0)
 
-    def _of(self, n_features: int, fit_intercept: bool) -> Student:
-        return Student(n_features, fit_intercept, self.unit, self.resolution)
-
     def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
         if name == "log_freedom_above_one":
             return "degrees_of_freedom", 1 + np.exp(block)
@@ -59,12 +53,12 @@ class Student(GeneralizedLinear):
     @property
     def least_scale(self) -> float:
         """s_0"""
-        return max(self.smallest_scale, _OF_ROUNDING * self.resolution)
+        return max(self.smallest_scale, 0.5 * self.resolution)
 
     @property
     def smallest_scale(self) -> float:
         """s_0 of numbers without a resolution"""
-        return _LEAST * self.unit
+        return 1e-5 * self.unit
 
     def _shared(self, outputs: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
         """s, nu, and the derivatives of log s over a and of nu over b.
@@ -77,7 +71,7 @@ class Student(GeneralizedLinear):
 
     def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
         """The logarithm of 1 + r^2 / nu is that of a ratio of Gamma variables."""
-        s, nu, *_ = (each[0, 0] for each in self._shared(self._forward(theta, X)[0]))
+        s, nu, *_ = (each[0, 0] for each in self._shared(self.outputs(theta, X, np.float64)))
         half, more = 0.5 * nu, 0.5 * (nu + 1)
         mean = more * (psi(more) - psi(half)) + gammaln(half) - gammaln(more)
         mean += 0.5 * np.log(np.pi * nu * s**2)
@@ -99,7 +93,7 @@ class Student(GeneralizedLinear):
         theta = np.zeros((1, self.dim))
         theta[0, -2:] = self.own_mean
         if self.fit_intercept:
-            theta[0, self._n_features] = quantiles(y, weight, [0.5])[0]
+            theta[0, self._n_coef] = quantiles(y, weight, [0.5])[0]
         return theta
 
     def value(self, outputs: NDArray, y: NDArray) -> NDArray:

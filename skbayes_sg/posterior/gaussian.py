@@ -20,7 +20,7 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.mode import Mode, find_mode, finite_expansion
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
-from skbayes_sg.priors.precision import plain
+from skbayes_sg.priors.normal import plain
 
 _NEAR = 0.01  # squared distance per parameter of a step whose end is as good as the mode
 _MOST_STEPS = 25

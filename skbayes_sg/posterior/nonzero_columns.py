@@ -41,7 +41,8 @@ class NonzeroColumns(Posterior):
         self.uninformed, self.kept = np.flatnonzero(uninformed), np.flatnonzero(~uninformed)
         self._all_columns = all_columns
         prior = _restricted(all_columns.prior, self.kept)
-        super().__init__(model.with_columns(len(columns)), data.with_columns(columns), prior)
+        model = model.on_columns(len(columns), model.fit_intercept)
+        super().__init__(model, data.with_columns(columns), prior)
 
     @property
     def all_columns(self) -> Posterior:
@@ -108,10 +109,9 @@ def _restricted(prior: Prior, kept: NDArray) -> Prior:
     """The prior of some parameters, the last included where it is the log noise variance."""
     assert isinstance(prior, GaussianPrior | NormalInverseGammaPrior)
     coef = kept if isinstance(prior, GaussianPrior) else kept[:-1]
-    unit = None if prior.given_unit is None else prior.given_unit[coef]
     if isinstance(prior, GaussianPrior):
-        return GaussianPrior(prior.precision[coef], prior.mean[coef], unit)
-    rest = (prior.shape, prior.rate), prior.mean[coef], unit
+        return GaussianPrior(prior.precision[coef], prior.mean[coef], prior.unit[coef])
+    rest = (prior.shape, prior.rate), prior.mean[coef], prior.unit[coef]
     return NormalInverseGammaPrior(prior.precision[coef], *rest)
 
 

@@ -5,9 +5,8 @@ the next (math/streams.md#streams-as-bayesian-updating). Imports linalg and vali
 """
 
 from skbayes_sg.priors.base import Prior
-from skbayes_sg.priors.normal import GaussianPrior
+from skbayes_sg.priors.normal import GaussianPrior, Precision
 from skbayes_sg.priors.normal_inverse_gamma import NormalInverseGammaPrior
-from skbayes_sg.priors.precision import Precision
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 
 __all__ = [

@@ -27,11 +27,8 @@ class Prior(Protocol):
 
     precision: NDArray
     mean: NDArray
+    unit: NDArray
     quadratic: bool
-
-    @property
-    def unit(self) -> NDArray:
-        """See above."""
 
     def with_precision(self, precision: NDArray) -> Prior:
         """The same prior with other precisions (D,) of independent parameters."""

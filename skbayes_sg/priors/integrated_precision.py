@@ -20,11 +20,6 @@ from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.priors.base import Prior
 from skbayes_sg.priors.scales import OnePrecision
 
-_KNOTS = 2048  # the error of the logarithm of the density is below 1e-9
-_NODES = 64  # of the integral over log lambda, whose error is that of rounding
-_WIDTHS = 9.0  # standard deviations of log lambda on either side
-_FARTHEST = 600.0  # natural logarithms below the density where the hyperprior ends
-
 
 class IntegratedPrecision:
     """Log density of the coefficients, and draws of the precision given them.
@@ -40,14 +35,17 @@ class IntegratedPrecision:
 
     @cached_property
     def _table(self) -> tuple[NDArray, NDArray, NDArray]:
-        """Logarithms of 2 b + Q, log densities, and means of lambda."""
-        end = np.log(0.5 * _FARTHEST**2 / self._least)
-        knots = np.linspace(np.log(self._start), end, _KNOTS)
+        """Logarithms of 2 b + Q, log densities, and means of lambda.
+
+        The table ends 600 natural logarithms below the density where the hyperprior ends.
+        """
+        end = np.log(0.5 * 600.0**2 / self._least)
+        knots = np.linspace(np.log(self._start), end, 2048)  # error of the log density below 1e-9
         rate = 0.5 * np.exp(knots)
         mode = self._mode(rate)
         width = 1 / np.sqrt(self._shape + 2 * self._least / mode)  # at most, of log lambda
-        steps = np.linspace(-_WIDTHS, _WIDTHS, _NODES)[:, None] * width
-        lam = mode * np.exp(steps)
+        # nine widths on either side: the error of the integral is that of rounding
+        lam = mode * np.exp(np.linspace(-9.0, 9.0, 64)[:, None] * width)
         each = self._shape * np.log(lam) - rate * lam - self._least / lam
         top = each.max(axis=0)
         share = np.exp(each - top)
@@ -104,12 +102,8 @@ class IntegratedPrior:
 
     def __init__(self, given: Prior, scales: OnePrecision) -> None:
         self.given, self.scales, self._integrated = given, scales, IntegratedPrecision(scales)
-        self.precision, self.mean = given.precision, given.mean
+        self.precision, self.mean, self.unit = given.precision, given.mean, given.unit
         self._at, self._weights = float(scales.of(given)[0]), scales.weights(given)
-
-    @property
-    def unit(self) -> NDArray:
-        return self.given.unit
 
     def with_precision(self, precision: NDArray) -> IntegratedPrior:
         return IntegratedPrior(self.given.with_precision(precision), self.scales)

@@ -1,24 +1,71 @@
-"""Normal priors."""
+"""Normal priors, and the precision matrices that they have."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Dense, Diag
-from skbayes_sg.priors.precision import (
-    Precision,
-    as_operator,
-    independent_precision,
-    mixed_normals,
-    moments,
-    normals,
-    plain,
-    squares_of,
-)
+from skbayes_sg.linalg.sizes import elements_at_a_time
+
+
+class Sheared:
+    """S^T diag(values) S of coefficients and intercepts: a diagonal at the means of the columns.
+
+    S adds to each intercept its coefficients times the means, which gives the output there.
+
+    Parameters
+    ----------
+    values : array of shape (D,)
+        Of the coefficients, output by output, of one intercept for each output, and of others.
+    centre : array of shape (features,)
+        The means.
+    n_others : int, default=0
+    """
+
+    def __init__(self, values: NDArray, centre: NDArray, n_others: int = 0) -> None:
+        self.values, self.centre, self.n_others = values, centre, n_others
+        self.dim = values.size
+        self._n_outputs = (self.dim - n_others) // (len(centre) + 1)
+        self._n_coef = self._n_outputs * len(centre)
+
+    def shear(self, v: NDArray) -> NDArray:
+        """S v."""
+        coef, rest = v[..., : self._n_coef], v[..., self._n_coef :]
+        of_means = coef.reshape(*v.shape[:-1], self._n_outputs, -1) @ self.centre
+        at_means = rest[..., : self._n_outputs] + of_means
+        return np.concatenate([coef, at_means, rest[..., self._n_outputs :]], axis=-1)
+
+    def matvec(self, v: NDArray) -> NDArray:
+        v = self.values * self.shear(v)
+        coef, rest = v[..., : self._n_coef], v[..., self._n_coef :]
+        coef = coef.reshape(*v.shape[:-1], self._n_outputs, -1)
+        coef = coef + rest[..., : self._n_outputs, None] * self.centre
+        return np.concatenate([coef.reshape(*v.shape[:-1], -1), rest], axis=-1)
+
+    def __mul__(self, scale: float) -> Sheared:
+        return Sheared(scale * self.values, self.centre, self.n_others)
+
+    def inverse(self) -> Dense:
+        return Dense(self.dense()).inverse()
+
+    def cholesky(self) -> Dense:
+        return Dense(self.dense()).cholesky()
+
+    def diagonal(self) -> NDArray:
+        coef, rest = self.values[: self._n_coef], self.values[self._n_coef :]
+        coef = coef.reshape(self._n_outputs, -1)
+        coef = coef + rest[: self._n_outputs, None] * self.centre**2
+        return np.concatenate([coef.ravel(), rest])
+
+    def dense(self) -> NDArray:
+        return self.matvec(np.eye(self.dim))
+
+
+Precision = Diag | Dense | Sheared
 
 
 class GaussianPrior:
@@ -38,9 +85,6 @@ class GaussianPrior:
     """
 
     quadratic = True
-    given_unit: NDArray | None = None
-    centre: NDArray | None = None
-    n_others: int = 0
     by_expected = False
     """Whether, as a posterior, its precision is the expected information of rows for want of a
     positive definite observed one."""
@@ -53,24 +97,27 @@ class GaussianPrior:
         centre: NDArray | None = None,
         n_others: int = 0,
     ) -> None:
-        self.operator = as_operator(precision, centre, n_others)
-        self.precision = independent_precision(precision)
-        self.given_unit, self.centre, self.n_others = unit, centre, n_others
+        self.operator: Precision
+        if not isinstance(precision, np.ndarray):
+            self.operator, self.precision = precision, precision.diagonal()
+        else:
+            self.precision = precision
+            self.operator = (
+                Diag(precision) if centre is None else Sheared(precision, centre, n_others)
+            )
         mean = np.asarray(mean, dtype=self.precision.dtype)
         self.mean = np.broadcast_to(mean, self.precision.shape)
-
-    @property
-    def unit(self) -> NDArray:
-        return np.ones(len(self.mean)) if self.given_unit is None else self.given_unit
+        self.unit = np.ones(len(self.mean)) if unit is None else unit
+        self.centre, self.n_others = centre, n_others
 
     def with_precision(self, precision: NDArray) -> GaussianPrior:
-        return GaussianPrior(precision, self.mean, self.given_unit, self.centre, self.n_others)
+        return GaussianPrior(precision, self.mean, self.unit, self.centre, self.n_others)
 
     def independent(self, theta: NDArray) -> NDArray:
         return self.precision
 
     def log_density(self, theta: NDArray) -> NDArray:
-        return -0.5 * self.scaled_squares(theta).sum(axis=1)
+        return -0.5 * squares_of(self.operator, theta - self.mean).sum(axis=1)
 
     def gradient(self, theta: NDArray) -> NDArray:
         if theta.dtype == np.float32 and isinstance(self.operator, Diag):
@@ -127,3 +174,50 @@ class GaussianPrior:
     def variance(self) -> NDArray:
         """Variance of each parameter, (D,)."""
         return self.operator.inverse().diagonal()
+
+
+# -- of any precision matrix ------------------------------------------------------------------
+
+
+class _Normal(Protocol):
+    operator: Precision
+    mean: NDArray
+
+
+def plain(operator: Precision) -> Diag | Dense:
+    """The same matrix, in a storage that can be added."""
+    return Dense(operator.dense()) if isinstance(operator, Sheared) else operator
+
+
+def squares_of(operator: Precision, deviation: NDArray) -> NDArray:
+    """`Prior.scaled_squares` of deviations (chains, D) from the mean."""
+    if isinstance(operator, Sheared):
+        return operator.values * operator.shear(deviation) ** 2
+    return operator.matvec(deviation) * deviation
+
+
+def normals(precision: Precision, rng: np.random.Generator, n_draws: int) -> NDArray:
+    """Draws of N(0, precision^-1), (n_draws, D)."""
+    root = precision.inverse().cholesky()
+    return root.matvec(rng.standard_normal((n_draws, precision.dim)))
+
+
+def mixed_normals(ours: _Normal, theirs: _Normal, share: float) -> tuple[Diag | Dense, NDArray]:
+    """Precision and mean of the weighted geometric mean of two normal densities."""
+    a, b = plain(ours.operator) * share, plain(theirs.operator) * (1 - share)
+    precision = a + b
+    assert isinstance(precision, Diag | Dense)
+    dim = precision.dim
+    m, n = ours.mean[:dim], theirs.mean[:dim]
+    return precision, m + precision.inverse().matvec(b.matvec(n - m))
+
+
+def moments(draws: NDArray, weights: NDArray) -> tuple[Diag, NDArray]:
+    """Precisions and means of weighted draws (S, D), weights of sum 1."""
+    parts = np.array_split(draws, 1 + draws.size // elements_at_a_time(), axis=1)
+    means, squares = [], []
+    for part in parts:  # in double precision, some columns at a time
+        part = part.astype(np.float64, copy=False)
+        means.append(weights @ part)
+        squares.append(weights @ (part - means[-1]) ** 2)
+    return Diag(1.0 / np.concatenate(squares)), np.concatenate(means)

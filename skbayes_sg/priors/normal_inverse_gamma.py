@@ -10,10 +10,9 @@ from scipy.linalg import block_diag
 from scipy.special import gammainc, polygamma
 
 from skbayes_sg.linalg import Dense, Diag
-from skbayes_sg.priors.precision import (
+from skbayes_sg.priors.normal import (
+    GaussianPrior,
     Precision,
-    as_operator,
-    independent_precision,
     mixed_normals,
     moments,
     normals,
@@ -44,8 +43,6 @@ class NormalInverseGammaPrior:
 
     quadratic = False
     by_expected = False  # the two informations agree
-    given_unit: NDArray | None = None
-    centre: NDArray | None = None
     free_shape: float | None = None
     """Shape before `determined_by`, where that is asked for."""
 
@@ -57,20 +54,15 @@ class NormalInverseGammaPrior:
         unit: NDArray | None = None,
         centre: NDArray | None = None,
     ) -> None:
-        self.operator = as_operator(precision, centre)
+        coef = GaussianPrior(precision, unit=unit, centre=centre)  # given s2 = 1
+        self.operator, self.centre = coef.operator, centre
         self.shape, self.rate = noise
-        self.given_unit, self.centre = unit, centre
-        self.precision = np.append(independent_precision(precision), 0.0)
+        self.precision, self.unit = np.append(coef.precision, 0.0), np.append(coef.unit, 1.0)
         self.mean = np.append(np.broadcast_to(mean, self.operator.dim), 0.0)
         self._slope = 0.5 * self.operator.dim + self.shape
 
-    @property
-    def unit(self) -> NDArray:
-        unit = np.ones(len(self.mean) - 1) if self.given_unit is None else self.given_unit
-        return np.append(unit, 1.0)
-
     def with_precision(self, precision: NDArray) -> NormalInverseGammaPrior:
-        rest = (self.shape, self.rate), self.mean[:-1], self.given_unit, self.centre
+        rest = (self.shape, self.rate), self.mean[:-1], self.unit[:-1], self.centre
         return NormalInverseGammaPrior(precision[:-1], *rest)
 
     def independent(self, theta: NDArray) -> NDArray:
@@ -128,7 +120,7 @@ class NormalInverseGammaPrior:
             self.operator,
             (self.shape - 0.5 * min(n_determined, max(n_rows - 1, 0.0)), self.rate),
             self.mean[:-1],
-            self.given_unit,
+            self.unit[:-1],
             self.centre,
         )
         found.precision, found.free_shape = self.precision, self.shape

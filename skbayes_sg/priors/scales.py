@@ -17,12 +17,11 @@ from scipy.special import expit
 
 from skbayes_sg.priors.base import Prior
 
-_SHAPE = 0.5  # of the Gamma prior
-_LEAST = 1e-3  # precision, over that of the weak prior
-
 
 class Scales(ABC):
     """Log precisions of groups of coefficients as a function of hyperparameters eta.
+
+    By default eta are the log precisions themselves.
 
     Parameters
     ----------
@@ -32,6 +31,9 @@ class Scales(ABC):
         The group of each.
     labels : sequence of str
         Of the groups.
+    unit : float
+        Precision of a weak prior. Precisions below a thousandth of it are excluded by a factor
+        ``exp(-least / lambda)`` of the hyperprior.
 
     Attributes
     ----------
@@ -41,20 +43,27 @@ class Scales(ABC):
         Change of eta where all coefficients are e times as large.
     """
 
-    dim: int
-    of_scale: NDArray
-
-    def __init__(self, block: NDArray, group: NDArray, labels: list[str]) -> None:
+    def __init__(self, block: NDArray, group: NDArray, labels: list[str], unit: float) -> None:
         self.block, self.group, self.labels = block, group, labels
+        self.unit, self.least = unit, 1e-3 * unit
         self.sizes = np.bincount(group, minlength=len(labels)).astype(np.float64)
+        self._order = np.argsort(group, kind="stable")
+        starts = np.append(0, np.cumsum(self.sizes[:-1]))
+        self._starts = starts.astype(np.intp)  # of each group's members in that order
+        self.dim = len(labels)
+        self.of_scale = np.full(self.dim, -2.0)
 
-    @abstractmethod
     def log_precisions(self, eta: NDArray) -> NDArray:
         """(n, groups) of eta (n, K)."""
+        return eta
 
-    @abstractmethod
     def pullback(self, eta: NDArray, slopes: NDArray) -> NDArray:
         """Gradient over eta, (n, K), of a function whose slopes over ell are (n, groups)."""
+        return slopes
+
+    def start(self, prior: Prior) -> NDArray:
+        """A typical eta for a prior, (1, K)."""
+        return np.log(self.of(prior))[None]
 
     @abstractmethod
     def log_hyperprior(self, eta: NDArray) -> NDArray:
@@ -67,10 +76,6 @@ class Scales(ABC):
     @abstractmethod
     def hyperprior_curvature(self, eta: NDArray) -> NDArray:
         """Minus its second derivatives at one eta (1, K), (K,)."""
-
-    @abstractmethod
-    def start(self, prior: Prior) -> NDArray:
-        """A typical eta for a prior, (1, K)."""
 
     def log_density(self, eta: NDArray) -> NDArray:
         """Of eta, with the factor of the precisions in the density of the coefficients, (n,)."""
@@ -100,13 +105,11 @@ class Scales(ABC):
 
     def summed(self, each: NDArray) -> NDArray:
         """Sums of numbers of the coefficients (n, P) over the groups, (n, groups)."""
-        order = np.argsort(self.group, kind="stable")  # group by group; none is empty
-        starts = np.unique(self.group[order], return_index=True)[1]
-        return np.add.reduceat(each[:, order], starts, axis=1)
+        return np.add.reduceat(each[:, self._order], self._starts, axis=1)
 
     def of(self, prior: Prior) -> NDArray:
         """The precisions that a prior has, (groups,)."""
-        first = self.block[np.unique(self.group, return_index=True)[1]]
+        first = self.block[self._order[self._starts]]
         return prior.precision[first] / prior.unit[first]
 
     def given(self, prior: Prior, ell: NDArray) -> Prior:
@@ -128,42 +131,17 @@ class Scales(ABC):
         return weights
 
 
-class Precisions(Scales):
-    """A precision for each group: eta are their logarithms."""
-
-    def __init__(self, block: NDArray, group: NDArray, labels: list[str], unit: float) -> None:
-        super().__init__(block, group, labels)
-        self.dim, self.unit = len(labels), unit
-        self.of_scale = np.full(self.dim, -2.0)
-        self.least = _LEAST * unit
-
-    def log_precisions(self, eta: NDArray) -> NDArray:
-        return eta
-
-    def pullback(self, eta: NDArray, slopes: NDArray) -> NDArray:
-        return slopes
-
-    def start(self, prior: Prior) -> NDArray:
-        return np.log(self.of(prior))[None]
-
-
-class OnePrecision(Precisions):
+class OnePrecision(Scales):
     """A Gamma prior of one precision, of shape 1/2 and mean `unit`.
 
-    The prior of the coefficients is then Cauchy's, but for its far ends: precisions below a
-    thousandth of the unit are excluded by a factor ``exp(-least / lambda)``.
-
-    Parameters
-    ----------
-    block, group, labels :
-        As in `Scales`.
-    unit : float
-        Precision of a weak prior.
+    The prior of the coefficients is then Cauchy's, but for its far ends.
     """
+
+    shape = 0.5
 
     def __init__(self, block: NDArray, group: NDArray, labels: list[str], unit: float) -> None:
         super().__init__(block, group, labels, unit)
-        self.shape, self.rate = _SHAPE, _SHAPE / unit
+        self.rate = self.shape / unit
 
     def log_hyperprior(self, eta: NDArray) -> NDArray:
         each = self.shape * eta - self.rate * np.exp(eta) - self.least * np.exp(-eta)
@@ -176,16 +154,11 @@ class OnePrecision(Precisions):
         return (self.rate * np.exp(eta) + self.least * np.exp(-eta))[0]
 
 
-class Groups(Precisions):
+class Groups(Scales):
     """A half-Cauchy prior of each group's standard deviation (Gelman 2006), of scale unit^-1/2.
 
     The few members of a group may all be alike, so its standard deviation may be zero: a Gamma
     prior of the precision would exclude that. Far out it is as `OnePrecision`.
-
-    Parameters
-    ----------
-    block, group, labels, unit :
-        As in `OnePrecision`.
     """
 
     def log_hyperprior(self, eta: NDArray) -> NDArray:

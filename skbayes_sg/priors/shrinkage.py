@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from skbayes_sg.priors.base import Prior
-from skbayes_sg.priors.scales import OnePrecision, Precisions, Scales
+from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.validation import require_positive
 
 _SHARE = 0.1  # of the columns, that are expected not to be zero unless the user says more
@@ -66,7 +66,7 @@ class Horseshoe:
                 f"{self.expected_nonzero}; where all columns matter use prior=None"
             )
 
-    def scales(self, columns: Precisions, information: float) -> Scales:
+    def scales(self, columns: Scales, information: float) -> Scales:
         """The scales, of columns with a precision each that rows inform by so much in the mean."""
         n = len(columns.labels)
         expected = self.expected_nonzero or min(max(1.0, _SHARE * n), 0.5 * n)
@@ -99,7 +99,7 @@ class StudentT:
         """Raise if a parameter is impossible."""
         require_positive("prior: df", self.df, "4 has heavy tails, 100 is nearly normal")
 
-    def scales(self, columns: Precisions, information: float) -> Scales:
+    def scales(self, columns: Scales, information: float) -> Scales:
         """The scales, of columns with a precision each."""
         return _Outliers(columns, self.df)
 
@@ -107,8 +107,8 @@ class StudentT:
 class _Regularised(Scales):
     """eta = (log tau, log c^2, log l_1, ..., log l_q)."""
 
-    def __init__(self, columns: Precisions, horseshoe: Horseshoe, tau: float) -> None:
-        super().__init__(columns.block, columns.group, columns.labels)
+    def __init__(self, columns: Scales, horseshoe: Horseshoe, tau: float) -> None:
+        super().__init__(columns.block, columns.group, columns.labels, columns.unit)
         self.dim = 2 + len(columns.labels)
         self.of_scale = np.append(1.0, np.zeros(self.dim - 1))
         self.tau = tau
@@ -151,8 +151,8 @@ class _Regularised(Scales):
 class _Outliers(Scales):
     """eta = (log lambda, log w_1, ..., log w_q)."""
 
-    def __init__(self, columns: Precisions, df: float) -> None:
-        super().__init__(columns.block, columns.group, columns.labels)
+    def __init__(self, columns: Scales, df: float) -> None:
+        super().__init__(columns.block, columns.group, columns.labels, columns.unit)
         self.dim = 1 + len(columns.labels)
         self.of_scale = np.append(-2.0, np.zeros(self.dim - 1))
         self.half_df = 0.5 * df

@@ -9,8 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import BayesianLogisticRegressionSGFS
 from skbayes_sg.callbacks import Callback, Checkpoint, Progress
-from skbayes_sg.inference import one_mode, sample
-from skbayes_sg.inference import diagnose
+from skbayes_sg.inference import diagnose, one_mode, sample
 
 X, Y = make_classification(80, 4, random_state=0)
 

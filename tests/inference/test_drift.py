@@ -19,10 +19,15 @@ from skbayes_sg import (
 )
 from skbayes_sg.data import InMemory
 from skbayes_sg.inference.drift import DRIFT_LIMIT, Drift
-from skbayes_sg.models import Linear, Ordinal, Softmax
-from skbayes_sg.models.dispersed import Gamma, NegativeBinomial
-from skbayes_sg.models.poisson import Poisson
-from skbayes_sg.models.student import Student
+from skbayes_sg.models import (
+    Gamma,
+    Linear,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    Softmax,
+    Student,
+)
 
 SAID = "the truth moves along this stream.*forgetting_factor"
 CERTAIN = 5.0  # Monte Carlo errors

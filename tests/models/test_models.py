@@ -20,7 +20,7 @@ from skbayes_sg.models import (
     Poisson,
     Softmax,
 )
-from skbayes_sg.models.generalized_linear import GeneralizedLinear
+from skbayes_sg.models.predictor import Family
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS
 
@@ -49,7 +49,7 @@ MODELS = CLASSIFIERS | {
     "negative binomial": NegativeBinomial(3),
 }
 MODEL = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-WITH_LABELS = [name for name in MODELS if not isinstance(MODELS[name], GeneralizedLinear)]
+WITH_LABELS = [name for name in MODELS if not isinstance(MODELS[name], Family)]
 OWN_LABELS = pytest.mark.parametrize(  # of the others see test_generalized_linear.py
     "model", [MODELS[name] for name in WITH_LABELS], ids=WITH_LABELS
 )
@@ -63,7 +63,7 @@ def data(model, n=7, chains=None):
         return X, RNG.standard_normal(shape)
     if isinstance(model, GaussianMLP):
         return X, RNG.standard_normal((*shape, model.n_responses))
-    if isinstance(model, GeneralizedLinear):
+    if isinstance(model, Family):
         return X, RNG.poisson(2.0, shape) + 0.5 * isinstance(model, Gamma)
     return X, model.encode(RNG.integers(max(2, model.n_logits), size=shape), np.float64)
 

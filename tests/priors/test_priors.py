@@ -9,7 +9,7 @@ from skbayes_sg.linalg import FULL, Dense
 from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
-from skbayes_sg.priors.sheared import Sheared
+from skbayes_sg.priors.normal import Sheared
 
 SPREAD = np.random.default_rng(5).standard_normal((3, 3))
 MATRIX = Dense(SPREAD @ SPREAD.T + np.eye(3))

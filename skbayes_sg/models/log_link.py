@@ -1,4 +1,4 @@
-"""Regressions whose mean is a function of one linear predictor: the base of their models."""
+"""What regressions with a log link share."""
 
 from __future__ import annotations
 
@@ -6,23 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from skbayes_sg.models.family import Family
-from skbayes_sg.models.response import Response
+from skbayes_sg.models.base import Response
+from skbayes_sg.models.predictor import Family
 
 
-class GeneralizedLinear(Family, Response):
-    """A family of numbers y, whose mean is a function of ``eta = coef . x + intercept``."""
-
-    def predict(self, theta: NDArray, X: NDArray) -> NDArray:
-        """Mean of the response: (chains, 1, n)."""
-        return self.mean(self.outputs(theta, X))[:, None]
-
-
-_KNOTS, _MARGIN = 17, 1e-3  # of eta
-_CELLS = 80  # of counts, on either of two scales
-
-
-class LogLink(GeneralizedLinear):
+class LogLink(Family, Response):
     """A response of mean ``mu = exp(eta)``."""
 
     def mean(self, outputs: NDArray) -> NDArray:
@@ -30,11 +18,13 @@ class LogLink(GeneralizedLinear):
 
     def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
         """Of counts, from cells of them at some eta, between which moments are interpolated."""
-        outputs = self._forward(theta, X)[0]
+        outputs = self.outputs(theta, X, np.float64)
         eta, own = outputs[0, 0], outputs[:, 1:, :1]
-        knots = np.linspace(eta.min() - _MARGIN, eta.max() + _MARGIN, _KNOTS)
-        at = (np.concatenate([np.full((1, 1, 1), knot), own], axis=1) for knot in knots)
-        moments = np.array([self._moments_of_cells(each) for each in at])
+        knots, moments = np.linspace(eta.min() - 1e-3, eta.max() + 1e-3, 17), np.empty((17, 2))
+        for moment, knot in zip(moments, knots, strict=True):
+            moment[:] = self._moments_of_cells(
+                np.concatenate([np.full((1, 1, 1), knot), own], axis=1)
+            )
         if not np.isfinite(moments).all():  # of counts that overflow
             return np.full(len(eta), np.nan), np.full(len(eta), np.nan)
         mean, variance = CubicSpline(knots, moments)(eta).T
@@ -47,8 +37,9 @@ class LogLink(GeneralizedLinear):
             return np.nan, np.nan
         reach = 12 * np.sqrt(variance)
         top = mean + reach + 40 * (1 + variance / max(mean, 1e-300))
-        near = np.linspace(max(mean - reach, 0), mean + reach, _CELLS)
-        edges = np.unique(np.floor(np.append(np.geomspace(1, top + 1, _CELLS) - 1, near)))
+        far = np.geomspace(1, top + 1, 80) - 1
+        near = np.linspace(max(mean - reach, 0), mean + reach, 80)
+        edges = np.unique(np.floor(np.append(far, near)))
         last = np.append(edges[1:] - 1, np.floor(top))  # a cell has the counts from edge to last
         outputs = np.repeat(outputs, len(last), axis=2)
         mass = np.diff(self.distribution(last[None], outputs)[0], prepend=0.0)
@@ -63,5 +54,5 @@ class LogLink(GeneralizedLinear):
         if self.fit_intercept:
             weights = np.ones(len(y)) if weight is None else weight.astype(np.float64)
             mean = (weights @ y.astype(np.float64) + 0.5) / (weights.sum() + 1)
-            theta[0, self._n_features] = np.log(mean)
+            theta[0, self._n_coef] = np.log(mean)
         return theta

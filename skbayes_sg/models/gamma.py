@@ -1,0 +1,83 @@
+"""Gamma regression."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainc, gammaln, polygamma, psi
+
+from skbayes_sg.models.log_link import LogLink
+from skbayes_sg.models.predictor import once
+
+
+class Gamma(LogLink):
+    """Positive numbers y of mean mu and variance ``phi mu^2``; the shape is ``nu = 1 / phi``.
+
+    The dispersion is ``phi = exp(a)``.
+    """
+
+    own = ("log_dispersion",)
+    own_mean, own_sd = (-1.0,), (1.5,)
+    canonical = False
+
+    def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
+        return ("dispersion", np.exp(block)) if name == "log_dispersion" else (name, block)
+
+    def variance(self, outputs: NDArray) -> NDArray:
+        return np.exp(2 * outputs[:, 0] + outputs[:, 1])
+
+    def value(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """nu (log(nu y / mu) - y / mu) - log y - log Gamma(nu)"""
+        eta, a = outputs[:, 0], once(outputs[:, 1])
+        nu, log_ratio = np.exp(-a), np.log(y) - eta
+        return nu * (log_ratio - a - np.exp(log_ratio)) - np.log(y) - gammaln(nu)
+
+    def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """nu (y / mu - 1), and -nu (log(nu y / mu) + 1 - y / mu - psi(nu))"""
+        eta, a = outputs[:, 0], once(outputs[:, 1])
+        nu, log_ratio = np.exp(-a), np.log(y) - eta
+        excess = np.expm1(log_ratio)
+        of_a = -nu * (log_ratio - excess - a - psi(nu))
+        return np.stack([nu * excess, of_a], axis=1)
+
+    def expected(self, outputs: NDArray) -> NDArray:
+        """Of eta nu, of a nu^2 psi'(nu) - nu; between them nothing."""
+        nu = np.exp(-outputs[:, 1])
+        return diagonal(nu, information_of_shape(nu))
+
+    def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
+        nu, excess = np.exp(-outputs[:, 1]), np.expm1(np.log(y) - outputs[:, 0])
+        found = self.expected(outputs)
+        found[:, 0, 0] *= 1 + excess
+        found[:, 0, 1] = found[:, 1, 0] = nu * excess
+        found[:, 1, 1] += self.residual(outputs, y)[:, 1]
+        return found
+
+    def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
+        """Of a Gamma variable nu y / mu and its logarithm, whose covariance is 1."""
+        eta, a = self.outputs(theta, X, np.float64)[0]
+        nu = np.exp(-a)
+        mean = nu + (1 - nu) * psi(nu) + gammaln(nu) + eta + a
+        return mean, (nu - 1) ** 2 * polygamma(1, nu) - nu + 2
+
+    def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
+        nu = np.exp(-outputs[:, 1])
+        mean = np.maximum(self.mean(outputs), np.finfo(np.float64).tiny)  # 0 by underflow
+        return gammainc(nu, nu * np.maximum(y, 0.0) / mean)
+
+    def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
+        nu = np.exp(-outputs[:, 1])
+        return rng.gamma(nu, self.mean(outputs) / nu)
+
+
+def diagonal(first: NDArray, second: NDArray) -> NDArray:
+    """(chains, 2, 2, n)"""
+    found = np.zeros((len(first), 2, 2, first.shape[-1]), first.dtype)
+    found[:, 0, 0], found[:, 1, 1] = first, second
+    return found
+
+
+def information_of_shape(nu: NDArray) -> NDArray:
+    """nu^2 psi'(nu) - nu: of the logarithm of the shape of a Gamma variable."""
+    # from a shape of a million on rounding is more than the limit leaves out
+    return np.where(nu > 1e6, 0.5, nu**2 * polygamma(1, nu) - nu)

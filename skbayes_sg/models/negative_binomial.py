@@ -1,0 +1,82 @@
+"""Negative binomial regression."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, gammainc, gammaln, polygamma, psi
+
+from skbayes_sg.models.gamma import diagonal, information_of_shape
+from skbayes_sg.models.log_link import LogLink
+from skbayes_sg.models.predictor import once
+
+
+class NegativeBinomial(LogLink):
+    """Counts y of mean mu and variance ``mu + phi mu^2`` (NB2); the size is ``r = 1 / phi``.
+
+    A Poisson count whose rate is mu times a Gamma variable of mean 1 and variance ``phi = exp(a)``.
+    """
+
+    counts = True
+    own = ("log_dispersion",)
+    own_mean, own_sd = (-1.0,), (1.5,)
+    canonical = False
+
+    def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
+        return ("dispersion", np.exp(block)) if name == "log_dispersion" else (name, block)
+
+    def variance(self, outputs: NDArray) -> NDArray:
+        mu = self.mean(outputs)
+        return mu + np.exp(outputs[:, 1]) * mu**2
+
+    def value(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """log(Gamma(y + r) / (Gamma(r) y!)) + y (eta + a) - (y + r) log(1 + phi mu)"""
+        eta, a = outputs[:, 0], once(outputs[:, 1])
+        r, log_share = np.exp(-a), np.logaddexp(0.0, eta + a)
+        rising = gammaln(y + r) - gammaln(r)
+        return rising - gammaln(y + 1) + y * (eta + a) - (y + r) * log_share
+
+    def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
+        """(y - mu) / (1 + phi mu), and -r (psi(y + r) - psi(r) - log(1 + phi mu)) + that of eta"""
+        mu, phi = np.exp(outputs[:, 0]), np.exp(once(outputs[:, 1]))
+        of_eta = (y - mu) / (1 + phi * mu)
+        rising = psi(y + 1 / phi) - psi(1 / phi) - np.log1p(phi * mu)
+        return np.stack([of_eta, of_eta - rising / phi], axis=1)
+
+    def expected(self, outputs: NDArray) -> NDArray:
+        """Of eta mu / (1 + phi mu). Of a about that for r of 1 and more; it is only a metric.
+
+        Its exact limits are ``mu^2 / (2 r (r + 1))`` for small mu, and that of the Gamma
+        distribution for large mu; between them their roots are added as resistances are.
+        """
+        mu, phi = np.exp(outputs[:, 0]), np.exp(outputs[:, 1])
+        r = 1 / phi
+        few = mu * phi / np.sqrt(2 * (1 + phi))
+        many = np.sqrt(information_of_shape(r))
+        return diagonal(mu / (1 + phi * mu), (few * many / (few + many)) ** 2)
+
+    def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
+        mu, phi = np.exp(outputs[:, 0]), np.exp(outputs[:, 1])
+        r, share = 1 / phi, phi * mu / (1 + phi * mu)
+        of_eta, of_a = self.residual(outputs, y).swapaxes(0, 1)
+        found = np.empty((len(mu), 2, 2, mu.shape[-1]), mu.dtype)
+        found[:, 0, 0] = (mu + share * (y - mu)) / (1 + phi * mu)
+        found[:, 0, 1] = found[:, 1, 0] = of_eta * share
+        bend = polygamma(1, y + r) - polygamma(1, r)
+        found[:, 1, 1] = of_a - of_eta * (1 - share) - share * r - r**2 * bend
+        return found
+
+    def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
+        r, n = np.exp(-outputs[:, 1]), np.maximum(np.floor(y), 0) + 1
+        p = r / (r + self.mean(outputs))
+        continuous = 1e12  # counts, whose steps no longer matter, and betainc loses all digits
+        if n.max(initial=0) > continuous:  # its limit, a Gamma variable
+            n = np.broadcast_to(n, p.shape)
+            reached = np.where(n > continuous, gammainc(r, n * p), betainc(r, n, p))
+        else:
+            reached = betainc(r, n, p)
+        return (y >= 0) * reached
+
+    def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
+        r = np.exp(-outputs[:, 1])
+        return rng.poisson(rng.gamma(r, self.mean(outputs) / r))
