@@ -16,6 +16,7 @@ from skbayes_sg.inspection.under_draws import (
     log_likelihoods,
     log_priors,
     new_rows,
+    prior_sd_draws,
 )
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.version import __version__
@@ -110,7 +111,7 @@ def _posterior(
         dims[name] = dims_of
     coords: dict[str, Any] = {"feature": feature_names(estimator)}
     if hasattr(estimator, "prior_precision_draws_"):
-        variables["prior_sd"] = estimator._prior_sd_draws[:, kept]
+        variables["prior_sd"] = prior_sd_draws(estimator)[:, kept]
         dims["prior_sd"] = ["group"]
         coords["group"] = list(estimator.prior_precision_blocks_)
     if hasattr(estimator, "threshold_samples_"):

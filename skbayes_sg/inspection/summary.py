@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sg import diagnostics
 from skbayes_sg.inspection.names import feature_names, logit_names
 from skbayes_sg.inspection.table import table
+from skbayes_sg.inspection.under_draws import prior_sd_draws
 from skbayes_sg.validation import require_level, require_positive
 
 _FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
@@ -72,13 +73,8 @@ def of_groups(estimator: Any, level: float):
             "summary: groups=True needs a prior whose precisions are sampled, as those of "
             'prior_precision="learned" are'
         )
-    scales, prior = estimator._fit.scales, estimator._fit.prior
-    # root mean square of the prior sds of each group's coefficients, in the units of these
-    squares = scales.summed(1 / prior.unit[None, scales.block])
-    variance = squares[0] / scales.sizes / estimator.prior_precision_draws_.astype(np.float64)
-    if not prior.quadratic:  # it is in units of the noise variance
-        variance = variance * np.exp(estimator.draws_[..., -1:])
-    columns = figures_of(np.sqrt(variance), estimator.draw_weights_, level)
+    scales = estimator._fit.scales
+    columns = figures_of(prior_sd_draws(estimator), estimator.draw_weights_, level)
     del columns["p_positive"]  # a scale is never negative
     return table(scales.labels, ["group"], {"n_coefficients": scales.sizes.astype(int)} | columns)
 

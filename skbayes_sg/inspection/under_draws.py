@@ -50,6 +50,19 @@ def kept_draws(estimator: Any) -> tuple[NDArray, NDArray]:
     return kept, estimator.draws_[:, kept].astype(np.float64, copy=False)
 
 
+def prior_sd_draws(estimator: Any) -> NDArray:
+    """Root mean square of the prior sds of each group's coefficients, (chains, draws, groups).
+
+    In the units of the coefficients.
+    """
+    scales, prior = estimator._fit.scales, estimator._fit.prior
+    squares = scales.summed(1 / prior.unit[None, scales.block])
+    variance = squares[0] / scales.sizes / estimator.prior_precision_draws_.astype(np.float64)
+    if not prior.quadratic:  # it is in units of the noise variance
+        variance = variance * np.exp(estimator.draws_[..., -1:])
+    return np.sqrt(variance)
+
+
 def log_priors(estimator: Any, flat: NDArray, kept: NDArray) -> tuple[NDArray, NDArray | float]:
     """Of all that has no prior above it, and of coefficients given a precision that is sampled."""
     prior, scales = estimator._fit.prior, estimator._fit.scales

@@ -90,7 +90,7 @@ def test_a_fit_says_that_its_tails_are_known_from_few_draws(monkeypatch):
 
 
 @pytest.mark.usefixtures("never_enough")
-@pytest.mark.filterwarnings("ignore:ess_")
+@pytest.mark.filterwarnings("ignore:ess_", "ignore:the chains will take")
 def test_draws_that_take_long_or_are_wrong_are_no_longer_doubled(monkeypatch):
     monkeypatch.setattr(sample, "LONG", 0.0)
     assert fitted().draws_.shape[1] == 64

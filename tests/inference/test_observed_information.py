@@ -20,8 +20,7 @@ from skbayes_sg import (
     BayesianRobustRegressor,
 )
 from skbayes_sg.data import InMemory
-from skbayes_sg.estimators import updating
-from skbayes_sg.inference import bayesian_updating
+from skbayes_sg.inference import bayesian_updating, one_mode
 from skbayes_sg.models import Ordinal, Poisson, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import updated, with_observed
@@ -149,7 +148,7 @@ def test_standard_deviations_are_right_where_the_model_is_not(name):
 def test_rows_that_are_not_read_again_have_it_at_the_mode(name, monkeypatch):
     cls, X, y, *_ = case(name)
     whole = cls(prior_precision=1.0, random_state=0).fit(X, y).posterior_.distribution
-    monkeypatch.setattr(updating, "has_cheap_passes", lambda *_: False)
+    monkeypatch.setattr(one_mode, "has_cheap_passes", lambda *_: False)
     at_mode = cls(prior_precision=1.0, random_state=0).fit(X, y).posterior_.distribution
     assert not np.array_equal(at_mode.mean, whole.mean)
     np.testing.assert_allclose(at_mode.variance[COEFS], whole.variance[COEFS], rtol=0.06)
