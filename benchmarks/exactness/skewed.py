@@ -20,12 +20,11 @@ from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import logistic_posterior
 from benchmarks.common.reference import Reference, importance_reference
 from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
-from skbayes_sg.samplers import SGFS
+from skbayes_sg.samplers import SGFS, UnderdampedLangevin
 
-CV = "control_variate"
 ON_FEW_ROWS = {
     "default": None,
-    "asked for": SGFS(2.0, batch_size=40, variance_reduction=CV),
+    "asked for": UnderdampedLangevin(2.0, batch_size=40),
     "asked for, plain": SGFS(batch_size=40),
 }
 

@@ -74,7 +74,6 @@ def first_choice(request: Request, posterior: Posterior, plan: Plan) -> Choice:
             f"which the posterior of {type(posterior.model).__name__} does not have; "
             f"{WITHOUT_ANCHOR}"
         )
-    sampler = sampler.resolved()
     tune = choose_alpha if sampler.needs_pilots else request.asked.tune
     return replace(request.asked, sampler=sampler, tune=tune)
 

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.linalg.layouts import Layout
-from skbayes_sg.samplers.base import RunLength, Sampler
-from skbayes_sg.samplers.langevin import UnderdampedLangevin
+from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.samplers.matrices import (
     given_matrix,
     is_matrix,
@@ -33,7 +32,6 @@ _CHOICES = {
     "variant": ("exact", "paper", "mandt"),
     "curvature": ("model", "empirical"),
     "adapt": ("burn_in", "always"),
-    "variance_reduction": (None, "control_variate"),
 }
 
 
@@ -104,10 +102,6 @@ class SGFS(PreconditionedSampler):
         Rows per minibatch, n. With no more rows than this each step uses all of them. "auto": 500.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
-    variance_reduction : {None, "control_variate"}, default=None
-        "control_variate": the fit runs `UnderdampedLangevin` with this alpha, batch_size and
-        replace. Its gradients are expanded at an anchor near the posterior mean, and other
-        parameters are refused or without effect.
     C : array of shape (D,) or (D, D), optional
         The paper's preconditioner, any symmetric positive definite matrix or its diagonal: K is
         (eps/2) C with eps = 4 / alpha^2, and W = alpha^2 C^-1 - curvature - noise (Eq. 9), in place
@@ -120,11 +114,10 @@ class SGFS(PreconditionedSampler):
     Notes
     -----
     Source: Ahn et al. 2012, Algorithm 1 and Eq. 11; Mandt et al. 2017, section 4.2;
-    math/stationary.md#the-exact-step, math/sgfs.md#sgfs, math/sgfs.md#sgfs-variants,
-    math/control_variates.md#control-variates. With more than half of the rows in a minibatch the
-    noise factor c is below 1, and gradient noise is smaller than the curvature. The chain would
-    overshoot, F = 1 - 2/(1 + c) < 0, and change sign for ever at c = 0. There (1 - c) times the
-    model Fisher is injected as well, so that F = 0.
+    math/stationary.md#the-exact-step, math/sgfs.md#sgfs, math/sgfs.md#sgfs-variants. With more than
+    half of the rows in a minibatch the noise factor c is below 1, and gradient noise is smaller
+    than the curvature. The chain would overshoot, F = 1 - 2/(1 + c) < 0, and change sign for ever
+    at c = 0. There (1 - c) times the model Fisher is injected as well, so that F = 0.
 
     Examples
     --------
@@ -154,7 +147,6 @@ class SGFS(PreconditionedSampler):
         refresh_every: int | str = "auto",
         batch_size: int | str = "auto",
         replace: bool = False,
-        variance_reduction: str | None = None,
         C: ArrayLike | None = None,
         kappa: Callable[[int], float] | None = None,
     ) -> None:
@@ -167,9 +159,8 @@ class SGFS(PreconditionedSampler):
         for name, allowed in _CHOICES.items():
             require_choice(name, getattr(self, name), allowed)
         alpha_at(self.alpha, 0)
-        named = self.variant == "exact" and self.variance_reduction is None
-        require_shape(self.B, target.dim, self.structure, named)
-        others = {name: getattr(self, name) for name in ("B", "h_max", "variance_reduction")}
+        require_shape(self.B, target.dim, self.structure, self.variant == "exact")
+        others = {"B": self.B, "h_max": self.h_max}
         require_preconditioner(self.C, target.dim, self.alpha, self.structure, others)
         require_h_max(self.h_max, self.structure)
         if self.kappa is not None:
@@ -190,33 +181,11 @@ class SGFS(PreconditionedSampler):
                 "the score covariance of weighted rows, as by sample_weight, is not their "
                 'curvature; use variant="exact" with curvature="model"'
             )
-        if self.variance_reduction is not None:
-            self._require_plain()
-            self.resolved().validate(target)
 
     @property
     def needs_pilots(self) -> bool:
         """Whether alpha is "auto" and correlations are dropped, so that short runs must choose."""
         return isinstance(self.alpha, str) and self.structure != "full"
-
-    def _require_plain(self) -> None:
-        """Refuse parameters that underdamped Langevin dynamics do not know."""
-        if (self.variant, self.curvature, self.structure) != ("exact", "model", "full"):
-            raise ValueError(
-                'variance_reduction="control_variate" needs the curvature apart from the noise: '
-                'variant="exact", curvature="model", structure="full"'
-            )
-        if not (isinstance(self.B, str) and self.B == "fisher"):
-            raise ValueError(
-                'variance_reduction="control_variate" injects noise in proportion to the '
-                'curvature; leave B="fisher"'
-            )
-
-    def resolved(self) -> Sampler:
-        """With control variates, underdamped Langevin dynamics."""
-        if self.variance_reduction is None:
-            return self
-        return UnderdampedLangevin(self.alpha, self.batch_size, self.replace)
 
     def resolve_auto(self, target: Target) -> str:
         """Choose alpha and batch_size if they are "auto"."""
