@@ -61,10 +61,9 @@ class SGFS(PreconditionedSampler):
         Which part of the matrices is kept. "full" is exact. The others give wrong variances along
         correlated directions unless alpha is large. "kron": the diagonal in the eigenvectors of the
         Kronecker factors of each layer's Fisher, which keeps correlations of inputs and of units at
-        two small products a step. "scalar": the mean of the diagonal of P.
-    block_size : int, optional
-        With "block": coordinates per block; by default one block per output unit (class). k blocks
-        of size d take k d^3 operations for a measurement's factorisation, in place of D^3.
+        two small products a step. "block": a block per output unit (class); k blocks of size d take
+        k d^3 operations for a measurement's factorisation, in place of D^3. "scalar": the mean of
+        the diagonal of P.
     B : {"fisher", "precision", "bounded"}, float or array of shape (D,) or (D, D), default="fisher"
         An array is any symmetric positive definite matrix, or its diagonal, in 1 / parameter^2, and
         a number its multiple of the identity. It is injected whole, and P takes the part of it that
@@ -137,7 +136,6 @@ class SGFS(PreconditionedSampler):
         self,
         alpha: Schedule | str = "auto",
         structure: str = "full",
-        block_size: int | None = None,
         B: str | float | ArrayLike = "fisher",
         variant: str = "exact",
         h_max: float | None = None,
@@ -169,13 +167,6 @@ class SGFS(PreconditionedSampler):
             self._kappa_at(1)
         if self.refresh_every != "auto":
             require_integer("refresh_every", self.refresh_every, 1, ' or "auto"')
-        if self.block_size is not None:
-            require_integer("block_size", self.block_size, 1, " or None")
-            if self.block_size > target.dim:
-                raise ValueError(
-                    f"block_size must be at most the number of parameters, {target.dim}, "
-                    f"got {self.block_size}"
-                )
         if target.weighted and self._empirical:
             raise ValueError(
                 "the score covariance of weighted rows, as by sample_weight, is not their "
