@@ -72,6 +72,10 @@ class GaussianTarget(Model):
     def init(self, rng):
         return np.zeros((1, self.dim))
 
+    def units(self):
+        """Pairs of coordinates, the blocks of structure="block"."""
+        return np.split(np.arange(self.dim), np.arange(2, self.dim, 2))
+
     def _residual(self, theta, X):
         X = X if X.ndim == 3 else X[None]
         return X - theta[:, None]

@@ -46,6 +46,7 @@ from skbayes_sg.samplers import (
     SGLD,
     ConstantSGD,
     MomentumSGD,
+    UnderdampedLangevin,
 )
 
 MEAN, SPREAD = 0.3, 0.2  # errors in posterior standard deviations, and relative
@@ -87,9 +88,8 @@ def settings(problem: Problem) -> Iterator[tuple[str, str, Any, dict]]:
     long = 1.0 / problem.exact.largest  # half of the largest stable step
     n = problem.X.shape[0]
     few = max(5, n // 50)  # rows of a minibatch
-    cv = {"variance_reduction": "control_variate"}
     yield "default", "defaults", None, {}
-    yield "default", "small batch", SGFS(alpha=1.5, batch_size=5, **cv), {}
+    yield "default", "small batch", UnderdampedLangevin(1.5, batch_size=5), {}
     yield "default", "short", None, SHORT
     if "prior_precision" in problem.given:
         yield "stream", "sorted", None, {}

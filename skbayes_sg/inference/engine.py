@@ -185,7 +185,6 @@ def choose(options: Options, posterior: Posterior, plan: Plan) -> Choice:
             f"which the posterior of {type(posterior.model).__name__} does not have; "
             f"{WITHOUT_ANCHOR}"
         )
-    sampler = sampler.resolved()
     tune = choose_alpha if sampler.needs_pilots else asked.tune
     return replace(asked, sampler=sampler, tune=tune)
 

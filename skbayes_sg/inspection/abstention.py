@@ -6,14 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_consistent_length
 
-from skbayes_sg.inspection.drawing import axes_for, last_step, literal, require_method
+from skbayes_sg.inspection.drawing import axes_for, literal, require_method
 from skbayes_sg.inspection.predictions import Predictions
-from skbayes_sg.validation import real_array, require_choice
-
-_CAUSES = ("total", "epistemic", "aleatoric")
 
 
 class AbstentionDisplay:
@@ -72,21 +67,19 @@ class AbstentionDisplay:
         X: Any,
         y: ArrayLike,
         *,
-        by: str = "probability",
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
     ) -> AbstentionDisplay:
         """Draw the curve of a fitted classifier on rows it has not seen.
 
+        It abstains first where the probability of the predicted class is smallest.
+
         Parameters
         ----------
         estimator : fitted classifier with ``predict_proba``, or a Pipeline that ends in one
         X : array-like or sparse matrix of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
-        by : {"probability", "total", "epistemic", "aleatoric"}, default="probability"
-            What decides which rows are left out: the probability of the predicted class, or a part
-            of ``predict_uncertainty``, which only the classifiers of this package have.
         name : str, optional
             By default the name of the estimator's class.
         ax : matplotlib Axes, optional
@@ -100,21 +93,14 @@ class AbstentionDisplay:
         Raises
         ------
         ValueError
-            If the estimator cannot say what is asked for.
+            If the estimator has no ``predict_proba``.
         ImportError
             If matplotlib is not installed.
         """
-        require_choice("by", by, ("probability", *_CAUSES))
         require_method(cls, estimator, "predict_proba", "give a classifier")
-        uncertainty = None
-        if by != "probability":
-            model, before = last_step(estimator)
-            require_method(cls, model, "predict_uncertainty", 'use by="probability"')
-            rows = X if before is None else before.transform(X)
-            uncertainty = model.predict_uncertainty(rows)[by]
         name, proba = type(estimator).__name__ if name is None else name, estimator.predict_proba(X)
-        given = {"classes": estimator.classes_, "uncertainty": uncertainty}
-        return cls.from_predictions(y, proba, **given, name=name, ax=ax, **kwargs)
+        classes = estimator.classes_
+        return cls.from_predictions(y, proba, classes=classes, name=name, ax=ax, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -123,12 +109,13 @@ class AbstentionDisplay:
         y_prob: ArrayLike,
         *,
         classes: ArrayLike | None = None,
-        uncertainty: ArrayLike | None = None,
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
     ) -> AbstentionDisplay:
         """Draw the curve of given probabilities.
+
+        The classifier abstains first where the probability of the predicted class is smallest.
 
         Parameters
         ----------
@@ -137,9 +124,6 @@ class AbstentionDisplay:
             A vector is the probability of the second of two classes.
         classes : array-like of shape (n_classes,), optional
             The label of each column. By default the labels in `y_true`, sorted.
-        uncertainty : array-like of shape (n_rows,), optional
-            On rows with larger values the classifier abstains first. By default it is 1 minus the
-            probability of the predicted class.
         name : str, optional
             Stands in the legend.
         ax : matplotlib Axes, optional
@@ -153,19 +137,13 @@ class AbstentionDisplay:
         Raises
         ------
         ValueError
-            If labels, probabilities and uncertainty do not fit each other.
+            If labels and probabilities do not fit each other.
         ImportError
             If matplotlib is not installed.
         """
         given = Predictions.of(y_true, y_prob, classes)
-        if uncertainty is None:
-            values = 1 - given.proba.max(axis=1)
-        else:
-            values = column_or_1d(real_array("uncertainty", uncertainty))
-            check_consistent_length(given.codes, values)
-            if np.isnan(values).any():
-                raise ValueError("uncertainty holds NaN; give a number for each row")
-        return cls(given.wrong, values, name=name).plot(ax=ax, **kwargs)
+        uncertainty = 1 - given.proba.max(axis=1)
+        return cls(given.wrong, uncertainty, name=name).plot(ax=ax, **kwargs)
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> AbstentionDisplay:
         """Draw, on new axes if none are given.

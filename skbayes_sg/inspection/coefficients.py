@@ -11,17 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg.diagnostics import moments, quantile
 from skbayes_sg.inspection.drawing import COLOURS, OF_COEFFICIENTS, axes_for, fitted_step, literal
 from skbayes_sg.inspection.names import logit_names, names_of_inputs
-from skbayes_sg.validation import require_choice, require_integer, require_level
+from skbayes_sg.validation import require_choice, require_integer
 
 _PANELS = 5  # side by side
+_LEVELS = (0.5, 0.95)  # of the inner and the outer interval
 
 
 class CoefficientsDisplay:
     """Posterior mean and two central intervals of each coefficient: a forest plot.
 
-    The thick bar is the inner interval, the thin one the outer. A line marks no effect. More than
-    two classes have a panel each. Their coefficients are drawn as differences to the mean over all
-    classes, because one number added to those of all classes changes no probability.
+    The thick bar is the interval of 50 %, the thin one that of 95 %. A line marks no effect. More
+    than two classes have a panel each. Their coefficients are drawn as differences to the mean over
+    all classes, because one number added to those of all classes changes no probability.
 
     Use `from_estimator`.
 
@@ -84,8 +85,6 @@ class CoefficientsDisplay:
         *,
         classes: ArrayLike | None = None,
         max_features: int | None = 30,
-        sort: bool = True,
-        levels: tuple[float, float] = (0.5, 0.95),
         odds_ratio: bool = False,
         ax: Any = None,
         **kwargs: Any,
@@ -99,12 +98,8 @@ class CoefficientsDisplay:
         classes : array-like of labels, optional
             Which classes have a panel, of more than two. By default all.
         max_features : int or None, default=30
-            With more features, only those of the largest means in absolute value are drawn.
-        sort : bool, default=True
-            By absolute value of the mean (its largest over the classes), from the top. If False, in
-            the order of the columns.
-        levels : tuple of two floats in (0, 1), default=(0.5, 0.95)
-            Levels of the inner and outer interval.
+            Features are sorted by the absolute value of their mean (its largest over the classes),
+            from the top, and of more than these the first are drawn.
         odds_ratio : bool, default=False
             Write odds ratios, on a logarithmic axis. The points are exponentials of the means.
         ax : matplotlib Axes, or array of them for several classes, optional
@@ -123,25 +118,20 @@ class CoefficientsDisplay:
             If matplotlib is not installed.
         """
         model, before = fitted_step(cls, estimator, OF_COEFFICIENTS, "coef_", "draws_")
-        if len(levels) != 2:
-            raise ValueError(f"levels must be two, of the inner and the outer bar, got {levels!r}")
-        for level in levels:
-            require_level(level)
         if odds_ratio and not hasattr(model, "classes_"):
             raise ValueError("odds_ratio: a regression has no odds; leave it out")
         names, panels = names_of_inputs(model, before), logit_names(model)
         chosen = _chosen(model, panels, classes)
-        mean, inner, outer = (each[chosen] for each in _moments(model, levels))
+        mean, inner, outer = (each[chosen] for each in _moments(model))
         panels = [panels[k] for k in chosen] if panels else []
         label = _label(model, odds_ratio)
         display = cls(mean, inner, outer, names, panels, label=label, odds_ratio=odds_ratio)
-        return display.plot(max_features=max_features, sort=sort, ax=ax, **kwargs)
+        return display.plot(max_features=max_features, ax=ax, **kwargs)
 
     def plot(
         self,
         *,
         max_features: int | None = 30,
-        sort: bool = True,
         ax: Any = None,
         **kwargs: Any,
     ) -> CoefficientsDisplay:
@@ -150,7 +140,6 @@ class CoefficientsDisplay:
         Parameters
         ----------
         max_features : int or None, default=30
-        sort : bool, default=True
         ax : matplotlib Axes, or array of them for several classes, optional
         **kwargs
             For ``Axes.plot`` of the means.
@@ -166,7 +155,7 @@ class CoefficientsDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        self.shown_ = self._shown(max_features, sort)
+        self.shown_ = self._shown(max_features)
         n_panels = len(self.mean)
         n_columns = -(-n_panels // -(-n_panels // _PANELS))
         self.axes_ = axes_for(self, ax, n_panels, n_columns, **self._figure(n_panels, n_columns))
@@ -183,12 +172,11 @@ class CoefficientsDisplay:
             self.axes_[(n_panels - 1) // n_columns * n_columns].set_xlabel(self.label, loc="left")
         return self
 
-    def _shown(self, max_features: int | None, sort: bool) -> NDArray:
+    def _shown(self, max_features: int | None) -> NDArray:
         size = np.abs(self.mean).max(axis=0)
         if max_features is not None:
             require_integer("max_features", max_features, 1, " or None")
-        largest = np.argsort(-size, kind="stable")[:max_features]
-        return largest if sort else np.sort(largest)
+        return np.argsort(-size, kind="stable")[:max_features]
 
     def _figure(self, n_panels: int, n_columns: int) -> dict[str, Any]:
         """Size of a figure of its own, in inches, by the labels that it must hold."""
@@ -236,7 +224,7 @@ def _chosen(model: Any, panels: Sequence[str], classes: ArrayLike | None) -> lis
     return [known.index(label) for label in np.atleast_1d(classes).tolist()]
 
 
-def _moments(model: Any, levels: Sequence[float]) -> tuple[NDArray, NDArray, NDArray]:
+def _moments(model: Any) -> tuple[NDArray, NDArray, NDArray]:
     """Means (logits, features), and ends of the inner and of the outer interval."""
     draws = model.model_.unpack(model.draws_)["coef"]
     shape, weights = draws.shape[2:], model.draw_weights_
@@ -246,7 +234,7 @@ def _moments(model: Any, levels: Sequence[float]) -> tuple[NDArray, NDArray, NDA
     mean, _ = moments(draws, weights)
     inner, outer = (
         np.stack([quantile(draws, (1 + side * level) / 2, weights) for side in (-1, 1)], axis=-1)
-        for level in sorted(levels)
+        for level in _LEVELS
     )
     return mean.reshape(shape), inner.reshape(*shape, 2), outer.reshape(*shape, 2)
 

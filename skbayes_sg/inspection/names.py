@@ -51,26 +51,24 @@ def names_of_inputs(model: Any, before: Pipeline | None) -> list[str]:
     return feature_names(model)
 
 
-def positions(
-    parameters: Iterable[str | int], names: Sequence[str], argument: str = "parameters"
-) -> list[int]:
-    """Positions of parameters, or of features, that are given by name or position.
+def positions(features: Iterable[str | int], names: Sequence[str]) -> list[int]:
+    """Positions of features that are given by name or position.
 
     Raises
     ------
     ValueError
-        If there is no such name; the message has the argument and some names.
+        If there is no such name; the message has some names.
     """
     found = []
-    for parameter in [parameters] if isinstance(parameters, str) else parameters:
-        if is_integer(parameter) and 0 <= int(parameter) < len(names):
-            found.append(int(parameter))
-        elif parameter in names:
-            found.append(list(names).index(str(parameter)))
+    for feature in [features] if isinstance(features, str) else features:
+        if is_integer(feature) and 0 <= int(feature) < len(names):
+            found.append(int(feature))
+        elif feature in names:
+            found.append(list(names).index(str(feature)))
         else:
             some = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
             raise ValueError(
-                f"{argument}: there is no {parameter!r}; give positions below {len(names)}, or "
+                f"features: there is no {feature!r}; give positions below {len(names)}, or "
                 f"names such as {some}"
             )
     return found

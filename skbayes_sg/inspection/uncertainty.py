@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -89,7 +89,6 @@ class UncertaintyDisplay:
         *,
         features: Sequence[str | int] = (0, 1),
         y: ArrayLike | None = None,
-        at: Mapping[str | int, Any] | None = None,
         kinds: Sequence[str] | str = _KINDS,
         grid_resolution: int = 50,
         margin: float = 0.5,
@@ -103,14 +102,12 @@ class UncertaintyDisplay:
         estimator : fitted classifier of this package, or a Pipeline that ends in one
         X : array-like of shape (n_rows, n_features), at least two features
             The data that are drawn on top. They also give the slice: its range, and the values of
-            the other features. Rows in which one of the two cells is missing are not drawn, with a
-            warning.
+            the other features, which are at their mean over X, and at their most frequent value
+            where they are no numbers. Rows in which one of the two cells is missing are not drawn,
+            with a warning.
         features : two names or positions of columns of X, default=(0, 1)
         y : array-like of shape (n_rows,), optional
             Labels of X, for the markers.
-        at : dict of name or position to value, optional
-            Values of other features. By default they are at their mean over X, and columns that are
-            no numbers at their most frequent value.
         kinds : one or several of "total", "epistemic", "aleatoric", default=all
         grid_resolution : int, default=50
             Points of the grid in each direction.
@@ -152,8 +149,7 @@ class UncertaintyDisplay:
         drawn, labels = frames.take(X, there), None if labels is None else labels[there]
         points = np.column_stack([frames.numbers(drawn, j) for j in pair]).astype(np.float64)
         xx0, xx1 = _grid(points, grid_resolution, margin)
-        held = dict(zip(positions(at or (), names, "at"), (at or {}).values(), strict=True))
-        rows = _rows(X, held | {pair[0]: xx0.ravel(), pair[1]: xx1.ravel()}, xx0.size)
+        rows = _rows(X, {pair[0]: xx0.ravel(), pair[1]: xx1.ravel()}, xx0.size)
         found = model.predict_uncertainty(rows if before is None else before.transform(rows))
         values = {kind: found[kind].reshape(xx0.shape) for kind in kinds}
         display = cls(xx0, xx1, values, [names[j] for j in pair], points=points, labels=labels)
@@ -227,7 +223,7 @@ class UncertaintyDisplay:
 def _pair(features: Sequence[str | int], names: Sequence[str]) -> list[int]:
     if len(names) < 2:
         raise ValueError(f"X has {len(names)} feature; a slice needs two")
-    pair = positions(features, names, "features")
+    pair = positions(features, names)
     if len(pair) != 2 or pair[0] == pair[1]:
         raise ValueError(f"features must be two different columns of X, got {features!r}")
     return pair
@@ -253,7 +249,7 @@ def _rows(X: Any, held: dict[int, Any], n: int) -> Any:
             continue
         there = np.flatnonzero(~frames.is_missing(X, j))
         if not len(there):
-            raise ValueError(f"X: all cells of column {name!r} are missing; give its value in at")
+            raise ValueError(f"X: all cells of column {name!r} are missing; leave it out")
         if frames.is_number(X, j):
             mean = frames.numbers(frames.take(X, there), j).mean()
             rows = frames.with_values(rows, j, np.full(n, mean))

@@ -153,16 +153,10 @@ class Posterior(Target):
         frame = SamplingFrame(self.n_rows, self.n_total)
         return Minibatches(frame, batch_size, replace, rng, n_chains)
 
-    def layout(self, structure: str, block_size: int | None = None) -> Layout:
-        """Storage of a noise matrix: "diag", "full", or "block".
-
-        Blocks are runs of `block_size` coordinates, by default one per output unit.
-        """
+    def layout(self, structure: str) -> Layout:
+        """Storage of a noise matrix: "diag", "full", or "block", one for each output unit."""
         if structure == "block":
-            if block_size is None:
-                return Partitioned(self.model.units())
-            edges = np.arange(block_size, self.dim, block_size)
-            return Partitioned(np.split(np.arange(self.dim), edges))
+            return Partitioned(self.model.units())
         return DIAGONAL if structure == "diag" else FULL
 
     # -- minibatches --------------------------------------------------------------------------

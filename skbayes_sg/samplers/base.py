@@ -140,10 +140,6 @@ class Sampler(Parameterised, ABC):
         """The batch size; 500 if it is "auto"."""
         return 500 if isinstance(self.batch_size, str) else self.batch_size
 
-    def resolved(self) -> Sampler:
-        """The sampler that runs, where parameters ask for another one."""
-        return self
-
     def validate(self, target: Target) -> None:
         """Refuse parameters that are impossible, or impossible for this posterior.
 
@@ -173,7 +169,6 @@ class Sampler(Parameterised, ABC):
     def init(self, target: Target, theta: NDArray, rng: np.random.Generator) -> State:
         """State of a group of chains at theta (chains, D), with streams spawned from `rng`."""
         self.validate(target)
-        assert self.resolved() is self
         normals, rows = rng.spawn(2)
         state = State(theta.copy(), normals, self.minibatches(target, rows, len(theta)))
         self.start(state, target)

@@ -74,8 +74,7 @@ class UnderdampedLangevin(Sampler):
     -----
     Source: Leimkuhler & Matthews 2013 (the splitting); Baker et al. 2019 (control variates);
     math/control_variates.md#the-step-with-momentum, math/control_variates.md#control-variates,
-    math/control_variates.md#steepness. ``SGFS(variance_reduction="control_variate")`` is this
-    sampler.
+    math/control_variates.md#steepness.
 
     Examples
     --------

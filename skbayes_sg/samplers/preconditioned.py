@@ -54,7 +54,6 @@ class PreconditionedSampler(Sampler):
     """
 
     structure: str
-    block_size: int | None = None
     refresh_every: int | str = "auto"
     covariance: str = "minibatch"
     kappa: Callable[[int], float] | None = None
@@ -201,7 +200,7 @@ class PreconditionedSampler(Sampler):
         if self.structure == "kron":
             return RotatedDiagonal(self._eigenbasis(state, target))
         structure = "diag" if self.structure in ("scalar", "sqrt") else self.structure
-        return target.posterior.layout(structure, self.block_size)
+        return target.posterior.layout(structure)
 
     def _eigenbasis(self, state: State, target: Target) -> Rotation:
         """Eigenvectors of the model Fisher's Kronecker factors, from 20 rows a unit or feature."""

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Diag, Layout, Operator
-from skbayes_sg.samplers.base import RunLength, Sampler
-from skbayes_sg.samplers.langevin import UnderdampedLangevin
+from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.samplers.matrices import (
     given_matrix,
     is_matrix,
@@ -32,7 +31,6 @@ _CHOICES = {
     "variant": ("exact", "paper", "mandt"),
     "curvature": ("model", "empirical"),
     "adapt": ("burn_in", "always"),
-    "variance_reduction": (None, "control_variate"),
 }
 
 
@@ -62,10 +60,9 @@ class SGFS(PreconditionedSampler):
         Which part of the matrices is kept. "full" is exact. The others give wrong variances along
         correlated directions unless alpha is large. "kron": the diagonal in the eigenvectors of the
         Kronecker factors of each layer's Fisher, which keeps correlations of inputs and of units at
-        two small products a step. "scalar": the mean of the diagonal of P.
-    block_size : int, optional
-        With "block": coordinates per block; by default one block per output unit (class). k blocks
-        of size d take k d^3 operations for a measurement's factorisation, in place of D^3.
+        two small products a step. "block": a block per output unit (class); k blocks of size d take
+        k d^3 operations for a measurement's factorisation, in place of D^3. "scalar": the mean of
+        the diagonal of P.
     B : {"fisher", "precision", "bounded"}, float or array of shape (D,) or (D, D), default="fisher"
         An array is any symmetric positive definite matrix, or its diagonal, in 1 / parameter^2, and
         a number its multiple of the identity. It is injected whole, and P takes the part of it that
@@ -103,10 +100,6 @@ class SGFS(PreconditionedSampler):
         Rows per minibatch, n. With no more rows than this each step uses all of them. "auto": 500.
     replace : bool, default=False
         Draw the rows of a minibatch with replacement.
-    variance_reduction : {None, "control_variate"}, default=None
-        "control_variate": the fit runs `UnderdampedLangevin` with this alpha, batch_size and
-        replace. Its gradients are expanded at an anchor near the posterior mean, and other
-        parameters are refused or without effect.
     C : array of shape (D,) or (D, D), optional
         The paper's preconditioner, any symmetric positive definite matrix or its diagonal: K is
         (eps/2) C with eps = 4 / alpha^2, and W = alpha^2 C^-1 - curvature - noise (Eq. 9), in place
@@ -119,11 +112,10 @@ class SGFS(PreconditionedSampler):
     Notes
     -----
     Source: Ahn et al. 2012, Algorithm 1 and Eq. 11; Mandt et al. 2017, section 4.2;
-    math/stationary.md#the-exact-step, math/sgfs.md#sgfs, math/sgfs.md#sgfs-variants,
-    math/control_variates.md#control-variates. With more than half of the rows in a minibatch the
-    noise factor c is below 1, and gradient noise is smaller than the curvature. The chain would
-    overshoot, F = 1 - 2/(1 + c) < 0, and change sign for ever at c = 0. There (1 - c) times the
-    model Fisher is injected as well, so that F = 0.
+    math/stationary.md#the-exact-step, math/sgfs.md#sgfs, math/sgfs.md#sgfs-variants. With more than
+    half of the rows in a minibatch the noise factor c is below 1, and gradient noise is smaller
+    than the curvature. The chain would overshoot, F = 1 - 2/(1 + c) < 0, and change sign for ever
+    at c = 0. There (1 - c) times the model Fisher is injected as well, so that F = 0.
 
     Examples
     --------
@@ -143,7 +135,6 @@ class SGFS(PreconditionedSampler):
         self,
         alpha: Schedule | str = "auto",
         structure: str = "full",
-        block_size: int | None = None,
         B: str | float | ArrayLike = "fisher",
         variant: str = "exact",
         h_max: float | None = None,
@@ -153,7 +144,6 @@ class SGFS(PreconditionedSampler):
         refresh_every: int | str = "auto",
         batch_size: int | str = "auto",
         replace: bool = False,
-        variance_reduction: str | None = None,
         C: ArrayLike | None = None,
         kappa: Callable[[int], float] | None = None,
     ) -> None:
@@ -166,9 +156,8 @@ class SGFS(PreconditionedSampler):
         for name, allowed in _CHOICES.items():
             require_choice(name, getattr(self, name), allowed)
         alpha_at(self.alpha, 0)
-        named = self.variant == "exact" and self.variance_reduction is None
-        require_shape(self.B, target.dim, self.structure, named)
-        others = {name: getattr(self, name) for name in ("B", "h_max", "variance_reduction")}
+        require_shape(self.B, target.dim, self.structure, self.variant == "exact")
+        others = {"B": self.B, "h_max": self.h_max}
         require_preconditioner(self.C, target.dim, self.alpha, self.structure, others)
         require_h_max(self.h_max, self.structure)
         if self.kappa is not None:
@@ -177,45 +166,16 @@ class SGFS(PreconditionedSampler):
             self._kappa_at(1)
         if self.refresh_every != "auto":
             require_integer("refresh_every", self.refresh_every, 1, ' or "auto"')
-        if self.block_size is not None:
-            require_integer("block_size", self.block_size, 1, " or None")
-            if self.block_size > target.dim:
-                raise ValueError(
-                    f"block_size must be at most the number of parameters, {target.dim}, "
-                    f"got {self.block_size}"
-                )
         if target.weighted and self._empirical:
             raise ValueError(
                 "the score covariance of weighted rows, as by sample_weight, is not their "
                 'curvature; use variant="exact" with curvature="model"'
             )
-        if self.variance_reduction is not None:
-            self._require_plain()
-            self.resolved().validate(target)
 
     @property
     def needs_pilots(self) -> bool:
         """Whether alpha is "auto" and correlations are dropped, so that short runs must choose."""
         return isinstance(self.alpha, str) and self.structure != "full"
-
-    def _require_plain(self) -> None:
-        """Refuse parameters that underdamped Langevin dynamics do not know."""
-        if (self.variant, self.curvature, self.structure) != ("exact", "model", "full"):
-            raise ValueError(
-                'variance_reduction="control_variate" needs the curvature apart from the noise: '
-                'variant="exact", curvature="model", structure="full"'
-            )
-        if not (isinstance(self.B, str) and self.B == "fisher"):
-            raise ValueError(
-                'variance_reduction="control_variate" injects noise in proportion to the '
-                'curvature; leave B="fisher"'
-            )
-
-    def resolved(self) -> Sampler:
-        """With control variates, underdamped Langevin dynamics."""
-        if self.variance_reduction is None:
-            return self
-        return UnderdampedLangevin(self.alpha, self.batch_size, self.replace)
 
     def resolve_auto(self, target: Target) -> str:
         """Choose alpha and batch_size if they are "auto"."""

@@ -102,7 +102,7 @@ class ModelPosterior(Protocol):
     def widest(self) -> int:
         """Numbers of the largest array of a gradient, for each row and chain."""
 
-    def layout(self, structure: str, block_size: int | None = None) -> Layout:
+    def layout(self, structure: str) -> Layout:
         """Storage of a matrix: "diag", "full" or "block"."""
 
     def scores(self, theta: NDArray, rows: Rows) -> Scores:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skbayes_sg.samplers import HMC, SGFS
+from skbayes_sg.samplers import HMC, SGFS, UnderdampedLangevin
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 rank_tests = pytest.importorskip("benchmarks.common.rank_tests")
@@ -82,7 +82,7 @@ def test_what_is_beyond_the_monte_carlo_errors_of_both_runs():
         (HMC(), 50),
         (HMC(), 1000),
         (SGFS(batch_size=200), 1000),
-        (SGFS(variance_reduction="control_variate"), 1000),
+        (UnderdampedLangevin(), 1000),
     ],
     ids=str,
 )

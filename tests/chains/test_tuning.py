@@ -37,8 +37,7 @@ def expected_ratio(known, sampler, state):
 @pytest.mark.parametrize("structure", ["diag", "block", "kron", "scalar"])
 def test_the_balance_is_the_stein_ratio_of_the_stationary_distribution(structure, seed):
     known = KnownGaussian(misspecified=False)
-    block_size = 2 if structure == "block" else None
-    sampler = SGFS(1.0, structure, block_size, batch_size=20)
+    sampler = SGFS(1.0, structure, batch_size=20)
     run = short_run(sampler, known, 500, 64, seed, about=known.mean)
     wanted = expected_ratio(known, sampler, run.state)
     for found in (run.balance, run.about_start):

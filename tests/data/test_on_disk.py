@@ -20,7 +20,7 @@ from skbayes_sg.data.rows import total_of
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.control_variates.subsample import choose_pool
 from skbayes_sg.posterior.mode import find_mode
-from skbayes_sg.samplers import HMC, SGFS, SGLD
+from skbayes_sg.samplers import HMC, SGLD, UnderdampedLangevin
 
 N, D = 20_000, 4
 RNG = np.random.default_rng(0)
@@ -373,7 +373,7 @@ def test_other_samplers_draw_rows_of_a_memory_map(tmp_path):
 
 
 def test_control_variates_that_are_asked_for_need_passes_only():
-    sampler = SGFS(variance_reduction="control_variate", batch_size=64)
+    sampler = UnderdampedLangevin(batch_size=64)
     assert logistic(sampler=sampler).fit(Table(X), Y).sampler_.batch_size == 64
 
 

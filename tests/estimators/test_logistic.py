@@ -397,11 +397,6 @@ def test_weights_that_leave_one_class(binary):
         ({"sampler": 3}, TypeError, "sampler must be a Sampler instance"),
         ({"sampler": SGFS}, TypeError, "sampler must be a Sampler instance"),
         ({"sampler": SGFS(batch_size=0)}, ValueError, "batch_size must be at least 1"),
-        (
-            {"sampler": SGFS(structure="block", block_size=6)},
-            ValueError,
-            "block_size must be at most the number of parameters",
-        ),
         ({"prior_precision": 0.0}, ValueError, "prior_precision must be positive"),
         ({"prior_precision": -1}, ValueError, "prior_precision must be positive"),
         (

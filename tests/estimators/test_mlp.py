@@ -18,7 +18,7 @@ from skbayes_sg import BayesianMLPClassifier
 from skbayes_sg.chains.tuning import stable_start
 from skbayes_sg.models import MLP
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import HMC, SGFS, SGLD
+from skbayes_sg.samplers import HMC, SGFS, SGLD, UnderdampedLangevin
 
 SHORT = {"n_chains": 2, "n_draws": 10, "burn_in": 20, "thin": 1, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -264,7 +264,7 @@ def test_stable_alpha_settles(iris):
         ),
         ({"n_draws": "many"}, TypeError, 'n_draws must be an integer or "auto"'),
         ({"n_predict_draws": 1.5}, TypeError, "n_predict_draws must be an integer"),
-        ({"sampler": SGFS(variance_reduction="control_variate")}, ValueError, "use sampler=.hmc"),
+        ({"sampler": UnderdampedLangevin()}, ValueError, "use sampler=.hmc"),
     ],
 )
 def test_bad_parameters_are_named(iris, parameters, error, message):

@@ -11,7 +11,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from skbayes_sg import BayesianMLPRegressor, VariationalEM
 from skbayes_sg.inspection import average_effects, prediction_summary
-from skbayes_sg.samplers import SGFS, SGHMC
+from skbayes_sg.samplers import SGHMC, UnderdampedLangevin
 
 SHORT = {"n_chains": 2, "n_draws": 10, "burn_in": 20, "thin": 1, "random_state": 0}
 CERTAIN = 5.0  # Monte Carlo errors
@@ -208,7 +208,7 @@ def test_a_stream_keeps_the_units_of_its_first_chunk(data):
         ({"prior_precision": [1.0, 2.0, 3.0]}, ValueError, "one number or 2, for coef_0\\+interc"),
         ({"prior_precision": VariationalEM(per="class")}, ValueError, "needs classes"),
         ({"temperature": 0.0}, ValueError, "temperature must be positive"),
-        ({"sampler": SGFS(variance_reduction="control_variate")}, ValueError, "use sampler=.hmc"),
+        ({"sampler": UnderdampedLangevin()}, ValueError, "use sampler=.hmc"),
     ],
 )
 def test_bad_parameters_are_named(data, parameters, error, message):

@@ -24,7 +24,7 @@ from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.mode import find_mode
-from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
+from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD, UnderdampedLangevin
 
 matplotlib.use("Agg")
 pytestmark = pytest.mark.filterwarnings(
@@ -228,7 +228,7 @@ def test_control_variates_are_anchored_where_the_prior_leads(seed):
     """
     X, y = rows_of_the_figures("weak")
     X, y = np.tile(X, (3, 1)), np.tile(y, 3)
-    sampler = SGFS(variance_reduction="control_variate")
+    sampler = UnderdampedLangevin()
     model = BayesianLinearRegressionSGFS(
         sampler, VariationalEM(n_updates=500), 1.0, fit_intercept=False, random_state=seed
     ).fit(X, y)

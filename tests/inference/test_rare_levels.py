@@ -176,7 +176,7 @@ def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypat
     assert model.n_passes_ > passes
     np.testing.assert_allclose(model.coef_, coef, atol=0.1 * model.coef_std_.max())
     for asked in (
-        {"sampler": SGFS(variance_reduction="control_variate")},
+        {"sampler": UnderdampedLangevin()},
         {"burn_in": 60},
     ):
         other = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0, **asked)

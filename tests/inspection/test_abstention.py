@@ -10,6 +10,7 @@ matplotlib.use("Agg")
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet([1.0, 1.0, 1.0], 60)
 Y = RNG.integers(0, 3, 60)
+WRONG = P.argmax(axis=1) != Y
 
 
 @pytest.fixture(autouse=True)
@@ -31,34 +32,25 @@ def test_the_curve_is_the_error_rate_of_the_most_certain_rows():
 def test_equal_uncertainties_share_their_errors_whatever_their_order():
     tied = np.round(P.max(axis=1), 1)
     areas = {
-        round(AbstentionDisplay.from_predictions(Y[i], P[i], uncertainty=-tied[i]).area, 12)
+        round(AbstentionDisplay(WRONG[i], -tied[i]).area, 12)
         for i in (np.arange(60), np.arange(60)[::-1], RNG.permutation(60))
     }
     assert len(areas) == 1
-    blind = AbstentionDisplay.from_predictions(Y, P, uncertainty=np.zeros(60))
-    np.testing.assert_allclose(blind.risk, np.mean(P.argmax(axis=1) != Y))
+    np.testing.assert_allclose(AbstentionDisplay(WRONG, np.zeros(60)).risk, np.mean(WRONG))
 
 
 def test_the_best_order_has_the_smallest_area():
-    wrong = P.argmax(axis=1) != Y
-    orders = (wrong, P[:, 0], ~wrong)
-    areas = [AbstentionDisplay.from_predictions(Y, P, uncertainty=u).area for u in orders]
+    areas = [AbstentionDisplay(WRONG, u).area for u in (WRONG, P[:, 0], ~WRONG)]
     assert areas == sorted(areas)
 
 
-def test_any_classifier_is_drawn_by_its_probabilities_and_no_other_by_causes():
+def test_any_classifier_is_drawn_by_its_probabilities():
     X = RNG.standard_normal((60, 2))
     other = LogisticRegression().fit(X, Y)
     display = AbstentionDisplay.from_estimator(other, X, Y)
     np.testing.assert_allclose(display.uncertainty, 1 - other.predict_proba(X).max(axis=1))
-    with pytest.raises(ValueError, match=r'predict_uncertainty.*use by="probability"'):
-        AbstentionDisplay.from_estimator(other, X, Y, by="epistemic", ax=display.ax_)
-    with pytest.raises(ValueError, match="by must be one of"):
-        AbstentionDisplay.from_estimator(other, X, Y, by="entropy")
-    with pytest.raises(ValueError, match="uncertainty holds NaN"):
-        AbstentionDisplay.from_predictions(Y, P, uncertainty=np.full(60, np.nan))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        AbstentionDisplay.from_predictions(Y, P, uncertainty=np.zeros(59))
+        AbstentionDisplay.from_predictions(Y, P[:59])
 
 
 def test_a_second_curve_stretches_the_axes():

@@ -153,19 +153,18 @@ def test_regressions_and_unfitted_classifiers_are_refused():
 
 def test_a_pipeline_is_drawn_as_its_last_step_with_the_names_of_the_first():
     scaled = make_pipeline(StandardScaler(), BayesianLogisticRegressionSGFS(**SHORT)).fit(X, Y)
-    Z = scaled[0].transform(X)
     names = [
         label.get_text()
-        for label in CoefficientsDisplay.from_estimator(scaled, sort=False).ax_.get_yticklabels()
+        for label in CoefficientsDisplay.from_estimator(scaled).ax_.get_yticklabels()
     ]
-    assert names == X.columns.tolist()
+    assert sorted(names) == sorted(X.columns)
     slices = UncertaintyDisplay.from_estimator(scaled, X, grid_resolution=3)
     corner = X.mean().to_frame().T
     corner.iloc[0, :2] = slices.xx0[0, 0], slices.xx1[0, 0]
     expected = scaled[1].predict_uncertainty(scaled[0].transform(corner)).total[0]
     assert slices.values["total"][0, 0] == pytest.approx(expected)
-    by_cause = AbstentionDisplay.from_estimator(scaled, X, Y, by="epistemic")
-    np.testing.assert_array_equal(by_cause.uncertainty, scaled[1].predict_uncertainty(Z).epistemic)
+    curve = AbstentionDisplay.from_estimator(scaled, X, Y)
+    np.testing.assert_array_equal(curve.uncertainty, 1 - scaled.predict_proba(X).max(axis=1))
     unnamed = make_pipeline(FunctionTransformer(np.log1p), BayesianLogisticRegressionSGFS(**SHORT))
     ticks = CoefficientsDisplay.from_estimator(unnamed.fit(X.to_numpy(), Y)).ax_.get_yticklabels()
     assert {tick.get_text() for tick in ticks} == {"x0", "x1", "x2", "x3"}
@@ -174,7 +173,7 @@ def test_a_pipeline_is_drawn_as_its_last_step_with_the_names_of_the_first():
 def test_networks_have_uncertainty_and_abstention_and_no_coefficients():
     network = BayesianMLPClassifier((2,), **SHORT).fit(X, Y)
     assert UncertaintyDisplay.from_estimator(network, X, grid_resolution=3).values["total"].any()
-    assert AbstentionDisplay.from_estimator(network, X, Y, by="total").area < 1
+    assert AbstentionDisplay.from_estimator(network, X, Y).area < 1
     with pytest.raises(ValueError, match="which BayesianMLPClassifier has not"):
         CoefficientsDisplay.from_estimator(network)
 
@@ -202,7 +201,7 @@ def test_names_are_written_as_they_are():
     """Neither as formulas, nor left out of a legend."""
     names = ["$pri$ce", "_private", "age"]
     ends = np.array([[[0.0, 1.0]] * 3])
-    display = CoefficientsDisplay(ends[..., 0], ends, ends, names).plot(sort=False)
+    display = CoefficientsDisplay(ends[..., 0], ends, ends, names).plot()
     display.figure_.canvas.draw()
     ticks = [tick.get_text() for tick in display.ax_.get_yticklabels()]
     assert ticks == [r"\$pri\$ce", " _private", "age"]

@@ -45,12 +45,12 @@ def test_surfaces_are_the_uncertainty_with_the_other_features_at_their_means(mod
     assert display.ax_.get_ylabel() == "x0"
 
 
-def test_other_features_may_be_held_elsewhere(model):
-    held = {3: 0.2, "x1": 3.0}
+def test_other_features_are_at_their_mean(model):
     display = UncertaintyDisplay.from_estimator(
-        model, X, features=(0, 2), at=held, kinds="total", grid_resolution=3
+        model, X, features=(0, 2), kinds="total", grid_resolution=3
     )
-    rows = np.c_[display.xx0.ravel(), np.full(9, 3.0), display.xx1.ravel(), np.full(9, 0.2)]
+    mean = X.mean(axis=0)
+    rows = np.c_[display.xx0.ravel(), np.full(9, mean[1]), display.xx1.ravel(), np.full(9, mean[3])]
     np.testing.assert_allclose(
         display.values["total"].ravel(), model.predict_uncertainty(rows).total
     )
@@ -101,7 +101,6 @@ def test_single_precision_and_constant_columns(model):
         ({"features": (0, "age")}, "features: there is no 'age'; give positions below 4, or names"),
         ({"features": (1, 1)}, "features must be two different columns"),
         ({"features": (1,)}, "features must be two different columns"),
-        ({"at": {"age": 3}}, "at: there is no 'age'"),
         ({"kinds": "entropy"}, "kinds must be one of"),
         ({"grid_resolution": 1}, "grid_resolution must be at least 2"),
         ({"margin": -1.0}, "margin must be positive"),

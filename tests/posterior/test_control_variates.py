@@ -24,8 +24,6 @@ from skbayes_sg.posterior.laplace import posterior_mean
 from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD, UnderdampedLangevin
 
-CV = {"variance_reduction": "control_variate"}
-
 
 def mode_of(posterior):
     guess = posterior.model.guess(posterior.data.y, posterior.data.weight)
@@ -470,32 +468,12 @@ def test_settings_follow_from_the_noise_number(binary):
     assert (plain.alpha, plain.batch_size) == (0.0, 500)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"structure": "diag"}, 'structure="full"'),
-        ({"variant": "paper"}, 'variant="exact"'),
-        ({"alpha": 0.0}, "alpha must be positive"),
-        ({"B": 3.0}, 'leave B="fisher"'),
-    ],
-)
-def test_impossible_combinations_are_named(binary, parameters, message):
-    with pytest.raises(ValueError, match=message):
-        SGFS(**parameters, **CV).validate(binary)
-    with pytest.raises(ValueError, match="variance_reduction must be"):
-        SGFS(variance_reduction="saga").validate(binary)
-    with pytest.raises(ValueError, match="variance_reduction must be"):
-        SGLD(variance_reduction="saga").validate(binary)
-
-
-def test_sgfs_with_control_variates_is_underdamped_langevin_dynamics(many):
-    given = {"alpha": 2.0, "batch_size": 40}
-    fits = [
-        BayesianLogisticRegressionSGFS(sampler, prior_precision=1.0, random_state=0).fit(*many)
-        for sampler in (SGFS(**given, **CV), UnderdampedLangevin(**given))
-    ]
-    assert {type(fit.sampler_) for fit in fits} == {UnderdampedLangevin}
-    np.testing.assert_array_equal(fits[0].draws_, fits[1].draws_)
+def test_impossible_parameters_are_named(binary):
+    with pytest.raises(ValueError, match="alpha must be positive"):
+        UnderdampedLangevin(alpha=0.0).validate(binary)
+    for cls in (SGLD, HMC):
+        with pytest.raises(ValueError, match="variance_reduction must be"):
+            cls(variance_reduction="saga").validate(binary)
 
 
 # -- in the estimators ------------------------------------------------------------------------
@@ -522,7 +500,7 @@ def test_the_default_shows_its_choice_and_why(many):
     separable.fit(X[:40], X[:40, 0] > 0)
     assert isinstance(separable.sampler_, HMC)
     assert "too far from Gaussian" in separable.sampler_reason_
-    given = separable.set_params(sampler=SGFS(**CV))
+    given = separable.set_params(sampler=UnderdampedLangevin())
     with pytest.raises(ValueError, match=r'too far from Gaussian.*; use sampler="hmc"'):
         given.fit(X[:40], X[:40, 0] > 0)
 
@@ -538,7 +516,7 @@ def test_predicted_covariance_with_control_variates(many):
 
 def test_sgld_takes_control_variates(many):
     model = BayesianLogisticRegressionSGFS(
-        SGLD(preconditioner="diag", **CV),
+        SGLD(preconditioner="diag", variance_reduction="control_variate"),
         n_chains=32,
         n_draws=100,
         thin=20,

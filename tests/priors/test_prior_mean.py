@@ -19,7 +19,7 @@ from skbayes_sg import (
     DRBMClassifier,
     VariationalEM,
 )
-from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
+from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD, UnderdampedLangevin
 
 pytestmark = [
     pytest.mark.usefixtures("_short_searches"),
@@ -43,7 +43,7 @@ MEAN = np.array([2.0, -1.0, 0.0])
     "parameters",
     [
         {"sampler": "hmc"},
-        {"sampler": SGFS(variance_reduction="control_variate")},
+        {"sampler": UnderdampedLangevin()},
         {"sampler": SGFS(batch_size=100)},
         {"sampler": "constant_sgd", "noise_variance": 1.0},
         {"prior_precision": VariationalEM(n_updates=16)},

@@ -36,6 +36,7 @@ from skbayes_sg.samplers import (
     CosineCycle,
     MomentumSGD,
     PolynomialDecay,
+    UnderdampedLangevin,
 )
 
 STORE = Path(__file__).with_name("golden.json")
@@ -204,9 +205,7 @@ FITS = {
     "SGFS, single row": lambda: logistic(SGFS(1.0, covariance="single_row", batch_size=50)),
     "SGFS, B": lambda: logistic(SGFS(2.0, B=30.0, curvature="empirical", batch_size=50)),
     "SGFS, large minibatches": lambda: logistic(SGFS(B="bounded", alpha=1.0, batch_size=300)),
-    "SGFS, control variates, given": lambda: logistic(
-        SGFS(1.5, batch_size=20, variance_reduction="control_variate"), n_rows=3000
-    ),
+    "UnderdampedLangevin": lambda: logistic(UnderdampedLangevin(1.5, batch_size=20), n_rows=3000),
     "SGLD": lambda: logistic(SGLD(batch_size=50)),
     "SGLD, annealed, clipped": lambda: logistic(
         SGLD(PolynomialDecay(0.05, 100.0, 0.5), 0.9, "diag", ("norm", 300.0), batch_size=50)

@@ -31,7 +31,7 @@ from skbayes_sg import (
     DRBMClassifier,
     VariationalEM,
 )
-from skbayes_sg.samplers import SGFS, SGHMC, SGLD
+from skbayes_sg.samplers import SGFS, SGHMC, SGLD, UnderdampedLangevin
 
 LOG_LINKS = (BayesianNegativeBinomialRegressor, BayesianPoissonRegressor)
 CLASSIFIERS = (BayesianLogisticRegressionSGFS, BayesianOrdinalClassifier)
@@ -39,7 +39,7 @@ REGRESSORS = (BayesianLinearRegressionSGFS, BayesianRobustRegressor)
 LINEAR = (*REGRESSORS, *CLASSIFIERS, *LOG_LINKS)
 SHORT = {"n_chains": 3, "n_draws": 8, "burn_in": 8, "thin": 2, "random_state": 0}
 MINIBATCHES = SGFS(structure="diag", alpha=2.0, batch_size=30)
-CONTROLLED = SGFS(batch_size=32, variance_reduction="control_variate")
+CONTROLLED = UnderdampedLangevin(batch_size=32)
 EM = VariationalEM(n_updates=12)
 MODELS = {
     "logistic": BayesianLogisticRegressionSGFS(**SHORT),

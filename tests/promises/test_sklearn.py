@@ -34,7 +34,7 @@ from skbayes_sg import (
     BayesianRobustRegressor,
     DRBMClassifier,
 )
-from skbayes_sg.samplers import SGFS, SGLD
+from skbayes_sg.samplers import SGFS, SGLD, UnderdampedLangevin
 
 pytestmark = pytest.mark.usefixtures("_short_searches")
 SHORT = {"n_chains": 2, "n_draws": 50, "burn_in": 50, "random_state": 0}
@@ -247,7 +247,7 @@ def test_clone_and_nested_parameters():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_sampler_given_is_not_touched_where_it_leaves_a_choice(table, pipeline):
-    sampler = SGFS(batch_size="auto", variance_reduction="control_variate")
+    sampler = UnderdampedLangevin()
     given, before = sampler.get_params(), leaves(sampler)
     pipeline.set_params(
         bayesianlogisticregressionsgfs__sampler=sampler, bayesianlogisticregressionsgfs__n_draws=5

@@ -215,7 +215,6 @@ def test_the_gain_is_h_max_where_it_would_be_larger(gaussian, variant):
         ({"C": C, "alpha": 1.0, "B": B}, "leave B out"),
         ({"C": C, "alpha": 1.0, "B": 2.0}, "leave B out"),
         ({"C": C, "alpha": 1.0, "structure": "diag", "h_max": 1.0}, "leave h_max out"),
-        ({"C": C, "alpha": 1.0, "variance_reduction": "control_variate"}, "leave variance_reduc"),
         ({"C": C, "alpha": 1.0, "structure": "kron"}, 'use "full", "block"'),
     ],
 )

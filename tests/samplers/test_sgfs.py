@@ -23,10 +23,10 @@ from skbayes_sg.samplers.sgfs_formulas import exact, mandt, paper
 
 EXACT = [
     pytest.param(
-        {"structure": s, "replace": r, "alpha": a, **more},
+        {"structure": s, "replace": r, "alpha": a},
         id=f"{s}-{'with' if r else 'without'}-alpha{a:g}",
     )
-    for s, more in [("full", {}), ("diag", {}), ("block", {"block_size": 2})]
+    for s in ("full", "diag", "block")
     for r in (False, True)
     for a in (0.0, 2.0)
 ]
@@ -296,7 +296,6 @@ def test_an_unstable_diagonal_form_says_so():
         ({"alpha": -1.0}, "alpha must lie between 0"),
         ({"alpha": 1e200}, "alpha must lie between 0"),
         ({"refresh_every": True}, "refresh_every must be"),
-        ({"structure": "block", "block_size": 2.5}, "block_size must be an integer"),
         ({"alpha": "big"}, 'alpha must be "auto"'),
         ({"alpha": lambda t: None}, r"alpha\(0\) must be a finite number"),
         ({"structure": "blocks"}, "structure must be one of"),
@@ -312,10 +311,6 @@ def test_an_unstable_diagonal_form_says_so():
         ({"B": "precision", "variant": "paper"}, 'B="precision" needs variant="exact"'),
         ({"B": "bounded", "variant": "mandt"}, 'B="bounded" needs variant="exact"'),
         ({"refresh_every": 0}, "refresh_every must be"),
-        (
-            {"structure": "block", "block_size": 5},
-            "block_size must be at most the number of parameters, 4",
-        ),
         ({"batch_size": 0}, "batch_size must be at least 1"),
     ],
 )

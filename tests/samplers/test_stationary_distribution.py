@@ -20,7 +20,6 @@ SAMPLERS = [
         SGFS(
             alpha=alpha,
             structure=structure,
-            block_size=2 if structure == "block" else None,
             replace=replace,
         )
         for structure in ("full", "diag", "block")

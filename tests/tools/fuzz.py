@@ -50,6 +50,7 @@ from skbayes_sg.samplers import (
     CosineCycle,
     MomentumSGD,
     PolynomialDecay,
+    UnderdampedLangevin,
 )
 from skbayes_sg.samplers import SAMPLERS as SAMPLERS_BY_NAME
 
@@ -239,9 +240,9 @@ SAMPLERS = st.one_of(
         batch_size=BATCHES,
         replace=st.booleans(),
         variant=st.sampled_from(["exact", "paper", "mandt"]),
-        variance_reduction=REDUCED,
         B=st.sampled_from(["noise", "precision", "bounded", 1.0, -1.0]),
     ),
+    some(UnderdampedLangevin, alpha=ALPHAS, batch_size=BATCHES, replace=st.booleans()),
     some(
         SGLD,
         step_size=STEPS,
