@@ -125,7 +125,7 @@ def test_sgd_is_the_map_estimate(many):
         SGFS(alpha=1.0, structure="diag"),
         ConstantSGD("scalar"),
         MomentumSGD(),
-        IASG(),
+        pytest.param(IASG(), marks=pytest.mark.slow),
         SGLD(step_size=1e-4),
     ],
     ids=str,

@@ -26,7 +26,14 @@ def simulated(n_rows=300, seed=0):
 
 
 @pytest.mark.filterwarnings("ignore:ess_tail_min")  # a gap that only the prior knows
-@pytest.mark.parametrize("levels", [[0, 1, 2], [0, 2, 3], [1, 2, 3]], ids=["all", "inner", "end"])
+@pytest.mark.parametrize(
+    "levels",
+    [
+        pytest.param([0, 1, 2], id="all"),
+        pytest.param([0, 2, 3], id="inner"),
+        pytest.param([1, 2, 3], id="end", marks=pytest.mark.slow),
+    ],
+)
 def test_moments_are_those_of_the_posterior(levels, seed):
     """By importance sampling from Student's t around the draws; the prior precision is given.
 
