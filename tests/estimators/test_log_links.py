@@ -87,12 +87,12 @@ def test_the_truth_is_in_the_posterior_of_many_rows(cls, seed):
     assert abs(model.intercept_ - INTERCEPT) < CERTAIN * model.intercept_samples_.std()
     if cls is not BayesianPoissonRegressor:
         assert abs(model.dispersion_ - DISPERSION) < CERTAIN * model.dispersion_samples_.std()
-    new = simulated(cls, 200, seed + 1)
+    new = simulated(cls, 100, seed + 1)
     ends = model.predict_interval(new[0], 0.8)
     inside = ((ends[:, 0] <= new[1]) & (new[1] <= ends[:, 1])).mean()
-    assert inside > 0.8 - CERTAIN * np.sqrt(0.16 / 200)
+    assert inside > 0.8 - CERTAIN * np.sqrt(0.16 / 100)
     if cls is BayesianGammaRegressor:
-        assert inside < 0.8 + CERTAIN * np.sqrt(0.16 / 200)
+        assert inside < 0.8 + CERTAIN * np.sqrt(0.16 / 100)
 
 
 @pytest.mark.parametrize(

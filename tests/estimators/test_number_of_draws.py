@@ -24,7 +24,7 @@ def fitted(*callbacks, **parameters):
     return model.set_callbacks(*callbacks).fit(X, Y)
 
 
-@pytest.mark.parametrize("sampler", [None, "hmc", "sgfs"])
+@pytest.mark.parametrize("sampler", [None, "hmc", pytest.param("sgfs", marks=pytest.mark.slow)])
 def test_a_fit_doubles_its_draws_until_they_are_enough(sampler, monkeypatch):
     """And so has the draws, and the figures, of a fit that was asked for as many."""
     enough = 4.0 * fitted(n_draws=64, sampler=sampler, n_chains=8).diagnostics_["ess_tail_min"]

@@ -16,6 +16,9 @@ WORDS = np.array(["low", "middle", "high"])
 CERTAIN = 5.0  # Monte Carlo errors
 
 
+QUICK = {"n_chains": 4, "n_draws": 20, "burn_in": 20, "random_state": 0}
+
+
 def simulated(n_rows=300, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, 3))
@@ -23,7 +26,14 @@ def simulated(n_rows=300, seed=0):
 
 
 @pytest.mark.filterwarnings("ignore:ess_tail_min")  # a gap that only the prior knows
-@pytest.mark.parametrize("levels", [[0, 1, 2], [0, 2, 3], [1, 2, 3]], ids=["all", "inner", "end"])
+@pytest.mark.parametrize(
+    "levels",
+    [
+        pytest.param([0, 1, 2], id="all"),
+        pytest.param([0, 2, 3], id="inner"),
+        pytest.param([1, 2, 3], id="end", marks=pytest.mark.slow),
+    ],
+)
 def test_moments_are_those_of_the_posterior(levels, seed):
     """By importance sampling from Student's t around the draws; the prior precision is given.
 
@@ -71,10 +81,11 @@ def test_two_classes_are_logistic_regression():
     np.testing.assert_allclose(ordinal.predict_proba(X), logistic.predict_proba(X), atol=0.02)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_labels_of_any_names_have_the_order_that_is_given():
     X, y = simulated()
-    numbers = BayesianOrdinalClassifier(random_state=0).fit(X, y)
-    words = BayesianOrdinalClassifier(categories=WORDS, random_state=0).fit(X, WORDS[y])
+    numbers = BayesianOrdinalClassifier(**QUICK).fit(X, y)
+    words = BayesianOrdinalClassifier(categories=WORDS, **QUICK).fit(X, WORDS[y])
     assert words.categories_.tolist() == WORDS.tolist()
     assert words.classes_.tolist() == sorted(WORDS)
     np.testing.assert_array_equal(words.draws_, numbers.draws_)
@@ -82,10 +93,10 @@ def test_labels_of_any_names_have_the_order_that_is_given():
     np.testing.assert_allclose(words.predict_proba(X), expected)
     assert (words.predict(X) == WORDS[numbers.predict(X)]).all()
     column = pd.Series(pd.Categorical(WORDS[y], WORDS, ordered=True))
-    of_column = BayesianOrdinalClassifier(random_state=0).fit(X, column)
+    of_column = BayesianOrdinalClassifier(**QUICK).fit(X, column)
     np.testing.assert_array_equal(of_column.draws_, numbers.draws_)
     with pytest.warns(DataConversionWarning):
-        of_frame = BayesianOrdinalClassifier(random_state=0).fit(X, column.to_frame())
+        of_frame = BayesianOrdinalClassifier(**QUICK).fit(X, column.to_frame())
     np.testing.assert_array_equal(of_frame.draws_, numbers.draws_)
 
 
@@ -94,18 +105,16 @@ def test_labels_of_any_names_have_the_order_that_is_given():
 def test_levels_that_no_row_has_are_classes():
     X, y = simulated(120)
     order = ["none", *WORDS]
-    given = BayesianOrdinalClassifier(categories=order, n_draws=64, random_state=0).fit(X, WORDS[y])
+    given = BayesianOrdinalClassifier(categories=order, **QUICK).fit(X, WORDS[y])
     column = pd.Series(pd.Categorical(WORDS[y], order, ordered=True))
     with pytest.warns(UserWarning, match=r"no row has the level \['none'\]"):
-        of_column = BayesianOrdinalClassifier(n_draws=64, random_state=0).fit(X, column)
+        of_column = BayesianOrdinalClassifier(**QUICK).fit(X, column)
     np.testing.assert_array_equal(of_column.draws_, given.draws_)
     assert given.categories_.tolist() == of_column.categories_.tolist() == order
     p = given.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert 0 < p[:, given.classes_ == "none"].max() < 0.1
-    weighted = BayesianOrdinalClassifier(
-        categories=order, class_weight="balanced", n_draws=64, random_state=0
-    )
+    weighted = BayesianOrdinalClassifier(categories=order, class_weight="balanced", **QUICK)
     assert weighted.fit(X, WORDS[y]).predict_proba(X).shape == (120, 4)
 
 
@@ -114,7 +123,7 @@ def test_a_fold_may_lack_a_rare_level():
     X, y = simulated(90, seed=4)
     y = np.append(y, 3)
     X = np.vstack([X, [[4.0, 0.0, 0.0]]])
-    model = BayesianOrdinalClassifier(categories=[0, 1, 2, 3], random_state=0)
+    model = BayesianOrdinalClassifier(categories=[0, 1, 2, 3], **QUICK)
     found = cross_val_predict(model, X, y, cv=KFold(3), method="predict_proba")
     assert found.shape == (91, 4)
     assert 0 < found[-1, 3] < 0.5  # of the fold without it
@@ -127,10 +136,11 @@ def stream_of(model, X, chunks, **first):
     return model
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_stream_keeps_the_order_that_it_is_given():
     X, y = simulated(200, seed=2)
     parts = np.split(np.arange(200), [80, 130])
-    numbers = BayesianOrdinalClassifier(random_state=0)
+    numbers = BayesianOrdinalClassifier(**QUICK)
     expected = stream_of(numbers, X, [(rows, y[rows]) for rows in parts], classes=[0, 1, 2])
     column = pd.Series(pd.Categorical(WORDS[y], WORDS, ordered=True))
     columns = [(rows, column.iloc[rows]) for rows in parts]
@@ -143,12 +153,12 @@ def test_a_stream_keeps_the_order_that_it_is_given():
         (words, column),
         (columns[:1] + words[1:], None),
     ]:
-        found = stream_of(BayesianOrdinalClassifier(random_state=0), X, chunks, classes=classes)
+        found = stream_of(BayesianOrdinalClassifier(**QUICK), X, chunks, classes=classes)
         assert found.categories_.tolist() == WORDS.tolist()
         np.testing.assert_array_equal(found.coef_, expected.coef_)
-    given = stream_of(BayesianOrdinalClassifier(categories=WORDS, random_state=0), X, words)
+    given = stream_of(BayesianOrdinalClassifier(categories=WORDS, **QUICK), X, words)
     np.testing.assert_array_equal(given.coef_, expected.coef_)
-    fitted = BayesianOrdinalClassifier(random_state=0).fit(X[:80], column[:80])
+    fitted = BayesianOrdinalClassifier(**QUICK).fit(X[:80], column[:80])
     assert fitted.partial_fit(X[80:], column[80:]).categories_.tolist() == WORDS.tolist()
 
 
@@ -234,6 +244,7 @@ def test_streams_end_where_all_rows_do():
     np.testing.assert_allclose(stream.thresholds_, whole.thresholds_, atol=0.02)
 
 
+@pytest.mark.slow  # a thousand passes look for a mode
 def test_a_chunk_that_overflows_is_refused_and_leaves_the_stream_as_it_was():
     X, y = simulated(100)
     stream = BayesianOrdinalClassifier(prior_precision=1.0, random_state=0)

@@ -166,7 +166,7 @@ def test_directions_that_change_no_probability_do_not_make_constant_sgd_warn():
     assert path.sgd_em_precisions == pytest.approx(path.em_precisions, rel=0.1)
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_spread_that_is_wrong_in_known_directions_is_told(n_classes):
     """A scalar step has one variance for all directions, and these two columns are correlated.
 
@@ -222,9 +222,10 @@ def test_a_step_too_slow_to_learn_says_so():
     assert any("r_hat_max" in warning for warning in path.sgd_em_warnings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
-    [BayesianMLPClassifier((4,)), pytest.param(DRBMClassifier(3), marks=pytest.mark.slow)],
+    [BayesianMLPClassifier((4,)), DRBMClassifier(3)],
     ids=lambda model: type(model).__name__,
 )
 def test_networks(model, monkeypatch):

@@ -18,6 +18,8 @@ from skbayes_sg.models import Student
 from skbayes_sg.models.student import resolution
 
 COEF, CERTAIN = np.array([1.0, -0.5, 0.0]), 5.0
+QUICK = {"n_chains": 4, "n_draws": 50, "burn_in": 50, "random_state": 0}
+FEW = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def simulated(n_rows=300, freedom=4.0, seed=0):
@@ -60,23 +62,24 @@ def test_the_truth_is_in_the_posterior_of_many_rows(seed):
         draws = getattr(model, f"{name}_samples_")
         assert getattr(model, f"{name}_") == pytest.approx(draws.mean())
         assert abs(np.log(draws).mean() - np.log(truth)) < CERTAIN * np.log(draws).std()
-    new = simulated(500, seed=seed + 1)
+    new = simulated(200, seed=seed + 1)
     ends = model.predict_interval(new[0], 0.8)
     inside = ((ends[:, 0] <= new[1]) & (new[1] <= ends[:, 1])).mean()
-    assert abs(inside - 0.8) < CERTAIN * np.sqrt(0.16 / 500)
+    assert abs(inside - 0.8) < CERTAIN * np.sqrt(0.16 / 200)
 
 
+@FEW
 def test_outliers_do_not_move_the_line():
     X, y = simulated(400)
-    clean = BayesianRobustRegressor(random_state=0).fit(X, y)
+    clean = BayesianRobustRegressor(**QUICK).fit(X, y)
     y[:60] += 100.0
-    robust = BayesianRobustRegressor(random_state=0).fit(X, y)
+    robust = BayesianRobustRegressor(**QUICK).fit(X, y)
     linear = BayesianLinearRegression(random_state=0).fit(X, y)
     assert (np.abs(robust.coef_ - clean.coef_) < 4 * clean.coef_std_).all()
     assert (robust.coef_std_ < 0.1 * linear.coef_std_).all()
     assert (np.abs(robust.coef_ - HuberRegressor().fit(X, y).coef_) < 4 * robust.coef_std_).all()
     assert np.isinf(robust.predict(X, return_std=True)[1]).all()  # fewer than two in some draw
-    assert np.isfinite(robust.predict_interval(X)).all()
+    assert np.isfinite(robust.predict_interval(X[:100])).all()
 
 
 def test_normal_noise_has_many_degrees_of_freedom_and_the_line_of_linear_regression(seed):
@@ -142,28 +145,30 @@ def test_rounded_numbers_have_the_slope_of_least_squares(seed):
     assert model.scale_ == pytest.approx(0.25, rel=0.1)
 
 
-@pytest.mark.filterwarnings("ignore:ess_tail_min")  # few draws reach the tails of such a posterior
+@FEW
 def test_rows_without_noise_do_not_outweigh_the_others_unless_they_are_more_than_half(seed):
     """Rows on a line of slope 0 beside a line of slope 1, none of them with the same y."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((200, 2))
     y = X[:, 0] + 0.5 * rng.standard_normal(200)
     y[:80] = 3.0 + X[:80, 1]
-    few = BayesianRobustRegressor(random_state=seed).fit(X, y)
+    model = BayesianRobustRegressor(n_draws=64, random_state=seed)
+    few = model.fit(X, y)
     assert few.scale_ > 0.1
     assert few.degrees_of_freedom_samples_.min() > 1
     y[:150] = 3.0 + X[:150, 1]
     with pytest.warns(UserWarning, match="75% of the rows lie on one line exactly"):
-        BayesianRobustRegressor(random_state=seed).fit(X, y)
+        model.fit(X, y)
 
 
+@FEW
 def test_shares_of_ties_are_named():
     X, y = rounded(0)
     with pytest.warns(UserWarning, match=r"steps of 0.5, and 7\d% of the rows have y = 3"):
-        BayesianRobustRegressor(random_state=0).fit(X, y)
+        BayesianRobustRegressor(**QUICK).fit(X, y)
     y = np.where(np.arange(240) % 10 < 6, 1.5, y + 0.01 * X[:, 1])
     with pytest.warns(UserWarning, match="60% of the rows have y = 1.5: without noise"):
-        BayesianRobustRegressor(random_state=0).fit(X, y)
+        BayesianRobustRegressor(**QUICK).fit(X, y)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e7])

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import (
@@ -17,18 +18,13 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
     BayesianRobustRegressor,
 )
-from skbayes_sg.data import InMemory
-from skbayes_sg.inference.drift import DRIFT_LIMIT, Drift
-from skbayes_sg.models import (
-    Gamma,
-    Linear,
-    NegativeBinomial,
-    Ordinal,
-    Poisson,
-    Softmax,
-    Student,
-)
+from skbayes_sg.models import Linear, Ordinal, Softmax
+from skbayes_sg.models.gamma import Gamma
+from skbayes_sg.models.negative_binomial import NegativeBinomial
+from skbayes_sg.models.poisson import Poisson
+from skbayes_sg.models.student import Student
 
+DRIFT_LIMIT = 5.0  # standard errors, of docs/streams.md
 SAID = "the truth moves along this stream.*forgetting_factor"
 CERTAIN = 5.0  # Monte Carlo errors
 
@@ -144,37 +140,30 @@ def test_a_stream_that_forgets_fast_enough_follows():
 
 
 def test_single_rows_drift_too(seed):
-    chunks = list(chunks_of("linear", 600, 1, seed, there_and_on))
+    chunks = list(chunks_of("linear", 400, 1, seed, there_and_on))
     with pytest.warns(ConvergenceWarning, match=SAID):
         streamed("linear", chunks)
-    still = streamed("linear", chunks_of("linear", 300, 1, seed))
+    still = streamed("linear", chunks_of("linear", 200, 1, seed))
     assert still.diagnostics_["drift"] < DRIFT_LIMIT
 
 
 @pytest.mark.parametrize("name", ["linear", "logistic", "NB"])
 def test_a_weight_of_two_is_the_row_twice(name):
-    (X, y), (new, then) = chunks_of(name, 2, 50, 2)
-    model = streamed(name, [(X, y)])
-    before, after = (streamed(name, each)._stream for each in ([(X, y)], [(X, y), (new, then)]))
-    dim = before.posterior.mode.size
-    drift = Drift(50.0, np.linspace(-1, 1, dim)[None], np.ones((1, dim)), 3.0, 2.0)
-    weight = np.where(new[:, 0] > 0, 2, 1)
-    once, twice = (
-        drift.after(model.model_, rows, before.posterior, after.posterior)
-        for rows in (
-            InMemory.of(new, encoded(name, then), weight.astype(float)),
-            InMemory.of(np.repeat(new, weight, axis=0), encoded(name, np.repeat(then, weight))),
-        )
-    )
-    np.testing.assert_allclose(once.path, twice.path)
-    assert once.n_rows == twice.n_rows == 50 + weight.sum()
-    assert (once.slope, once.square) == pytest.approx((twice.slope, twice.square))
-    assert once.slope != 3.0
-    np.testing.assert_allclose(once.pull, twice.pull)
-
-
-def encoded(name, y):
-    return 2.0 * y - 1 if name == "logistic" else y.astype(float)
+    model, n = FAMILIES[name][0](prior_precision=1.0, random_state=0), 60
+    weighted, repeated = clone(model), clone(model)
+    first = {"classes": [0, 1]} if name == "logistic" else {}
+    for X, y in chunks_of(name, 6, n, 2):
+        weight = np.where(X[:, 0] > 0, 2, 1)
+        weighted.partial_fit(X, y, sample_weight=weight, **first)
+        repeated.partial_fit(np.repeat(X, weight, axis=0), np.repeat(y, weight), **first)
+    paths = [one.log_loss_path_[1:] for one in (weighted, repeated)]
+    np.testing.assert_allclose(*paths, rtol=0.01, atol=0.01)
+    drifts = [one.diagnostics_["drift"] for one in (weighted, repeated)]
+    assert drifts[0] == pytest.approx(drifts[1], abs=0.2)  # modes are found to hundredths
+    alone = clone(model)
+    for X, y in chunks_of(name, 6, n, 2):
+        alone.partial_fit(X, y, **first)
+    assert np.abs(alone.log_loss_path_[1:] - paths[0]).max() > 0.02
 
 
 def test_a_stream_after_a_fit_predicts_its_first_chunk_and_a_fit_has_no_path():

@@ -41,7 +41,7 @@ def learn(sampler, X, y, seed, n_updates, per="block", **em):
         fit_intercept=False,
         n_chains=16,
         n_draws=4,
-        burn_in=200,
+        burn_in=50,
         thin=1 if isinstance(sampler, HMC) else 2,
         random_state=seed,
     ).fit(X, y)

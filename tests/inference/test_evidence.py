@@ -103,7 +103,7 @@ def test_hmc_by_name_has_the_tails_of_few_separable_rows_too(sampler, seed):
         sampler, fit_intercept=False, n_draws=500, random_state=seed
     ).fit(X, y)
     unit = model.prior_precision_[0] / model.prior_precision_blocks_["coef"]
-    rho, beta = np.linspace(-12, 6, 901), np.linspace(-20, 250, 27001)
+    rho, beta = np.linspace(-12, 6, 361), np.linspace(-20, 250, 5401)
     # a Gamma prior of shape 1/2 and mean 1, which ends about a thousandth of that
     density = 0.5 * rho - 0.5 * np.exp(rho) - 1e-3 * np.exp(-rho)
     density = (density + 0.5 * rho)[:, None] - 0.5 * unit * np.exp(rho)[:, None] * beta**2

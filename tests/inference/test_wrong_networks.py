@@ -165,7 +165,9 @@ def moons():
     return make_moons(120, noise=0.3, random_state=3)
 
 
-@pytest.mark.parametrize("cls", [BayesianMLPClassifier, DRBMClassifier])
+@pytest.mark.parametrize(
+    "cls", [BayesianMLPClassifier, pytest.param(DRBMClassifier, marks=pytest.mark.slow)]
+)
 def test_fits_at_temperature_one_draw_until_averages_are_known_and_are_silent(cls, moons, seed):
     """A reference of sixteen times as many draws tells how far averages are from the posterior's.
 

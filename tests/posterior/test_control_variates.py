@@ -408,7 +408,7 @@ def test_short_steps_have_few_rows_where_there_are_many():
         assert far.fast_gradient is None
 
 
-@pytest.mark.parametrize("n_rows", [30, 1000])
+@pytest.mark.parametrize("n_rows", [30, pytest.param(1000, marks=pytest.mark.slow)])
 def test_logistic_regression_against_hmc(n_rows, seed):
     X, y = logistic_data(n_rows, 3)
     posterior = Posterior.of(Softmax(3, 2), X, y, 1.0)

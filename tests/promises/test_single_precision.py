@@ -1,6 +1,7 @@
 """float32 rows give float32 predictions, unless y lies where float32 has no numbers."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -48,6 +49,15 @@ METHODS = (
 )
 
 
+@cache
+def fitted(kind, n_draws=25):
+    """To single precision; tests only read it."""
+    model = kind(**SHORT | {"n_draws": n_draws})
+    if hasattr(model, "temperature"):  # each chain of a network looks for a mode
+        model.set_params(n_chains=2)
+    return model.fit(SINGLE, MODELS[kind])
+
+
 def answers(model, X):
     """Arrays of floats that the model predicts, by name."""
     found = {name: getattr(model, name)(X) for name in METHODS if hasattr(model, name)}
@@ -61,7 +71,7 @@ def answers(model, X):
 
 @pytest.mark.parametrize("kind", MODELS, ids=lambda kind: kind.__name__)
 def test_predictions_are_in_the_precision_of_the_rows(kind):
-    model = kind(**SHORT).fit(SINGLE, MODELS[kind])
+    model = fitted(kind)
     double = answers(model, SINGLE.astype(np.float64))
     frame = pd.DataFrame(SINGLE)
     assert len(double) >= 4
@@ -98,7 +108,7 @@ def test_predictions_far_from_zero_stay_double(kind):
     "kind", [BayesianPoissonRegressor, BayesianNegativeBinomialRegressor, BayesianGammaRegressor]
 )
 def test_predictions_that_overflow_are_infinite_and_say_so(kind):
-    model = kind(**SHORT).fit(SINGLE, MODELS[kind])
+    model = fitted(kind)
     slope = np.median(model.coef_samples_[..., 0])
     rows = np.array([[0.0, 0, 0], [710 / slope, 0, 0], [1e6, 0, 0], [-1e6, 0, 0]])
     with pytest.warns(RuntimeWarning, match=r"predictions of 2 row\(s\) of X are infinite"):
@@ -127,7 +137,7 @@ def test_predictions_that_overflow_are_infinite_and_say_so(kind):
 def test_probabilities_of_certain_rows_are_at_most_one(kind, dtype):
     """Averages over draws of ones, whose weights sum to 1 but for rounding."""
     for n_draws in (7, 25):
-        model = kind(**SHORT | {"n_draws": n_draws}).fit(SINGLE, MODELS[kind])
+        model = fitted(kind, n_draws)
         far = (SINGLE * np.geomspace(1, 1e4, 90)[:, None]).astype(dtype)
         found = answers(model, far)
         for name in ("predict_proba", "predict_proba_draws", "predict_interval"):
