@@ -26,8 +26,8 @@ from skbayes_sg.data import (
     Source,
     ahead,
     in_partitions,
+    is_out_of_core,
     is_stored,
-    on_disk,
 )
 from skbayes_sg.data.blockwise import entrywise, place
 from skbayes_sg.posterior import Posterior
@@ -43,11 +43,6 @@ class RowsNeededError(ValueError):
             "where that does not fit in memory, copy X to a .npy file and give "
             'np.load(path, mmap_mode="r")'
         )
-
-
-def is_out_of_core(X: Any) -> bool:
-    """Whether X is a large table on disk, or a dask collection."""
-    return on_disk(X) or in_partitions(X)
 
 
 class FitsOutOfCore:
