@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_LARGEST = 1e100  # whose square is far from overflow, also times a precision
-
 
 def shown(value: Any) -> str:
     """`value` as a user would write it: 0.0 for np.float64(0.0), [0, 1] for array([0, 1])."""
@@ -34,9 +32,9 @@ def require_integer(name: str, value: Any, least: int, otherwise: str = "") -> N
 
 
 def require_bounded(name: str, values: NDArray) -> None:
-    """Raise ValueError unless values are finite and their squares far from overflow."""
-    if not (np.abs(values) <= _LARGEST).all():
-        raise ValueError(f"{name} must hold finite numbers of at most {_LARGEST:g}")
+    """Raise ValueError unless values are finite and their squares, times a precision, too."""
+    if not (np.abs(values) <= 1e100).all():
+        raise ValueError(f"{name} must hold finite numbers of at most 1e+100")
 
 
 def require_positive(name: str, value: Any, remedy: str) -> None:
