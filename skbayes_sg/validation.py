@@ -19,7 +19,6 @@ from sklearn.exceptions import ConvergenceWarning
 _LIBRARIES = ("skbayes_sg", "sklearn", "joblib", "pickle", "copy", "skops")
 _STARTS_WORKERS = ("multiprocessing", "threading", "concurrent")
 _WRAPPERS = ("skbayes_sg.", "sklearn.base.", "sklearn.callback.")  # around `fit`
-_LARGEST = 1e100  # whose square is far from overflow, also times a precision
 
 
 def warn(messages: str | Collection[str], category: type[Warning] = ConvergenceWarning) -> None:
@@ -59,9 +58,9 @@ def require_integer(name: str, value: Any, least: int, otherwise: str = "") -> N
 
 
 def require_bounded(name: str, values: NDArray) -> None:
-    """Raise ValueError unless values are finite and their squares far from overflow."""
-    if not (np.abs(values) <= _LARGEST).all():
-        raise ValueError(f"{name} must hold finite numbers of at most {_LARGEST:g}")
+    """Raise ValueError unless values are finite and their squares, times a precision, too."""
+    if not (np.abs(values) <= 1e100).all():
+        raise ValueError(f"{name} must hold finite numbers of at most 1e+100")
 
 
 def require_positive(name: str, value: Any, remedy: str) -> None:

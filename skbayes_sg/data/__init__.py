@@ -8,8 +8,8 @@ from skbayes_sg.data.blockwise import (
     Source,
     at_hand,
     in_partitions,
+    is_out_of_core,
     is_stored,
-    on_disk,
 )
 from skbayes_sg.data.columns import Columns, of_columns, of_targets
 from skbayes_sg.data.minibatches import deterministic_rng
@@ -30,9 +30,9 @@ __all__ = [
     "deterministic_rng",
     "in_partitions",
     "in_threads",
+    "is_out_of_core",
     "is_stored",
     "of_columns",
     "of_targets",
-    "on_disk",
     "row_blocks",
 ]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from skbayes_sg.data.rows import Batch, Data, InMemory, ahead, pass_blocks, row_blocks, total_of
+from skbayes_sg.data.rows import Batch, Data, InMemory, ahead, row_blocks, total_of
 from skbayes_sg.linalg.sizes import bytes_to_keep
 
 _SAMPLE_BYTES = 1 << 24
@@ -52,9 +52,11 @@ def is_stored(array: Any) -> bool:
     return has and isinstance(array.dtype, np.dtype)
 
 
-def on_disk(X: Any) -> bool:
-    """Whether X is a stored table that is read in blocks of rows: above 64 MB, by default."""
-    if in_partitions(X) or not is_stored(X) or len(X.shape) != 2:
+def is_out_of_core(X: Any) -> bool:
+    """Whether X is a dask collection, or a stored table above 64 MB, by default."""
+    if hasattr(X, "__dask_graph__"):
+        return True
+    if not is_stored(X) or len(X.shape) != 2:
         return False
     return X.shape[0] * X.shape[1] * X.dtype.itemsize > bytes_to_keep()
 
@@ -151,9 +153,9 @@ def _of_encoded(function: Callable[[Batch], tuple], encode: Encode, batch: Batch
 def pieces(batch: Batch, row_size: int, pairs: bool) -> Iterator[Batch]:
     """A block in parts for a pass, see `Data.reduce`."""
     X, y, weight, start = batch
-    for rows in pass_blocks(len(X), max(X.shape[1], row_size), X.itemsize, pairs):
-        part = None if weight is None else weight[rows]
-        yield Batch(X[rows], y[rows], part, start + rows.start)
+    rows = InMemory(X, y, weight, float(len(X)))
+    for block in rows.blocks(row_size, pairs):
+        yield rows.load(block)._replace(start=start + block.start)
 
 
 # -- on disk -----------------------------------------------------------------------------------

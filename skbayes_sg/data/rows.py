@@ -173,13 +173,17 @@ class InMemory(Data):
     def blocks(self, row_size: int, pairs: bool = False) -> list[slice]:
         """All rows in pieces for a pass that holds so many numbers for each row, see `reduce`.
 
-        A pass over sparse rows holds few numbers for each, and every piece costs a vector of D.
+        They stay in the processor's cache with what is computed of them. If the sums have a number
+        for each pair of columns, they have four rows for each column, in 4 MB at most: otherwise
+        adding up would cost more than the rows. A pass over sparse rows holds few numbers for each,
+        and every piece costs a vector of D.
         """
         if self.sparse_rows:
             row_bytes = self.X.data.nbytes // max(1, self.n_rows)
             return row_blocks(self.n_rows, row_bytes, 1 << 24)
-        columns = max(self.X.shape[1], row_size)
-        return pass_blocks(self.n_rows, columns, self.X.dtype.itemsize, pairs)
+        columns, itemsize = max(self.X.shape[1], row_size), self.X.dtype.itemsize
+        of_pairs = 4 * columns**2 * itemsize if pairs else 0
+        return row_blocks(self.n_rows, columns * itemsize, min(max(of_pairs, _CACHED), 1 << 22))
 
     def some(self, rows: Rows) -> InMemory:
         """These rows alone, as a sample of the same population."""
@@ -297,16 +301,6 @@ def ahead(function: Callable, each: Iterable, count: int = 1) -> Iterator[Any]:
             yield running.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def pass_blocks(n_rows: int, columns: int, itemsize: int, pairs: bool) -> list[slice]:
-    """The blocks of a pass, which stay in the processor's cache with what is computed of them.
-
-    They have four rows for each column, in 4 MB at most, if the sums have a number for each pair of
-    columns. Otherwise adding up would cost more than the rows.
-    """
-    size = 4 * columns**2 * itemsize if pairs else 0
-    return row_blocks(n_rows, columns * itemsize, min(max(size, _CACHED), 1 << 22))
 
 
 def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = _CACHED) -> list[slice]:

@@ -26,16 +26,11 @@ from skbayes_sg.data import (
     Source,
     ahead,
     in_partitions,
+    is_out_of_core,
     is_stored,
-    on_disk,
 )
 from skbayes_sg.data.blockwise import entrywise, place
 from skbayes_sg.validation import checked_weights, in_dtype, real_array
-
-
-def is_out_of_core(X: Any) -> bool:
-    """Whether X is a large table on disk, or a dask collection."""
-    return on_disk(X) or in_partitions(X)
 
 
 class FirstPass:

@@ -346,7 +346,7 @@ class Diagonal(Layout):
         return Diag((vectors * vectors).mean(axis=0))
 
     def keep(self, matrix: Operator) -> Operator:
-        return Diag(matrix.diagonal()) if isinstance(matrix, Dense) else matrix
+        return Diag(matrix.diagonal())
 
 
 @dataclass(frozen=True, eq=False)

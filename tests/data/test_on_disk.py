@@ -15,7 +15,7 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
 )
-from skbayes_sg.data import Reader, in_threads, on_disk
+from skbayes_sg.data import Reader, in_threads, is_out_of_core
 from skbayes_sg.data.rows import total_of
 from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
 from skbayes_sg.posterior.control_variates.subsample import choose_pool
@@ -169,9 +169,9 @@ def test_integers_and_columns_in_fortran_order_are_read_as_numbers(tmp_path):
 
 def test_a_copy_of_a_memory_map_is_in_memory(tmp_path):
     table = mapped(tmp_path, X)
-    assert on_disk(table)
-    assert on_disk(table[:100])
-    assert not on_disk(table.astype(np.float32))
+    assert is_out_of_core(table)
+    assert is_out_of_core(table[:100])
+    assert not is_out_of_core(table.astype(np.float32))
 
 
 def test_changes_of_a_private_map_are_kept(tmp_path):
@@ -194,7 +194,7 @@ def test_zarr_and_h5py(tmp_path, library):
         table[:] = X
     else:
         table = module.File(tmp_path / "X.h5", "w").create_dataset("X", data=X, chunks=(3000, D))
-    assert on_disk(table)
+    assert is_out_of_core(table)
     assert Reader(table).slices()[0] == slice(0, 3000)
     model = logistic().fit(table, Y)
     assert_same_posterior(model, of_array())

@@ -85,7 +85,7 @@ def test_rows_on_disk_lead_to_the_same_distribution(tmp_path, monkeypatch):
     X, y = generated(3000)
     np.save(tmp_path / "X.npy", X)
     monkeypatch.setattr(
-        "skbayes_sg.estimators.out_of_core.on_disk", lambda X: isinstance(X, np.memmap)
+        "skbayes_sg.estimators.out_of_core.is_out_of_core", lambda X: isinstance(X, np.memmap)
     )
     X = np.load(tmp_path / "X.npy", mmap_mode="r")
     model = BLR(prior_precision=1.0, random_state=0).fit(X, y)

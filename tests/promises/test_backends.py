@@ -10,7 +10,7 @@ from joblib import parallel_config
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, BayesianMLPClassifier
 from skbayes_sg.chains.parallel import in_parallel
-from skbayes_sg.data import on_disk
+from skbayes_sg.data import is_out_of_core
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((5000, 5))
@@ -67,7 +67,7 @@ def test_workers_of_ray():
 
 
 def fitted(table):
-    return on_disk(table), type(table), MODELS["coefficients"].fit(table, Y).draws_
+    return is_out_of_core(table), type(table), MODELS["coefficients"].fit(table, Y).draws_
 
 
 @pytest.mark.slow

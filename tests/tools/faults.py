@@ -341,8 +341,8 @@ FAULTS = [
     ),
     Fault(
         "data/blockwise.py",
-        "part, start + rows.start)",
-        "part, 0)",
+        "start=start + block.start",
+        "start=0",
         "rows are counted from the start of their block",
         "data/test_on_disk.py -k names_row",
     ),
