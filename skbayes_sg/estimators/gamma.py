@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numpy.typing import NDArray
-
 from skbayes_sg.estimators.generalized_linear import DispersedRegressor
 from skbayes_sg.models import Gamma
 
@@ -74,8 +72,3 @@ class BayesianGammaRegressor(DispersedRegressor):
     """
 
     _family = Gamma
-    _power = 2.0
-
-    def _require_targets(self, y: NDArray) -> None:
-        if not (y > 0).all():
-            raise ValueError("y holds numbers that are not positive, which no Gamma variable is")

@@ -18,8 +18,6 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
 
-_ROUNDING = 1e-4  # of rates in single precision
-
 
 class GeneralizedLinearRegressor(MixturePredictions, Regressor):
     """A regression whose mean is a function of coefficients times features plus intercept."""
@@ -49,36 +47,23 @@ class GeneralizedLinearRegressor(MixturePredictions, Regressor):
 
     # -- the model ----------------------------------------------------------------------------
 
+    def _require_targets(self, y: NDArray) -> None:
+        self._family.require_targets(y)
+
     def _make_model(self, data: Data) -> LogLink | Student:
-        return self._family(data.n_features, self.fit_intercept)
+        return self._family.of_data(data, self.fit_intercept)
 
     def _notices(self, posterior: Posterior) -> list[str]:
         return super()._notices(posterior) + self._notices_of_targets(posterior)
 
     def _notices_of_targets(self, posterior: Posterior) -> list[str]:
-        """A warning of numbers that are no counts, nor rates that exposures make counts of."""
-        rows = posterior.data.sample
-        if not self._family.counts or (rows.y == np.rint(rows.y)).all():
-            return []
-        total = rows.y if rows.weight is None else rows.y * rows.weight
-        if (np.abs(total - np.rint(total)) <= _ROUNDING * np.maximum(1.0, total)).all():
-            return []
-        return [
-            "y holds numbers that are no counts, nor are they counts times exposures "
-            "(sample_weight); their intervals are those of counts all the same"
-        ]
+        return self._family.notices(posterior.data)
 
 
 class LogLinkRegressor(GeneralizedLinearRegressor):
     """One of numbers that are not negative, whose mean is an exponential."""
 
-    _ratio = "rate_ratio"
-    _power = 1.0
-    """Of the mean in the variance function of the deviance that `score` compares."""
-
-    def _require_targets(self, y: NDArray) -> None:
-        if (y < 0).any():
-            raise ValueError("y holds negative numbers, which are no counts")
+    _family: type[LogLink]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -99,7 +84,8 @@ class LogLinkRegressor(GeneralizedLinearRegressor):
         float
         """
         y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
-        return float(d2_tweedie_score(y, predicted, sample_weight=weight, power=self._power))
+        power = self._family.variance_power
+        return float(d2_tweedie_score(y, predicted, sample_weight=weight, power=power))
 
 
 class DispersedRegressor(LogLinkRegressor):

@@ -8,14 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.chains.run import Chain
-from skbayes_sg.data import Data, of_targets
 from skbayes_sg.estimators.generalized_linear import GeneralizedLinearRegressor
 from skbayes_sg.inference.run import Run
 from skbayes_sg.models import Student
-from skbayes_sg.models.student import quantiles, resolution
 from skbayes_sg.posterior import Posterior
 
-_OF_NORMAL = 1.349  # interquartile range over standard deviation
 _MOST_ROWS = 10_000  # that tell which share lies on one line
 _NEAR_THE_LEAST = 1.1  # scale over the least one
 _ROUNDED = (
@@ -112,13 +109,6 @@ class BayesianRobustRegressor(GeneralizedLinearRegressor):
     """
 
     _family = Student
-
-    def _make_model(self, data: Data) -> Student:
-        rows = data.sample
-        low, high = quantiles(rows.y, rows.weight, [0.25, 0.75])
-        unit = (high - low) / _OF_NORMAL or np.sqrt(of_targets(data)[1]) or 1.0
-        of_y = float(unit), resolution(rows.y, rows.weight)
-        return Student(data.n_features, self.fit_intercept, *of_y)
 
     def _keep(
         self, run: Run, chains: list[Chain], posterior: Posterior, attributes: dict[str, Any]

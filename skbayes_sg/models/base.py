@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.base import Batch
+from skbayes_sg.data.base import Batch, Data
 from skbayes_sg.data.memory import stays_sparse
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.layouts import Layout
@@ -52,6 +52,8 @@ class Model(ABC):
     shapes: dict[str, tuple[int, ...]]
     axes: dict[str, tuple[str | None, ...]]
 
+    ratio = ""
+    """Name of the exponential of a coefficient, if that has a meaning, as an odds ratio."""
     takes_sparse = False
     """Whether X may be a block of CSR rows, shared by the chains."""
     fixed_inputs = False
@@ -233,6 +235,15 @@ class Response(Model):
 
     counts = False
     """Whether y are whole numbers."""
+
+    @classmethod
+    def require_targets(cls, y: NDArray) -> None:
+        """Raise ValueError for numbers that the model does not have; by default it has all."""
+
+    @classmethod
+    def notices(cls, data: Data) -> list[str]:
+        """Warnings of numbers and weights that are hardly what the model is for."""
+        return []
 
     def predict(self, theta: NDArray, X: NDArray) -> NDArray:
         """Mean of the response: (chains, 1, n)."""

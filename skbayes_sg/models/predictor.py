@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_genlaguerre
 
-from skbayes_sg.data.base import Batch
+from skbayes_sg.data.base import Batch, Data
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.products import dense, outer_products
@@ -300,6 +300,11 @@ class Family(Predictor):
 
     def __init__(self, n_features: int, fit_intercept: bool = True) -> None:
         super().__init__(1, n_features, fit_intercept, self.own)
+
+    @classmethod
+    def of_data(cls, data: Data, fit_intercept: bool) -> Self:
+        """The model of such rows; a family may take the unit of y from them."""
+        return cls(data.n_features, fit_intercept)
 
     @abstractmethod
     def value(self, outputs: NDArray, y: NDArray) -> NDArray:

@@ -29,6 +29,7 @@ class Categorical(Classification):
     n_logits : int
     """
 
+    ratio = "odds_ratio"
     binary: bool
     n_logits: int
 
