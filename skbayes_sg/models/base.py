@@ -13,7 +13,6 @@ from skbayes_sg.data.base import Batch, Data
 from skbayes_sg.data.memory import stays_sparse
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.layouts import Layout
-from skbayes_sg.linalg.products import times_transposed
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.priors import GaussianPrior, Prior
 
@@ -329,13 +328,3 @@ class Network(Model):
         """As `scores`, for the residuals of virtual labels: the generalised Gauss-Newton matrix."""
         z, kept = self._forward(theta, X)
         return self._backward(self.residual_root(z), X, kept)
-
-
-def times_rows(coef: NDArray, X: NDArray) -> NDArray:
-    """Products of weights (chains, units, features) with rows, (chains, units, n).
-
-    For rows that the chains share it is one product for all.
-    """
-    if X.ndim == 3:
-        return coef @ X.swapaxes(1, 2)
-    return times_transposed(coef.reshape(-1, X.shape[1]), X).reshape(*coef.shape[:2], -1)

@@ -14,9 +14,9 @@ from scipy.special import roots_genlaguerre
 from skbayes_sg.data.base import Batch, Data
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.layouts import FULL
-from skbayes_sg.linalg.products import dense, outer_products
+from skbayes_sg.linalg.products import dense, outer_products, times_transposed
 from skbayes_sg.linalg.scores import Factor, Scores
-from skbayes_sg.models.base import Model, times_rows
+from skbayes_sg.models.base import Model
 
 
 class Predictor(Model):
@@ -108,7 +108,10 @@ class Predictor(Model):
         """
         k, n_features = self.shapes["coef"]
         coef = theta[:, : self._n_coef].astype(X.dtype, copy=False)
-        z = times_rows(coef.reshape(-1, k, n_features), X)
+        if X.ndim == 3:
+            z = coef.reshape(-1, k, n_features) @ X.swapaxes(1, 2)
+        else:  # one product for all chains
+            z = times_transposed(coef.reshape(-1, n_features), X).reshape(len(coef), k, -1)
         if self.fit_intercept:
             intercept = theta[:, self._n_coef : self._n_coef + k, None]
             if self.has_location:
