@@ -234,6 +234,8 @@ class Response(Model):
 
     counts = False
     """Whether y are whole numbers."""
+    variance_power: float | None = None
+    """Power of the mean in the variance, of the deviance that scores compare; None: R^2."""
 
     @classmethod
     def require_targets(cls, y: NDArray) -> None:

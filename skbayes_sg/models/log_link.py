@@ -15,7 +15,6 @@ class LogLink(Family, Response):
 
     ratio = "rate_ratio"
     variance_power = 1.0
-    """Of the mean, in the deviance by which predictions are scored."""
 
     @classmethod
     def require_targets(cls, y: NDArray) -> None:
