@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
@@ -58,17 +59,17 @@ class Model(ABC):
     fixed_inputs = False
     """Whether the right factors of scores are independent of theta; control variates need it."""
 
-    @property
+    @cached_property
     def dim(self) -> int:
         """Number of parameters."""
         return sum(prod(shape) for shape in self.shapes.values())
 
-    @property
+    @cached_property
     def row_size(self) -> int:
         """Numbers that a pass holds for each row of a chain; by default its scores."""
         return self.dim
 
-    @property
+    @cached_property
     def widest(self) -> int:
         """Numbers per row and chain in the largest array that a prediction holds."""
         return 1

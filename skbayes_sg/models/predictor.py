@@ -55,9 +55,6 @@ class Predictor(Model):
     precision_of_rows: type | None = None
     """Of the outputs from which rows are computed; by default that of X."""
 
-    dim = row_size = 0
-    widest = 1
-
     def __init__(
         self,
         n_etas: int,
