@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from numpy.typing import NDArray
-
 from skbayes_sg.estimators.linear_regressor import LinearRegressor, dispersion, dispersion_samples
-from skbayes_sg.models.gamma import Gamma
+from skbayes_sg.models import Gamma
 
 
 class BayesianGammaRegressor(LinearRegressor):
@@ -74,11 +72,5 @@ class BayesianGammaRegressor(LinearRegressor):
     """
 
     _family = Gamma
-    _ratio = "rate_ratio"
-    _deviance_power = 2.0
     dispersion_samples_ = property(dispersion_samples)
     dispersion_ = property(dispersion)
-
-    def _require_targets(self, y: NDArray) -> None:
-        if not (y > 0).all():
-            raise ValueError("y holds numbers that are not positive, which no Gamma variable is")

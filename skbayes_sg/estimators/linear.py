@@ -146,6 +146,8 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
     noise_prior: tuple[float, float] | None
     noise_variance_: float
 
+    _family = Linear
+
     def __init__(
         self,
         sampler: Sampler | str | None = None,

@@ -79,9 +79,6 @@ class LinearModel(BayesianEstimator):
     _stream: updating.Stream | None = None
     _has_rows = False
     """Whether `coef_` has a row for each logit, and `intercept_` an entry, also for one."""
-    _ratio = ""
-    """Name of the exponential of a coefficient, where it is a ratio."""
-
     draws_ = OfStream(updating.draws_of)
     draw_weights_ = OfStream(lambda self: np.full((n := updating.shape_of_draws(self)[1]), 1 / n))
     posterior_ = OfStream(lambda self: self._value_of(self._stream.distribution, self.model_))

@@ -21,16 +21,12 @@ from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import warn
 
-_ROUNDING = 1e-4  # of rates in single precision
-
 
 class LinearRegressor(BayesianRegressor, LinearModel):
     """A regression whose mean is a function of coefficients times features plus intercept."""
 
     _family: Any
-    """The model, of a number of features and whether there is an intercept."""
-    _deviance_power: float | None = None
-    """Of the mean in the variance function of the deviance that `score` compares; None: R^2."""
+    """The model."""
 
     def __init__(
         self,
@@ -55,7 +51,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self._deviance_power is not None
+        tags.target_tags.positive_only = self._family.variance_power is not None
         return tags
 
     def score(self, X, y, sample_weight=None) -> float:
@@ -73,40 +69,22 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         -------
         float
         """
-        if self._deviance_power is None:
+        power = self._family.variance_power
+        if power is None:
             return super().score(X, y, sample_weight)
         y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
-        power = self._deviance_power
         return float(d2_tweedie_score(y, predicted, sample_weight=weight, power=power))
 
     # -- data and model -------------------------------------------------------------------------
 
     def _make_model(self, data: Data) -> Predictor:
-        return self._family(data.n_features, self.fit_intercept)
+        return self._family.of_data(data, self.fit_intercept)
 
     def _require_targets(self, y: NDArray) -> None:
-        if self._deviance_power is not None and (y < 0).any():
-            raise ValueError("y holds negative numbers, which are no counts")
+        self._family.require_targets(y)
 
     def _notices(self, posterior: Posterior) -> list[str]:
-        return super()._notices(posterior) + self._notices_of_targets(posterior)
-
-    def _notices_of_targets(self, posterior: Posterior) -> list[str]:
-        """A warning of numbers that are no counts, nor rates that exposures make counts of.
-
-        Of a fit and of each chunk of a stream.
-        """
-        rows = posterior.data.sample
-        counts = getattr(posterior.model, "counts", False)
-        if not counts or (rows.y == np.rint(rows.y)).all():
-            return []
-        total = rows.y if rows.weight is None else rows.y * rows.weight
-        if (np.abs(total - np.rint(total)) <= _ROUNDING * np.maximum(1.0, total)).all():
-            return []
-        return [
-            "y holds numbers that are no counts, nor are they counts times exposures "
-            "(sample_weight); their intervals are those of counts all the same"
-        ]
+        return super()._notices(posterior) + self._family.notices(posterior.data)
 
     def _bind(
         self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None
@@ -167,7 +145,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         posterior = self._bind(X, y, sample_weight, n_total=X.shape[0])
-        warn(self._notices_of_targets(posterior))
+        warn(self._family.notices(posterior.data))
         self._update(posterior, n_samples_seen_=seen)
         return self
 

@@ -195,7 +195,5 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
     ) -> None:
         self._keep_parameters(locals())
 
-    _ratio = "odds_ratio"
-
     def _make_model(self, n_features: int, classes: NDArray) -> Softmax:
         return Softmax(n_features, len(classes), self.fit_intercept)

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from skbayes_sg.estimators.linear_regressor import LinearRegressor, dispersion, dispersion_samples
-from skbayes_sg.models.negative_binomial import NegativeBinomial
-from skbayes_sg.posterior import Posterior
-
-_REMEDY = (
-    "give the count as y, and the logarithm of the exposure as a column of X with prior_mean 1 and "
-    "a large prior_precision for it"
-)
+from skbayes_sg.models import NegativeBinomial
 
 
 class BayesianNegativeBinomialRegressor(LinearRegressor):
@@ -86,29 +77,5 @@ class BayesianNegativeBinomialRegressor(LinearRegressor):
     """
 
     _family = NegativeBinomial
-    _ratio = "rate_ratio"
-    _deviance_power = 1.0
     dispersion_samples_ = property(dispersion_samples)
     dispersion_ = property(dispersion)
-
-    def _notices_of_targets(self, posterior: Posterior) -> list[str]:
-        """A warning of weights that are exposures, where rates happen to be whole."""
-        rows = posterior.data.sample
-        if rows.weight is None or posterior.data.n_rows != rows.n_rows:
-            return []
-        counted = rows.y > 0
-        weight, total = rows.weight[counted], (rows.weight * rows.y)[counted]
-        if (weight == np.rint(weight)).all() or (total != np.rint(total)).any():
-            return []
-        return [
-            "sample_weight holds numbers that are not whole, and y times sample_weight is whole: "
-            "where y is a count over an exposure, coefficients and dispersion are wrong; " + _REMEDY
-        ]
-
-    def _require_targets(self, y: NDArray) -> None:
-        super()._require_targets(y)
-        if (y != np.rint(y)).any():
-            raise ValueError(
-                "y holds numbers that are not whole, and the negative binomial distribution is one "
-                "of counts; where y is a count over an exposure, " + _REMEDY
-            )

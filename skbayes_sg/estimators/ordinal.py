@@ -93,7 +93,6 @@ class BayesianOrdinalClassifier(LinearClassifier):
     """
 
     fit_intercept = True
-    _ratio = "odds_ratio"
     _has_rows = False
     _order_of_column: Any = None
     categories: ArrayLike | None

@@ -91,8 +91,6 @@ class BayesianPoissonRegressor(LinearRegressor):
     """
 
     _family = Poisson
-    _ratio = "rate_ratio"
-    _deviance_power = 1.0
 
     def _remarks(self, posterior: Posterior) -> list[str]:
         """Also Pearson's dispersion, of all rows or of a sample of them."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import Data, of_targets
 from skbayes_sg.estimators.linear_regressor import LinearRegressor
 from skbayes_sg.models import Student
-from skbayes_sg.models.student import quantiles, resolution
 from skbayes_sg.posterior import Posterior
 
-_OF_NORMAL = 1.349  # interquartile range over standard deviation
 _MOST_ROWS = 10_000  # that tell which share lies on one line
 _NEAR_THE_LEAST = 1.1  # scale over the least one
 _ROUNDED = (
@@ -108,13 +105,6 @@ class BayesianRobustRegressor(LinearRegressor):
     """
 
     _family = Student
-
-    def _make_model(self, data: Data) -> Student:
-        rows = data.sample
-        low, high = quantiles(rows.y, rows.weight, [0.25, 0.75])
-        unit = (high - low) / _OF_NORMAL or np.sqrt(of_targets(data)[1]) or 1.0
-        of_y = float(unit), resolution(rows.y, rows.weight)
-        return Student(data.n_features, self.fit_intercept, *of_y)
 
     def _remarks(self, posterior: Posterior) -> list[str]:
         """Also a warning about rows that the model takes for noiseless."""

@@ -98,10 +98,11 @@ def of_coefficients(
         logits = [name for k, name in enumerate(logits) if k != position]
     labels, names, draws = quantities(estimator, found, features, logits)
     weights = estimator.draw_weights_
-    columns = figures_of(draws, weights, level, estimator._ratio)
-    if estimator._ratio and not hasattr(estimator, "_terms_beside"):
+    ratio = estimator.model_.ratio
+    columns = figures_of(draws, weights, level, ratio)
+    if ratio and not hasattr(estimator, "_terms_beside"):
         beside = found.stacked().shape[2]  # from there on rows are no coefficients, as a dispersion
-        for name in (name for name in columns if name.startswith(estimator._ratio)):
+        for name in (name for name in columns if name.startswith(ratio)):
             columns[name][beside:] = np.nan
     if beyond is not None:
         columns["p_beyond"] = diagnostics.share(np.abs(draws) > beyond, weights)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import Batch
-from skbayes_sg.data.rows import stays_sparse
-from skbayes_sg.linalg import Layout, Operator
+from skbayes_sg.data.rows import Batch, Data, stays_sparse
+from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg.operators import Layout
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.priors import GaussianPrior, Prior
 
@@ -50,22 +51,24 @@ class Model(ABC):
     shapes: dict[str, tuple[int, ...]]
     axes: dict[str, tuple[str | None, ...]]
 
+    ratio = ""
+    """Name of the exponential of a coefficient, if that has a meaning, as an odds ratio."""
     takes_sparse = False
     """Whether X may be a block of CSR rows, shared by the chains."""
     fixed_inputs = False
     """Whether the right factors of scores are independent of theta; control variates need it."""
 
-    @property
+    @cached_property
     def dim(self) -> int:
         """Number of parameters."""
         return sum(prod(shape) for shape in self.shapes.values())
 
-    @property
+    @cached_property
     def row_size(self) -> int:
         """Numbers that a pass holds for each row of a chain; by default its scores."""
         return self.dim
 
-    @property
+    @cached_property
     def widest(self) -> int:
         """Numbers per row and chain in the largest array that a prediction holds."""
         return 1
@@ -231,6 +234,17 @@ class Response(Model):
 
     counts = False
     """Whether y are whole numbers."""
+    variance_power: float | None = None
+    """Power of the mean in the variance, of the deviance that scores compare; None: R^2."""
+
+    @classmethod
+    def require_targets(cls, y: NDArray) -> None:
+        """Raise ValueError for numbers that the model does not have; by default it has all."""
+
+    @classmethod
+    def notices(cls, data: Data) -> list[str]:
+        """Warnings of numbers and weights that are hardly what the model is for."""
+        return []
 
     def predict(self, theta: NDArray, X: NDArray) -> NDArray:
         """Mean of the response: (chains, 1, n)."""
@@ -316,13 +330,3 @@ class Network(Model):
         """As `scores`, for the residuals of virtual labels: the generalised Gauss-Newton matrix."""
         z, kept = self._forward(theta, X)
         return self._backward(self.residual_root(z), X, kept)
-
-
-def times_rows(coef: NDArray, X: NDArray) -> NDArray:
-    """Products of weights (chains, units, features) with rows, (chains, units, n).
-
-    For rows that the chains share it is one product for all.
-    """
-    if X.ndim == 3:
-        return coef @ X.swapaxes(1, 2)
-    return (coef.reshape(-1, X.shape[1]) @ X.T).reshape(*coef.shape[:2], -1)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg.scores import Factor, Scores
-from skbayes_sg.models.base import FREE, HIDDEN_VARIANCE, Network, NullDirections, times_rows
+from skbayes_sg.models.base import FREE, HIDDEN_VARIANCE, Network, NullDirections
+from skbayes_sg.models.mlp import times_rows
 from skbayes_sg.models.softmax import Categorical, softmax
 
 

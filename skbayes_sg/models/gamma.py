@@ -19,6 +19,12 @@ class Gamma(LogLink):
     own = ("log_dispersion",)
     own_mean, own_sd = (-1.0,), (1.5,)
     canonical = False
+    variance_power = 2.0
+
+    @classmethod
+    def require_targets(cls, y: NDArray) -> None:
+        if not (y > 0).all():
+            raise ValueError("y holds numbers that are not positive, which no Gamma variable is")
 
     def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
         return ("dispersion", np.exp(block)) if name == "log_dispersion" else (name, block)

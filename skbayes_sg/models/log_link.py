@@ -11,7 +11,15 @@ from skbayes_sg.models.predictor import Family
 
 
 class LogLink(Family, Response):
-    """A response of mean ``mu = exp(eta)``."""
+    """A response of mean ``mu = exp(eta)``, which is not negative."""
+
+    ratio = "rate_ratio"
+    variance_power = 1.0
+
+    @classmethod
+    def require_targets(cls, y: NDArray) -> None:
+        if (y < 0).any():
+            raise ValueError("y holds negative numbers, which are no counts")
 
     def mean(self, outputs: NDArray) -> NDArray:
         return np.exp(outputs[:, 0])

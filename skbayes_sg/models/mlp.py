@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from skbayes_sg.linalg.scores import Factor, Scores
-from skbayes_sg.models.base import FREE, HIDDEN_VARIANCE, Network, Response, times_rows
+from skbayes_sg.models.base import FREE, HIDDEN_VARIANCE, Network, Response
 from skbayes_sg.models.softmax import Categorical, sigmoid
 from skbayes_sg.priors import Prior
 
@@ -269,3 +269,13 @@ class GaussianMLP(FeedForward, Response):
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
         noise = rng.standard_normal(outputs[:, 0].shape)
         return outputs[:, 0] + noise * np.exp(0.5 * outputs[:, 1])
+
+
+def times_rows(coef: NDArray, X: NDArray) -> NDArray:
+    """Products of weights (chains, units, features) with rows, (chains, units, n).
+
+    For rows that the chains share it is one product for all.
+    """
+    if X.ndim == 3:
+        return coef @ X.swapaxes(1, 2)
+    return (coef.reshape(-1, X.shape[1]) @ X.T).reshape(*coef.shape[:2], -1)

@@ -6,9 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, gammainc, gammaln, polygamma, psi
 
+from skbayes_sg.data.rows import Data
 from skbayes_sg.models.gamma import diagonal, information_of_shape
 from skbayes_sg.models.log_link import LogLink
 from skbayes_sg.models.predictor import once
+
+_REMEDY = (
+    "give the count as y, and the logarithm of the exposure as a column of X with prior_mean 1 and "
+    "a large prior_precision for it"
+)
 
 
 class NegativeBinomial(LogLink):
@@ -21,6 +27,30 @@ class NegativeBinomial(LogLink):
     own = ("log_dispersion",)
     own_mean, own_sd = (-1.0,), (1.5,)
     canonical = False
+
+    @classmethod
+    def require_targets(cls, y: NDArray) -> None:
+        super().require_targets(y)
+        if (y != np.rint(y)).any():
+            raise ValueError(
+                "y holds numbers that are not whole, and the negative binomial distribution is one "
+                "of counts; where y is a count over an exposure, " + _REMEDY
+            )
+
+    @classmethod
+    def notices(cls, data: Data) -> list[str]:
+        """A warning of weights that are exposures, where rates happen to be whole."""
+        rows = data.sample
+        if rows.weight is None or data.n_rows != rows.n_rows:
+            return []
+        counted = rows.y > 0
+        weight, total = rows.weight[counted], (rows.weight * rows.y)[counted]
+        if (weight == np.rint(weight)).all() or (total != np.rint(total)).any():
+            return []
+        return [
+            "sample_weight holds numbers that are not whole, and y times sample_weight is whole: "
+            "where y is a count over an exposure, coefficients and dispersion are wrong; " + _REMEDY
+        ]
 
     def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
         return ("dispersion", np.exp(block)) if name == "log_dispersion" else (name, block)

@@ -30,6 +30,7 @@ class Ordinal(Family, Classification):
     """
 
     canonical = False
+    ratio = "odds_ratio"
 
     def __init__(self, n_features: int, ranks: NDArray, fit_intercept: bool = True) -> None:
         self.ranks, self.n_classes = ranks, len(ranks)

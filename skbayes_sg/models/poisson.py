@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, pdtr
 
+from skbayes_sg.data.rows import Data
 from skbayes_sg.models.log_link import LogLink
 
 
@@ -13,6 +14,19 @@ class Poisson(LogLink):
     """Counts y with mean and variance ``mu = exp(eta)``."""
 
     counts = True
+
+    @classmethod
+    def notices(cls, data: Data) -> list[str]:
+        """A warning of numbers that are no counts, nor rates that exposures make counts of."""
+        rows = data.sample
+        total = rows.y if rows.weight is None else rows.y * rows.weight
+        error = 1e-4 * np.maximum(1.0, total)  # of rates in single precision
+        if (rows.y == np.rint(rows.y)).all() or (np.abs(total - np.rint(total)) <= error).all():
+            return []
+        return [
+            "y holds numbers that are no counts, nor are they counts times exposures "
+            "(sample_weight); their intervals are those of counts all the same"
+        ]
 
     def variance(self, outputs: NDArray) -> NDArray:
         return self.mean(outputs)

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_genlaguerre
 
-from skbayes_sg.data.rows import Batch
+from skbayes_sg.data.rows import Batch, Data
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.operators import FULL
 from skbayes_sg.linalg.scores import Factor, Scores, dense, outer_products
-from skbayes_sg.models.base import Model, times_rows
+from skbayes_sg.models.base import Model
 
 
 class Predictor(Model):
@@ -53,9 +53,6 @@ class Predictor(Model):
     """Of the outputs, in which intercepts and learned precisions have their priors."""
     precision_of_rows: type | None = None
     """Of the outputs from which rows are computed; by default that of X."""
-
-    dim = row_size = 0
-    widest = 1
 
     def __init__(
         self,
@@ -107,7 +104,10 @@ class Predictor(Model):
         """
         k, n_features = self.shapes["coef"]
         coef = theta[:, : self._n_coef].astype(X.dtype, copy=False)
-        z = times_rows(coef.reshape(-1, k, n_features), X)
+        if X.ndim == 3:
+            z = coef.reshape(-1, k, n_features) @ X.swapaxes(1, 2)
+        else:  # one product for all chains
+            z = (coef.reshape(-1, n_features) @ X.T).reshape(len(coef), k, -1)
         if self.fit_intercept:
             intercept = theta[:, self._n_coef : self._n_coef + k, None]
             if self.has_location:
@@ -299,6 +299,11 @@ class Family(Predictor):
 
     def __init__(self, n_features: int, fit_intercept: bool = True) -> None:
         super().__init__(1, n_features, fit_intercept, self.own)
+
+    @classmethod
+    def of_data(cls, data: Data, fit_intercept: bool) -> Self:
+        """The model of such rows; a family may take the unit of y from them."""
+        return cls(data.n_features, fit_intercept)
 
     @abstractmethod
     def value(self, outputs: NDArray, y: NDArray) -> NDArray:

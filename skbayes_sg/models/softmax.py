@@ -29,6 +29,7 @@ class Categorical(Classification):
     n_logits : int
     """
 
+    ratio = "odds_ratio"
     binary: bool
     n_logits: int
 
@@ -168,10 +169,8 @@ class Softmax(Categorical, Predictor):
             if wide.any():
                 scale = np.sqrt(sd[wide] ** 2 + np.pi**2 / 3)
                 at = mean[wide] / scale
-                p[wide], slope[wide] = (
-                    ndtr(at),
-                    np.exp(-0.5 * at * at) / (scale * np.sqrt(2 * np.pi)),
-                )
+                p[wide] = ndtr(at)
+                slope[wide] = np.exp(-0.5 * at * at) / (scale * np.sqrt(2 * np.pi))
             p, slope = p.astype(z.dtype, copy=False), slope.astype(z.dtype, copy=False)
             return (0.5 * (y + 1) - p)[None], slope[None, None]
         spread = symmetric_root(outer_products(deviation))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, polygamma, psi, stdtr
 
+from skbayes_sg.data import Data, of_targets
 from skbayes_sg.models.base import Response
 from skbayes_sg.models.predictor import Family, once
 
@@ -44,6 +45,15 @@ class Student(Family, Response):
     ) -> None:
         super().__init__(n_features, fit_intercept)
         self.unit, self.resolution, self.own_mean = unit, resolution, (float(np.log(unit)), 2.0)
+
+    @classmethod
+    def of_data(cls, data: Data, fit_intercept: bool) -> Student:
+        """The unit of y is its interquartile range over that of a normal variable of sd 1."""
+        rows = data.sample
+        low, high = quantiles(rows.y, rows.weight, [0.25, 0.75])
+        unit = (high - low) / 1.349 or np.sqrt(of_targets(data)[1]) or 1.0
+        of_y = float(unit), resolution(rows.y, rows.weight)
+        return cls(data.n_features, fit_intercept, *of_y)
 
     def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
         if name == "log_freedom_above_one":

@@ -24,6 +24,9 @@ from skbayes_sg.priors.scales import OnePrecision
 class IntegratedPrecision:
     """Log density of the coefficients, and draws of the precision given them.
 
+    Given these, log lambda has the density ``lambda^shape exp(-rate lambda - least / lambda)``,
+    with ``rate = b + Q / 2``, and the mode ``(shape + sqrt(shape^2 + 4 rate least)) / (2 rate)``.
+
     Parameters
     ----------
     scales : OnePrecision
@@ -42,7 +45,7 @@ class IntegratedPrecision:
         end = np.log(0.5 * 600.0**2 / self._least)
         knots = np.linspace(np.log(self._start), end, 2048)  # error of the log density below 1e-9
         rate = 0.5 * np.exp(knots)
-        mode = self._mode(rate)
+        mode = 0.5 * (self._shape + np.sqrt(self._shape**2 + 4 * rate * self._least)) / rate
         width = 1 / np.sqrt(self._shape + 2 * self._least / mode)  # at most, of log lambda
         # nine widths on either side: the error of the integral is that of rounding
         lam = mode * np.exp(np.linspace(-9.0, 9.0, 64)[:, None] * width)
@@ -52,10 +55,6 @@ class IntegratedPrecision:
         total = share.sum(axis=0)
         mean = (share * lam).sum(axis=0) / total
         return knots, top + np.log(total * width), mean
-
-    def _mode(self, rate: NDArray) -> NDArray:
-        """Of log lambda, whose density is ``lambda^shape exp(-rate lambda - least / lambda)``."""
-        return 0.5 * (self._shape + np.sqrt(self._shape**2 + 4 * rate * self._least)) / rate
 
     def log_density(self, squares: NDArray) -> NDArray:
         """Of coefficients with these sums of squares Q, up to a constant."""
@@ -74,7 +73,8 @@ class IntegratedPrecision:
         By rejection from a Gamma distribution whose mean is the mode: 1 / lambda is above its
         tangent there.
         """
-        mode, shape = self._mode(0.5 * (self._start + squares)), self._shape
+        rate, shape = 0.5 * (self._start + squares), self._shape
+        mode = 0.5 * (shape + np.sqrt(shape**2 + 4 * rate * self._least)) / rate
         drawn, left = np.empty(len(squares)), np.arange(len(squares))
         while len(left):
             ratio = rng.gamma(shape, size=len(left)) / shape

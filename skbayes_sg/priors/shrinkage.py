@@ -15,8 +15,6 @@ from skbayes_sg.priors.base import Prior
 from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.validation import require_positive
 
-_SHARE = 0.1  # of the columns, that are expected not to be zero unless the user says more
-
 
 @dataclass(frozen=True)
 class Horseshoe:
@@ -69,7 +67,8 @@ class Horseshoe:
     def scales(self, columns: Scales, information: float) -> Scales:
         """The scales, of columns with a precision each that rows inform by so much in the mean."""
         n = len(columns.labels)
-        expected = self.expected_nonzero or min(max(1.0, _SHARE * n), 0.5 * n)
+        # a tenth of the columns are expected not to be zero unless the user says more
+        expected = self.expected_nonzero or min(max(1.0, 0.1 * n), 0.5 * n)
         known = information or 1.0  # no column varies: their coefficients are held at zero anyhow
         return _Regularised(columns, self, expected / (n - expected) / np.sqrt(known))
 
