@@ -27,7 +27,7 @@ from pathlib import Path
 from time import perf_counter, time
 from typing import Any, NamedTuple
 
-from skbayes_sg.chains.deadline import is_cut, time_is_up
+from skbayes_sg.chains.parallel import is_cut, time_is_up
 from skbayes_sg.chains.run import DrawBlock, block_draws, drawn
 from skbayes_sg.inference.request import Signature
 from skbayes_sg.inference.run import Run

@@ -13,8 +13,7 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     diagnostics,
 )
-from skbayes_sg.chains.run import Length, run_chain
-from skbayes_sg.chains.steps import iterate_steps, restarts
+from skbayes_sg.chains.run import Length, iterate_steps, restarts, run_chain
 from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.run import Run
 from skbayes_sg.linalg import Dense

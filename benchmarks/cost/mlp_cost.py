@@ -22,8 +22,7 @@ from benchmarks.common.datasets import mnist
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import Posterior, begin, posterior_of
 from benchmarks.common.timing import in_turn, median
-from skbayes_sg.chains.run import Length, run_chain
-from skbayes_sg.chains.steps import iterate_steps
+from skbayes_sg.chains.run import Length, iterate_steps, run_chain
 from skbayes_sg.models import MLP
 from skbayes_sg.samplers import SGFS
 

@@ -23,9 +23,8 @@ from skbayes_sg.callbacks import (
     Fingerprint,
     with_callbacks,
 )
-from skbayes_sg.chains.deadline import time_limit, warnings_of
+from skbayes_sg.chains.parallel import one_thread, time_limit, warnings_of
 from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, drawn, joined, rows_touched
-from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.fit_guard import is_all_of_the_call, outlives, require_finite, warn
 from skbayes_sg.estimators.inputs import require_squares, small_weights

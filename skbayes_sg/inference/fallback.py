@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from skbayes_sg.chains.deadline import time_is_up
+from skbayes_sg.chains.parallel import time_is_up
 from skbayes_sg.inference.plan import Plan
 from skbayes_sg.inference.prepare import prepare
 from skbayes_sg.inference.request import Request

@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sg.chains.deadline import cut_short, time_is_up
-from skbayes_sg.chains.parallel import cores, in_parallel
+from skbayes_sg.chains.parallel import cores, cut_short, in_parallel, one_thread, time_is_up
 from skbayes_sg.chains.run import Chain, burn_chain, rows_touched, start_chains
-from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.chains.tuning import choose_alpha
 from skbayes_sg.data import in_threads
 from skbayes_sg.inference.begin import Known, begin

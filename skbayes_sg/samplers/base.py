@@ -195,7 +195,7 @@ class Sampler(Parameterised, ABC):
         """
 
     def restart(self, state: State, target: Target) -> None:
-        """Forget averages from far out, when a part of burn-in is over (see `steps.restarts`)."""
+        """Forget averages from far out, when a part of burn-in is over (see `run.restarts`)."""
 
     def freeze(self, state: State, target: Target) -> None:
         """Stop adapting, when burn-in is over."""

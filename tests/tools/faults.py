@@ -221,14 +221,14 @@ FAULTS = [
         "posterior/test_posterior.py",
     ),
     Fault(
-        "chains/steps.py",
+        "chains/run.py",
         "draws[kept], weights[kept] = sampler.draw(state), sampler.weight(state)",
         "draws[kept], weights[kept] = sampler.draw(state)[::-1], sampler.weight(state)",
         "chains are swapped within their group",
         "chains/test_chains.py",
     ),
     Fault(
-        "chains/steps.py",
+        "chains/run.py",
         "if start + i in recorded",
         "if start + i + 1 - recorded.step in recorded",
         "thinning is off: the last of each few points is kept",
@@ -242,7 +242,7 @@ FAULTS = [
         "estimators/test_logistic.py samplers/test_hmc.py",
     ),
     Fault(
-        "chains/steps.py",
+        "chains/run.py",
         "        sampler.restart(state, target)\n        done = until",
         "        done = until",
         "what was learnt far out is never forgotten",
@@ -440,8 +440,8 @@ FAULTS = [
     Fault(
         "chains/run.py",
         "draws[:, k] = target.coordinates.inverse_transform(draw)",
-        "draws[:, k] = target.coordinates.inverse_transform(stretch.draws[0])",
-        "all draws of a stretch of steps are the first",
+        "draws[:, k] = target.coordinates.inverse_transform(block.draws[0])",
+        "all draws of a block of steps are the first",
         "chains/test_chains.py",
     ),
     Fault(
@@ -711,9 +711,9 @@ FAULTS = [
         "estimators/test_number_of_draws.py -k promise",
     ),
     Fault(
-        "chains/threads.py",
-        "self._users -= 1\n            if not self._users:",
-        "self._users -= 1\n            if True:",
+        "chains/parallel.py",
+        "limit = _INSIDE.pop()",
+        "limit = _INSIDE.pop(0)",
         "the first of two fits in threads to end gives BLAS its threads again",
         "promises/test_failures.py -k blas",
     ),
