@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import Anchored, Target
 from skbayes_sg.validation import is_integer
 
 NEEDS_ROWS_AGAIN = "needs rows that it can draw again; use SGFS or SGLD with partial_fit"
@@ -33,6 +33,43 @@ class NoGainError(ValueError):
 
 class NoAnchorError(NoGainError):
     """There is no point around which the posterior could be expanded."""
+
+
+def require_near(anchor: Anchored) -> None:
+    """Refuse a pool of some rows around a point far from the mode.
+
+    Rows were chosen by their remainders there. A pool of all rows is right around any point.
+
+    Raises
+    ------
+    NoAnchorError
+    """
+    if math.isinf(anchor.steepness) and anchor.pool_error > 0:
+        raise NoAnchorError(
+            "the mode was not found to a posterior standard deviation per parameter, and control "
+            "variates need it; columns with only a few rows that are not zero hide it"
+        )
+
+
+def anchor_figures(anchor: Anchored) -> dict[str, float]:
+    """What `diagnostics_` tells of the anchor of control variates."""
+    return {
+        "noise_number": anchor.noise_number,
+        "steepness": anchor.steepness,
+        "column_steepness": anchor.column_steepness,
+        "pool_error": anchor.pool_error,
+    }
+
+
+def pool_warnings(figures: dict[str, float]) -> list[str]:
+    """A warning if the choice of the pool moves the mean by .05 standard deviations or more."""
+    error = figures.get("pool_error", 0.0)
+    if not error > 0.05:
+        return []
+    return [
+        f"pool_error is {error:.2f}: few rows dominate, and the posterior mean may be off by so "
+        'many standard deviations; use sampler="hmc", which takes all rows at each step'
+    ]
 
 
 class RunLength(NamedTuple):
@@ -60,7 +97,8 @@ class Parameterised(BaseEstimator):
 
     def _keep_parameters(self, given: dict[str, Any]) -> None:
         """Keep the `locals()` of a constructor as they are, by name, as scikit-learn asks."""
-        self.__dict__.update({name: given[name] for name in given if name != "self"})
+        self.__dict__.update(given)
+        del self.__dict__["self"]
 
 
 class Sampler(Parameterised, ABC):

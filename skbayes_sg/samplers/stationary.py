@@ -97,26 +97,6 @@ class LinearStep(StationaryDistribution):
         return largest - 1.0
 
 
-@dataclass(frozen=True)
-class UnderdampedStep(LinearStep):
-    """``v += delta G gradient``, BAOAB's drifts around ``v = c v + eta``; `preconditioner` is G.
-
-    Attributes
-    ----------
-    time_step, persistence : float
-        delta and c.
-    """
-
-    time_step: float = 1.0
-    persistence: float = 0.0
-
-    def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
-        assert self.preconditioner is not None
-        assert self.root is not None
-        G, root = self.preconditioner.dense(), self.root.dense()
-        return theory.underdamped_cov(Lam, M, G, root @ root.T, self.time_step, self.persistence)
-
-
 class ExactDistribution(StationaryDistribution):
     """The posterior itself, for any shape of it; its covariance is approximated by Lam^-1."""
 
