@@ -13,7 +13,7 @@ from skbayes_sg import theory
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL, Layout
 from skbayes_sg.samplers.base import Report, RunLength
-from skbayes_sg.samplers.constant_step import ConstantMemory, ConstantStep, relative_noise
+from skbayes_sg.samplers.constant_sgd import ConstantMemory, ConstantStep, relative_noise
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import Target

@@ -15,7 +15,6 @@ from skbayes_sg.linalg import Operator, Rotation
 from skbayes_sg.linalg.layouts import Layout, RotatedDiagonal
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.samplers.base import Report, Sampler
-from skbayes_sg.samplers.noise import OverSteps
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep
@@ -26,6 +25,35 @@ _DIAGONAL_START = 10  # minibatches
 _LONGEST_PERIOD = {"kron": 20, "diag": 10, "scalar": 10, "sqrt": 10}  # steps
 _ROWS_OF_BASIS = 20  # per unit or feature: with fewer, single rows decide the eigenvectors
 _SMALL_CHANGE = 0.01  # change of a prior precision without a new factorisation
+
+
+@dataclass
+class OverSteps:
+    """From minibatches of one row: the scores of successive steps around their running mean.
+
+    A score is its mean at theta plus gradient noise. The mean moves with theta, which adds about
+    I1 / c, c = N - 1 the noise factor, to the estimate
+    (math/gradient_noise.md#minibatches-of-one-row).
+    """
+
+    mean: NDArray
+    """Running mean of the scores, (D,)."""
+    scale: float
+    """I1 over the covariance of one score about its mean at theta, N / c."""
+    spread: float = 1.0
+    """Variance of the running mean over that of one score: 1 / t after t scores."""
+
+    def covariance(self, score: NDArray, layout: Layout) -> Operator:
+        """Unbiased I1 from the next score (1, D), which then enters the mean."""
+        away = score - self.mean
+        weight = self.spread / (1.0 + self.spread)
+        self.mean = self.mean + weight * away[0]
+        self.spread = weight
+        return layout.outer(away) * (self.scale * (1.0 - weight))
+
+    def forget(self) -> None:
+        """Keep the square root of the number of scores in the mean."""
+        self.spread = math.sqrt(self.spread)
 
 
 @dataclass

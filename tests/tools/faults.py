@@ -108,7 +108,7 @@ FAULTS = [
         "samplers/test_annealing.py",
     ),
     Fault(
-        "samplers/noise.py",
+        "samplers/preconditioned.py",
         "(self.scale * (1.0 - weight))",
         "self.scale",
         "noise over steps has the error of its running mean in it",
