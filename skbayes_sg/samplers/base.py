@@ -20,7 +20,7 @@ from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import Anchored, Target
-from skbayes_sg.validation import is_integer
+from skbayes_sg.validation import require_integer
 
 NEEDS_ROWS_AGAIN = "needs rows that it can draw again; use SGFS or SGLD with partial_fit"
 
@@ -191,11 +191,8 @@ class Sampler(Parameterised, ABC):
         ValueError, TypeError
             The message names the parameter and the remedy.
         """
-        size = self.batch_size
-        if not is_integer(self.rows_per_step) or (isinstance(size, str) and size != "auto"):
-            raise TypeError(f"batch_size must be an integer, got {size!r}")
-        if self.rows_per_step < 1:
-            raise ValueError(f"batch_size must be at least 1, got {size}")
+        if not (isinstance(self.batch_size, str) and self.batch_size == "auto"):
+            require_integer("batch_size", self.batch_size, 1)
 
     def resolve_auto(self, target: Target) -> str:
         """Choose parameters that are "auto" for this posterior, in place, and say by what figures.

@@ -89,6 +89,7 @@ class UnderdampedLangevin(Sampler):
     remedy = "raise alpha or batch_size"
     bias_remedy = "raise alpha"
     remedy_of_default = 'use sampler="hmc"'
+    shares_rows = True
     follows_coordinates = True
     steepest_column = STEEP_COLUMN  # above, HMC runs
     alpha: Schedule | str

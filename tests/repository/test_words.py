@@ -158,7 +158,6 @@ FOR = [
     ("inspection/under_draws.py", "new rows are normal", having("noise_variance")),
     ("posterior/targets.py", "prior_groups, and a prior", COEFFICIENTS),
     ("priors/shrinkage.py", "prior: ", COEFFICIENTS),
-    ("samplers/base.py", "batch_size must", having("batch_size")),
     ("samplers/constant_sgd.py", "the gradient has no noise", having("correction")),
     ("samplers/constant_sgd.py", 'structure="sqrt"', {samplers.ConstantSGD}),
     ("samplers/matrices.py", "{} as an array", having("structure")),
