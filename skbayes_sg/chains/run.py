@@ -364,7 +364,10 @@ def iterate_steps(
                 draws[kept], weights[kept] = sampler.draw(state), sampler.weight(state)
                 kept += 1
             thetas[i] = state.theta
-            sampler.step(state, target)
+            try:
+                sampler.step(state, target)
+            except np.linalg.LinAlgError as error:  # of a matrix of a point that overflowed
+                raise _diverged(sampler, state) from error
             gradients[i] = state.gradient
         check_divergence(sampler, state, thetas[:size])
         check_divergence(sampler, state, state.theta)
@@ -382,4 +385,8 @@ def block_of(state: State) -> int:
 def check_divergence(sampler: Sampler, state: State, thetas: NDArray) -> None:
     """Raise FloatingPointError if a point is NaN, or so far out that its square may overflow."""
     if not np.abs(thetas).max(initial=0.0) < 1e100:
-        raise FloatingPointError(f"{sampler} diverged by step {state.t}; {sampler.advice}")
+        raise _diverged(sampler, state)
+
+
+def _diverged(sampler: Sampler, state: State) -> FloatingPointError:
+    return FloatingPointError(f"{sampler} diverged by step {state.t}; {sampler.advice}")

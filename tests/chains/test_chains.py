@@ -120,6 +120,19 @@ def test_divergence_names_sampler_step_and_remedy(gaussian):
         run_chains(sampler, gaussian.posterior, states, Length(1000), Execution())
 
 
+def test_a_matrix_that_overflows_on_the_way_is_a_divergence(gaussian):
+    """As that of a family whose own parameter is far out, where its coefficients are not yet."""
+
+    class Overflowing(SGLD):
+        def step(self, state, target):
+            raise np.linalg.LinAlgError("Eigenvalues did not converge")
+
+    sampler = Overflowing(step_size=1e-3, batch_size=20)
+    states = start_chains(sampler, gaussian.posterior, np.zeros((2, 4)), np.random.SeedSequence(0))
+    with pytest.raises(FloatingPointError, match=r"diverged by step 0; lower step_size"):
+        run_chains(sampler, gaussian.posterior, states, Length(10), Execution())
+
+
 def test_a_draw_that_overflows_in_the_precision_kept_has_diverged(gaussian):
     sampler, far = SGLD(step_size=1e-300, batch_size=20), np.full((2, 4), 1e60)
     (state, _) = start_chains(sampler, gaussian.posterior, far, np.random.SeedSequence(0))
