@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skbayes_sg.data.minibatches import Minibatches
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
-from skbayes_sg.samplers.target import Anchored, Target
+from skbayes_sg.samplers.target import Anchored, State, Target
 from skbayes_sg.validation import require_integer
 
 NEEDS_ROWS_AGAIN = "needs rows that it can draw again; use SGFS or SGLD with partial_fit"

@@ -14,9 +14,8 @@ from skbayes_sg.linalg import Dense, Diag, Operator, Rotated
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report
 from skbayes_sg.samplers.preconditioned import Memory, PreconditionedSampler
 from skbayes_sg.samplers.schedules import require_step
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import require_choice
 
 _MATRICES = ("full", "kron", "diag")  # structures with a step of its own for each direction

@@ -29,9 +29,8 @@ from skbayes_sg.samplers.mass_matrix import (
     RescaledCurvature,
 )
 from skbayes_sg.samplers.schedules import value_at
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import ExactDistribution
-from skbayes_sg.samplers.target import FastGradient, Target
+from skbayes_sg.samplers.target import FastGradient, State, Target
 from skbayes_sg.validation import require_choice, require_integer
 
 _LONG_STEP, _MOST_SHORT = 0.7, 8  # with the gradient, in metric units, and short steps of one

@@ -20,9 +20,8 @@ from skbayes_sg.samplers.base import (
     require_near,
 )
 from skbayes_sg.samplers.schedules import Schedule, alpha_at, weight_at
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import StationaryDistribution
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import State, Target
 
 STEEP_COLUMN = 50.0  # column steepness above which walls bias the sds of single parameters
 _SMALL_CHANGE = 0.01  # of a scheduled alpha, or of a prior precision, without a new factorisation

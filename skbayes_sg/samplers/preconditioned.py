@@ -16,9 +16,8 @@ from skbayes_sg.linalg.layouts import Layout, RotatedDiagonal
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.samplers.base import Report, Sampler
 from skbayes_sg.samplers.schedules import value_at
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import require_choice
 
 _DIAGONAL_START = 10  # minibatches

@@ -20,9 +20,8 @@ from skbayes_sg.samplers.schedules import (
     temperature_at,
     weight_at,
 )
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import State, Target
 
 _WINDOW = 100  # steps of the running average of squared gradients, as of RMSprop
 _LOOK_EVERY = 10  # steps after burn-in

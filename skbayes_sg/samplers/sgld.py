@@ -24,9 +24,8 @@ from skbayes_sg.samplers.schedules import (
     value_at,
     weight_at,
 )
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import Linearised, LinearStep, StationaryDistribution
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import require_choice
 
 

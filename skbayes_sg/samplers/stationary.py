@@ -16,8 +16,7 @@ from skbayes_sg.data.minibatches import rows_of
 from skbayes_sg.linalg import Operator, largest_eigenvalue
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.scores import Scores
-from skbayes_sg.samplers.state import State
-from skbayes_sg.samplers.target import ClosedForm, Target
+from skbayes_sg.samplers.target import ClosedForm, State, Target
 
 _LINEARISED_ROWS = 5000
 _FEWEST_ROWS = 100
