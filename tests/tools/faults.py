@@ -152,8 +152,8 @@ FAULTS = [
     ),
     Fault(
         "samplers/mass_matrix.py",
-        "wide = (self._vectors * (scale / self._roots)) / d[:, None]",
-        "wide = (scale / d)[:, None] * self._vectors / self._roots",
+        "wide = (vectors * (scale / roots)) / d[:, None]",
+        "wide = (scale / d)[:, None] * vectors / roots",
         "the metric is rescaled along coordinates, so that directions without data get stiff",
         "samplers/test_hmc.py",
     ),
