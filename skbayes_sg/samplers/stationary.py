@@ -18,9 +18,6 @@ from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.samplers.target import ClosedForm, State, Target
 
-_LINEARISED_ROWS = 5000
-_FEWEST_ROWS = 100
-
 
 class StationaryDistribution(ABC):
     """The stationary distribution of a chain whose sampler is frozen, in theory."""
@@ -133,8 +130,8 @@ class Linearised:
         if target.anchor is not None:
             return
         theta = state.theta[:1]
-        few = max(10, math.ceil(_FEWEST_ROWS / state.rows.size))
-        enough = min(few, max(3, math.ceil(_LINEARISED_ROWS / state.rows.size)))
+        few = max(10, math.ceil(100 / state.rows.size))
+        enough = min(few, max(3, math.ceil(5000 / state.rows.size)))
         n_batches = 1 if state.rows.full_data else enough
         batches: list[Any] = [rows_of(state.rows.draw(), 0) for _ in range(n_batches)]
         rows = batches[0] if state.rows.full_data else np.concatenate(batches, axis=-1)
