@@ -27,7 +27,7 @@ from pathlib import Path
 from time import perf_counter, time
 from typing import Any, NamedTuple
 
-from skbayes_sg.chains.deadline import is_cut, time_is_up
+from skbayes_sg.chains.parallel import is_cut, time_is_up
 from skbayes_sg.chains.run import Chain, DrawBlock, block_draws, drawn, joined
 from skbayes_sg.inference.engine import Engine
 from skbayes_sg.inference.fingerprint import Fingerprint
@@ -60,18 +60,10 @@ __all__ = ["Callback", "Checkpoint", "ConvergenceStop", "Progress", "TimeLimit"]
 
 _FORMAT = b"checkpoint of skbayes_sg, format 3\n"  # in front of the digest and of what is stored
 _DIGEST, _DIGEST_BYTES = "sha256", 32
-_FEWEST = 8  # draws of a chain whose figures say something
-_UNSAVED = "{}: the checkpoint is not written, the one before is kept; make room or change the path"
 _NOT_WHOLE = (
     "Checkpoint: {} is not a whole checkpoint of this version ({}); remove it to start the fit "
     "anew, or give another path"
 )
-
-
-_ENDED = "{} ended the sampling: each chain has {} of {} draws, which are kept; {}"
-_INTERRUPTED = "interrupted: each chain has {} of {} draws, which are kept; {}"
-_GOES_ON = "with warm_start=True the next fit goes on from there"
-_READ_BY_THE_SAME_FIT = "the same fit, called again, goes on from {}"
 
 
 class Progress(NamedTuple):
@@ -97,7 +89,7 @@ class Progress(NamedTuple):
     def telling(self) -> bool:
         """Whether the draws are enough for diagnostics, and some of them count."""
         counting = any(groups[0].weights.any() for groups in self.blocks)
-        return self.drawn >= _FEWEST and counting
+        return self.drawn >= 8 and counting  # the figures of fewer say nothing
 
 
 class Callback:
@@ -292,7 +284,10 @@ class Checkpoint(Callback):
             with suppress(OSError):
                 beside.unlink(missing_ok=True)
             if isinstance(error, OSError):
-                said = _UNSAVED.format(error.strerror)
+                said = (
+                    f"{error.strerror}: the checkpoint is not written, the one before is kept; "
+                    "make room or change the path"
+                )
                 raise OSError(error.errno, said, str(self.path)) from error
             raise
         self._saved = progress.seconds
@@ -347,6 +342,8 @@ class CallbackRunner:
 
     Attributes
     ----------
+    checkpoint : Checkpoint or None
+        The first among the callbacks.
     end : float
         When the first `TimeLimit` is up, by `time.time`.
     ended : list of str
@@ -359,22 +356,24 @@ class CallbackRunner:
         self._estimator, self._twin = estimator, twin
         self._data, self._started = data, perf_counter()
         self._callbacks = list(getattr(estimator, "_skl_callbacks", ()))
-        self._own = [one for one in self._callbacks if isinstance(one, Callback)]
+        self._own: list[Callback] = []
+        self.checkpoint: Checkpoint | None = None
+        now, self.end = time(), inf
+        for callback in self._callbacks:
+            if isinstance(callback, Callback):
+                self._own.append(callback)
+            if isinstance(callback, TimeLimit):
+                self.end = min(self.end, now + callback.seconds)
+            if isinstance(callback, Checkpoint):
+                self.checkpoint = self.checkpoint or callback
         self._last: Progress | None = None
-        limits = [one.seconds for one in self._own if isinstance(one, TimeLimit)]
-        self.end = time() + min(limits, default=inf)
         self.ended: list[str] = []
         self.enough = False
-        self._open: list[Any] = []
+        self._open: list[Any] = []  # tasks of scikit-learn's callbacks, the innermost last
         if hasattr(estimator, "_init_callback_context"):
             root = estimator._init_callback_context(max_subtasks=None)
             self._begin(root)
             self._begin(root.subcontext("prepare"))
-
-    @property
-    def checkpoint(self) -> Checkpoint | None:
-        """The first checkpoint among the callbacks."""
-        return next((one for one in self._own if isinstance(one, Checkpoint)), None)
 
     def over(
         self,
@@ -430,12 +429,16 @@ class CallbackRunner:
             return []
         remedies = ["raise seconds"] if TimeLimit.__name__ in self.ended else []
         if not is_cut():
-            path = None if checkpoint is None else checkpoint.path
-            remedies.append(_GOES_ON if path is None else _READ_BY_THE_SAME_FIT.format(path))
-        figures = n_drawn, n_draws, "; ".join(remedies)
-        if self.ended:
-            return [_ENDED.format(" and ".join(self.ended), *figures)]
-        return [_INTERRUPTED.format(*figures)]
+            remedies.append(
+                "with warm_start=True the next fit goes on from there"
+                if checkpoint is None
+                else f"the same fit, called again, goes on from {checkpoint.path}"
+            )
+        what = f"{' and '.join(self.ended)} ended the sampling" if self.ended else "interrupted"
+        return [
+            f"{what}: each chain has {n_drawn} of {n_draws} draws, which are kept; "
+            + "; ".join(remedies)
+        ]
 
     def _begin(self, context: Any) -> None:
         context.call_on_fit_task_begin(estimator=self._estimator, **self._data)

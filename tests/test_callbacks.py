@@ -26,7 +26,7 @@ from skbayes_sg import (
     callbacks,
 )
 from skbayes_sg.callbacks import Callback, Checkpoint, ConvergenceStop, TimeLimit
-from skbayes_sg.chains import deadline, run
+from skbayes_sg.chains import parallel, run
 from skbayes_sg.samplers import SGFS, SGLD
 
 pytestmark = [
@@ -73,14 +73,6 @@ def test_rounds_change_no_draw(model, monkeypatch):
     several = fitted(model)
     np.testing.assert_array_equal(several.draws_, one.draws_)
     assert several.diagnostics_ == one.diagnostics_ or np.isnan(one.diagnostics_["r_hat_max"])
-
-
-def test_without_a_callback_a_round_takes_a_second():
-    assert run._next_size(1000, 32, pace=None) == 32
-    assert run._next_size(1000, 32, pace=0.01) == 96
-    assert run._next_size(1000, 32, pace=10.0) == 32
-    assert run._next_size(190, 32, pace=0.01) == 190
-    assert run._next_size(10, 32, pace=None) == 10
 
 
 # -- Ctrl-C -----------------------------------------------------------------------------------
@@ -222,7 +214,7 @@ def time_is_up_after(n_looks, monkeypatch):
     """The clock of a fit jumps when it was looked at so many times."""
     looks = iter(range(n_looks))
     monkeypatch.setattr(
-        deadline.time, "time", lambda: 0.0 if next(looks, None) is not None else 1e12
+        parallel.time, "time", lambda: 0.0 if next(looks, None) is not None else 1e12
     )
     return TimeLimit(1e-3)
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from skbayes_sg import (
     diagnostics,
 )
-from skbayes_sg.chains.run import Length, run_chain
-from skbayes_sg.chains.steps import iterate_steps, restarts
+from skbayes_sg.chains.run import Length, iterate_steps, restarts, run_chain
 from skbayes_sg.inference.engine import Engine
 from skbayes_sg.linalg import FULL, Dense
 from skbayes_sg.models import Softmax

@@ -9,16 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sg.chains.deadline import cut_short
-from skbayes_sg.chains.parallel import in_parallel
-from skbayes_sg.chains.run import start_chains
-from skbayes_sg.chains.steps import move
+from skbayes_sg.chains.parallel import cut_short, in_parallel, time_is_up
+from skbayes_sg.chains.run import iterate_steps, start_chains
 from skbayes_sg.chains.tuning import Tuned
 from skbayes_sg.samplers import SGHMC, CosineCycle, State
 from skbayes_sg.samplers.target import Target
 
 _BURN_INS = 4  # length of the optimisation
-_FIRST, _LAST = 5e-3, 5e-5  # lengths of its steps; MLPClassifier's are 1e-3
 
 
 def from_modes(
@@ -36,7 +33,7 @@ def from_modes(
     """
     states = start_chains(sampler, target, theta, seed)
     n_steps = _BURN_INS * sampler.run_length(states[0]).burn_in
-    steps = CosineCycle(_FIRST, _LAST, n_steps)
+    steps = CosineCycle(first=5e-3, last=5e-5, length=n_steps)  # MLPClassifier's are 1e-3
     optimiser = clone(sampler).set_params(step_size=steps, temperature=0.0)
     states = in_parallel(partial(_moved, optimiser, target, n_steps), states, n_jobs)
     cut_short("steps towards a mode", min(state.t for state in states), n_steps)
@@ -46,8 +43,10 @@ def from_modes(
 
 
 def _moved(sampler: SGHMC, target: Target, n_steps: int, state: State) -> State:
-    """A copy of a state after some steps."""
+    """A copy of a state after some steps, fewer where the time is up."""
     state = copy.deepcopy(state)
     with np.errstate(over="ignore", invalid="ignore"):
-        move(sampler, target, state, n_steps)
+        for _ in iterate_steps(sampler, target, state, n_steps):
+            if time_is_up():
+                break
     return state

@@ -1,10 +1,15 @@
-"""Running chains: burn in, keep draws, in parallel. joblib lives here and nowhere else."""
+"""Chains from their starting points to their draws.
+
+The chains of a group move together, as one `State`. `run_chains` takes all groups through burn-in
+and draws, as joblib tasks, in rounds between which callbacks look on. `iterate_steps` is the only
+loop over steps.
+"""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from time import get_clock_info, perf_counter, process_time
 from typing import NamedTuple
@@ -13,22 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbayes_sg.chains.deadline import cut_short, time_is_up, under_limit
-from skbayes_sg.chains.steps import block_of, burn, check_divergence, iterate_steps
-from skbayes_sg.chains.threads import one_thread
+from skbayes_sg.chains.parallel import cut_short, one_thread, time_is_up, under_limit
 from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.linalg.sizes import is_overhead
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.target import Target
 
-_MOST_TOGETHER = 64  # chains: beyond, a step costs as much per chain
-_FEW_STEPS = 20  # that need no estimate of their time
 LONG = 60.0  # seconds: sampling that takes longer is announced, and not begun without being asked
 _CLOCK = process_time if get_clock_info("process_time").resolution < 1e-4 else perf_counter
 _SECONDS = 1.0  # of a round: an interrupt loses no more
-_MOST_BLOCKS = 100  # where a callback looks on
 _FEWEST_DRAWS = 4  # that R-hat can be computed of
-_AT_THE_END = 8  # draws of a round where the time of the fit is up
 
 
 class Length(NamedTuple):
@@ -79,38 +78,148 @@ class Execution(NamedTuple):
     four."""
 
 
-def group_sizes(n_chains: int, most: int = 4, fewest: int = 2) -> list[int]:
-    """How many vectorised chains each group has: at most `most`, in `fewest` groups.
-
-    The overhead of a step is paid once for the group. The sizes do not depend on
-    `n_jobs`, because the draws must not.
-    """
-    n_groups = min(n_chains, max(fewest, -(-n_chains // most)))
-    return [len(group) for group in np.array_split(np.arange(n_chains), n_groups)]
-
-
-def _fewest_groups(sampler: Sampler, target: Target, n_chains: int) -> int:
-    """Two, so that R-hat compares chains that have no minibatch in common, and for two processes.
-
-    One if there are no minibatches, and the arrays of a step so short that most of it is overhead.
-    """
-    elements = n_chains * target.n_rows * target.posterior.widest
-    return 1 if sampler.rejects and is_overhead(elements) else 2
+# -- all groups -------------------------------------------------------------------------------
 
 
 def start_chains(
     sampler: Sampler, target: Target, theta: NDArray, seed: np.random.SeedSequence
 ) -> list[State]:
-    """States of all groups, at the starting points theta (n_chains, D)."""
-    most = _MOST_TOGETHER if sampler.shares_rows else 4
-    ends = np.cumsum(group_sizes(len(theta), most, _fewest_groups(sampler, target, len(theta))))
-    streams = seed.spawn(len(ends))
-    parts = np.split(theta, ends[:-1])
-    # SFC64 is the fastest for row numbers
-    generators = [np.random.Generator(np.random.SFC64(stream)) for stream in streams]
+    """States of all groups, at the starting points theta (n_chains, D).
+
+    The overhead of a step is paid once for the group. The groups do not depend on `n_jobs`, because
+    the draws must not.
+    """
+    n_chains = len(theta)
+    most = 64 if sampler.shares_rows else 4  # beyond, a step costs as much per chain
+    # two groups, so that R-hat compares chains that have no minibatch in common, and two processes
+    # have work; one if there are no minibatches, and most of a step on so short arrays is overhead
+    short = sampler.rejects and is_overhead(n_chains * target.n_rows * target.posterior.widest)
+    n_groups = min(n_chains, max(1 if short else 2, -(-n_chains // most)))
+    states = []
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
-        each = zip(parts, generators, strict=True)
-        return [sampler.init(target, target.coordinates.transform(part), rng) for part, rng in each]
+        parts = np.array_split(theta, n_groups)
+        for part, stream in zip(parts, seed.spawn(n_groups), strict=True):
+            rng = np.random.Generator(np.random.SFC64(stream))  # the fastest for row numbers
+            states.append(sampler.init(target, target.coordinates.transform(part), rng))
+    return states
+
+
+def run_chains(
+    sampler: Sampler,
+    target: Target,
+    states: Sequence[State],
+    length: Length,
+    execution: Execution,
+) -> list[Chain]:
+    """Burn in all groups, then draw: `run_chain` for every group, as joblib tasks.
+
+    Draws come in rounds, each a block of some draws of all groups. On one machine the draws are
+    bitwise the same for every `n_jobs` and for any rounds.
+    """
+    n_draws, burn_in, thin = length
+    n_jobs, dtype, on_block, before, keep = execution
+    # the fewest draws whose steps are whole blocks of `iterate_steps`: sums over steps then do not
+    # depend on the rounds, to the last bit
+    unit = max(map(block_of, states))
+    unit //= math.gcd(unit, thin)
+    blocks = [*map(list, before)]
+    with one_thread(), Parallel(n_jobs=n_jobs) as parallel:
+        pace, started = None, perf_counter()  # seconds per draw, once they are known
+        try:
+            if not blocks:
+                burn_in_all = delayed(under_limit(partial(burn_chain, sampler, target, burn_in)))
+                blocks.append(parallel(map(burn_in_all, states)))
+                made = burn_in
+                for chain, state in zip(blocks[0], states, strict=True):
+                    made = min(made, chain.state.t - state.t)
+                cut_short("steps of burn-in", made, burn_in)
+                pace = (perf_counter() - started) / burn_in * thin if burn_in else None
+
+            while (left := n_draws - drawn(blocks)) > 0:
+                if on_block is not None:
+                    size = block_draws(n_draws)
+                elif pace is None:
+                    size = unit
+                else:  # of about a second; all that are left if they take no more than two
+                    size = max(unit, int(_SECONDS / max(pace, 1e-9)) // unit * unit)
+                    size = left if left <= 2 * size else size
+                if time_is_up():
+                    size = min(size, 8)  # as many as figures of a chain need
+                size = min(size, left)
+
+                started = perf_counter()
+                draw_more = partial(go_on, sampler, target, Length(size, thin=thin), dtype)
+                chains = parallel(map(delayed(draw_more), blocks[-1]))
+                pace = (perf_counter() - started) / size
+                blocks.append(chains)
+                for block in blocks[:-1]:  # the states of all blocks would fill the memory
+                    for i, (then, now) in enumerate(zip(block, chains, strict=True)):
+                        block[i] = now._replace(draws=then.draws, weights=then.weights)
+
+                if on_block is not None and on_block(blocks):
+                    break
+        except KeyboardInterrupt:
+            if not keep or drawn(blocks) < _FEWEST_DRAWS:
+                raise
+    return joined(blocks)
+
+
+def drawn(blocks: Sequence[DrawBlock]) -> int:
+    """Draws of each chain so far."""
+    n_draws = 0
+    for groups in blocks:
+        n_draws += groups[0].draws.shape[1]
+    return n_draws
+
+
+def block_draws(n_draws: int) -> int:
+    """Draws of each chain in a block on which a callback looks: a hundredth of all."""
+    return -(-n_draws // 100)
+
+
+def joined(blocks: Sequence[DrawBlock]) -> list[Chain]:
+    """All draws of each group, and its last state."""
+    chains = []
+    for group in zip(*blocks, strict=True):
+        draws, weights = [], []
+        for part in group:
+            if len(part.weights):  # the first block is burn-in
+                draws.append(part.draws)
+                weights.append(part.weights)
+        chain = group[-1]
+        if len(draws) > 1:
+            whole = np.concatenate(draws, axis=1)
+            chain = chain._replace(draws=whole, weights=np.concatenate(weights))
+        chains.append(chain)
+    return chains
+
+
+def seconds(sampler: Sampler, target: Target, states: Sequence[State], n_steps: int) -> float:
+    """An estimate of the time on one core that these groups take for so many steps.
+
+    From a step of a copy of the first group, which also fills caches. Where that would be long, it
+    is from the faster of two more.
+    """
+    if n_steps <= 20:  # no time that anybody wants to know
+        return 0.0
+    state, times = copy.deepcopy(states[0]), list[float]()
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+        while not times or (times[0] >= LONG and len(times) < 3):
+            start = _CLOCK()
+            sampler.step(state, target)
+            times.append((_CLOCK() - start) * n_steps * len(states))
+    return min(times[1:] or times)
+
+
+def rows_touched(sampler: Sampler, states: Sequence[State]) -> float:
+    """Rows that these chains have read since their start."""
+    n_rows = 0.0
+    for state in states:
+        n_rows += sampler.report(state).rows_touched
+    return n_rows
+
+
+# -- one group --------------------------------------------------------------------------------
 
 
 def run_chain(
@@ -129,20 +238,17 @@ def run_chain(
     FloatingPointError
         If the chain diverges; the message names sampler, step and remedy.
     """
-    begun = begin_chain(sampler, target, length.burn_in, dtype, state)
-    return go_on(sampler, target, length.n_draws, length.thin, begun)
-
-
-def begin_chain(sampler: Sampler, target: Target, burn_in: int, dtype: type, state: State) -> Chain:
-    """A group after burn-in, without draws. `state` is copied."""
-    chain = burn_chain(sampler, target, burn_in, state)
-    return chain._replace(draws=chain.draws.astype(dtype))
+    begun = burn_chain(sampler, target, length.burn_in, state)
+    return go_on(sampler, target, length, dtype, begun)
 
 
 def burn_chain(
     sampler: Sampler, target: Target, burn_in: int, state: State, keep: bool = False
 ) -> Chain:
-    """`begin_chain`; `keep` has the points of the second half of burn-in as draws."""
+    """A group after burn-in, without draws. `state` is copied.
+
+    `keep` has the points of the second half of burn-in as draws.
+    """
     state, points = copy.deepcopy(state), []
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         if burn_in or state.t == 0:
@@ -155,11 +261,12 @@ def burn_chain(
     return Chain(draws, np.empty(0), last, state, SteinSums(state.theta))
 
 
-def go_on(sampler: Sampler, target: Target, n_draws: int, thin: int, before: Chain) -> Chain:
+def go_on(sampler: Sampler, target: Target, length: Length, dtype: type, before: Chain) -> Chain:
     """The next draws of a group. What was before is copied; its draws are not repeated."""
     state, stein = copy.deepcopy(before.state), copy.deepcopy(before.stein)
     n_chains, dim = state.theta.shape
-    draws: NDArray = np.empty((n_chains, n_draws, dim), before.draws.dtype)
+    n_draws, _, thin = length
+    draws: NDArray = np.empty((n_chains, n_draws, dim), dtype)
     weights, kept = np.empty(n_draws), 0
     recorded = range(0, n_draws * thin, thin)
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
@@ -175,116 +282,111 @@ def go_on(sampler: Sampler, target: Target, n_draws: int, thin: int, before: Cha
     return Chain(draws, weights, target.coordinates.inverse_transform(state.theta), state, stein)
 
 
-def run_chains(
+def burn(
+    sampler: Sampler, target: Target, state: State, n_steps: int, keep: bool = False
+) -> list[NDArray]:
+    """Burn in a group of chains, in place: forget the start, and learn matrices near the mode.
+
+    It ends where the time of the fit is up, but not right after a restart. With `keep` it returns
+    the points after the last restart, each (chains, D).
+    """
+    done = 0
+    for until in restarts(n_steps):
+        for _ in iterate_steps(sampler, target, state, until - done):
+            if time_is_up():
+                return []
+        sampler.restart(state, target)
+        done = until
+    points: list[NDArray] = []
+    for block in iterate_steps(sampler, target, state, n_steps - done, range(keep * n_steps)):
+        points.extend(block.draws.copy())
+        if time_is_up():
+            break
+    return points
+
+
+def restarts(n_steps: int) -> tuple[int, ...]:
+    """Steps of a burn-in after which samplers forget averages from far out."""
+    return n_steps // 8, n_steps // 4, n_steps // 2
+
+
+# -- steps ------------------------------------------------------------------------------------
+
+
+class StepBlock(NamedTuple):
+    """Some successive steps of a group, in the coordinates of the chains.
+
+    The next block overwrites the arrays.
+    """
+
+    thetas: NDArray
+    """(steps, chains, D): the point before each step"""
+    gradients: NDArray
+    """(steps, chains, D): the gradient estimate there"""
+    draws: NDArray
+    """(draws, chains, D): the recorded draws"""
+    weights: NDArray
+    """(draws,)"""
+
+
+def iterate_steps(
     sampler: Sampler,
     target: Target,
-    states: Sequence[State],
-    length: Length,
-    execution: Execution,
-) -> list[Chain]:
-    """`run_chain` for every group, as joblib tasks, in blocks of some draws of all groups.
+    state: State,
+    n_steps: int,
+    recorded: range = range(0),
+) -> Iterator[StepBlock]:
+    """Move a group of chains, in place, by `n_steps`, and yield some steps at a time.
 
-    On one machine the draws are bitwise the same for every `n_jobs` and for any blocks.
+    This is the only loop over steps. The recorded draw is the point before its step, so that it
+    belongs to the gradient taken there (math/diagnostics.md#recorded-draws). A run that stops and
+    goes on equals a run without a stop, to the last bit on one machine.
+
+    Parameters
+    ----------
+    recorded : range, default=range(0)
+        The steps, numbered from 0, before which a draw is recorded; by default none.
+
+    Raises
+    ------
+    FloatingPointError
+        If a chain diverges; the message names sampler, step and remedy.
     """
-    n_draws, burn_in, thin = length
-    n_jobs, dtype, on_block, before, keep = execution
-    blocks, unit = list(before), _whole_blocks(states, thin)
-    share = block_draws(n_draws)
-    with one_thread(), Parallel(n_jobs=n_jobs) as parallel:
-        pace, started = None, perf_counter()
-        try:
-            if not blocks:
-                begin = under_limit(partial(begin_chain, sampler, target, burn_in, dtype))
-                blocks.append(parallel(delayed(begin)(state) for state in states))
-                moved = zip(blocks[0], states, strict=True)
-                made = min(chain.state.t - state.t for chain, state in moved)
-                cut_short("steps of burn-in", made, burn_in)
-                pace = (perf_counter() - started) / burn_in * thin if burn_in else None
-            while (left := n_draws - drawn(blocks)) > 0:
-                size = min(left, share) if on_block else _next_size(left, unit, pace)
-                size = min(size, _AT_THE_END) if time_is_up() else size
-                started = perf_counter()
-                more = delayed(partial(go_on, sampler, target, size, thin))
-                blocks.append(parallel(more(chain) for chain in blocks[-1]))
-                blocks[:-1] = [_with_states_of(blocks[-1], before) for before in blocks[:-1]]
-                pace = (perf_counter() - started) / size
-                if on_block is not None and on_block(blocks):
-                    break
-        except KeyboardInterrupt:
-            if not keep or drawn(blocks) < _FEWEST_DRAWS:
-                raise
-    return joined(blocks)
+    block = max(1, min(block_of(state), n_steps))
+    thetas = np.empty((block, *state.theta.shape), state.theta.dtype)
+    gradients = np.empty_like(thetas)
+    draws = np.empty_like(thetas) if recorded else thetas[:0]
+    weights = np.empty(block)
+    for start in range(0, n_steps, block):
+        size, kept = min(block, n_steps - start), 0
+        for i in range(size):
+            if start + i in recorded:
+                draws[kept], weights[kept] = sampler.draw(state), sampler.weight(state)
+                kept += 1
+            thetas[i] = state.theta
+            try:
+                sampler.step(state, target)
+            except np.linalg.LinAlgError as error:  # of a matrix of a point that overflowed
+                raise _diverged(sampler, state) from error
+            gradients[i] = state.gradient
+        check_divergence(sampler, state, thetas[:size])
+        check_divergence(sampler, state, state.theta)
+        yield StepBlock(thetas[:size], gradients[:size], draws[:kept], weights[:kept])
 
 
-def _with_states_of(last: DrawBlock, before: DrawBlock) -> DrawBlock:
-    """The draws of a block beside the states of the last: those of all would fill the memory."""
-    pairs = zip(last, before, strict=True)
-    return [now._replace(draws=then.draws, weights=then.weights) for now, then in pairs]
+def block_of(state: State) -> int:
+    """Steps between two looks at the chain, a power of two.
 
-
-def drawn(blocks: Sequence[DrawBlock]) -> int:
-    """Draws of each chain so far."""
-    return sum(groups[0].draws.shape[1] for groups in blocks)
-
-
-def block_draws(n_draws: int) -> int:
-    """Draws of each chain in a block: a hundredth of all."""
-    return -(-n_draws // _MOST_BLOCKS)
-
-
-def joined(blocks: Sequence[DrawBlock]) -> list[Chain]:
-    """All draws of each group, and its last state."""
-    chains = []
-    for group in zip(*blocks, strict=True):
-        parts = [part for part in group if len(part.weights)]
-        chains.append(parts[-1])
-        if len(parts) > 1:
-            draws = np.concatenate([part.draws for part in parts], axis=1)
-            weights = np.concatenate([part.weights for part in parts])
-            chains[-1] = parts[-1]._replace(draws=draws, weights=weights)
-    return chains
-
-
-def _next_size(left: int, unit: int, pace: float | None) -> int:
-    """Draws of about a second, in whole units; all that are left if they take no more than two.
-
-    `pace` is in seconds per draw, None if it is not known yet.
+    64, because a look costs a pass over a block and not a step, but no more than 8 MB of points.
     """
-    if pace is None:
-        return min(left, unit)
-    ahead = max(unit, int(_SECONDS / max(pace, 1e-9)) // unit * unit)
-    return left if left <= 2 * ahead else ahead
+    return min(64, 1 << max(0, ((1 << 20) // state.theta.size).bit_length() - 1))
 
 
-def _whole_blocks(states: Sequence[State], thin: int) -> int:
-    """The fewest draws whose steps are whole blocks of `iterate_steps`.
-
-    Sums over steps then do not depend on the blocks, to the last bit.
-    """
-    block = max(block_of(state) for state in states)
-    return block // math.gcd(block, thin)
+def check_divergence(sampler: Sampler, state: State, thetas: NDArray) -> None:
+    """Raise FloatingPointError if a point is NaN, or so far out that its square may overflow."""
+    if not np.abs(thetas).max(initial=0.0) < 1e100:
+        raise _diverged(sampler, state)
 
 
-def seconds(sampler: Sampler, target: Target, states: Sequence[State], n_steps: int) -> float:
-    """An estimate of the time on one core that these groups take for so many steps.
-
-    From a step of a copy of the first group, which also fills caches. Where that would be long, it
-    is from the faster of two more.
-    """
-    if n_steps <= _FEW_STEPS:
-        return 0.0
-    state = copy.deepcopy(states[0])
-
-    def by_one_step() -> float:
-        start = _CLOCK()
-        sampler.step(state, target)
-        return (_CLOCK() - start) * n_steps * len(states)
-
-    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
-        first = by_one_step()
-        return first if first < LONG else min(by_one_step(), by_one_step())
-
-
-def rows_touched(sampler: Sampler, states: Sequence[State]) -> float:
-    """Rows that these chains have read since their start."""
-    return sum(sampler.report(state).rows_touched for state in states)
+def _diverged(sampler: Sampler, state: State) -> FloatingPointError:
+    return FloatingPointError(f"{sampler} diverged by step {state.t}; {sampler.advice}")

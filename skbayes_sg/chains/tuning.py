@@ -10,11 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sg.chains.deadline import time_is_up
-from skbayes_sg.chains.parallel import in_parallel
-from skbayes_sg.chains.run import start_chains
-from skbayes_sg.chains.steps import burn, iterate_steps
-from skbayes_sg.chains.threads import one_thread
+from skbayes_sg.chains.parallel import in_parallel, one_thread, time_is_up
+from skbayes_sg.chains.run import burn, iterate_steps, start_chains
 from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.samplers import SGFS, Sampler, State
 from skbayes_sg.samplers.target import Target

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sg.chains.deadline import cut_short, time_is_up
-from skbayes_sg.chains.parallel import cores, in_parallel
+from skbayes_sg.chains.parallel import cores, cut_short, in_parallel, one_thread, time_is_up
 from skbayes_sg.chains.run import (
     Chain,
     Execution,
@@ -28,7 +27,6 @@ from skbayes_sg.chains.run import (
     seconds,
     start_chains,
 )
-from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.chains.tuning import choose_alpha, refuse_unstable
 from skbayes_sg.data import in_threads
 from skbayes_sg.inference.em_control_variate import DiagonalControlVariate, MatrixControlVariate

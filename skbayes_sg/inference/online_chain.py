@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sg.chains.steps import iterate_steps
+from skbayes_sg.chains.run import iterate_steps
 from skbayes_sg.chains.tuning import refuse_unstable, stable_start
 from skbayes_sg.data.minibatches import Partition
 from skbayes_sg.inference.fingerprint import same_parameters

@@ -17,9 +17,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.chains.deadline import time_is_up, time_limit, warnings_of
+from skbayes_sg.chains.parallel import one_thread, time_is_up, time_limit, warnings_of
 from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, drawn, rows_touched
-from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.inference import diagnose, engine
 from skbayes_sg.inference.engine import Engine, choose, prepare
 from skbayes_sg.inference.evidence import as_learned

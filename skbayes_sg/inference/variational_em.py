@@ -25,10 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from skbayes_sg.chains.deadline import cut_short, time_is_up
-from skbayes_sg.chains.parallel import in_parallel
-from skbayes_sg.chains.steps import burn, iterate_steps, restarts
-from skbayes_sg.chains.threads import one_thread
+from skbayes_sg.chains.parallel import cut_short, in_parallel, one_thread, time_is_up
+from skbayes_sg.chains.run import burn, iterate_steps, restarts
 from skbayes_sg.diagnostics.gradients import SteinSums, stein_ratios
 from skbayes_sg.inference.em_control_variate import ControlVariate, MatrixControlVariate
 from skbayes_sg.inference.learned_prior import BOUNDS, Learned

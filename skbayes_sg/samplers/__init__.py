@@ -17,7 +17,7 @@ from skbayes_sg.samplers.sgd import SGD
 from skbayes_sg.samplers.sgfs import SGFS
 from skbayes_sg.samplers.sghmc import SGHMC
 from skbayes_sg.samplers.sgld import SGLD
-from skbayes_sg.samplers.state import State
+from skbayes_sg.samplers.target import State
 
 __all__ = [
     "HMC",

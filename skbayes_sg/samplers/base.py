@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skbayes_sg.data.minibatches import Minibatches
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
-from skbayes_sg.samplers.target import Target
-from skbayes_sg.validation import is_integer
+from skbayes_sg.samplers.target import Anchored, State, Target
+from skbayes_sg.validation import require_integer
 
 NEEDS_ROWS_AGAIN = "needs rows that it can draw again; use SGFS or SGLD with partial_fit"
 
@@ -32,6 +31,43 @@ class NoGainError(ValueError):
 
 class NoAnchorError(NoGainError):
     """There is no point around which the posterior could be expanded."""
+
+
+def require_near(anchor: Anchored) -> None:
+    """Refuse a pool of some rows around a point far from the mode.
+
+    Rows were chosen by their remainders there. A pool of all rows is right around any point.
+
+    Raises
+    ------
+    NoAnchorError
+    """
+    if math.isinf(anchor.steepness) and anchor.pool_error > 0:
+        raise NoAnchorError(
+            "the mode was not found to a posterior standard deviation per parameter, and control "
+            "variates need it; columns with only a few rows that are not zero hide it"
+        )
+
+
+def anchor_figures(anchor: Anchored) -> dict[str, float]:
+    """What `diagnostics_` tells of the anchor of control variates."""
+    return {
+        "noise_number": anchor.noise_number,
+        "steepness": anchor.steepness,
+        "column_steepness": anchor.column_steepness,
+        "pool_error": anchor.pool_error,
+    }
+
+
+def pool_warnings(figures: dict[str, float]) -> list[str]:
+    """A warning if the choice of the pool moves the mean by .05 standard deviations or more."""
+    error = figures.get("pool_error", 0.0)
+    if not error > 0.05:
+        return []
+    return [
+        f"pool_error is {error:.2f}: few rows dominate, and the posterior mean may be off by so "
+        'many standard deviations; use sampler="hmc", which takes all rows at each step'
+    ]
 
 
 class RunLength(NamedTuple):
@@ -59,7 +95,8 @@ class Parameterised(BaseEstimator):
 
     def _keep_parameters(self, given: dict[str, Any]) -> None:
         """Keep the `locals()` of a constructor as they are, by name, as scikit-learn asks."""
-        self.__dict__.update({name: given[name] for name in given if name != "self"})
+        self.__dict__.update(given)
+        del self.__dict__["self"]
 
 
 class Sampler(Parameterised, ABC):
@@ -148,11 +185,8 @@ class Sampler(Parameterised, ABC):
         ValueError, TypeError
             The message names the parameter and the remedy.
         """
-        size = self.batch_size
-        if not is_integer(self.rows_per_step) or (isinstance(size, str) and size != "auto"):
-            raise TypeError(f"batch_size must be an integer, got {size!r}")
-        if self.rows_per_step < 1:
-            raise ValueError(f"batch_size must be at least 1, got {size}")
+        if not (isinstance(self.batch_size, str) and self.batch_size == "auto"):
+            require_integer("batch_size", self.batch_size, 1)
 
     def resolve_auto(self, target: Target) -> str:
         """Choose parameters that are "auto" for this posterior, in place, and say by what figures.
@@ -189,7 +223,7 @@ class Sampler(Parameterised, ABC):
         """
 
     def restart(self, state: State, target: Target) -> None:
-        """Forget averages from far out, when a part of burn-in is over (see `steps.restarts`)."""
+        """Forget averages from far out, when a part of burn-in is over (see `run.restarts`)."""
 
     def freeze(self, state: State, target: Target) -> None:
         """Stop adapting, when burn-in is over."""

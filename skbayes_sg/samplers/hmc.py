@@ -10,10 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Minibatches
-from skbayes_sg.linalg import DIAGONAL, FULL, Diag, Layout, Operator
+from skbayes_sg.linalg import Diag, Operator
+from skbayes_sg.linalg.operators import DIAGONAL, FULL, Layout
 from skbayes_sg.linalg.sizes import has_matrix
-from skbayes_sg.samplers import anchors
-from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
+from skbayes_sg.samplers.base import (
+    NEEDS_ROWS_AGAIN,
+    Report,
+    RunLength,
+    Sampler,
+    anchor_figures,
+    pool_warnings,
+    require_near,
+)
 from skbayes_sg.samplers.mass_matrix import (
     MANY_CHAINS,
     AveragedFisher,
@@ -21,23 +29,12 @@ from skbayes_sg.samplers.mass_matrix import (
     RescaledCurvature,
 )
 from skbayes_sg.samplers.schedules import value_at
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import ExactDistribution
-from skbayes_sg.samplers.target import FastGradient, Target
+from skbayes_sg.samplers.target import FastGradient, State, Target
 from skbayes_sg.validation import require_choice, require_integer
 
-_LONGEST_STEP = 1.5  # in metric units; an oscillator of unit frequency is stable below 2
-_SHORTEST_STEP = 1e-4  # shorter ones mean that rounding is too large
-_LENGTHS = (0.7, 2.8)  # of trajectories, in metric units; pi is half a period of a Gaussian
-_MOST_LEAPFROG = 100  # steps: where walls need steps so short, trajectories are shorter
 _LONG_STEP, _MOST_SHORT = 0.7, 8  # with the gradient, in metric units, and short steps of one
-_LONG_ERROR = 0.3  # of a fast gradient, times the long step
-_SHORT_EVERY = 10  # trajectories: one has short steps
-_SHORT = 5  # of them
-_STUCK = 0.1  # of the target acceptance rate
 _STEPS_A_MOVE = 8  # leapfrog steps of a trajectory for each Metropolis step along the scale
-_MOVE = 1.7  # its length, in standard deviations of the scale: less than 2.4, as given the rest
-_FEWEST_STEPS = 10  # from which an acceptance rate is measured
 
 
 class _Path(NamedTuple):
@@ -49,6 +46,9 @@ class _Path(NamedTuple):
     n_short: int = 1
     fast: FastGradient = FastGradient(lambda theta: 0.0, 0, 0.0)
     """Of the short steps."""
+    is_short: bool = False
+    """Whether it is one of the trajectories with far shorter steps, whose acceptance says nothing
+    of the step"""
 
 
 @dataclass
@@ -144,7 +144,7 @@ class HMC(Sampler):
 
     def resolve_auto(self, target: Target) -> str:
         if target.anchor is not None:
-            anchors.require_near(target.anchor)
+            require_near(target.anchor)
         return ""
 
     # -- motion -------------------------------------------------------------------------------
@@ -154,27 +154,32 @@ class HMC(Sampler):
         return target.minibatches(target.n_rows, False, rng, n_chains)
 
     def start(self, state: State, target: Target) -> None:
+        layout: Layout = FULL if has_matrix(target.dim) else DIAGONAL  # costs less than a gradient
+        if self.structure != "auto":
+            layout = target.posterior.layout(self.structure)
         learned = RescaledCurvature if target.one_mode else AveragedFisher
         log_prob, gradient = target.slope(state.theta)
         state.memory = _Memory(
-            learned(target, state.theta, self._layout(target)),
+            learned(target, state.theta, layout),
             log_prob,
             gradient,
             log_step=math.log(target.dim**-0.25),  # the scaling of the best step with D
             accepted=np.zeros(len(state.theta)),
-            figures={} if target.anchor is None else anchors.figures(target.anchor),
+            figures={} if target.anchor is None else anchor_figures(target.anchor),
         )
 
     def step(self, state: State, target: Target) -> None:
-        memory, inverse = state.memory, state.memory.metric.inverse
-        momentum = self._momentum(state)
+        memory, normals = state.memory, state.normals
+        inverse, root = memory.metric.inverse, memory.metric.root
+        dtype = root.diagonal().dtype  # momenta have the precision of the metric
+        momentum = root.matvec(normals.standard_normal(state.theta.shape, dtype=dtype))
         energy = _kinetic(momentum, inverse) - memory.log_prob
         path = self._path(state, target)
-        theta, log_prob, gradient = self._moved(state, target, momentum, path)
+        theta, log_prob, gradient = self._trajectory(state, target, momentum, path)
 
         change = energy + log_prob - _kinetic(momentum, inverse)
         chance = np.exp(np.minimum(0.0, _or_never(change)))
-        accept = state.normals.random(len(chance)) < chance
+        accept = normals.random(len(chance)) < chance
         state.gradient = memory.gradient
         state.theta = np.where(accept[:, None], theta, state.theta)
         memory.gradient = np.where(accept[:, None], gradient, memory.gradient)
@@ -183,16 +188,37 @@ class HMC(Sampler):
         memory.rows_touched += (
             path.n_long * len(accept) * (state.rows.size + path.n_short * path.fast.n_rows)
         )
-        if not _is_short(state):
+        if not path.is_short:
             memory.steps += 1
             memory.accepted += chance
-            if memory.adapting:
-                self._adapt(state, target, float(chance.mean()))
+            if memory.adapting:  # Robbins and Monro's step of the log step
+                gain = (memory.steps + 5) ** -0.6
+                excess = float(chance.mean()) - self.target_accept
+                memory.log_step = _bounded(memory.log_step + excess * gain)
+                memory.metric.see(target, state.theta, state.t)
         for _ in range(target.has_scale * (path.n_long * path.n_short // _STEPS_A_MOVE)):
             self._rescale(state, target)
         state.t += 1
 
-    def _moved(
+    def _path(self, state: State, target: Target) -> _Path:
+        """The steps of a trajectory, of random length so that none is near a period."""
+        h = math.exp(state.memory.log_step)
+        if state.t % 10 == 9:  # a chain where the posterior is far narrower rejects all others
+            h *= 10.0 ** -state.normals.uniform(0.5, 1.5)
+            return _Path(h, self.n_leapfrog or 5, is_short=True)
+        if self.n_leapfrog is not None:
+            return _Path(h * state.normals.uniform(0.8, 1.2), self.n_leapfrog)
+        # pi is half a period of a Gaussian; shorter where walls need steps so short
+        length = min(state.normals.uniform(0.7, 2.8), 100 * h)
+        fast, n_short = target.fast_gradient, 1
+        if fast is not None:  # an error of .3 in a long step at most
+            longest = 0.3 / max(fast.error, 0.3 / _LONG_STEP)
+            n_short = max(1, min(_MOST_SHORT, int(longest / h)))
+        n_long = math.ceil(length / (n_short * h))
+        path = _Path(length / (n_long * n_short), n_long, n_short)
+        return path if fast is None or n_short == 1 else path._replace(fast=fast)
+
+    def _trajectory(
         self, state: State, target: Target, momentum: NDArray, path: _Path
     ) -> tuple[NDArray, NDArray, NDArray]:
         """The end of a trajectory, its log density and gradient; momenta change in place.
@@ -200,6 +226,7 @@ class HMC(Sampler):
         A long step has the gradient less the fast one, and holds short steps with that (Tuckerman,
         Berne & Martyna 1992). Without a fast gradient these are leapfrog steps.
         """
+        followed = target.single if self.single_gradients else target
         h, inverse, fast = path.h, state.memory.metric.inverse, path.fast.at
         long, theta, gradient = path.n_short * h, state.theta, state.memory.gradient
         force = fast(theta)
@@ -211,7 +238,7 @@ class HMC(Sampler):
                 force = fast(theta)
                 momentum += h * force
             if left:
-                momentum += long * (self._gradient(target, theta) - force)
+                momentum += long * (followed.full_gradient(theta) - force)
         log_prob, gradient = target.slope(theta)
         momentum += (0.5 * long) * (gradient - force)
         momentum -= (0.5 * h) * force
@@ -220,7 +247,8 @@ class HMC(Sampler):
     def _rescale(self, state: State, target: Target) -> None:
         """A Metropolis step along the scale of the coefficients (Liu & Sabatti 2000)."""
         memory, n = state.memory, len(state.theta)
-        log_scale = _MOVE * target.scale_sd * state.normals.standard_normal(n)
+        # 2.4 deviations are best where one coordinate moves alone; here it is one given the rest
+        log_scale = 1.7 * target.scale_sd * state.normals.standard_normal(n)
         theta, volume = target.rescaled(state.theta, log_scale)
         log_prob, gradient = target.slope(theta)
         change = log_prob - memory.log_prob + volume
@@ -245,40 +273,6 @@ class HMC(Sampler):
         """Update log posterior and gradient at theta; the metric follows at the next restart."""
         state.memory.log_prob, state.memory.gradient = target.slope(state.theta)
 
-    def _momentum(self, state: State) -> NDArray:
-        """Normal momenta, in the precision of the metric."""
-        root = state.memory.metric.root
-        dtype = root.diagonal().dtype
-        return root.matvec(state.normals.standard_normal(state.theta.shape, dtype=dtype))
-
-    def _gradient(self, target: Target, theta: NDArray) -> NDArray:
-        return (target.single if self.single_gradients else target).full_gradient(theta)
-
-    def _path(self, state: State, target: Target) -> _Path:
-        """The steps of a trajectory, of random length so that none is near a period."""
-        h = math.exp(state.memory.log_step)
-        if _is_short(state):
-            h *= 10.0 ** -state.normals.uniform(0.5, 1.5)
-            return _Path(h, self.n_leapfrog or _SHORT)
-        if self.n_leapfrog is not None:
-            return _Path(h * state.normals.uniform(0.8, 1.2), self.n_leapfrog)
-        length = min(state.normals.uniform(*_LENGTHS), h * _MOST_LEAPFROG)
-        fast, n_short = target.fast_gradient, 1
-        if fast is not None:
-            longest = _LONG_ERROR / max(fast.error, _LONG_ERROR / _LONG_STEP)
-            n_short = max(1, min(_MOST_SHORT, int(longest / h)))
-        n_long = math.ceil(length / (n_short * h))
-        path = _Path(length / (n_long * n_short), n_long, n_short)
-        return path if fast is None or n_short == 1 else path._replace(fast=fast)
-
-    # -- adaptation in burn-in ----------------------------------------------------------------
-
-    def _layout(self, target: Target) -> Layout:
-        """Layout of the metric; by default a matrix as long as it costs less than a gradient."""
-        if self.structure == "auto":
-            return FULL if has_matrix(target.dim) else DIAGONAL
-        return target.posterior.layout(self.structure)
-
     def _renew(self, state: State, target: Target) -> None:
         """Compute the metric from what was seen, and keep the step in units of theta."""
         memory = state.memory
@@ -292,13 +286,6 @@ class HMC(Sampler):
                 "divide the weights by a constant"
             )
         memory.log_step = _bounded(log_step)
-
-    def _adapt(self, state: State, target: Target, chance: float) -> None:
-        """Robbins-Monro step of the log step; show the points to the metric."""
-        memory = state.memory
-        change = (chance - self.target_accept) * (memory.steps + 5) ** -0.6
-        memory.log_step = _bounded(memory.log_step + change)
-        memory.metric.see(target, state.theta, state.t)
 
     # -- distribution and report ------------------------------------------------------------------
 
@@ -320,32 +307,28 @@ class HMC(Sampler):
         return ExactDistribution()
 
     def report(self, state: State) -> Report:
-        memory = state.memory
+        """Also rates of acceptance, which say whether chains are stuck, and figures of the anchor.
+
+        Ten trajectories are the fewest that have a rate.
+        """
+        memory, warnings = state.memory, []
         rates = memory.accepted / max(1, memory.steps)
-        warnings = []
-        if memory.steps >= _FEWEST_STEPS:
-            warnings = self._unresolved(float(rates.mean())) or self._stuck(rates)
-        figures = {"accept_rate": float(rates.mean())} | memory.figures
-        return Report(memory.rows_touched, figures, warnings + anchors.warnings(figures))
-
-    def _unresolved(self, rate: float) -> list[str]:
-        if rate >= 0.5 * self.target_accept:
-            return []
-        return [
-            f"accept_rate is {rate:.2f}, far below the {self.target_accept} that steps are tuned "
-            "for: the energy is not resolved; scale the columns of X, use float64, or divide the "
-            "weights by a constant"
-        ]
-
-    def _stuck(self, rates: NDArray) -> list[str]:
-        n_stuck = int(np.sum(rates < _STUCK * self.target_accept))
-        if n_stuck == 0:
-            return []
-        return [
-            f"{n_stuck} of {len(rates)} chains hardly moved, the others accept "
-            f"{np.median(rates):.2f} of their steps: the posterior has walls that the step does "
-            f"not resolve; {self.advice}"
-        ]
+        rate, wanted = float(rates.mean()), self.target_accept
+        n_stuck = int(np.sum(rates < 0.1 * wanted))
+        if memory.steps >= 10 and rate < 0.5 * wanted:
+            warnings.append(
+                f"accept_rate is {rate:.2f}, far below the {wanted} that steps are tuned for: the "
+                "energy is not resolved; scale the columns of X, use float64, or divide the "
+                "weights by a constant"
+            )
+        elif memory.steps >= 10 and n_stuck:
+            warnings.append(
+                f"{n_stuck} of {len(rates)} chains hardly moved, the others accept "
+                f"{np.median(rates):.2f} of their steps: the posterior has walls that the step "
+                f"does not resolve; {self.advice}"
+            )
+        figures = {"accept_rate": rate} | memory.figures
+        return Report(memory.rows_touched, figures, warnings + pool_warnings(figures))
 
 
 def _or_never(change: NDArray) -> NDArray:
@@ -354,15 +337,8 @@ def _or_never(change: NDArray) -> NDArray:
 
 
 def _bounded(log_step: float) -> float:
-    return float(np.clip(log_step, math.log(_SHORTEST_STEP), math.log(_LONGEST_STEP)))
-
-
-def _is_short(state: State) -> bool:
-    """Whether a trajectory has short steps.
-
-    A chain in a place far narrower than the metric rejects all other trajectories.
-    """
-    return state.t % _SHORT_EVERY == _SHORT_EVERY - 1
+    """In metric units an oscillator is stable below 2, and below 1e-4 rounding is too large."""
+    return float(np.clip(log_step, math.log(1e-4), math.log(1.5)))
 
 
 def _kinetic(momentum: NDArray, inverse: Operator) -> NDArray:

@@ -12,13 +12,10 @@ from numpy.typing import NDArray
 from skbayes_sg import theory
 from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Layout, Operator
 from skbayes_sg.samplers.base import Report, RunLength
-from skbayes_sg.samplers.constant_step import ConstantMemory, ConstantStep, relative_noise
-from skbayes_sg.samplers.state import State
+from skbayes_sg.samplers.constant_sgd import ConstantMemory, ConstantStep, relative_noise
 from skbayes_sg.samplers.stationary import LinearStep
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import require_integer
-
-_MOST_PASSES = 10.0  # of a window: where it were more, rows contradict the model, and it is said
 
 
 @dataclass
@@ -134,39 +131,29 @@ class IASG(ConstantStep):
 
     def _operators(self, state: State, target: Target) -> tuple[Operator, None]:
         """K; sets the length of the window as well."""
+        memory, steps = state.memory, state.rows.noise_factor  # of a pass
         M, Lam = self._noise_and_curvature(state, target)
-        if self.structure != "scalar":
-            return self._averaged_alike(state.memory, M, Lam, state.rows.noise_factor), None
-        assert isinstance(Lam, Dense)
-        return self._of_one_scalar(state.memory, Lam, state.rows.noise_factor), None
-
-    _burn_in_operators = _operators
-
-    def _averaged_alike(
-        self, memory: _Window, M: Operator, Lam: Operator, steps: float
-    ) -> Operator:
-        """K = k Lam^-1, with the same F = 1 - k in every direction of a full Lam.
-
-        `steps` are those of a pass, and the noise where the model is right.
-        """
+        auto, one_pass = self.step_size == "auto", self.window == "pass"
+        if self.structure == "scalar":  # K = h: directions of small curvature average least
+            assert isinstance(Lam, Dense)
+            eigenvalues = np.linalg.eigvalsh(Lam.matrix)
+            h = 1 / eigenvalues[-1] if auto else float(self.step_size)
+            memory.length = max(1, round(steps)) if one_pass else int(self.window)
+            memory.slowest = h * eigenvalues[0] * memory.length
+            memory.condition = eigenvalues[-1] / eigenvalues[0]
+            return Diag(np.full(Lam.dim, h)), None
+        # K = k Lam^-1, with the same F = 1 - k in every direction of a full Lam
         covariance = Lam.inverse()
+        # a window of ten passes at most: where it were more, rows contradict the model: it is said
         noise = _trace_of_product(covariance, M) / Lam.dim
-        noise = min(noise, _MOST_PASSES * max(steps, 1.0))
+        noise = min(noise, 10.0 * max(steps, 1.0))
         length = noise if isinstance(self.window, str) else self.window
-        k = min(0.5, 5 / max(length, 1.0)) if self.step_size == "auto" else float(self.step_size)
-        one_pass = self.window == "pass"
+        k = min(0.5, 5 / max(length, 1.0)) if auto else float(self.step_size)
         memory.length = _right_on_average(noise, 1 - k) if one_pass else int(self.window)
         memory.averaging = _averaging(1 - k, memory.length)
-        return covariance * k
+        return covariance * k, None
 
-    def _of_one_scalar(self, memory: _Window, Lam: Dense, c: float) -> Operator:
-        """K = h for all directions; directions of small curvature average least."""
-        eigenvalues = np.linalg.eigvalsh(Lam.matrix)
-        h = 1 / eigenvalues[-1] if self.step_size == "auto" else float(self.step_size)
-        memory.length = max(1, round(c)) if self.window == "pass" else int(self.window)
-        memory.slowest = h * eigenvalues[0] * memory.length
-        memory.condition = eigenvalues[-1] / eigenvalues[0]
-        return Diag(np.full(Lam.dim, h))
+    _burn_in_operators = _operators
 
     # -- distribution and report ------------------------------------------------------------------
 

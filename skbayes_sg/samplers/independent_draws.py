@@ -6,9 +6,8 @@ import numpy as np
 
 from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
 from skbayes_sg.samplers.base import Report, RunLength, Sampler
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import ClosedFormDistribution
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import State, Target
 
 
 class IndependentDraws(Sampler):

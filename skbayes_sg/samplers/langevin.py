@@ -8,32 +8,32 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg import theory
 from skbayes_sg.linalg import Dense, Diag, Operator, stored
-from skbayes_sg.samplers import anchors
-from skbayes_sg.samplers.base import NoGainError, Report, RunLength, Sampler
+from skbayes_sg.samplers.base import (
+    NoGainError,
+    Report,
+    RunLength,
+    Sampler,
+    anchor_figures,
+    pool_warnings,
+    require_near,
+)
 from skbayes_sg.samplers.schedules import Schedule, alpha_at, weight_at
-from skbayes_sg.samplers.state import State
-from skbayes_sg.samplers.stationary import UnderdampedStep
-from skbayes_sg.samplers.target import Anchored, Target
+from skbayes_sg.samplers.stationary import StationaryDistribution
+from skbayes_sg.samplers.target import State, Target
 
-_GENTLY_STEEP = 2.0  # steepness up to which minibatches and long steps are right
-_LITTLE_NOISE = 5.0  # noise number up to which they also mix the precision of the prior
-_LEAST_ALPHA_SQUARED = 3.0  # on a posterior near a Gaussian
-_STEEPEST = 20.0  # above, single walls of the posterior bias the step; Metropolis steps do not
-STEEP_COLUMN = 50.0  # the same along the lines of single parameters, for their own sds
-_LONGEST_BURN_IN = 400
-_LONGEST_THINNING = 12  # steps: a steep posterior gets fewer effective draws, not a longer run
+STEEP_COLUMN = 50.0  # column steepness above which walls bias the sds of single parameters
 _SMALL_CHANGE = 0.01  # of a scheduled alpha, or of a prior precision, without a new factorisation
 
 
 @dataclass
 class UnderdampedMemory:
-    """Curvature and noise at the anchor, the operators of the step, and velocities."""
+    """Velocities, what the operators of the step are made of, and the operators."""
 
-    Lam: Operator  # curvature of the log posterior
-    I1: Operator  # noise of the gradient of one row
-    prior: Diag  # diagonal of the curvature of the prior in Lam
     velocity: NDArray  # (chains, D), in single precision
+    noise: Operator | None  # covariance of the gradient of one row; None if a step takes all rows
+    prior: Diag  # diagonal of the curvature of the prior
     figures: dict[str, float]  # of the anchor
     alpha: float = 0.0  # of the present operators
     time_step: float = 1.0  # delta = 2 / sqrt(1 + alpha^2)
@@ -87,6 +87,7 @@ class UnderdampedLangevin(Sampler):
     remedy = "raise alpha or batch_size"
     bias_remedy = "raise alpha"
     remedy_of_default = 'use sampler="hmc"'
+    shares_rows = True
     follows_coordinates = True
     steepest_column = STEEP_COLUMN  # above, HMC runs
     alpha: Schedule | str
@@ -109,16 +110,34 @@ class UnderdampedLangevin(Sampler):
             )
 
     def resolve_auto(self, target: Target) -> str:
-        """Choose alpha and batch_size if they are "auto", or refuse the posterior."""
+        """Choose alpha and batch_size if they are "auto", or refuse the posterior.
+
+        Source: math/control_variates.md#noise-number, math/control_variates.md#steepness.
+        """
         anchor = target.anchor
         assert anchor is not None
-        asked = None if isinstance(self.alpha, str) else alpha_at(self.alpha, 0)
-        require_gentle(asked, anchor)
-        gentle = anchor.steepness <= _GENTLY_STEEP
+        require_near(anchor)
+        given = None if isinstance(self.alpha, str) else alpha_at(self.alpha, 0)
+        # A step overshoots where the gradient is more than (1 + alpha^2) / 2 times as steep as at
+        # the anchor. Above 20 single walls of the posterior bias any; Metropolis steps they do not.
+        steepest = 20.0 if given is None else (1 + given**2) / 2
+        if not anchor.steepness <= steepest:
+            raise NoGainError(
+                "the posterior is too far from Gaussian for control variates: its gradient is up "
+                f"to {anchor.steepness:.1f} times as steep as at the anchor, above {steepest:.3g}"
+            )
+        if given is None and anchor.column_steepness > STEEP_COLUMN:
+            raise NoGainError(
+                "the posterior is too far from Gaussian for control variates: along the line of a "
+                f"coefficient its gradient is up to {anchor.column_steepness:.0f} times as steep "
+                f"as at the anchor, above {STEEP_COLUMN:g}, as where a rare level has one class "
+                "only"
+            )
+        gentle = anchor.steepness <= 2.0  # minibatches and long steps are right
         # The steepness is of single directions. With many of them, each a little off, it is the
         # noise number that grows, and the log precision mixes slowly
         # (math/priors.md#a-sampled-precision). The calibration of 100 columns of 300 rows found it.
-        if target.samples_precision and not (gentle and anchor.noise_number <= _LITTLE_NOISE):
+        if target.samples_precision and not (gentle and anchor.noise_number <= 5.0):
             raise NoGainError(
                 "the posterior is too far from Gaussian for steps of one length in the funnel of a "
                 f"sampled precision: steepness {anchor.steepness:.1f}, noise number "
@@ -126,11 +145,10 @@ class UnderdampedLangevin(Sampler):
             )
         if target.has_scale:
             raise NoGainError("steps of one length mix the coordinates of a prior precision slowly")
-        if asked is None:
+        if given is None:
             # a linear force, however stiff, is integrated exactly: what counts is the slope beyond
             nonlinear = anchor.steepness / anchor.stiffness
-            least = max(_LEAST_ALPHA_SQUARED, 3 * nonlinear - 1, 2 * anchor.steepness - 1)
-            self.alpha = math.sqrt(least)
+            self.alpha = math.sqrt(max(3.0, 3 * nonlinear - 1, 2 * anchor.steepness - 1))
         if isinstance(self.batch_size, str):
             self.batch_size = anchor.batch_size if gentle else anchor.pool_size
         self.batch_size = min(self.batch_size, anchor.pool_size)
@@ -143,12 +161,12 @@ class UnderdampedLangevin(Sampler):
         """Chains at rest, with curvature and noise from the anchor."""
         anchor = target.anchor
         assert anchor is not None
-        # the whole pool has no noise, and to measure that of its rows takes a D x D product of them
-        noise = Diag(np.zeros(target.dim)) if state.rows.full_data else anchor.noise
-        prior = Diag(target.prior.curvature(anchor.theta).diagonal())
-        still = np.zeros(state.theta.shape, np.float32)
         state.memory = UnderdampedMemory(
-            anchor.curvature, noise, prior, still, anchors.figures(anchor)
+            velocity=np.zeros(state.theta.shape, np.float32),
+            # to measure that of the rows of a whole pool would take a D x D product of them
+            noise=None if state.rows.full_data else anchor.noise,
+            prior=Diag(target.prior.curvature(anchor.theta).diagonal()),
+            figures=anchor_figures(anchor),
         )
         self._refresh(state, target)
 
@@ -194,49 +212,65 @@ class UnderdampedLangevin(Sampler):
     # -- the operators ------------------------------------------------------------------------
 
     def _refresh(self, state: State, target: Target) -> None:
-        """The operators of the step, for the present alpha."""
-        if not np.isfinite(state.theta).all():
-            raise FloatingPointError(f"{self} diverged by step {state.t}; {self.advice}")
+        """The operators of the step, for the present alpha and prior."""
         memory, anchor = state.memory, target.anchor
         assert anchor is not None
-        memory.alpha, memory.Lam = alpha_at(self.alpha, state.t), anchor.curvature
+        memory.alpha = alpha_at(self.alpha, state.t)
         if not memory.alpha > 0:
             raise ValueError(
                 f"alpha must be positive and at most 1e6, alpha({state.t}) is {memory.alpha}"
             )
         memory.time_step = 2.0 / math.sqrt(1.0 + memory.alpha**2)
         memory.persistence = math.exp(-memory.time_step)
-        c = state.rows.noise_factor
-        M = None if c == 0 else memory.I1 * (c * target.n_total)
-        G, W = operators(memory.Lam, M, memory.time_step)
+        M, c = memory.noise, state.rows.noise_factor
+        M = None if M is None else M * (c * target.n_total)
+        G, W = operators(anchor.curvature, M, memory.time_step)
         memory.preconditioner = stored(G, np.float32)
         memory.noise_root = stored(W.cholesky(), np.float32)
 
     # -- distribution and report ------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
-        """For an autocorrelation time of some 2 / delta steps, within bounds."""
+        """For an autocorrelation time of some 2 / delta steps, within bounds.
+
+        A steep posterior gets fewer effective draws, not a longer run.
+        """
         delta = 2.0 / math.sqrt(1.0 + alpha_at(self.alpha, 0) ** 2)
-        thin = math.ceil(1.5 / delta)
-        return RunLength(min(math.ceil(25 / delta), _LONGEST_BURN_IN), min(thin, _LONGEST_THINNING))
+        return RunLength(min(math.ceil(25 / delta), 400), min(math.ceil(1.5 / delta), 12))
 
     def stationary_distribution(self, state: State, target: Target) -> UnderdampedStep:
         """The distribution of the present step."""
         memory = state.memory
         return UnderdampedStep(
-            memory.preconditioner,
-            memory.noise_root,
-            stable=True,
-            time_step=memory.time_step,
-            persistence=memory.persistence,
+            memory.preconditioner, memory.noise_root, memory.time_step, memory.persistence
         )
 
     def report(self, state: State) -> Report:
-        """Also the figures of the anchor."""
-        report = super().report(state)
-        report.figures.update(state.memory.figures)
-        report.warnings.extend(anchors.warnings(report.figures))
-        return report
+        """Also the figures of the anchor. One minibatch serves all chains."""
+        figures = state.memory.figures
+        return Report(state.t * state.rows.size, dict(figures), pool_warnings(figures))
+
+
+@dataclass(frozen=True)
+class UnderdampedStep(StationaryDistribution):
+    """``v += delta G gradient``, BAOAB's drifts around ``v = c v + eta``; always stable.
+
+    Attributes
+    ----------
+    G : Operator
+    root : Operator
+        A square root of the covariance of eta.
+    delta, c : float
+    """
+
+    G: Operator
+    root: Operator
+    delta: float
+    c: float
+
+    def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
+        G, root = self.G.dense(), self.root.dense()
+        return theory.underdamped_cov(Lam, M, G, root @ root.T, self.delta, self.c)
 
 
 def operators(Lam: Operator, M: Operator | None, delta: float) -> tuple[Operator, Operator]:
@@ -258,29 +292,3 @@ def operators(Lam: Operator, M: Operator | None, delta: float) -> tuple[Operator
         return G, Diag(keep * (G.diagonal() - k * G.diagonal() * M.diagonal() * rest.diagonal()))
     lost = G.dense() @ M.dense() @ rest.dense()
     return G, Dense(keep * (G.dense() - 0.5 * k * (lost + lost.T)))
-
-
-def require_gentle(alpha: float | None, anchor: Anchored) -> None:
-    """Refuse a posterior that is too steep for alpha, or too steep for any if it is None.
-
-    A step overshoots where the gradient is more than (1 + alpha^2) / 2 times as steep as at the
-    anchor. Source: math/control_variates.md#noise-number, math/control_variates.md#steepness.
-
-    Raises
-    ------
-    NoGainError
-        NoAnchorError, see `require_near`.
-    """
-    anchors.require_near(anchor)
-    steepest = _STEEPEST if alpha is None else (1 + alpha**2) / 2
-    if not anchor.steepness <= steepest:
-        raise NoGainError(
-            "the posterior is too far from Gaussian for control variates: its gradient is up to "
-            f"{anchor.steepness:.1f} times as steep as at the anchor, above {steepest:.3g}"
-        )
-    if alpha is None and anchor.column_steepness > STEEP_COLUMN:
-        raise NoGainError(
-            "the posterior is too far from Gaussian for control variates: along the line of a "
-            f"coefficient its gradient is up to {anchor.column_steepness:.0f} times as steep as at "
-            f"the anchor, above {STEEP_COLUMN:g}, as where a rare level has one class only"
-        )

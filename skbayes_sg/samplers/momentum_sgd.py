@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Operator
-from skbayes_sg.samplers.constant_step import ConstantMemory, ConstantStep
+from skbayes_sg.samplers.constant_sgd import ConstantMemory, ConstantStep
 from skbayes_sg.samplers.schedules import require_damping
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import State, Target
 
 
 @dataclass

@@ -14,17 +14,39 @@ from skbayes_sg.data.minibatches import Rows, rows_of
 from skbayes_sg.linalg import Layout, Operator, RotatedDiagonal, Rotation
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.samplers.base import Report, Sampler
-from skbayes_sg.samplers.noise import OverSteps
 from skbayes_sg.samplers.schedules import value_at
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import require_choice
 
-_DIAGONAL_START = 10  # minibatches
-_LONGEST_PERIOD = {"kron": 20, "diag": 10, "scalar": 10, "sqrt": 10}  # steps
-_ROWS_OF_BASIS = 20  # per unit or feature: with fewer, single rows decide the eigenvectors
-_SMALL_CHANGE = 0.01  # change of a prior precision without a new factorisation
+
+@dataclass
+class OverSteps:
+    """From minibatches of one row: the scores of successive steps around their running mean.
+
+    A score is its mean at theta plus gradient noise. The mean moves with theta, which adds about
+    I1 / c, c = N - 1 the noise factor, to the estimate
+    (math/gradient_noise.md#minibatches-of-one-row).
+    """
+
+    mean: NDArray
+    """Running mean of the scores, (D,)."""
+    scale: float
+    """I1 over the covariance of one score about its mean at theta, N / c."""
+    spread: float = 1.0
+    """Variance of the running mean over that of one score: 1 / t after t scores."""
+
+    def covariance(self, score: NDArray, layout: Layout) -> Operator:
+        """Unbiased I1 from the next score (1, D), which then enters the mean."""
+        away = score - self.mean
+        weight = self.spread / (1.0 + self.spread)
+        self.mean = self.mean + weight * away[0]
+        self.spread = weight
+        return layout.outer(away) * (self.scale * (1.0 - weight))
+
+    def forget(self) -> None:
+        """Keep the square root of the number of scores in the mean."""
+        self.spread = math.sqrt(self.spread)
 
 
 @dataclass
@@ -147,7 +169,7 @@ class PreconditionedSampler(Sampler):
         theta = target.coordinates.inverse_transform(state.theta)
         prior = state.memory.layout.keep(target.prior.curvature(theta))
         old, new = state.memory.prior.diagonal(), prior.diagonal()
-        if (np.abs(new - old) > _SMALL_CHANGE * old).any():
+        if (np.abs(new - old) > 0.01 * old).any():
             state.memory.prior = prior * 1.0
             self.refresh(state, target)
 
@@ -176,7 +198,9 @@ class PreconditionedSampler(Sampler):
         if self.covariance == "single_row":
             return 1
         period = max(1, target.dim // 40)
-        return min(period, _LONGEST_PERIOD.get(self.structure, period))
+        if self.structure in ("full", "block"):
+            return period
+        return min(period, 20 if self.structure == "kron" else 10)
 
     def _average_afresh(self, state: State, target: Target) -> None:
         layout = self._layout(state, target)
@@ -192,7 +216,7 @@ class PreconditionedSampler(Sampler):
         if not state.rows.full_data:
             rank = state.rows.size if self.covariance == "minibatch" else 1  # of a measurement
             enough = math.ceil(5 * target.dim / rank)
-            for _ in range(min(enough, _DIAGONAL_START) if layout.diagonal else enough):
+            for _ in range(min(enough, 10) if layout.diagonal else enough):
                 rows = state.rows.draw()
                 self._learn(state, target, rows, target.posterior.scores(state.theta, rows))
 
@@ -203,14 +227,17 @@ class PreconditionedSampler(Sampler):
         return target.posterior.layout(structure)
 
     def _eigenbasis(self, state: State, target: Target) -> Rotation:
-        """Eigenvectors of the model Fisher's Kronecker factors, from 20 rows a unit or feature."""
+        """Eigenvectors of the model Fisher's Kronecker factors, from 20 rows a unit or feature.
+
+        With fewer, single rows decide them.
+        """
         total: list[list[tuple[NDArray | None, NDArray | None]]] = []
         while True:
             chain = len(total) % len(state.theta)
             theta = state.theta[chain : chain + 1]
             fisher = target.posterior.fisher(theta, rows_of(state.rows.draw(), chain))
             total.append(fisher.kronecker_factors())
-            enough = _ROWS_OF_BASIS * max(map(max, fisher.shapes))
+            enough = 20 * max(map(max, fisher.shapes))
             if state.rows.full_data or len(total) * state.rows.size >= enough:
                 break
         bases = []

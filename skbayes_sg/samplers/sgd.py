@@ -7,9 +7,8 @@ import numpy as np
 from skbayes_sg.linalg import Diag
 from skbayes_sg.samplers.base import Report, Sampler
 from skbayes_sg.samplers.schedules import PolynomialDecay, Schedule, require_step, step_at
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import Linearised, LinearStep, StationaryDistribution
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import State, Target
 
 
 class SGD(Sampler):

@@ -21,8 +21,7 @@ from skbayes_sg.samplers.matrices import (
 from skbayes_sg.samplers.preconditioned import PreconditionedSampler
 from skbayes_sg.samplers.schedules import Schedule, alpha_at, weight_at
 from skbayes_sg.samplers.sgfs_formulas import FORMULAS, FisherMemory, with_preconditioner
-from skbayes_sg.samplers.state import State
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import require_choice, require_integer
 
 _STEEP_COLUMN = 15.0  # where all noise is that of minibatches

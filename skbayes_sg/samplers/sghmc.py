@@ -19,17 +19,13 @@ from skbayes_sg.samplers.schedules import (
     temperature_at,
     weight_at,
 )
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import State, Target
 
-_STEP_OF_ALL_ROWS = 0.01
 _WINDOW = 100  # steps of the running average of squared gradients, as of RMSprop
 _LOOK_EVERY = 10  # steps after burn-in
-_FEWEST_STEPS, _MOST_STEPS = 30, 1000  # of a draw
-_CHEAP, _MOST_PASSES = 2.5e8, 4  # products of rows and parameters, and passes of a draw
-_LONGEST = 200  # lengths of a step; momentum makes ten times as much of it
-_LEAST = 1e-6  # of the largest scale, for parameters that nothing moves
+_FEWEST_STEPS = 30  # of a draw
+_CHEAP = 2.5e8  # products of rows and parameters of a draw
 
 
 @dataclass
@@ -132,36 +128,39 @@ class SGHMC(Sampler):
 
     def start(self, state: State, target: Target) -> None:
         if self.single:
-            state.theta = state.theta.astype(np.float32)
-        zero = np.zeros(target.dim, state.theta.dtype)
-        posterior, rows = self._in_precision(target).posterior, rows_of(self._rows(state), 0)
-        curvature = posterior.curvature(state.theta[:1], rows, DIAGONAL).diagonal()
-        velocity = np.zeros_like(state.theta)
-        state.memory = _Memory(
-            velocity, curvature.astype(zero.dtype), _units(target), zero, zero, zero
-        )
+            state.theta, target = state.theta.astype(np.float32), target.single
+        layout, unit = target.posterior.layout("block"), np.empty(target.dim, dtype=np.intp)
+        assert isinstance(layout, Partitioned)
+        for number, part in enumerate(layout.parts):
+            unit[part] = number
+        here, rows = state.theta[:1], rows_of(self._rows(state), 0)
+        curvature = target.posterior.curvature(here, rows, DIAGONAL).diagonal()
+        zero, velocity = np.zeros(target.dim, state.theta.dtype), np.zeros_like(state.theta)
+        state.memory = _Memory(velocity, curvature.astype(zero.dtype), unit, zero, zero, zero)
         for _ in range(1 if state.rows.full_data else 10):
-            self._learn(state.memory, self._gradient(state, target))
+            self._learn(state.memory, target.noisy_gradient(state.theta, self._rows(state)))
 
     def step(self, state: State, target: Target) -> None:
-        memory = state.memory
-        gradient = self._gradient(state, target)
+        memory, step_size = state.memory, self._step_at(state)
+        target = target.single if self.single else target
+        gradient = target.noisy_gradient(state.theta, self._rows(state))
         if memory.adapting or state.t % _LOOK_EVERY == 0:
             self._learn(memory, gradient)
-        preconditioner = self._preconditioner(state)
-        change = gradient * preconditioner
-        if max(change.max(), -change.min()) > _LONGEST * self._step_at(state):
+        K = step_size * memory.preconditioner  # the same for all chains of the group
+        change = gradient * K
+        # momentum makes ten times as much of it, and would throw the chain
+        # (math/networks.md#separable-classes)
+        if max(change.max(), -change.min()) > 200 * step_size:
             self._learn(memory, gradient)
-            # before it throws the chain (math/networks.md#separable-classes)
-            preconditioner = self._preconditioner(state)
-            change = gradient * preconditioner
+            K = step_size * memory.preconditioner
+            change = gradient * K
         memory.velocity *= 1 - self.damping
         memory.velocity += change
         temperature = temperature_at(self.temperature, state.t)
         if temperature > 0:
             injected = change  # which is used up
             state.normals.standard_normal(out=injected, dtype=injected.dtype.type)
-            injected *= np.sqrt((2 * temperature * self.damping) * preconditioner)
+            injected *= np.sqrt((2 * temperature * self.damping) * K)
             memory.velocity += injected
         state.theta += memory.velocity
         state.gradient = gradient
@@ -178,13 +177,6 @@ class SGHMC(Sampler):
         """The step taken from the draw, as for SGLD; 0 in the first part of a cycle."""
         return self._step_at(state) * weight_at(self.step_size, state.t)
 
-    def _gradient(self, state: State, target: Target) -> NDArray:
-        return self._in_precision(target).noisy_gradient(state.theta, self._rows(state))
-
-    def _in_precision(self, target: Target) -> Target:
-        """With rows in single precision, or as they are."""
-        return target.single if self.single else target
-
     def _rows(self, state: State) -> Rows:
         rows = state.rows.draw()
         return rows[0] if self.share_rows and not isinstance(rows, slice) else rows
@@ -200,15 +192,11 @@ class SGHMC(Sampler):
         sums, sizes = np.bincount(memory.unit, mean), np.bincount(memory.unit)
         of_unit = np.sqrt(sums / sizes).astype(square.dtype)
         scale = np.sqrt(mean) + of_unit[memory.unit]
-        memory.preconditioner = 1 / (scale + _LEAST * scale.max())
-
-    def _preconditioner(self, state: State) -> NDArray:
-        """K, the same for all chains of the group, (D,)."""
-        return self._step_at(state) * state.memory.preconditioner
+        memory.preconditioner = 1 / (scale + 1e-6 * scale.max())  # nothing moves some parameters
 
     def _step_at(self, state: State) -> float:
         if isinstance(self.step_size, str):
-            return _STEP_OF_ALL_ROWS / math.sqrt(state.rows.noise_factor + 1)
+            return 0.01 / math.sqrt(state.rows.noise_factor + 1)
         return step_at(self.step_size, state.t)
 
     # -- distribution and report ------------------------------------------------------------------
@@ -221,8 +209,8 @@ class SGHMC(Sampler):
         """
         of_a_pass = state.rows.noise_factor + 1
         products = of_a_pass * state.rows.size * state.theta.shape[1]
-        passes = min(max(1.0, _CHEAP / products), _MOST_PASSES)
-        thin = min(max(_FEWEST_STEPS, math.ceil(passes * of_a_pass)), _MOST_STEPS)
+        passes = min(max(1.0, _CHEAP / products), 4)
+        thin = min(max(_FEWEST_STEPS, math.ceil(passes * of_a_pass)), 1000)
         return RunLength(5 * thin, thin)
 
     def stationary_distribution(self, state: State, target: Target) -> StationaryDistribution:
@@ -233,7 +221,7 @@ class SGHMC(Sampler):
                 "numbers"
             )
             return LinearStep(None, unknown=changing)
-        K = Diag(self._preconditioner(state).astype(np.float64))
+        K = Diag((self._step_at(state) * state.memory.preconditioner).astype(np.float64))
         temperature = temperature_at(self.temperature, 0)
         if temperature == 0:
             return LinearStep(K, damping=self.damping)
@@ -244,13 +232,3 @@ class SGHMC(Sampler):
         """A minibatch serves all chains, and counts once for each."""
         rows = state.t * state.rows.size * len(state.theta)
         return super().report(state)._replace(rows_touched=rows)
-
-
-def _units(target: Target) -> NDArray:
-    """Number of each parameter's unit, (D,)."""
-    number = np.empty(target.dim, dtype=np.intp)
-    layout = target.posterior.layout("block")
-    assert isinstance(layout, Partitioned)
-    for unit, part in enumerate(layout.parts):
-        number[part] = unit
-    return number

@@ -23,13 +23,9 @@ from skbayes_sg.samplers.schedules import (
     value_at,
     weight_at,
 )
-from skbayes_sg.samplers.state import State
 from skbayes_sg.samplers.stationary import Linearised, LinearStep, StationaryDistribution
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import require_choice
-
-_MOST_THIN = 100  # steps of a draw
-_LEAST = 1e-12  # of eigenvalues, relative
 
 
 def clip_by_norm(v: NDArray, c: float) -> NDArray:
@@ -194,7 +190,12 @@ class SGLD(Sampler):
             memory.preconditioner = self._given_preconditioner(state.t, target.dim)
             memory.root = memory.preconditioner.cholesky()
 
-        force = gradient if self.clip is None else self._clipped(gradient, memory)
+        force = gradient
+        if self.clip is not None:
+            kind, threshold = self.clip
+            force = CLIPS[kind](gradient, threshold)
+            memory.steps += 1
+            memory.clipped += not np.array_equal(force, gradient)
         eta = self._eta(state)
         temperature = temperature_at(self.temperature, state.t)
         P = memory.preconditioner
@@ -240,13 +241,6 @@ class SGLD(Sampler):
             return given_matrix(f"preconditioner({t})", P(t), dim)
         return given_matrix("preconditioner", P, dim)
 
-    def _clipped(self, gradient: NDArray, memory: _Memory) -> NDArray:
-        assert self.clip is not None
-        force = CLIPS[self.clip[0]](gradient, self.clip[1])
-        memory.steps += 1
-        memory.clipped += not np.array_equal(force, gradient)
-        return force
-
     # -- averages and the automatic step ------------------------------------------------------
 
     def _learn(self, state: State, target: Target, rows: Rows) -> None:
@@ -279,7 +273,7 @@ class SGLD(Sampler):
         if target.one_mode and has_matrix(target.dim):
             Lam, scale = here.curvature_matrix(), None if P is None else P.inverse().dense()
             least = eigh(Lam, scale, eigvals_only=True, subset_by_index=[0, 0])[0]
-            memory.condition = max(1.0, largest / max(least, largest * _LEAST))
+            memory.condition = max(1.0, largest / max(least, largest * 1e-12))  # of rounding
 
     # -- distribution and report ------------------------------------------------------------------
 
@@ -291,7 +285,7 @@ class SGLD(Sampler):
         auto = super().run_length(state)
         if self.step_size != "auto":
             return auto
-        thin = min(_MOST_THIN, max(auto.thin, math.ceil(state.memory.condition / 2)))
+        thin = min(100, max(auto.thin, math.ceil(state.memory.condition / 2)))
         return RunLength(max(auto.burn_in, 50 * thin), thin)
 
     def stationary_distribution(self, state: State, target: Target) -> StationaryDistribution:

@@ -15,11 +15,7 @@ from skbayes_sg import theory
 from skbayes_sg.data.minibatches import rows_of
 from skbayes_sg.linalg import FULL, Operator, largest_eigenvalue
 from skbayes_sg.linalg.scores import Scores
-from skbayes_sg.samplers.state import State
-from skbayes_sg.samplers.target import ClosedForm, Target
-
-_LINEARISED_ROWS = 5000
-_FEWEST_ROWS = 100
+from skbayes_sg.samplers.target import ClosedForm, State, Target
 
 
 class StationaryDistribution(ABC):
@@ -96,26 +92,6 @@ class LinearStep(StationaryDistribution):
         return largest - 1.0
 
 
-@dataclass(frozen=True)
-class UnderdampedStep(LinearStep):
-    """``v += delta G gradient``, BAOAB's drifts around ``v = c v + eta``; `preconditioner` is G.
-
-    Attributes
-    ----------
-    time_step, persistence : float
-        delta and c.
-    """
-
-    time_step: float = 1.0
-    persistence: float = 0.0
-
-    def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
-        assert self.preconditioner is not None
-        assert self.root is not None
-        G, root = self.preconditioner.dense(), self.root.dense()
-        return theory.underdamped_cov(Lam, M, G, root @ root.T, self.time_step, self.persistence)
-
-
 class ExactDistribution(StationaryDistribution):
     """The posterior itself, for any shape of it; its covariance is approximated by Lam^-1."""
 
@@ -153,8 +129,8 @@ class Linearised:
         if target.anchor is not None:
             return
         theta = state.theta[:1]
-        few = max(10, math.ceil(_FEWEST_ROWS / state.rows.size))
-        enough = min(few, max(3, math.ceil(_LINEARISED_ROWS / state.rows.size)))
+        few = max(10, math.ceil(100 / state.rows.size))
+        enough = min(few, max(3, math.ceil(5000 / state.rows.size)))
         n_batches = 1 if state.rows.full_data else enough
         batches: list[Any] = [rows_of(state.rows.draw(), 0) for _ in range(n_batches)]
         rows = batches[0] if state.rows.full_data else np.concatenate(batches, axis=-1)

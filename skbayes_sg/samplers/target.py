@@ -1,24 +1,53 @@
-"""The interface of a posterior to a sampler.
+"""What a sampler moves, and the interface of a posterior to it.
 
-Samplers use these interfaces only. `posterior.Posterior` is a target whose chains move in the
-coordinates of the model, and `posterior.chain_target.ChainTarget` one in coordinates of their
-own. What is measured in the coordinates of the model is asked of `Target.posterior`.
+A `State` is a group of chains. Of a posterior samplers know these interfaces only.
+`posterior.Posterior` is a target whose chains move in the coordinates of the model, and
+`posterior.chain_target.ChainTarget` one in coordinates of their own. What is measured in the
+coordinates of the model is asked of `Target.posterior`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.minibatches import Minibatches, Rows
+from skbayes_sg.data.minibatches import Batches, Minibatches, Rows
 from skbayes_sg.linalg import Layout, Operator
 from skbayes_sg.linalg.coordinates import Coordinates
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.priors import Prior
+
+
+@dataclass
+class State:
+    """The whole checkpoint of one group of chains.
+
+    Attributes
+    ----------
+    theta : array of shape (chains, D)
+    normals : numpy.random.Generator
+        Used for injected noise only.
+    rows : minibatches.Minibatches or minibatches.Partition
+        The stream of minibatch rows, with its own generator.
+    memory : object
+        The sampler's own averages, operators and counters.
+    t : int
+        Steps taken since the start, burn-in included.
+    gradient : array of shape (chains, D)
+        Gradient estimate of the last step, at the point before that step.
+    """
+
+    theta: NDArray
+    normals: np.random.Generator
+    rows: Batches
+    memory: Any = None
+    t: int = 0
+    gradient: NDArray | None = None
 
 
 class Anchored(Protocol):

@@ -2,24 +2,26 @@ import numpy as np
 import pytest
 from conftest import logistic_data
 
+from skbayes_sg.chains import run
+from skbayes_sg.chains.parallel import one_thread
 from skbayes_sg.chains.run import (
     Execution,
     Length,
-    group_sizes,
     run_chain,
     run_chains,
     start_chains,
 )
-from skbayes_sg.chains.threads import one_thread
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGFS, SGLD
 
 
-def test_groups_depend_on_the_number_of_chains_alone():
-    assert [group_sizes(n) for n in (1, 2, 3, 4, 8, 9, 16)] == [
-        [1], [1, 1], [2, 1], [2, 2], [4, 4], [3, 3, 3], [4, 4, 4, 4],
-    ]  # fmt: skip
+def test_groups_depend_on_the_number_of_chains_alone(posterior):
+    sampler, sizes = SGLD(step_size=1e-3), []
+    for n in (1, 2, 3, 4, 8, 9, 16):
+        states = start_chains(sampler, posterior, np.zeros((n, 21)), np.random.SeedSequence(0))
+        sizes.append([len(state.theta) for state in states])
+    assert sizes == [[1], [1, 1], [2, 1], [2, 2], [4, 4], [3, 3, 3], [4, 4, 4, 4]]
 
 
 def test_chains_without_minibatches_are_one_group_where_a_step_is_overhead(posterior):
@@ -55,6 +57,30 @@ def test_draws_are_bitwise_the_same_for_every_n_jobs_and_backend(posterior):
         for a, b in zip(one, two, strict=True):
             np.testing.assert_array_equal(a.draws, b.draws)
             np.testing.assert_array_equal(a.stein.product, b.stein.product)
+
+
+def test_without_a_callback_a_round_takes_a_second(gaussian, monkeypatch):
+    """By a clock that a draw moves by so much; the first round has the steps of one block, 64."""
+    sampler = SGLD(step_size=1e-3, batch_size=20)
+    draw_more = run.go_on
+
+    def rounds(n_draws, seconds_a_draw):
+        sizes = []
+
+        def counted(sampler, target, length, *given):
+            sizes.append(length.n_draws)
+            return draw_more(sampler, target, length, *given)
+
+        monkeypatch.setattr(run, "perf_counter", lambda: sum(sizes) * seconds_a_draw)
+        monkeypatch.setattr(run, "go_on", counted)
+        theta, seed = np.zeros((1, 4)), np.random.SeedSequence(0)
+        states = start_chains(sampler, gaussian.posterior, theta, seed)
+        run_chains(sampler, gaussian.posterior, states, Length(n_draws, thin=2), Execution())
+        return sizes
+
+    assert rounds(10, 0.01) == [10]
+    assert rounds(500, 0.01) == [32, 96, 96, 96, 180]  # the rest takes no more than two seconds
+    assert rounds(100, 10.0) == [32, 32, 36]
 
 
 def test_stop_and_go_on_equals_one_long_run_and_leaves_the_state_alone(posterior):

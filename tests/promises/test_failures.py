@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from skbayes_sg import callbacks
 from skbayes_sg.callbacks import Callback, Checkpoint
-from skbayes_sg.chains import threads as blas_threads
+from skbayes_sg.chains.parallel import _controller
 
 try:
     import resource
@@ -246,7 +246,7 @@ def test_errors_of_the_machine_have_a_remedy(some, error, kind, message, monkeyp
 
     model = copy.deepcopy(some["logistic"])
     before = leaves(model)
-    monkeypatch.setattr("skbayes_sg.chains.run.begin_chain", fail)
+    monkeypatch.setattr("skbayes_sg.chains.run.burn_chain", fail)
     with pytest.raises(kind, match=message):
         model.fit(X, y_of(model))
     assert not differences(before, leaves(model))
@@ -383,7 +383,7 @@ STAGES = {
     "choice of the sampler": "inference.sample.choose",
     "mode search": "posterior.mode._look",
     "mode search of networks": "chains.optimised_starts._moved",
-    "burn-in": "chains.run.begin_chain",
+    "burn-in": "chains.run.burn_chain",
     "sampling": "chains.run.go_on",
     "attributes": "inference.sample.in_single_precision",
     "diagnostics": "inference.diagnose.diagnose_run",
@@ -463,7 +463,9 @@ def test_blas_has_its_threads_again_after_fits_in_threads():
     if not threads():
         pytest.skip("the threads of this BLAS cannot be set")
     two = threadpool_limits(2, user_api="blas")
-    blas_threads.release()
+    for library in _controller().lib_controllers:  # or it is the only thread that may set them
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread()
     try:
         before = threads()
         with ThreadPoolExecutor(2) as pool:

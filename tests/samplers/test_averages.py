@@ -13,7 +13,7 @@ from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import IASG, SGFS, ConstantSGD, MomentumSGD, PolynomialDecay
-from skbayes_sg.samplers.noise import OverSteps
+from skbayes_sg.samplers.preconditioned import OverSteps
 
 
 class Recorded(SGFS):

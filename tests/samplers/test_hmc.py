@@ -95,7 +95,7 @@ def test_short_steps_with_the_gradient_itself_are_leapfrog_steps():
         hmc._Path(0.1, 2, 3, FastGradient(posterior.full_gradient, 50, 1.0)),
     ):
         p = momentum.copy()
-        theta, _, gradient = HMC()._moved(state, posterior, p, path)
+        theta, _, gradient = HMC()._trajectory(state, posterior, p, path)
         ends.append(np.hstack([theta, p, gradient]))
     np.testing.assert_allclose(ends[0], ends[1], rtol=1e-10)
 

@@ -36,8 +36,7 @@ from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import Posterior, begin, logistic_posterior
 from benchmarks.common.reference import Reference, importance_reference
 from skbayes_sg import diagnostics, theory
-from skbayes_sg.chains.run import Length, run_chain
-from skbayes_sg.chains.steps import iterate_steps
+from skbayes_sg.chains.run import Length, iterate_steps, run_chain
 from skbayes_sg.diagnostics import stein_ratio_of_sums
 from skbayes_sg.linalg import FULL
 from skbayes_sg.samplers import SGD, SGFS, PolynomialDecay

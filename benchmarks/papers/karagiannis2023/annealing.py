@@ -47,8 +47,7 @@ from benchmarks.common.internals import (
     posterior_of,
 )
 from skbayes_sg import diagnostics
-from skbayes_sg.chains.run import Length, run_chain
-from skbayes_sg.chains.steps import iterate_steps
+from skbayes_sg.chains.run import Length, iterate_steps, run_chain
 from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models import Model
 from skbayes_sg.samplers import HMC, SGFS, SGLD, PolynomialDecay
