@@ -66,14 +66,14 @@ def screened(target, points: NDArray, share: float) -> Force:
         rows,
         X=rows.X[kept],
         at_anchor=tuple(each[..., kept] for each in rows.at_anchor),
-        weight=rows.weight[kept],
+        full_weight=rows.full_weight[kept],
     )
-    some.__dict__["full_weight"] = rows.full_weight[kept]
 
     def force(x: NDArray) -> NDArray:
         at = coordinates.point(x)
         change = coordinates.rotated(at.u, back=True) - given._origin
-        rest = some.differences(change).total() + line[0] + change @ line[1:]
+        left = model.difference(model.outputs(change, some.X), some.at_anchor) * some.full_weight
+        rest = model.times_inputs(left, some.X).total() + line[0] + change @ line[1:]
         rest = given._with_expansion(rest, change, given._bend(change))
         return coordinates.gradient(at, coordinates.rotated(rest))
 

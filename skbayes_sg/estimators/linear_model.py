@@ -23,7 +23,7 @@ from skbayes_sg.linalg.sizes import has_matrix, is_sorted_soon
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
+from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.posterior.mode import InitialPoint, find_mode
 from skbayes_sg.posterior.noise_of_points import mean_noise
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns

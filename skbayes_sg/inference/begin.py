@@ -15,7 +15,7 @@ from skbayes_sg.inference.plan import Plan, Start
 from skbayes_sg.inference.request import Choice, Request
 from skbayes_sg.inference.run import Run
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
+from skbayes_sg.posterior.full_data import FullDataTarget
 from skbayes_sg.posterior.gaussian import expanded_twice
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget
 from skbayes_sg.posterior.integrated import IntegratedTarget

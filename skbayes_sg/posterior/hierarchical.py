@@ -20,7 +20,7 @@ from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
+from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred, Sampled
 from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.quadratic import QuadraticTarget

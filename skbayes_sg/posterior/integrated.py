@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior.chain_target import ChainTarget
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
+from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.priors.integrated_precision import IntegratedPrecision
 from skbayes_sg.priors.scales import OnePrecision
 

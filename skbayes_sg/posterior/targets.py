@@ -4,8 +4,8 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.conjugate import ClosedTarget
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
+from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.full_data import FullDataTarget
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget
 from skbayes_sg.posterior.integrated import IntegratedTarget
 from skbayes_sg.posterior.mode import Mode

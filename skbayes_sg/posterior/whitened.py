@@ -5,16 +5,14 @@ from __future__ import annotations
 import copy
 from functools import cached_property
 
-import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.linalg import Dense, Diag
+from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
-from skbayes_sg.posterior.control_variates.subsample import Pool
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.priors.scales import Scales
 
@@ -41,8 +39,7 @@ class WhitenedTarget(ChainTarget):
         coordinates = coordinates.along(*along.members(posterior.prior))
         super().__init__(posterior, coordinates)
         whitened = Dense(coordinates.pullback_matrix(curvature))
-        pool, none = Pool.of_all(self.n_rows), Diag(np.zeros(self.dim))
-        self.anchor = Anchor(mode.theta, whitened, pool, self.n_total, lambda: none)
+        self.anchor = Anchor.of_all(mode.theta, whitened, self.n_rows, self.n_total)
 
     @cached_property
     def single(self) -> WhitenedTarget:

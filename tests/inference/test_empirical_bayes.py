@@ -25,7 +25,7 @@ from skbayes_sg.inference.em_control_variate import MatrixControlVariate
 from skbayes_sg.inference.variational_em import BOUNDS, StochasticEM, fit_prior
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
+from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
 from skbayes_sg.samplers.base import RunLength

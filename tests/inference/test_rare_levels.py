@@ -14,8 +14,7 @@ from skbayes_sg.inference import diagnose
 from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.control_variates.nonlinearity import column_steepness
+from skbayes_sg.posterior.control_variates import ExpandedTarget, column_steepness
 from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD, UnderdampedLangevin
 
@@ -128,7 +127,7 @@ def test_columns_are_followed_about_draws_as_about_the_anchor(most, within, monk
     monkeypatch.setattr(diagnose, "_OUTPUTS", 7 * most)
     found = diagnose.of_columns(posterior, draws, np.full(5000, 1 / 5000))["column_steepness"]
     monkeypatch.setattr(
-        "skbayes_sg.posterior.control_variates.expansion.STEEP_COLUMN", 0.0
+        "skbayes_sg.posterior.control_variates.STEEP_COLUMN", 0.0
     )  # no place is left out
     assert found == pytest.approx(anchored(X, y, precision=3.0).anchor.column_steepness, rel=within)
 

@@ -15,8 +15,7 @@ from skbayes_sg.linalg.memory import elements_at_a_time
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
-from skbayes_sg.posterior.control_variates.nonlinearity import steepness
-from skbayes_sg.posterior.control_variates.subsample import Pool
+from skbayes_sg.posterior.control_variates import steepness
 from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.whitening import low_rank
 from skbayes_sg.priors import Prior
@@ -49,8 +48,7 @@ class FullDataTarget(ChainTarget):
         super().__init__(posterior, coordinates)
         prior = posterior.prior.curvature(coordinates.centre).diagonal()
         curvature = Diag(likelihood + coordinates.pullback_diagonal(prior))
-        pool, none = Pool.of_all(posterior.n_rows), Diag(np.zeros(posterior.dim))
-        self.anchor = Anchor(coordinates.centre, curvature, pool, self.n_total, lambda: none)
+        self.anchor = Anchor.of_all(coordinates.centre, curvature, self.n_rows, self.n_total)
         self._likelihood = likelihood
 
     @classmethod
