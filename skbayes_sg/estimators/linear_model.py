@@ -22,13 +22,12 @@ from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.sizes import has_matrix, is_sorted_soon
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior import Posterior, affordable, is_high_dimensional
 from skbayes_sg.posterior.control_variates import ExpandedTarget
-from skbayes_sg.posterior.mode import InitialPoint, find_mode
+from skbayes_sg.posterior.gaussian import InitialPoint, find_mode
 from skbayes_sg.posterior.noise_of_points import mean_noise
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.posterior.precision import covariance_over
-from skbayes_sg.posterior.whitening import affordable, is_high_dimensional
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError

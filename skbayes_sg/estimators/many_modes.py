@@ -15,7 +15,7 @@ from skbayes_sg.inference.request import Choice
 from skbayes_sg.linalg.sizes import has_cheap_gradients
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.mode import InitialPoint
+from skbayes_sg.posterior.gaussian import InitialPoint
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
 from skbayes_sg.samplers.base import NoGainError
 

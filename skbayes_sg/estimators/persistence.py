@@ -24,7 +24,8 @@ FORMAT = 9
 """Of the fitted attributes. It is raised when their names or meaning change."""
 _OF_DISTRIBUTION = ("coef_", "coef_std_", "intercept_", "posterior_")
 _MOVED = {
-    "anchor": "posterior.mode",
+    "anchor": "posterior.gaussian",
+    "posterior.mode": "posterior.gaussian",
     "chain_stream": "inference.online_chain",
     "empirical_bayes": "inference.variational_em",
     "estimators.fitted_posterior": "estimators.gaussian_posterior",

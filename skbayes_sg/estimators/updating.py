@@ -29,16 +29,15 @@ from skbayes_sg.linalg.memory import bytes_to_keep
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import (
     Distribution,
+    Mode,
     distribution_at,
     known_at,
     updated,
     with_observed,
 )
-from skbayes_sg.posterior.mode import Mode
-from skbayes_sg.posterior.whitening import affordable
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 

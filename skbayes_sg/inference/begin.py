@@ -16,11 +16,9 @@ from skbayes_sg.inference.request import Choice, Request
 from skbayes_sg.inference.run import Run
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.full_data import FullDataTarget
-from skbayes_sg.posterior.gaussian import expanded_twice
+from skbayes_sg.posterior.gaussian import InitialPoint, Mode, expanded_twice, posterior_mean
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget
 from skbayes_sg.posterior.integrated import IntegratedTarget
-from skbayes_sg.posterior.laplace import posterior_mean
-from skbayes_sg.posterior.mode import InitialPoint, Mode
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.targets import moved_by, target_of

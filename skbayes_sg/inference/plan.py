@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.inference.request import Choice
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.mode import InitialPoint, Mode
+from skbayes_sg.posterior.gaussian import InitialPoint, Mode
 from skbayes_sg.samplers.base import NoGainError
 
 

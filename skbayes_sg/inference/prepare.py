@@ -34,12 +34,10 @@ from skbayes_sg.inference.request import Choice, Request
 from skbayes_sg.inference.run import Run
 from skbayes_sg.inference.variational_em import StochasticEM, VariationalEM, fit_prior
 from skbayes_sg.linalg.sizes import has_matrix
-from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.laplace import distance
-from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior import Posterior, affordable
+from skbayes_sg.posterior.gaussian import Mode, distance
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.normal_path import NormalPath
-from skbayes_sg.posterior.whitening import affordable
 from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoGainError
 from skbayes_sg.samplers.target import ModelPosterior, Target
 

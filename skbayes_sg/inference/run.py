@@ -11,7 +11,7 @@ from skbayes_sg.chains.run import Chain, Execution, Length, run_chains, seconds
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.request import Request, Signature
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.gaussian import Mode
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.targets import target_of
 from skbayes_sg.samplers import Sampler, State

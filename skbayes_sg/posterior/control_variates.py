@@ -45,8 +45,7 @@ from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
-from skbayes_sg.posterior.laplace import laplace_points
-from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.gaussian import Mode, laplace_points
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.base import NoAnchorError

@@ -16,7 +16,7 @@ from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
 from skbayes_sg.posterior.control_variates import steepness
-from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.gaussian import Mode
 from skbayes_sg.posterior.whitening import low_rank
 from skbayes_sg.priors import Prior
 

@@ -23,8 +23,7 @@ from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.linalg.products import eigenvectors
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Distribution, expanded_twice, known_at
-from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.gaussian import Distribution, Mode, expanded_twice, known_at
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import OnePrecision
 

@@ -23,8 +23,7 @@ from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
-from skbayes_sg.posterior.gaussian import known_at
-from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.gaussian import Mode, known_at
 from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.priors.scales import Scales
 

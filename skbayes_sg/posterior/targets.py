@@ -1,18 +1,17 @@
 """Which form of a posterior chains move on."""
 
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior import Posterior, is_high_dimensional
 from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.conjugate import ClosedTarget
 from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.posterior.full_data import FullDataTarget
+from skbayes_sg.posterior.gaussian import Mode
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget
 from skbayes_sg.posterior.integrated import IntegratedTarget
-from skbayes_sg.posterior.mode import Mode
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.quadratic import QuadraticTarget
 from skbayes_sg.posterior.whitened import WhitenedTarget
-from skbayes_sg.posterior.whitening import is_high_dimensional
 from skbayes_sg.priors.integrated_precision import IntegratedPrior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers import Sampler

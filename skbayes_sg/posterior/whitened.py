@@ -13,7 +13,7 @@ from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
-from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.gaussian import Mode
 from skbayes_sg.priors.scales import Scales
 
 

@@ -18,8 +18,7 @@ from skbayes_sg import (
 from skbayes_sg.data import Reader, in_threads, on_disk
 from skbayes_sg.data.passes import total_of
 from skbayes_sg.posterior.control_variates import ExpandedTarget, choose_pool
-from skbayes_sg.posterior.laplace import laplace_points
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.gaussian import find_mode, laplace_points
 from skbayes_sg.samplers import HMC, SGFS, SGLD
 
 N, D = 20_000, 4

@@ -26,7 +26,7 @@ from skbayes_sg.inference.variational_em import BOUNDS, StochasticEM, fit_prior
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import ExpandedTarget
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD
 from skbayes_sg.samplers.base import RunLength
 

@@ -15,7 +15,7 @@ from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import ExpandedTarget, column_steepness
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD, UnderdampedLangevin
 
 BY_NAME = {"random_state": 0, "burn_in": 300, "n_draws": 250, "thin": 1}

@@ -20,8 +20,7 @@ from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior import control_variates as cv
 from skbayes_sg.posterior.control_variates import ExpandedTarget, choose_pool, steepness
-from skbayes_sg.posterior.laplace import laplace_points, posterior_mean
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.gaussian import find_mode, laplace_points, posterior_mean
 from skbayes_sg.samplers import HMC, SGFS, SGLD, UnderdampedLangevin
 
 CV = {"variance_reduction": "control_variate"}

@@ -6,9 +6,8 @@ import pytest
 from skbayes_sg.inference.evidence import Hyperprior, locate
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import find_mode, posterior_mean
 from skbayes_sg.posterior.hierarchical import JointPosterior
-from skbayes_sg.posterior.laplace import posterior_mean
-from skbayes_sg.posterior.mode import find_mode
 from skbayes_sg.posterior.targets import target_of
 from skbayes_sg.priors import GaussianPrior, Horseshoe, StudentT
 from skbayes_sg.samplers import HMC

@@ -8,8 +8,7 @@ from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.layouts import DIAGONAL, FULL
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.laplace import posterior_mean
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.gaussian import find_mode, posterior_mean
 from skbayes_sg.priors import GaussianPrior
 from skbayes_sg.samplers import HMC
 

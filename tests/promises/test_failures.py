@@ -374,7 +374,7 @@ def test_an_interrupt_of_all_workers_keeps_what_was_drawn(request):
 STAGES = {
     "data checks": "estimators.base.require_squares",
     "choice of the sampler": "estimators.base.first_choice",
-    "mode search": "posterior.mode._look",
+    "mode search": "posterior.gaussian._evaluated",
     "mode search of networks": "chains.optimised_starts._moved",
     "burn-in": "chains.run.begin_chain",
     "sampling": "chains.run.go_on",

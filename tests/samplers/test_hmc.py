@@ -9,7 +9,7 @@ from skbayes_sg.linalg.layouts import FULL
 from skbayes_sg.models import MLP, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import ExpandedTarget
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.samplers import HMC, hmc
 from skbayes_sg.samplers.mass_matrix import RescaledCurvature
 from skbayes_sg.samplers.target import FastGradient

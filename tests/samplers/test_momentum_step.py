@@ -10,7 +10,7 @@ from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import ExpandedTarget
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.samplers import UnderdampedLangevin
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.samplers.langevin import operators
