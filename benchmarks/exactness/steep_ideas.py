@@ -44,7 +44,7 @@ from benchmarks.common.harness import Report, benchmark
 from benchmarks.exactness.screened_rows import screened
 from benchmarks.prediction.quality import SETS, split
 from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
-from skbayes_sg.posterior.integrated import IntegratedTarget
+from skbayes_sg.posterior.hierarchical import IntegratedTarget
 from skbayes_sg.priors.integrated_precision import IntegratedPrecision
 
 NAMES = "wine", "iris", "KDD 99", "breast cancer", "separable"

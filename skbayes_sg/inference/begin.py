@@ -17,8 +17,7 @@ from skbayes_sg.inference.run import Run
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.full_data import FullDataTarget
 from skbayes_sg.posterior.gaussian import InitialPoint, Mode, expanded_twice, posterior_mean
-from skbayes_sg.posterior.hierarchical import HierarchicalTarget
-from skbayes_sg.posterior.integrated import IntegratedTarget
+from skbayes_sg.posterior.hierarchical import HierarchicalTarget, IntegratedTarget
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.targets import moved_by, target_of

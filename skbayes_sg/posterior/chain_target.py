@@ -26,8 +26,10 @@ class Anchor:
         The point, in the coordinates of the model.
     curvature : Operator
         Model Fisher of all rows plus the curvature of the prior there.
-    probability : array of shape (m,)
-        Of each draw of a row of the pool.
+    pool_size : int
+        Rows of the pool.
+    probability : array of shape (pool_size,)
+        Of each draw of one of them.
     batch_size : int
         Rows of a minibatch whose noise is at most 1/32 of the curvature, or of the pool.
     n_total : float
@@ -47,6 +49,7 @@ class Anchor:
 
     theta: NDArray
     curvature: Operator
+    pool_size: int
     probability: NDArray
     batch_size: int
     n_total: float
@@ -60,13 +63,8 @@ class Anchor:
     @classmethod
     def of_all(cls, theta: NDArray, curvature: Operator, n_rows: int, n_total: float) -> Anchor:
         """Of chains that take all rows in every step, without noise."""
-        none = partial(Diag, np.zeros(curvature.dim))
-        return cls(theta, curvature, np.full(n_rows, 1 / n_rows), n_rows, n_total, none)
-
-    @property
-    def pool_size(self) -> int:
-        """Rows of the pool."""
-        return len(self.probability)
+        q, none = np.full(n_rows, 1 / n_rows), partial(Diag, np.zeros(curvature.dim))
+        return cls(theta, curvature, n_rows, q, n_rows, n_total, none)
 
     @cached_property
     def noise(self) -> Operator:

@@ -142,11 +142,6 @@ class PoolRows:
         left *= weight
         return self.model.times_inputs(left, X)
 
-    def forces_along(self, directions: NDArray, distances: NDArray) -> NDArray:
-        """`Predictor.forces_along` of the rows, from the anchor."""
-        rows = self.X, self.at_anchor, self.full_weight
-        return self.model.forces_along(directions, distances, *rows)
-
     def noise(self, change: NDArray) -> NDArray:
         """Covariance of one draw in the mean over points, (points, D) from the anchor: (D, D).
 
@@ -318,6 +313,7 @@ class ExpandedTarget(ChainTarget):
         self.anchor = Anchor(
             at,
             curvature,
+            m,
             pool.probability,
             pool.batch_size,
             self.n_total,
@@ -359,7 +355,13 @@ class ExpandedTarget(ChainTarget):
         precision = self.coordinates.pullback_matrix(precision)
         of_prior = np.einsum("ld,de,le->l", directions, precision, directions, optimize=True)
         n_parts = -(-self.dim * n_rows * rows.model.widest // elements_at_a_time())
-        along = partial(column_steepness, rows.forces_along, limit=STEEP_COLUMN)
+        forces = partial(
+            rows.model.forces_along,
+            X=rows.X,
+            at_anchor=rows.at_anchor,
+            weight=rows.full_weight,
+        )
+        along = partial(column_steepness, forces, limit=STEEP_COLUMN)
         parts = np.array_split(directions, n_parts), np.array_split(of_prior, n_parts)
         return found, max(map(along, *parts))
 

@@ -41,7 +41,7 @@ _ENOUGH = 1e-3  # squared distance to the mode, in posterior standard deviations
 _MOST_POINTS = 128
 _MOST_STEPS = 25
 _CONVERGED = 0.1  # relative change of the curvature, and squared shift, that one step can make
-_CLOSE = 0.01  # the same of a last step, where steps go on from a distribution
+CLOSE = 0.01  # the same of a last step, where steps go on from a distribution
 
 Distribution = GaussianPrior | NormalInverseGammaPrior
 Means = Callable[[NDArray, NDArray], tuple[NDArray, Operator]]
@@ -354,15 +354,7 @@ def updated(posterior: Posterior, guess: NDArray) -> Distribution:
     if np.sum(step * here.gradient) > 0.01 * posterior.dim:  # a tenth of a standard deviation
         mode = find_mode(posterior, guess, np.random.default_rng(0))
         theta, precision = mode.theta, mode.curvature
-    return _agreeing(posterior.expected_under_gaussian, theta, precision, _CONVERGED)
-
-
-def followed(posterior: Posterior, before: Posterior, near: GaussianPrior) -> GaussianPrior:
-    """The normal distribution of a posterior from that of the same rows under another prior."""
-    precision = carried(near, before, posterior)
-    gradient = posterior.prior.gradient(near.mode) - before.prior.gradient(near.mode)
-    theta = near.mode + precision.inverse().matvec(gradient)
-    return _agreeing(posterior.expected_under_gaussian, theta, precision, _CLOSE)
+    return agreeing(posterior.expected_under_gaussian, theta, precision, _CONVERGED)
 
 
 def carried(normal: GaussianPrior, before: Posterior, after: Posterior) -> Operator:
@@ -371,7 +363,7 @@ def carried(normal: GaussianPrior, before: Posterior, after: Posterior) -> Opera
     return plain(normal.operator) + (here + there * -1.0)
 
 
-def _agreeing(means: Means, theta: NDArray, precision: Operator, limit: float) -> GaussianPrior:
+def agreeing(means: Means, theta: NDArray, precision: Operator, limit: float) -> GaussianPrior:
     """The normal distribution that agrees with its own means, from one near it.
 
     Newton steps are taken by halves, no longer than a posterior standard deviation per parameter,
@@ -435,7 +427,7 @@ def expanded(
             break
         assert isinstance(curvature, Dense)
         distribution = GaussianPrior(curvature, distribution.mean + shift[0])
-        if _is_near(shift, gradient, covariance, curvature, _CLOSE):
+        if _is_near(shift, gradient, covariance, curvature, CLOSE):
             return by_expected(distribution) if prior.by_expected else distribution
     found = updated(Posterior(model, joined(blocks), prior), distribution.mode)
     return with_observed(model, blocks, prior, found)
@@ -456,7 +448,7 @@ def with_observed(
         return near
     means = partial(_in_the_mean_over, _likelihoods(model, blocks), prior, True)
     try:
-        found = _agreeing(means, near.mode, plain(near.operator), _CLOSE)
+        found = agreeing(means, near.mode, plain(near.operator), CLOSE)
     except np.linalg.LinAlgError:
         return by_expected(near)
     if not _is_definite(plain(found.operator)):

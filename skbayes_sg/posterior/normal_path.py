@@ -12,7 +12,6 @@ math/priors.md#a-sampled-precision.
 
 from __future__ import annotations
 
-from bisect import bisect
 from typing import NamedTuple
 
 import numpy as np
@@ -23,10 +22,11 @@ from skbayes_sg.data.random import deterministic_rng
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import (
+    CLOSE,
     InitialPoint,
+    agreeing,
     carried,
     find_mode,
-    followed,
     known_at,
     updated,
 )
@@ -42,10 +42,6 @@ class Node(NamedTuple):
     normal: GaussianPrior
     known: float
     """What the data know of the coefficients, as a number of them."""
-    log_squares: float
-    """Logarithm of E[Q]."""
-    slope: float
-    """Its derivative over rho, if the likelihood is normal."""
 
 
 class NormalPath:
@@ -59,13 +55,19 @@ class NormalPath:
     in_mean : bool
         Whether gradient and curvature vanish, and agree, in the mean over each distribution. Else
         it is that at the mode.
+
+    Attributes
+    ----------
+    curve : array of shape (3, n)
+        Of each distribution, in their order: log precision, the logarithm of E[Q], and its
+        derivative over log precision, if the likelihood is normal.
     """
 
     def __init__(self, posterior: Posterior, scales: OnePrecision, in_mean: bool) -> None:
         self.posterior, self.scales, self.in_mean = posterior, scales, in_mean
         self._weights = scales.weights(posterior.prior)
         self._nodes: list[Node] = []
-        self._rho: list[float] = []  # of the nodes, ascending
+        self.curve = np.empty((3, 0))
         self._found: tuple[float, float] | None = None
 
     def under(self, rho: float) -> Posterior:
@@ -75,7 +77,7 @@ class NormalPath:
 
     def near(self, rho: float) -> Node:
         """The known distribution whose precision is nearest."""
-        return self._nodes[np.abs(np.array(self._rho) - rho).argmin()]
+        return self._nodes[np.abs(self.curve[0] - rho).argmin()]
 
     def at(self, rho: float, within: float = 0.0) -> Node:
         """The distribution under a log precision, or a known one that is near."""
@@ -89,8 +91,13 @@ class NormalPath:
             start = self.initial(rho) if self._nodes else guess
             normal = known_at(here.prior, find_mode(here, start, deterministic_rng("prior")))
         elif self._nodes:
+            # of the same rows under another prior, which alone changes the gradient in the mean
             near = self.near(rho)
-            normal = followed(here, self.under(near.rho), near.normal)
+            before, theta = self.under(near.rho), near.normal.mode
+            precision = carried(near.normal, before, here)
+            gradient = here.prior.gradient(theta) - before.prior.gradient(theta)
+            theta = theta + precision.inverse().matvec(gradient)
+            normal = agreeing(here.expected_under_gaussian, theta, precision, CLOSE)
         else:
             normal = updated(here, guess)
         assert isinstance(normal, GaussianPrior)
@@ -102,11 +109,10 @@ class NormalPath:
         variance = 2 * weights @ covariance**2 @ weights + 4 * pull @ covariance @ pull
         slope = -0.5 * np.exp(rho) * variance / squares
         known = self.scales.sizes[0] - np.exp(rho) * of_rows
-        node = Node(rho, normal, float(known), float(np.log(squares)), float(slope))
-        k = bisect(self._rho, rho)
-        self._rho.insert(k, rho)
-        self._nodes.insert(k, node)
-        return node
+        k = int(self.curve[0].searchsorted(rho))
+        self.curve = np.insert(self.curve, k, (rho, np.log(squares), slope), axis=1)
+        self._nodes.insert(k, Node(rho, normal, float(known)))
+        return self._nodes[k]
 
     def initial(self, rho: float) -> InitialPoint:
         """Near the mode under a log precision, from the nearest distribution."""
@@ -117,8 +123,7 @@ class NormalPath:
         """Mean and standard deviation of log precision, as chains found them if they did."""
         if self._found is not None:
             return self._found
-        nodes = [(node.rho, node.log_squares, node.slope) for node in self._nodes]
-        rho, value, slope = np.array(nodes).T.copy()
+        rho, value, slope = self.curve
         grid = np.linspace(rho[0] - 3.0, rho[-1] + 3.0, 1000)
         inside = np.clip(grid, rho[0], rho[-1])
         between = CubicHermiteSpline(rho, value, slope)(inside) if len(rho) > 1 else value

@@ -47,7 +47,9 @@ def test_forces_along_lines_are_those_of_the_gradient(n_classes):
     lines, distances = np.random.default_rng(0).standard_normal((3, target.dim)), np.arange(-2, 3.0)
     origin = target.coordinates.transform(target.anchor.theta)
     precision = target.coordinates.pullback_matrix(np.eye(target.dim))
-    forces = target._rows.forces_along(lines, distances)
+    rows = target._rows
+    at_anchor = rows.X, rows.at_anchor, rows.full_weight
+    forces = rows.model.forces_along(lines, distances, *at_anchor)
     for force, distance in zip(forces, distances, strict=True):
         change = target.full_gradient(origin + distance * lines) - target.full_gradient(origin)
         wanted = np.sum((change + distance * lines @ precision) * lines, axis=1)

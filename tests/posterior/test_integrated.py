@@ -6,8 +6,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
-from skbayes_sg.posterior.hierarchical import HierarchicalTarget
-from skbayes_sg.posterior.integrated import IntegratedTarget
+from skbayes_sg.posterior.hierarchical import HierarchicalTarget, IntegratedTarget
 from skbayes_sg.samplers import HMC
 
 
