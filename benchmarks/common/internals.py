@@ -16,10 +16,9 @@ from skbayes_sg.inference.engine import Engine
 from skbayes_sg.linalg import FULL, Dense
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
-from skbayes_sg.posterior.laplace import posterior_mean
-from skbayes_sg.posterior.mode import Mode, find_mode
+from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.full_data import FullDataTarget
+from skbayes_sg.posterior.gaussian import Mode, find_mode, posterior_mean
 from skbayes_sg.samplers import HMC, Sampler, State
 
 

@@ -18,9 +18,8 @@ from skbayes_sg.inference.engine import choose, prepare
 from skbayes_sg.inference.evidence import Hyperprior, locate
 from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.linalg.sizes import bytes_to_keep
-from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import Distribution
-from skbayes_sg.posterior.whitening import affordable
 from skbayes_sg.validation import warn
 
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit

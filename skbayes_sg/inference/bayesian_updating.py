@@ -25,7 +25,7 @@ from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.base import Classification
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.nonlinearity import moments_along
+from skbayes_sg.posterior.control_variates import moments_along
 from skbayes_sg.posterior.gaussian import (
     Distribution,
     by_expected,

@@ -23,7 +23,7 @@ from skbayes_sg.inference.engine import Engine
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.nonlinearity import column_steepness
+from skbayes_sg.posterior.control_variates import column_steepness
 from skbayes_sg.posterior.hierarchical import JointPosterior
 from skbayes_sg.samplers.base import RunLength
 

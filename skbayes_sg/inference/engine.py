@@ -36,16 +36,18 @@ from skbayes_sg.inference.learned_prior import Learned, remedy_of
 from skbayes_sg.inference.options import Choice, Options
 from skbayes_sg.inference.variational_em import StochasticEM, VariationalEM, fit_prior
 from skbayes_sg.linalg.sizes import has_matrix
-from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
-from skbayes_sg.posterior.gaussian import expanded_twice
-from skbayes_sg.posterior.hierarchical import HierarchicalTarget
-from skbayes_sg.posterior.integrated import IntegratedTarget
-from skbayes_sg.posterior.laplace import distance, posterior_mean
-from skbayes_sg.posterior.mode import InitialPoint, Mode
+from skbayes_sg.posterior import Posterior, affordable
+from skbayes_sg.posterior.full_data import FullDataTarget
+from skbayes_sg.posterior.gaussian import (
+    InitialPoint,
+    Mode,
+    distance,
+    expanded_twice,
+    posterior_mean,
+)
+from skbayes_sg.posterior.hierarchical import HierarchicalTarget, IntegratedTarget
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.targets import moved_by, target_of
-from skbayes_sg.posterior.whitening import affordable
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoGainError, RunLength
 from skbayes_sg.samplers.target import Target

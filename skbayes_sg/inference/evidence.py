@@ -23,9 +23,15 @@ from skbayes_sg.linalg import DIAGONAL, Operator
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Distribution, expanded_twice, known_at, updated
+from skbayes_sg.posterior.gaussian import (
+    Distribution,
+    InitialPoint,
+    expanded_twice,
+    find_mode,
+    known_at,
+    updated,
+)
 from skbayes_sg.posterior.marginal_scales import MarginalScales
-from skbayes_sg.posterior.mode import InitialPoint, find_mode
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.precision import JointDistribution

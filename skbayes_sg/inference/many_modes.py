@@ -17,7 +17,7 @@ from skbayes_sg.inference.sample import Fit, Plan
 from skbayes_sg.linalg.sizes import has_cheap_gradients
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.mode import InitialPoint, Mode
+from skbayes_sg.posterior.gaussian import InitialPoint, Mode
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
 from skbayes_sg.samplers.base import NoGainError
 

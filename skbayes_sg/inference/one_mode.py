@@ -15,17 +15,18 @@ from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import (
     Distribution,
+    InitialPoint,
+    Mode,
     distribution_at,
+    find_mode,
     known_at,
     updated,
     with_observed,
 )
 from skbayes_sg.posterior.hierarchical import JointPosterior
-from skbayes_sg.posterior.mode import InitialPoint, Mode, find_mode
-from skbayes_sg.posterior.whitening import affordable
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.base import NoAnchorError, NoGainError

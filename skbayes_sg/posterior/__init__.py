@@ -3,6 +3,12 @@
 Imports data, linalg, models, priors and samplers.
 """
 
-from skbayes_sg.posterior.base import Drawn, Expansion, Posterior
+from skbayes_sg.posterior.base import (
+    Drawn,
+    Expansion,
+    Posterior,
+    affordable,
+    is_high_dimensional,
+)
 
-__all__ = ["Drawn", "Expansion", "Posterior"]
+__all__ = ["Drawn", "Expansion", "Posterior", "affordable", "is_high_dimensional"]

@@ -14,6 +14,7 @@ from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
 from skbayes_sg.linalg import DIAGONAL, FULL, Diagonal, Layout, Operator, Partitioned
 from skbayes_sg.linalg.coordinates import Coordinates, Identity
 from skbayes_sg.linalg.scores import Scores
+from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import Prior
@@ -63,7 +64,9 @@ class Posterior(Target):
         self.n_total = data.n_total
         self.weighted = data.sample.weight is not None
         self.one_mode = model.fixed_inputs
+        self.widest = model.widest  # numbers of the largest array of a gradient, per row and chain
         self._row_size = model.row_size
+        self._scale = data.n_total / data.n_rows  # rows of the population for each row of a pass
 
     @classmethod
     def of(
@@ -111,11 +114,6 @@ class Posterior(Target):
             return self
         data = self.data.sample.repeated(1 / temperature)
         return Posterior(self.model, data, self.prior)
-
-    @property
-    def widest(self) -> int:
-        """Numbers of the largest array of a gradient, for each row and chain."""
-        return self.model.widest
 
     @property
     def all_columns(self) -> Posterior:
@@ -227,23 +225,19 @@ class Posterior(Target):
 
         def total(batch: Batch) -> tuple[NDArray]:
             each = model.log_likelihood(theta, batch.X, batch.y)
-            return (_sum_rows(each, batch.weight),)
+            each = each if batch.weight is None else each * batch.weight
+            return (each.sum(axis=1, dtype=np.float64),)
 
         (value,) = self.data.reduce(total, self._row_size)
         return value * self._scale + self.prior.log_density(theta)
 
     def expand(self, theta: NDArray, layout: Layout) -> Expansion:
         """Value, gradient and curvature at one theta (1, D), in one pass over all rows."""
-        model = self.model
-
-        def total(batch: Batch) -> tuple:
-            return (*_slope(model, theta, batch), model.information(theta, batch, layout))
-
-        pairs = not layout.diagonal
-        value, gradient, information = self.data.reduce(total, self._row_size, pairs)
-        scale = self._scale
-        curvature = information * scale + layout.keep(self.prior.curvature(theta))
-        value, gradient = self._with_prior_slope(theta, scale * value, scale * gradient)
+        sums, pairs = partial(_sums, self.model, theta, layout), not layout.diagonal
+        value, gradient, information = self.data.reduce(sums, self._row_size, pairs)
+        value = self._scale * value + self.prior.log_density(theta)
+        gradient = self._scale * gradient + self.prior.gradient(theta)
+        curvature = information * self._scale + layout.keep(self.prior.curvature(theta))
         return Expansion(float(value[0]), gradient, curvature)
 
     def expected_under_gaussian(
@@ -279,8 +273,10 @@ class Posterior(Target):
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         """Log posterior (chains,) and gradient (chains, D), in one pass over all rows."""
-        value, gradient = self.data.reduce(partial(_slope, self.model, theta), self._row_size)
-        return self._with_prior_slope(theta, self._scale * value, self._scale * gradient)
+        sums = partial(_sums, self.model, theta, None)
+        value, gradient = self.data.reduce(sums, self._row_size)
+        value = self._scale * value + self.prior.log_density(theta)
+        return value, self._scale * gradient + self.prior.gradient(theta)
 
     def forces_along(self, theta: NDArray, directions: NDArray, distances: NDArray) -> NDArray:
         """`Predictor.forces_along` of all rows, on lines through theta (1, D)."""
@@ -294,24 +290,33 @@ class Posterior(Target):
         (forces,) = self.data.reduce(total, len(directions) * model.widest)
         return forces * self._scale
 
-    @property
-    def _scale(self) -> float:
-        """Rows of the population for each row of a pass."""
-        return self.n_total / self.data.n_rows
 
-    def _with_prior_slope(
-        self, theta: NDArray, value: NDArray, gradient: NDArray
-    ) -> tuple[NDArray, NDArray]:
-        return value + self.prior.log_density(theta), gradient + self.prior.gradient(theta)
+def _sums(
+    model: Model, theta: NDArray, layout: Layout | None, batch: Batch
+) -> tuple[NDArray, NDArray] | tuple[NDArray, NDArray, Operator]:
+    """Log likelihood of the rows, its gradient, and their information in a layout if there is one.
 
-
-def _slope(model: Model, theta: NDArray, batch: Batch) -> tuple[NDArray, NDArray]:
-    """Log likelihood of the rows, and its gradient."""
+    Values are summed in float64.
+    """
     X, y, weight, _ = batch
     value, scores = model.value_and_scores(theta, X, y)
-    return _sum_rows(value, weight), scores.scaled(weight).total()
+    value = (value if weight is None else value * weight).sum(axis=1, dtype=np.float64)
+    gradient = scores.scaled(weight).total()
+    if layout is None:
+        return value, gradient
+    return value, gradient, model.information(theta, batch, layout)
 
 
-def _sum_rows(each: NDArray, weight: NDArray | None) -> NDArray:
-    """Sum over the rows of (chains, n), in float64."""
-    return (each if weight is None else each * weight).sum(axis=1, dtype=np.float64)
+def is_high_dimensional(posterior: Posterior) -> bool:
+    """Whether coordinates of a diagonal, a block and low rank take the place of a matrix."""
+    in_memory = posterior.data.sample.n_rows == posterior.data.n_rows
+    return in_memory and posterior.model.fixed_inputs and not affordable(posterior)
+
+
+def affordable(posterior: Posterior) -> bool:
+    """Whether a D x D curvature is worth its cost, once per fit."""
+    if has_matrix(posterior.dim):
+        return True
+    model, dense = posterior.model, posterior.data.sample.is_dense
+    one = isinstance(model, Predictor) and len(model.columns()) == 1
+    return one and dense and has_matrix_once(posterior.dim)

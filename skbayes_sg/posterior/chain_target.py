@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
-from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.linalg.coordinates import Coordinates
-from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.subsample import Pool
 from skbayes_sg.samplers.target import Target
-
-_FEWEST_ROWS = 32
-_MANY = 0.1  # of the pool: to draw and gather so many rows takes as long as to take all
-_LIKE_ROWS = 100  # rows of a minibatch that take as long as drawing it
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +26,19 @@ class Anchor:
         The point, in the coordinates of the model.
     curvature : Operator
         Model Fisher of all rows plus the curvature of the prior there.
-    pool : Pool
+    pool_size : int
+        Rows of the pool.
+    probability : array of shape (pool_size,)
+        Of each draw of one of them.
+    batch_size : int
+        Rows of a minibatch whose noise is at most 1/32 of the curvature, or of the pool.
     n_total : float
     measured : function
         Measures the noise where it is not known yet.
+    pool_error : float
+        Error of the gradient by the choice of the pool, in posterior standard deviations.
+    full_noise_number : float
+        About the noise number, where minibatches are the whole pool.
     steepness : float
         Of the posterior around the anchor, see `steepness`.
     column_steepness : float
@@ -47,12 +49,22 @@ class Anchor:
 
     theta: NDArray
     curvature: Operator
-    pool: Pool
+    pool_size: int
+    probability: NDArray
+    batch_size: int
     n_total: float
     measured: Callable[[], Operator]
+    pool_error: float = 0.0
+    full_noise_number: float = 0.0
     steepness: float = 1.0
     column_steepness: float = 1.0
     stiffness: float = 1.0
+
+    @classmethod
+    def of_all(cls, theta: NDArray, curvature: Operator, n_rows: int, n_total: float) -> Anchor:
+        """Of chains that take all rows in every step, without noise."""
+        q, none = np.full(n_rows, 1 / n_rows), partial(Diag, np.zeros(curvature.dim))
+        return cls(theta, curvature, n_rows, q, n_rows, n_total, none)
 
     @cached_property
     def noise(self) -> Operator:
@@ -62,26 +74,6 @@ class Anchor:
         """
         return self.measured()
 
-    @property
-    def pool_size(self) -> int:
-        """Rows of the pool."""
-        return len(self.pool.weight)
-
-    @property
-    def batch_size(self) -> int:
-        """Rows of a minibatch whose noise is at most 1/32 of the curvature.
-
-        All rows of the pool where that would be many of them, or D too large for a noise matrix.
-        """
-        n = math.ceil(_FEWEST_ROWS * max(1.0, self.pool.noise_number))
-        few = has_matrix(self.curvature.dim) and max(n, _LIKE_ROWS) <= _MANY * self.pool_size
-        return n if few else self.pool_size
-
-    @property
-    def pool_error(self) -> float:
-        """Error of the gradient by the choice of the pool, in posterior standard deviations."""
-        return self.pool.error
-
     @cached_property
     def noise_number(self) -> float:
         """kappa = n Tr(Lam^-1 M) / D for minibatches of n rows.
@@ -90,7 +82,7 @@ class Anchor:
         math/control_variates.md#noise-number.
         """
         if self.batch_size == self.pool_size:
-            return self.pool.noise_number
+            return self.full_noise_number
         share = self.curvature.inverse().dense() * self.noise.dense()
         return float(self.n_total**2 * np.sum(share) / self.curvature.dim)
 
@@ -125,7 +117,7 @@ class ChainTarget(Target):
         A minibatch as large as the pool is the pool itself, which has no noise.
         """
         assert self.anchor is not None
-        q, m = self.anchor.pool.probability, self.anchor.pool_size
+        q, m = self.anchor.probability, self.anchor.pool_size
         if batch_size >= m:
             return Minibatches(SamplingFrame(m, None, q), m, False, rng)
         return Minibatches(SamplingFrame(m, self.n_total, q), batch_size, True, rng)

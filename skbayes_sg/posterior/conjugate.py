@@ -10,8 +10,7 @@ from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import ChainTarget
-from skbayes_sg.posterior.gaussian import Distribution, known_at
-from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.gaussian import Distribution, Mode, known_at
 from skbayes_sg.posterior.precision import JointDistribution
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import OnePrecision

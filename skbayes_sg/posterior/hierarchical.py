@@ -1,7 +1,11 @@
-"""The target of chains that sample precisions of the prior beside the parameters.
+"""Targets of chains that sample precisions of the prior beside the parameters.
 
-The log density is that of the parameters and of the hyperparameters eta of their prior, in
-coordinates in which they hardly depend on each other (`non_centred`).
+Both take a posterior expanded under precisions lambda_0, which its normal approximation needs.
+Precisions are coordinates of the chains in `HierarchicalTarget`: the log density is that of the
+parameters and of the hyperparameters eta of their prior, in coordinates in which they hardly depend
+on each other (`non_centred`). One precision is integrated out in `IntegratedTarget`: what the prior
+of the coefficients alone differs from that under lambda_0 is a function of their sum of squares, so
+a step costs hardly more (math/priors.md#a-sampled-precision).
 """
 
 from __future__ import annotations
@@ -20,12 +24,13 @@ from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
+from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.full_data import WhitenedTarget
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred, Sampled
 from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.quadratic import QuadraticTarget
-from skbayes_sg.posterior.whitened import WhitenedTarget
-from skbayes_sg.priors.scales import Scales
+from skbayes_sg.priors.integrated_precision import IntegratedPrecision
+from skbayes_sg.priors.scales import OnePrecision, Scales
 
 
 class JointPosterior(NamedTuple):
@@ -117,3 +122,47 @@ class HierarchicalTarget(ChainTarget):
         at = c.point(theta)
         value, gradient = self.given.slope(c.rotated(at.u, back=True))
         return value + c.log_density(at), c.gradient(at, c.rotated(gradient))
+
+
+class IntegratedTarget(ChainTarget):
+    """An expanded posterior whose prior has one precision, integrated out.
+
+    With y the roots of the prior's squared distances, and Q their sum of squares, the gradient has
+    ``(lambda_0 - E[lambda | Q]) y`` beyond that under lambda_0.
+
+    Parameters
+    ----------
+    given : ExpandedTarget
+        Under lambda_0.
+    scales : OnePrecision
+    """
+
+    samples_precision = True
+
+    def __init__(self, given: ExpandedTarget, scales: OnePrecision) -> None:
+        coordinates, prior = given.coordinates, given.prior
+        assert isinstance(coordinates, Whitened)
+        super().__init__(given.posterior, coordinates)
+        self.given, self._prior = given, IntegratedPrecision(scales)
+        self.anchor = given.anchor
+        self._at = float(scales.of(prior)[0])
+        weights = scales.weights(prior)
+        j = np.maximum(coordinates.pullback_matrix(np.diag(weights)).diagonal(), 0.0)
+        pull = coordinates.pullback(weights * (coordinates.centre[0] - prior.mean))
+        self._root = np.sqrt(j)
+        self._origin = np.divide(pull, self._root, out=np.zeros_like(j), where=j > 0)
+
+    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+        gradient = self.given.noisy_gradient(theta, rows)
+        y = theta * self._root + self._origin
+        lam = self._prior.mean_precision(np.einsum("cd,cd->c", y, y))
+        gradient += (self._at - lam)[:, None] * self._root * y
+        return gradient
+
+    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        value, gradient = self.given.slope(theta)
+        y = theta * self._root + self._origin
+        squares = np.einsum("cd,cd->c", y, y)
+        value += 0.5 * self._at * squares + self._prior.log_density(squares)
+        gradient += (self._at - self._prior.mean_precision(squares))[:, None] * self._root * y
+        return value, gradient

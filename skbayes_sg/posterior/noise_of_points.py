@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import deterministic_rng
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
+from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
 
 _ROUNDS = 30  # of which small steps need two or three

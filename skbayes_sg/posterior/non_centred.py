@@ -25,7 +25,7 @@ from scipy.special import expit
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior.normal_path import NormalPath
-from skbayes_sg.priors import GaussianPrior, Prior
+from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
 
 
@@ -38,36 +38,12 @@ class Sampled(NamedTuple):
     width: NDArray
     """Its standard deviations, (K,)."""
     curves: tuple[NDArray, NDArray] | None = None
-    """What `PartiallyNonCentred.curved` found: of the means, (3, D), and log scales, (2, D)."""
-
-
-class _Curves(NamedTuple):
-    """Means, log scales and slopes of means as products with `_basis`."""
-
-    of_basis: NDArray
-    """(4, 3 D)"""
-    stretch: NDArray
-    """Slopes of log scales, (D,)."""
-    volume: NDArray
-    """Their sum, (1, 1)."""
-
-    @classmethod
-    def of(cls, of_mean: NDArray, line: NDArray) -> _Curves:
-        """From those of `Sampled`."""
-        (start, slope, bend), (log_scale, stretch) = of_mean, line
-        none = np.zeros_like(start)
-        rows = [start, log_scale, slope], [slope, stretch, none], [bend, none, none]
-        of_basis = np.block([*map(list, rows), [none, none, bend]])
-        return cls(of_basis, stretch, np.full((1, 1), stretch.sum()))
-
-    def at(self, basis: NDArray) -> list[NDArray]:
-        """Means, log scales and slopes of means, (n, D) each."""
-        each, n = basis @ self.of_basis, len(self.stretch)
-        return [each[:, k * n : (k + 1) * n] for k in range(3)]
+    """What `PartiallyNonCentred.curved` found: means of u, (3, D), and their log scales, (2, D),
+    as combinations of the first functions of `_basis`."""
 
 
 class _Given(NamedTuple):
-    """A distribution of the whitened parameters given the hyperparameters, (chains, D) but lam."""
+    """Mean and scale of the whitened parameters given the hyperparameters, (chains, D) but lam."""
 
     lam: NDArray
     """Precision of each group, (chains, groups)."""
@@ -76,7 +52,7 @@ class _Given(NamedTuple):
     shift: NDArray
     """Derivative of the mean over log precision."""
     stretch: NDArray
-    """Derivative of the log scale."""
+    """Derivative of the log scale over it."""
     volume: NDArray
     """Its sum over each group, (chains, groups)."""
 
@@ -110,42 +86,59 @@ class PartiallyNonCentred:
     def __init__(self, whitened: Whitened, prior: Prior, sampled: Sampled) -> None:
         self.whitened, self.sampled = whitened, sampled
         self.scales, self.centre, self.width, curves = sampled
-        self._curves = None if curves is None else _Curves.of(*curves)
         scales, self.n_hyper = sampled.scales, sampled.scales.dim
-        outputs = len(whitened.columns)
+        outputs, columns = whitened.columns.shape
         # outputs of classes have a direction of which rows know nothing, their sum
         self._rotation = helmert(outputs, full=True)
         of_u = np.append(whitened.columns.ravel(), whitened.rest)
-        self.group = scales.members(prior)[1][of_u]
-        self._order = np.argsort(self.group, kind="stable")  # group by group
-        self._starts = np.unique(self.group[self._order], return_index=True)[1]
+        self._group = scales.members(prior)[1][of_u]
+        self._order = np.argsort(self._group, kind="stable")  # group by group
+        self._starts = np.unique(self._group[self._order], return_index=True)[1]
         self._of_groups = scales.of(prior)
-        self.at = self._of_groups[self.group]
+
+        # The prior's squared distances are sums of y^2, y = sqrt(j) u + origin, times lambda: in
+        # these coordinates each belongs to one u.
         weights = scales.weights(prior)
-        of_prior = whitened.pullback_matrix(np.diag(weights)).diagonal()
-        self.j = np.maximum(of_prior, 0.0)
+        self._j = np.maximum(whitened.pullback_matrix(np.diag(weights)).diagonal(), 0.0)
         away = whitened.centre[0] - prior.mean
-        self.linear = self.rotated(whitened.pullback(weights * away)[None])[0]
-        self._root = np.sqrt(self.j)
+        self._linear = self.rotated(whitened.pullback(weights * away)[None])[0]
+        self._root = np.sqrt(self._j)
         self._origin = np.divide(
-            self.linear, self._root, out=np.zeros_like(self.j), where=self.j > 0
+            self._linear, self._root, out=np.zeros_like(self._j), where=self._j > 0
         )
         self._from_mean = self.rotated(-whitened.transform(prior.mean[None]))[0]
-        self._known = self._from_rows(prior)
-        self._there = self._known + self.at * self.j
 
-    def _from_rows(self, prior: Prior) -> NDArray:
-        """What rows and the other prior know of u, (D,), outputs turned."""
-        outputs, columns = self.whitened.columns.shape
-        of_prior = self.whitened.pullback_matrix(prior.curvature(self.whitened.centre).dense())
-        sampled = (self.at * self.j)[:columns]
-        fixed = np.maximum(of_prior.diagonal()[:columns] - sampled, 0.0)
+        # The normal likelihood of each u as if the others were known: its precision is 1 in all, of
+        # which the sampled prior has lambda_0 j, and priors of other parameters a fixed part. The
+        # rows have the rest in the mean over the outputs. Of classes they know nothing of the sum,
+        # so that the other K - 1 directions have K / (K - 1) times the mean.
+        self._at = self._of_groups[self._group]
+        of_prior = whitened.pullback_matrix(prior.curvature(whitened.centre).dense())
+        of_sampled = (self._at * self._j)[:columns]
+        fixed = np.maximum(of_prior.diagonal()[:columns] - of_sampled, 0.0)
         informed = np.ones(1)
         if outputs > 1:
             informed = np.append(0.0, np.full(outputs - 1, outputs / (outputs - 1)))
-        rows = np.maximum(1.0 - sampled - fixed, 0.0)
-        known = (np.outer(informed, rows) + fixed).ravel()
-        return np.append(known, np.ones(len(self.whitened.rest)))
+        of_rows = np.maximum(1.0 - of_sampled - fixed, 0.0)
+        known = (np.outer(informed, of_rows) + fixed).ravel()
+        self._known = np.append(known, np.ones(len(whitened.rest)))
+        self._there = self._known + self._at * self._j
+
+        # curves take its place: a product of `_basis` with a row for each of its functions gives
+        # means, log scales, and slopes of means
+        self._curves = None
+        if curves is not None:
+            (start, slope, bend), (log_scale, self._stretch) = curves
+            self._volume = np.full((1, 1), self._stretch.sum())
+            none = np.zeros_like(start)
+            self._curves = np.block(
+                [
+                    [start, log_scale, slope],
+                    [slope, self._stretch, none],
+                    [bend, none, none],
+                    [none, none, bend],
+                ]
+            )
 
     def rotated(self, v: NDArray, back: bool = False) -> NDArray:
         """Vectors (n, D) with the outputs turned, so that the first is the sum of all."""
@@ -156,7 +149,7 @@ class PartiallyNonCentred:
 
     def _spread(self, of_groups: NDArray) -> NDArray:
         """Numbers (n, groups) as those of each u, (n, D), or (n, 1) where there is one group."""
-        return of_groups if len(self.scales.labels) == 1 else of_groups[:, self.group]
+        return of_groups if len(self.scales.labels) == 1 else of_groups[:, self._group]
 
     def _summed(self, each: NDArray, times: NDArray | None = None) -> NDArray:
         """Numbers (n, D), or their products with others, summed over the groups, (n, groups)."""
@@ -168,16 +161,21 @@ class PartiallyNonCentred:
         return np.einsum("nd,nd->n", each, times)[:, None]
 
     def _given(self, eta: NDArray) -> _Given:
-        """The distribution of u given eta, about which v is standard."""
+        """The distribution of u given eta, about which v is standard.
+
+        By curves, or that of a normal likelihood: with `known` the precision that rows have of u,
+        the mean is (lambda_0 - lambda) linear / (known + lambda j), and the scale is relative to
+        that under lambda_0.
+        """
         lam = np.exp(self.scales.log_precisions(eta))
         if self._curves is not None:
-            mean, log_scale, shift = self._curves.at(_basis(eta, self.sampled))
-            _, stretch, volume = self._curves
-            return _Given(lam, mean, np.exp(log_scale), shift, stretch, volume)
+            each, n = _basis(eta, self.sampled) @ self._curves, len(self._stretch)
+            mean, scale, shift = each[:, :n], np.exp(each[:, n : 2 * n]), each[:, 2 * n :]
+            return _Given(lam, mean, scale, shift, self._stretch, self._volume)
         each = self._spread(lam)
-        share = each / (self._known + each * self.j)
-        mean = (self.at / each - 1) * share * self.linear
-        shift, stretch = -share * (self.linear + mean * self.j), -0.5 * share * self.j
+        share = each / (self._known + each * self._j)
+        mean = (self._at / each - 1) * share * self._linear
+        shift, stretch = -share * (self._linear + mean * self._j), -0.5 * share * self._j
         scale, volume = np.sqrt(self._there * share / each), self._summed(stretch)
         return _Given(lam, mean, scale, shift, stretch, volume)
 
@@ -242,16 +240,14 @@ class PartiallyNonCentred:
         centre, width = path.moments()
         found = Sampled(self.scales, np.array([centre]), np.array([width]))
         basis = _basis(np.array([[node.rho] for node in nodes]), found)
-        means, log_scales = zip(*(self._moments(node.normal) for node in nodes), strict=True)
-        of_mean = np.linalg.solve(basis[:, :3], np.array(means))
-        line = np.linalg.lstsq(basis[:, :2], np.array(log_scales), rcond=None)[0]
+        means, log_scales = np.empty((2, len(nodes), len(self._j)))
+        for k, node in enumerate(nodes):
+            mean, root = node.normal.mean, node.normal.operator.inverse().cholesky().dense()
+            u = self.rotated(self.whitened.transform(np.vstack([mean, mean + root.T])))
+            means[k], log_scales[k] = u[0], 0.5 * np.log(((u[1:] - u[0]) ** 2).sum(axis=0))
+        of_mean = np.linalg.solve(basis[:, :3], means)
+        line = np.linalg.lstsq(basis[:, :2], log_scales, rcond=None)[0]
         return found._replace(curves=(of_mean, line))
-
-    def _moments(self, normal: GaussianPrior) -> tuple[NDArray, NDArray]:
-        """Mean and log standard deviations of u, (D,) each."""
-        root = normal.operator.inverse().cholesky().dense()
-        u = self.rotated(self.whitened.transform(np.vstack([normal.mean, normal.mean + root.T])))
-        return u[0], 0.5 * np.log(((u[1:] - u[0]) ** 2).sum(axis=0))
 
     def bordered(self, matrix: Operator, corner: NDArray) -> Operator:
         """A quadratic form of u as one of x at r = 0, with `corner` (K,) for r."""

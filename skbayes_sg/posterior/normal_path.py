@@ -21,15 +21,17 @@ from scipy.interpolate import CubicHermiteSpline
 from skbayes_sg.data import deterministic_rng
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import carried, followed, known_at, updated
-from skbayes_sg.posterior.mode import InitialPoint, find_mode
+from skbayes_sg.posterior.gaussian import (
+    CLOSE,
+    InitialPoint,
+    agreeing,
+    carried,
+    find_mode,
+    known_at,
+    updated,
+)
 from skbayes_sg.priors import GaussianPrior
 from skbayes_sg.priors.scales import OnePrecision
-
-_WIDE = 1.5  # standard deviations between the three distributions that curves go through
-_NEAR = 0.5  # from which one serves in place of another
-_ROUNDS = 4  # of such three
-_GRID, _BEYOND = 1000, 3.0  # points of log precision, and how far they go beyond the outermost
 
 
 class Node(NamedTuple):
@@ -40,10 +42,6 @@ class Node(NamedTuple):
     normal: GaussianPrior
     known: float
     """What the data know of the coefficients, as a number of them."""
-    log_squares: float
-    """Logarithm of E[Q]."""
-    slope: float
-    """Its derivative over rho, if the likelihood is normal."""
 
 
 class NormalPath:
@@ -57,12 +55,19 @@ class NormalPath:
     in_mean : bool
         Whether gradient and curvature vanish, and agree, in the mean over each distribution. Else
         it is that at the mode.
+
+    Attributes
+    ----------
+    curve : array of shape (3, n)
+        Of each distribution, in their order: log precision, the logarithm of E[Q], and its
+        derivative over log precision, if the likelihood is normal.
     """
 
     def __init__(self, posterior: Posterior, scales: OnePrecision, in_mean: bool) -> None:
         self.posterior, self.scales, self.in_mean = posterior, scales, in_mean
         self._weights = scales.weights(posterior.prior)
         self._nodes: list[Node] = []
+        self.curve = np.empty((3, 0))
         self._found: tuple[float, float] | None = None
 
     def under(self, rho: float) -> Posterior:
@@ -72,13 +77,42 @@ class NormalPath:
 
     def near(self, rho: float) -> Node:
         """The known distribution whose precision is nearest."""
-        return min(self._nodes, key=lambda node: abs(node.rho - rho))
+        return self._nodes[np.abs(self.curve[0] - rho).argmin()]
 
     def at(self, rho: float, within: float = 0.0) -> Node:
         """The distribution under a log precision, or a known one that is near."""
-        if not self._nodes or abs(self.near(rho).rho - rho) > within:
-            self._nodes = sorted([*self._nodes, self._node(rho)], key=lambda node: node.rho)
-        return self.near(rho)
+        if self._nodes and abs(self.near(rho).rho - rho) <= within:
+            return self.near(rho)
+        here, rows = self.under(rho), self.posterior.data.sample
+        model = here.model
+        assert isinstance(model, Predictor)
+        guess = model.guess(rows.y, rows.weight)
+        if not self.in_mean:
+            start = self.initial(rho) if self._nodes else guess
+            normal = known_at(here.prior, find_mode(here, start, deterministic_rng("prior")))
+        elif self._nodes:
+            # of the same rows under another prior, which alone changes the gradient in the mean
+            near = self.near(rho)
+            before, theta = self.under(near.rho), near.normal.mode
+            precision = carried(near.normal, before, here)
+            gradient = here.prior.gradient(theta) - before.prior.gradient(theta)
+            theta = theta + precision.inverse().matvec(gradient)
+            normal = agreeing(here.expected_under_gaussian, theta, precision, CLOSE)
+        else:
+            normal = updated(here, guess)
+        assert isinstance(normal, GaussianPrior)
+
+        weights, covariance = self._weights, normal.operator.inverse().dense()
+        away = np.where(weights > 0, normal.mean - self.posterior.prior.mean, 0.0)
+        of_rows = weights @ covariance.diagonal()
+        squares, pull = weights @ away**2 + of_rows, weights * away
+        variance = 2 * weights @ covariance**2 @ weights + 4 * pull @ covariance @ pull
+        slope = -0.5 * np.exp(rho) * variance / squares
+        known = self.scales.sizes[0] - np.exp(rho) * of_rows
+        k = int(self.curve[0].searchsorted(rho))
+        self.curve = np.insert(self.curve, k, (rho, np.log(squares), slope), axis=1)
+        self._nodes.insert(k, Node(rho, normal, float(known)))
+        return self._nodes[k]
 
     def initial(self, rho: float) -> InitialPoint:
         """Near the mode under a log precision, from the nearest distribution."""
@@ -89,8 +123,8 @@ class NormalPath:
         """Mean and standard deviation of log precision, as chains found them if they did."""
         if self._found is not None:
             return self._found
-        rho, value, slope = (np.array([node[i] for node in self._nodes]) for i in (0, 3, 4))
-        grid = np.linspace(rho[0] - _BEYOND, rho[-1] + _BEYOND, _GRID)
+        rho, value, slope = self.curve
+        grid = np.linspace(rho[0] - 3.0, rho[-1] + 3.0, 1000)
         inside = np.clip(grid, rho[0], rho[-1])
         between = CubicHermiteSpline(rho, value, slope)(inside) if len(rho) > 1 else value
         beyond = (grid - inside) * np.where(grid < rho[0], slope[0], slope[-1])
@@ -109,38 +143,12 @@ class NormalPath:
     def around(self) -> list[Node]:
         """Three distributions, from about 1.5 standard deviations below the mean to as much above.
 
-        They tell the mean more precisely, so it may take a few more.
+        One that is half a deviation off serves. They tell the mean more precisely, so it may take a
+        few rounds.
         """
-        for _ in range(_ROUNDS):
+        for _ in range(4):
             rho, width = self.moments()
-            nodes = [self.at(rho + k * _WIDE * width, _NEAR * width) for k in (-1, 0, 1)]
-            if abs(self.moments()[0] - rho) < _NEAR * width:
+            nodes = [self.at(rho + k * width, 0.5 * width) for k in (-1.5, 0.0, 1.5)]
+            if abs(self.moments()[0] - rho) < 0.5 * width:
                 break
         return nodes
-
-    def _node(self, rho: float) -> Node:
-        normal = self._normal(rho)
-        weights, covariance = self._weights, normal.operator.inverse().dense()
-        away = np.where(weights > 0, normal.mean - self.posterior.prior.mean, 0.0)
-        of_rows = weights @ covariance.diagonal()
-        squares, pull = weights @ away**2 + of_rows, weights * away
-        variance = 2 * weights @ covariance**2 @ weights + 4 * pull @ covariance @ pull
-        slope = -0.5 * np.exp(rho) * variance / squares
-        known = self.scales.sizes[0] - np.exp(rho) * of_rows
-        return Node(rho, normal, float(known), float(np.log(squares)), float(slope))
-
-    def _normal(self, rho: float) -> GaussianPrior:
-        here, rows = self.under(rho), self.posterior.data.sample
-        model = here.model
-        assert isinstance(model, Predictor)
-        guess = model.guess(rows.y, rows.weight)
-        if not self.in_mean:
-            start = self.initial(rho) if self._nodes else guess
-            found = known_at(here.prior, find_mode(here, start, deterministic_rng("prior")))
-        elif self._nodes:
-            near = self.near(rho)
-            found = followed(here, self.under(near.rho), near.normal)
-        else:
-            found = updated(here, guess)
-        assert isinstance(found, GaussianPrior)
-        return found

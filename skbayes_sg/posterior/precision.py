@@ -22,8 +22,7 @@ from skbayes_sg.linalg import FULL, Dense
 from skbayes_sg.linalg.coordinates import reproducible_eigh
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Distribution, expanded_twice, known_at
-from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.gaussian import Distribution, Mode, expanded_twice, known_at
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import OnePrecision
 

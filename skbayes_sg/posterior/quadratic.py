@@ -23,9 +23,7 @@ from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
-from skbayes_sg.posterior.control_variates.subsample import Pool
-from skbayes_sg.posterior.gaussian import known_at
-from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.gaussian import Mode, known_at
 from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.priors.scales import Scales
 
@@ -95,10 +93,7 @@ class QuadraticTarget(ChainTarget):
             self._mean = -of.transform(prior.mean[None])[0, :n]
             of = InNoiseUnits(of.centre, of.columns, of.rest, of.S, of.inverse, prior.mean, gamma)
         super().__init__(posterior, of)
-        curvature = self._at_centre()
-        self.anchor = Anchor(
-            mode.theta, curvature, Pool.of_all(1), self.n_total, lambda: curvature * 0.0
-        )
+        self.anchor = Anchor.of_all(mode.theta, self._at_centre(), 1, self.n_total)
 
     def _at_centre(self) -> Operator:
         """Curvature at the centre, (D, D)."""

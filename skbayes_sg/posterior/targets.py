@@ -1,18 +1,15 @@
 """Which form of a posterior chains move on."""
 
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior import Posterior, is_high_dimensional
 from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.conjugate import ClosedTarget
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
-from skbayes_sg.posterior.hierarchical import HierarchicalTarget
-from skbayes_sg.posterior.integrated import IntegratedTarget
-from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.full_data import FullDataTarget, WhitenedTarget
+from skbayes_sg.posterior.gaussian import Mode
+from skbayes_sg.posterior.hierarchical import HierarchicalTarget, IntegratedTarget
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.quadratic import QuadraticTarget
-from skbayes_sg.posterior.whitened import WhitenedTarget
-from skbayes_sg.posterior.whitening import is_high_dimensional
 from skbayes_sg.priors.integrated_precision import IntegratedPrior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers import Sampler
@@ -23,7 +20,6 @@ _NOT_SAMPLED = (
     'sampler=None and "hmc" can do where the posterior has a mode; set sampler=None, or '
     "prior_groups=None and prior=None"
 )
-_SLOWEST = 4.0  # times that the sum of squares takes longer to forget itself than a coefficient
 
 
 def target_of(
@@ -45,27 +41,22 @@ def target_of(
             raise ValueError(_NOT_SAMPLED)
         posterior = posterior.with_prior(IntegratedPrior(posterior.prior, sampled.scales))
         sampled = None
-    return posterior if anchor is None else _target_at(posterior, anchor, sampler, sampled)
-
-
-def _target_at(
-    posterior: Posterior, anchor: Mode, sampler: Sampler, sampled: Sampled | None
-) -> ChainTarget:
-    """The posterior expanded around an anchor, or with all rows where it has many parameters."""
+    if anchor is None:
+        return posterior
     if sampler.needs_closed_form:
-        scales = None if sampled is None else sampled.scales
-        assert scales is None or isinstance(scales, OnePrecision)
-        return ClosedTarget(posterior, anchor, scales)
+        one = None if sampled is None else sampled.scales
+        assert one is None or isinstance(one, OnePrecision)  # several have another sampler
+        return ClosedTarget(posterior, anchor, one)
     if is_high_dimensional(posterior):
         return FullDataTarget.at(posterior, anchor)
     if sampled is None:
         return ExpandedTarget.at(posterior, anchor, sampler.follows_coordinates)
-    assert isinstance(posterior.model, Predictor)
-    if posterior.model.conjugate:
-        return HierarchicalTarget(QuadraticTarget(posterior, anchor, sampled.scales), sampled)
+    model, scales = posterior.model, sampled.scales
+    if isinstance(model, Predictor) and model.conjugate:
+        return HierarchicalTarget(QuadraticTarget(posterior, anchor, scales), sampled)
     if sampler.variance_reduction is None:
-        return HierarchicalTarget(WhitenedTarget(posterior, anchor, sampled.scales), sampled)
-    return moved_by(sampler, ExpandedTarget.at(posterior, anchor, along=sampled.scales), sampled)
+        return HierarchicalTarget(WhitenedTarget(posterior, anchor, scales), sampled)
+    return moved_by(sampler, ExpandedTarget.at(posterior, anchor, along=scales), sampled)
 
 
 def moved_by(sampler: Sampler, given: ExpandedTarget, sampled: Sampled) -> ChainTarget:
@@ -77,7 +68,8 @@ def moved_by(sampler: Sampler, given: ExpandedTarget, sampled: Sampled) -> Chain
     """
     scales = sampled.scales
     if not sampler.rejects and isinstance(scales, OnePrecision):
+        # the sum of squares takes at most 4 times as long to forget itself as a coefficient
         given_coefficients = 2 / scales.sizes[0]  # variance of a log precision, beside that of all
-        if sampled.width[0] ** 2 <= _SLOWEST * given_coefficients:
+        if sampled.width[0] ** 2 <= 4 * given_coefficients:
             return IntegratedTarget(given, scales)
     return HierarchicalTarget(given, sampled)

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from scipy.linalg import helmert
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from skbayes_sg.data import deterministic_rng
-from skbayes_sg.linalg import FULL, Operator
-from skbayes_sg.linalg.coordinates import Coordinates, LowRank, Whitened, reproducible_eigh
+from skbayes_sg.data.minibatches import deterministic_rng
+from skbayes_sg.linalg.coordinates import LowRank, reproducible_eigh
 from skbayes_sg.linalg.scores import Factor, Scores, dense
-from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
+from skbayes_sg.linalg.sizes import has_matrix_once
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 
@@ -23,36 +22,6 @@ _MOST_LEADING = 8000  # dense ones, of one output; of more so that their matrice
 _PAIRS, _RESTARTS = 8, 5  # of Lanczos iterations at each end of the spectrum
 _SETTLED = 1e-2  # relative error of an eigenvalue
 _OUTLIER = 2.5  # an eigenvalue, or its inverse, that is worth its cost in every step
-
-
-def is_high_dimensional(posterior: Posterior) -> bool:
-    """Whether coordinates of a diagonal, a block and low rank take the place of a matrix."""
-    in_memory = posterior.data.sample.n_rows == posterior.data.n_rows
-    return in_memory and posterior.model.fixed_inputs and not affordable(posterior)
-
-
-def affordable(posterior: Posterior) -> bool:
-    """Whether a D x D curvature is worth its cost, once per fit."""
-    if has_matrix(posterior.dim):
-        return True
-    model, dense = posterior.model, posterior.data.sample.is_dense
-    one = isinstance(model, Predictor) and len(model.columns()) == 1
-    return one and dense and has_matrix_once(posterior.dim)
-
-
-def whitening(
-    posterior: Posterior, theta: NDArray, curvature: Operator | None = None
-) -> Coordinates:
-    """Coordinates around theta (1, D), from one or two passes over the rows, or a known curvature.
-
-    Above so many parameters a block and low rank take its place.
-    """
-    if is_high_dimensional(posterior):
-        return low_rank(posterior, theta, outliers=False)
-    if curvature is None:
-        curvature = posterior.expand(theta, FULL).curvature
-    assert isinstance(posterior.model, Predictor)
-    return Whitened.of(posterior.model.columns(), theta, curvature.dense())
 
 
 def _with_ones(X: NDArray, c: int) -> NDArray:

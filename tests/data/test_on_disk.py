@@ -17,9 +17,8 @@ from skbayes_sg import (
 )
 from skbayes_sg.data import Reader, in_threads, is_out_of_core
 from skbayes_sg.data.rows import total_of
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.control_variates.subsample import choose_pool
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.control_variates import ExpandedTarget, choose_pool
+from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.samplers import HMC, SGLD, UnderdampedLangevin
 
 N, D = 20_000, 4
@@ -206,17 +205,15 @@ def test_zarr_and_h5py(tmp_path, library):
 
 def test_a_pool_that_is_drawn_in_a_pass_is_unbiased(monkeypatch, seed):
     """The mean gradient over pools, where the posterior has its mass."""
-    monkeypatch.setattr("skbayes_sg.posterior.control_variates.subsample._SMALLEST", 300)
-    monkeypatch.setattr("skbayes_sg.posterior.control_variates.subsample._FROZEN", 1.0)
+    monkeypatch.setattr("skbayes_sg.posterior.control_variates._SMALLEST", 300)
+    monkeypatch.setattr("skbayes_sg.posterior.control_variates._FROZEN", 1.0)
     posterior = logistic()._bind_blocks(Table(X), Y, None)[0]
     rng = np.random.default_rng(seed)
     mode = find_mode(posterior, np.zeros((1, D + 1)), rng)
     here = posterior.expand(mode.theta, posterior.layout("full"))
     mode = mode._replace(curvature=here.curvature, gradient=here.gradient)
     pools = iter([choose_pool(posterior, mode, rng) for _ in range(40)])
-    monkeypatch.setattr(
-        "skbayes_sg.posterior.control_variates.expansion.choose_pool", lambda *_: next(pools)
-    )
+    monkeypatch.setattr("skbayes_sg.posterior.control_variates.choose_pool", lambda *_: next(pools))
     spread = mode.curvature.inverse().cholesky()
     theta = mode.theta + spread.matvec(rng.standard_normal((10, D + 1)))
     exact, errors = posterior.full_gradient(theta), []

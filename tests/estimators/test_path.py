@@ -23,7 +23,7 @@ from skbayes_sg.estimators import path as module
 from skbayes_sg.inference.diagnose import of_contrasts, of_gradients
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.gaussian import find_mode
 
 matplotlib.use("Agg")
 pytestmark = pytest.mark.filterwarnings(

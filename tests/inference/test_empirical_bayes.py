@@ -22,8 +22,8 @@ from skbayes_sg import (
 )
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD, UnderdampedLangevin
 
 matplotlib.use("Agg")

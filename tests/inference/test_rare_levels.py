@@ -14,9 +14,8 @@ from skbayes_sg.inference import diagnose
 from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.control_variates.nonlinearity import column_steepness
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.control_variates import ExpandedTarget, column_steepness
+from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD, UnderdampedLangevin
 
 BY_NAME = {"random_state": 0, "burn_in": 300, "n_draws": 250, "thin": 1}
@@ -48,7 +47,9 @@ def test_forces_along_lines_are_those_of_the_gradient(n_classes):
     lines, distances = np.random.default_rng(0).standard_normal((3, target.dim)), np.arange(-2, 3.0)
     origin = target.coordinates.transform(target.anchor.theta)
     precision = target.coordinates.pullback_matrix(np.eye(target.dim))
-    forces = target._rows.forces_along(lines, distances)
+    rows = target._rows
+    at_anchor = rows.X, rows.at_anchor, rows.full_weight
+    forces = rows.model.forces_along(lines, distances, *at_anchor)
     for force, distance in zip(forces, distances, strict=True):
         change = target.full_gradient(origin + distance * lines) - target.full_gradient(origin)
         wanted = np.sum((change + distance * lines @ precision) * lines, axis=1)
@@ -128,7 +129,7 @@ def test_columns_are_followed_about_draws_as_about_the_anchor(most, within, monk
     monkeypatch.setattr(diagnose, "_OUTPUTS", 7 * most)
     found = diagnose.of_columns(posterior, draws, np.full(5000, 1 / 5000))["column_steepness"]
     monkeypatch.setattr(
-        "skbayes_sg.posterior.control_variates.expansion.STEEP_COLUMN", 0.0
+        "skbayes_sg.posterior.control_variates.STEEP_COLUMN", 0.0
     )  # no place is left out
     assert found == pytest.approx(anchored(X, y, precision=3.0).anchor.column_steepness, rel=within)
 

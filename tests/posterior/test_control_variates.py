@@ -1,6 +1,7 @@
 """The gradient of all rows expanded at an anchor, rows drawn in proportion to what is left of it,
 and underdamped Langevin dynamics on them."""
 
+import dataclasses
 import math
 import re
 import warnings
@@ -16,12 +17,9 @@ from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
 from skbayes_sg.linalg import FULL, Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates import expansion, subsample
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.control_variates.nonlinearity import steepness
-from skbayes_sg.posterior.control_variates.subsample import choose_pool
-from skbayes_sg.posterior.laplace import posterior_mean
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior import control_variates as cv
+from skbayes_sg.posterior.control_variates import ExpandedTarget, choose_pool, steepness
+from skbayes_sg.posterior.gaussian import find_mode, laplace_points, posterior_mean
 from skbayes_sg.samplers import HMC, SGFS, SGLD, UnderdampedLangevin
 
 
@@ -95,8 +93,8 @@ def test_remainders_are_scores_without_their_linear_part(posterior):
 def test_values_and_gradients_of_the_pool_are_those_of_one_function(posterior, whiten, monkeypatch):
     """With all rows it is the log posterior; with a pool its gradient is that of the steps."""
     rng = np.random.default_rng(0)
-    monkeypatch.setattr("skbayes_sg.posterior.control_variates.subsample._SMALLEST", 50)
-    monkeypatch.setattr("skbayes_sg.posterior.control_variates.subsample._FROZEN", 1.0)
+    monkeypatch.setattr("skbayes_sg.posterior.control_variates._SMALLEST", 50)
+    monkeypatch.setattr("skbayes_sg.posterior.control_variates._FROZEN", 1.0)
     pool = anchored(posterior, whiten)
     monkeypatch.undo()
     whole = anchored(posterior, whiten)
@@ -198,13 +196,17 @@ def test_sizes_of_remainders_in_one_dimension():
 
     mean = (squared(2 * sd) + squared(-2 * sd)) / 2
     expected = weight * np.sqrt(mean) * np.abs(X[:, 0]) * sd
-    size = subsample._RemainderSize(posterior, mode).sample(posterior)
-    np.testing.assert_allclose(size, expected, rtol=1e-6)
+    points = laplace_points(posterior, mode)[0]
+    _, pool = choose_pool(posterior, mode, points, np.random.default_rng(0))
+    share = 0.9 * expected / expected.sum() + 0.1 / 50  # of the draws of a pool of all rows
+    np.testing.assert_allclose(pool.probability, share, rtol=1e-6)
+    noise_number = np.sum((expected / 4) ** 2 / share)
+    assert pool.noise_number == pytest.approx(noise_number, rel=1e-6)
 
 
 def test_inclusion_probabilities_are_in_proportion_to_the_size_up_to_one():
     size = np.random.default_rng(0).pareto(1.0, 1000)
-    inclusion = np.minimum(1, subsample._factor(size, 100) * size)
+    inclusion = np.minimum(1, cv._factor(size, 100) * size)
     assert inclusion.sum() == pytest.approx(100)
     assert inclusion.max() == 1
     share = (inclusion / size)[inclusion < 1]
@@ -216,20 +218,19 @@ def test_a_pool_is_unbiased_and_its_error_is_the_one_it_tells(monkeypatch, seed)
     """The mean gradient over pools, and its spread, where the posterior has its mass."""
     X, y = logistic_data(6000, 3)
     posterior = Posterior.of(Softmax(3, 2), X, y, 1.0)
-    monkeypatch.setattr(subsample, "_SMALLEST", 300)
-    monkeypatch.setattr(subsample, "_FROZEN", 1.0)
+    monkeypatch.setattr(cv, "_SMALLEST", 300)
+    monkeypatch.setattr(cv, "_FROZEN", 1.0)
     mode, rng = mode_of(posterior), np.random.default_rng(seed)
-    pools = iter([choose_pool(posterior, mode, rng) for _ in range(60)])
-    monkeypatch.setattr(
-        "skbayes_sg.posterior.control_variates.expansion.choose_pool", lambda *_: next(pools)
-    )
+    points = laplace_points(posterior, mode)[0]
+    pools = iter([choose_pool(posterior, mode, points, rng) for _ in range(60)])
+    monkeypatch.setattr(cv, "choose_pool", lambda *_: next(pools))
     spread = mode.curvature.inverse().cholesky()
     theta = mode.theta + spread.matvec(rng.standard_normal((20, 4)))
     exact = posterior.full_gradient(theta)
     errors, told = [], []
     for _ in range(60):
         mine = ExpandedTarget.at(posterior, mode)
-        assert 200 < len(mine.anchor.pool.weight) < 400
+        assert 200 < mine.anchor.pool_size < 400
         found = mine.coordinates.pushforward(mine.full_gradient(mine.coordinates.transform(theta)))
         errors.append((found - exact) @ spread.dense())
         told.append(mine.anchor.pool_error)
@@ -264,9 +265,9 @@ def test_one_stream_of_the_pool_serves_all_chains(binary):
 
 def test_a_matrix_is_stored_as_a_diagonal_if_rounding_is_all_that_is_off_it():
     matrix = np.diag([1.0, 2.0, 3.0]) + 1e-13
-    assert isinstance(expansion._stored(matrix), Diag)
-    assert isinstance(expansion._stored(matrix + 1e-3), Dense)
-    assert isinstance(expansion._stored(np.eye(1)), Diag)
+    assert isinstance(cv._stored(matrix), Diag)
+    assert isinstance(cv._stored(matrix + 1e-3), Dense)
+    assert isinstance(cv._stored(np.eye(1)), Diag)
 
 
 # -- steepness --------------------------------------------------------------------------------
@@ -282,7 +283,7 @@ def test_steepness_is_the_largest_slope_where_the_posterior_has_mass(
         lines.append(least_linear)
         return steepness(gradient, curvature, least_linear, points)
 
-    monkeypatch.setattr(expansion, "steepness", along)
+    monkeypatch.setattr(cv, "steepness", along)
     linear = Posterior.of(Linear(3, noise_variance=1.0), *regression.data.load(slice(None))[:2])
     assert anchored(linear).anchor.steepness == pytest.approx(1.0, abs=1e-4)
     assert 1.0 < anchored(binary).anchor.steepness < 1.3
@@ -372,22 +373,26 @@ def test_normal_inverse_gamma_posterior_of_sixty_rows(regression, seed):
 
 
 @pytest.mark.parametrize("name", ["binary", "population", "three classes"])
-def test_rows_beside_the_expansion_have_their_remainders(name):
+def test_rows_beside_the_expansion_have_their_remainders(name, monkeypatch):
     """All of them are the gradient; without a row the gradient lacks its remainder."""
-    mine = anchored(dict(posteriors())[name])
-    theta = mine._origin + np.random.default_rng(0).standard_normal((5, mine.dim))
-    rows, everything, last = mine._rows, slice(None), np.argmin(mine._rows.pool.probability)
-    full = mine.full_gradient(theta)
+    monkeypatch.setattr(cv, "_SAVING", 1)
+    posterior = dict(posteriors())[name]
+    theta = np.random.default_rng(0).standard_normal((5, posterior.dim))
+    found = {}
+    for n in (400, 399):
+        monkeypatch.setattr(cv, "_FEW_ROWS", n)
+        mine = anchored(posterior)
+        assert mine.fast_gradient.n_rows == n
+        found[n] = mine.fast_gradient.at(mine._origin + theta)
+    full = mine.full_gradient(mine._origin + theta)
     size = np.abs(full).max()
-    np.testing.assert_allclose(mine._beside(rows.largest(400), theta), full, atol=1e-5 * size)
-    remainder = rows.model.remainder(
-        rows.model.outputs(theta - mine._origin, rows.X), rows.at_anchor
-    )
+    np.testing.assert_allclose(found[400], full, atol=1e-5 * size)
+    rows, last = mine._rows, np.argmin(mine._rows.pool.probability)
+    remainder = rows.model.remainder(rows.model.outputs(theta, rows.X), rows.at_anchor)
     remainder *= rows.full_weight
     remainder[..., np.arange(400) != last] = 0
-    lost = rows.model.times_inputs(remainder, rows.X[everything]).total() * (mine.n_total / 400)
-    found = mine._beside(rows.largest(399), theta)
-    np.testing.assert_allclose(found + lost, full, atol=1e-5 * size)
+    lost = rows.model.times_inputs(remainder, rows.X).total() * (mine.n_total / 400)
+    np.testing.assert_allclose(found[399] + lost, full, atol=1e-5 * size)
 
 
 def test_short_steps_have_few_rows_where_there_are_many():
@@ -397,13 +402,14 @@ def test_short_steps_have_few_rows_where_there_are_many():
     mine = anchored(Posterior.of(Softmax(3, 2), X, y, 1.0))
     fast = mine.fast_gradient
     assert fast.n_rows == 64
-    theta = mine._origin + mine.points
+    theta = mine._origin + mine._rows.points
     off = np.abs(fast.at(theta) - mine.full_gradient(theta))
     assert np.sqrt(np.mean(off**2)) == pytest.approx(fast.error)
     assert fast.error < 0.1
     assert mine.with_prior(mine.prior).fast_gradient.error == pytest.approx(fast.error)
     far = mine.with_prior(mine.prior)
-    far.points = np.full((1, far.dim), 1e39)  # beyond single precision
+    beyond = np.full((1, far.dim), 1e39)  # single precision
+    far._rows = dataclasses.replace(far._rows, points=beyond)
     with np.errstate(all="ignore"):
         assert far.fast_gradient is None
 
@@ -427,8 +433,8 @@ def test_logistic_regression_against_hmc(n_rows, seed):
 
 def test_the_noise_in_the_step_keeps_variances_right(seed, monkeypatch):
     """One row a step: its noise is a good part of the curvature."""
-    monkeypatch.setattr("skbayes_sg.posterior.chain_target._LIKE_ROWS", 1)
-    monkeypatch.setattr("skbayes_sg.posterior.chain_target._MANY", 1.0)
+    monkeypatch.setattr(cv, "_LIKE_ROWS", 1)
+    monkeypatch.setattr(cv, "_MANY", 1.0)
     X, y = logistic_data(60, 3)
     posterior = Posterior.of(Softmax(3, 2), 2 * X, y, 1.0)
     mine = anchored(posterior)

@@ -8,9 +8,9 @@ from sklearn.preprocessing import StandardScaler
 from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.integrated import IntegratedTarget
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.gaussian import find_mode
+from skbayes_sg.posterior.hierarchical import IntegratedTarget
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers import HMC, UnderdampedLangevin
 

@@ -7,11 +7,11 @@ from scipy import sparse
 from skbayes_sg.linalg import DIAGONAL, FULL
 from skbayes_sg.linalg.coordinates import LowRank
 from skbayes_sg.models import Linear, Softmax
-from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.full_data import FullDataTarget
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior import Posterior, is_high_dimensional
+from skbayes_sg.posterior.full_data import FullDataTarget
+from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
-from skbayes_sg.posterior.whitening import is_high_dimensional, low_rank
+from skbayes_sg.posterior.whitening import low_rank
 from skbayes_sg.samplers import SGLD
 
 

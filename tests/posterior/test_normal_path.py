@@ -58,15 +58,17 @@ def many_rows(in_mean=True):
 def test_the_slope_of_the_squares_is_that_of_a_normal_likelihood():
     path, h = many_rows(), 0.5
     rho = 3.0
-    change = path.at(rho + h).log_squares - path.at(rho - h).log_squares
-    assert path.at(rho).slope == pytest.approx(change / (2 * h), rel=0.05)
-    assert path.at(rho).slope < 0
+    for each in (rho - h, rho, rho + h):
+        path.at(each)
+    _, log_squares, slope = path.curve
+    assert slope[1] == pytest.approx((log_squares[2] - log_squares[0]) / (2 * h), rel=0.05)
+    assert slope[1] < 0
 
 
 def test_the_mode_stands_for_the_mean_where_rows_are_many():
-    nodes = [many_rows(in_mean).at(1.0) for in_mean in (True, False)]
-    np.testing.assert_allclose(*(node.normal.mean for node in nodes), atol=0.01)
-    assert nodes[0].log_squares == pytest.approx(nodes[1].log_squares, abs=0.02)
+    paths = [many_rows(in_mean) for in_mean in (True, False)]
+    np.testing.assert_allclose(*(path.at(1.0).normal.mean for path in paths), atol=0.01)
+    np.testing.assert_allclose(*(path.curve[1] for path in paths), atol=0.02)
 
 
 def test_a_distribution_that_is_near_serves():

@@ -7,8 +7,7 @@ from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.linalg import DIAGONAL, FULL, Dense
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.laplace import posterior_mean
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.gaussian import find_mode, posterior_mean
 from skbayes_sg.priors import GaussianPrior
 from skbayes_sg.samplers import HMC
 

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from skbayes_sg import samplers
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.samplers import SAMPLERS, Sampler, UnderdampedLangevin
 
 EXPORTED = [

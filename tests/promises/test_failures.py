@@ -381,7 +381,7 @@ def test_an_interrupt_of_all_workers_keeps_what_was_drawn(request):
 STAGES = {
     "data checks": "estimators.base.require_squares",
     "choice of the sampler": "inference.sample.choose",
-    "mode search": "posterior.mode._look",
+    "mode search": "posterior.gaussian._evaluated",
     "mode search of networks": "chains.optimised_starts._moved",
     "burn-in": "chains.run.burn_chain",
     "sampling": "chains.run.go_on",

@@ -7,8 +7,8 @@ from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.linalg import FULL, Dense, Diag
 from skbayes_sg.models import MLP, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.samplers import HMC, hmc
 from skbayes_sg.samplers.mass_matrix import RescaledCurvature
 from skbayes_sg.samplers.target import FastGradient
@@ -162,8 +162,8 @@ def test_the_distribution_is_that_of_the_pool(of_all, seed, monkeypatch):
     """Quadrature of the log density that the pool gives; with all rows it is the posterior's."""
     posterior = logistic_posterior(60 if of_all else 400)
     if not of_all:
-        monkeypatch.setattr("skbayes_sg.posterior.control_variates.subsample._SMALLEST", 50)
-        monkeypatch.setattr("skbayes_sg.posterior.control_variates.subsample._FROZEN", 1.0)
+        monkeypatch.setattr("skbayes_sg.posterior.control_variates._SMALLEST", 50)
+        monkeypatch.setattr("skbayes_sg.posterior.control_variates._FROZEN", 1.0)
     mode = find_mode(posterior, np.zeros((1, 1)), np.random.default_rng(0))
     mine = ExpandedTarget.at(posterior, mode)
     assert (mine.anchor.pool_size == posterior.n_rows) == of_all

@@ -9,8 +9,8 @@ from skbayes_sg import BayesianLogisticRegressionSGFS, theory
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates.expansion import ExpandedTarget
-from skbayes_sg.posterior.mode import find_mode
+from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.samplers import UnderdampedLangevin
 from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.samplers.langevin import operators
@@ -201,9 +201,7 @@ def test_steps_of_all_rows_measure_no_noise(monkeypatch):
     def refuse(*args):
         raise AssertionError("the noise of rows that are all taken was measured")
 
-    monkeypatch.setattr(
-        "skbayes_sg.posterior.control_variates.remainders.PoolRows.noise_at", refuse
-    )
+    monkeypatch.setattr("skbayes_sg.posterior.control_variates.PoolRows.noise", refuse)
     X = np.random.default_rng(0).standard_normal((100, 3))
     model = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0).fit(
         X, X[:, 0] + X[:, 1] ** 2 > 0.5

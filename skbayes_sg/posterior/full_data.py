@@ -1,25 +1,28 @@
-"""The target of chains that take all rows in every step: no noise, and no error of a pool."""
+"""Targets of chains that take all rows in every step: no noise, and no error of a pool."""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import deterministic_rng
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.linalg import Diag, largest_eigenvalue
-from skbayes_sg.linalg.coordinates import LowRank
+from skbayes_sg.linalg import Dense, Diag, largest_eigenvalue
+from skbayes_sg.linalg.coordinates import LowRank, Whitened
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.linalg.sizes import elements_at_a_time
+from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
-from skbayes_sg.posterior.control_variates.nonlinearity import steepness
-from skbayes_sg.posterior.control_variates.subsample import Pool
-from skbayes_sg.posterior.mode import Mode
+from skbayes_sg.posterior.control_variates import steepness
+from skbayes_sg.posterior.gaussian import Mode
 from skbayes_sg.posterior.whitening import low_rank
 from skbayes_sg.priors import Prior
+from skbayes_sg.priors.scales import Scales
 
 _POINTS = 32
 _LEAST_LINEAR = 16
@@ -49,8 +52,7 @@ class FullDataTarget(ChainTarget):
         super().__init__(posterior, coordinates)
         prior = posterior.prior.curvature(coordinates.centre).diagonal()
         curvature = Diag(likelihood + coordinates.pullback_diagonal(prior))
-        pool, none = Pool.of_all(posterior.n_rows), Diag(np.zeros(posterior.dim))
-        self.anchor = Anchor(coordinates.centre, curvature, pool, self.n_total, lambda: none)
+        self.anchor = Anchor.of_all(coordinates.centre, curvature, self.n_rows, self.n_total)
         self._likelihood = likelihood
 
     @classmethod
@@ -114,3 +116,42 @@ class FullDataTarget(ChainTarget):
         least_linear = gradient(points[:_LEAST_LINEAR])
         least_linear /= np.linalg.norm(least_linear, axis=1, keepdims=True)
         return steepness(gradient, Diag(np.ones(self.dim)), least_linear, points)
+
+
+class WhitenedTarget(ChainTarget):
+    """A posterior around its mode; every step takes all rows, and nothing is approximated.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a `Predictor`.
+    mode : Mode
+    along : Scales
+        Groups whose sums of squares are such sums in these coordinates too.
+    """
+
+    anchor: Anchor
+    coordinates: Whitened
+
+    def __init__(self, posterior: Posterior, mode: Mode, along: Scales) -> None:
+        assert isinstance(posterior.model, Predictor)
+        curvature = mode.curvature.dense()
+        coordinates = Whitened.of(posterior.model.columns(), mode.theta, curvature)
+        coordinates = coordinates.along(*along.members(posterior.prior))
+        super().__init__(posterior, coordinates)
+        whitened = Dense(coordinates.pullback_matrix(curvature))
+        self.anchor = Anchor.of_all(mode.theta, whitened, self.n_rows, self.n_total)
+
+    @cached_property
+    def single(self) -> WhitenedTarget:
+        twin = copy.copy(self)
+        twin.posterior = self.posterior.single
+        return twin
+
+    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+        gradient = self.posterior.full_gradient(self.coordinates.inverse_transform(theta))
+        return self.coordinates.pullback(gradient)
+
+    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        value, gradient = self.posterior.slope(self.coordinates.inverse_transform(theta))
+        return value, self.coordinates.pullback(gradient)

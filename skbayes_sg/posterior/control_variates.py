@@ -1,0 +1,684 @@
+"""Second-order control variates: the gradient of all rows expanded around an anchor.
+
+    gradient = G_a - H_a (theta - a) + sum over a minibatch of r_i(theta) / (n q_i) + grad log prior
+
+G_a and H_a are the gradient and minus the Hessian of the log likelihood of all rows at the anchor
+a, a point near the posterior mean. r_i is the remainder of row i: what is left of its score beyond
+first order (math/control_variates.md#second-order-control-variates). The noise is that of the
+remainders, which are small near the anchor, so the bound of one effective draw per pass (Mandt et
+al. 2017, section 5.2) does not hold.
+
+The remainders of most rows are so small that some thousand rows, the pool, stand for all. Row i
+enters the pool with probability pi_i, in proportion to the size of its remainder, and with weight
+1 / pi_i (math/control_variates.md#pools). A row with pi_i = 1 is certain. From the pool,
+minibatches take rows with probability q_i, again in proportion to that size
+(math/control_variates.md#rows-by-leverage).
+
+`ExpandedTarget.at` is all of it in order: expand at the anchor, choose the pool, whiten the rows,
+measure their noise. What it then constructs measures once how steep the posterior is around the
+anchor, and is frozen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from skbayes_sg.data import Batch
+from skbayes_sg.data.minibatches import Rows, deterministic_rng
+from skbayes_sg.linalg import Dense, Diag, Operator
+from skbayes_sg.linalg.coordinates import Identity, Whitened, reproducible_eigh
+from skbayes_sg.linalg.operators import FULL
+from skbayes_sg.linalg.scores import Scores, outer_products
+from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
+from skbayes_sg.posterior.gaussian import Mode, laplace_points
+from skbayes_sg.priors import Prior
+from skbayes_sg.priors.scales import Scales
+from skbayes_sg.samplers.base import NoAnchorError
+from skbayes_sg.samplers.langevin import STEEP_COLUMN
+from skbayes_sg.samplers.target import FastGradient
+
+_WIDTH = 2.0  # of the points, in posterior standard deviations: the remainder grows as its square
+_UNIFORM = 0.1  # share of the draws that treats all rows alike: no weight is above ten
+_FROZEN = 0.01  # error of the gradient by the choice of the pool, per direction
+_SMALLEST = 2000  # rows of a pool
+_FEWEST_ROWS = 32  # of a minibatch: its noise is at most 1/32 of the curvature
+_MANY = 0.1  # of the pool: to draw and gather so many rows takes as long as to take all
+_LIKE_ROWS = 100  # rows of a minibatch that take as long as drawing it
+_FEW_ROWS, _SHARE = 64, 64  # rows of the fast gradient: so many at least, and one in so many
+_SAVING = 16  # rows over these, from which the short steps cost little beside the long ones
+_LINES = 32  # along which remainders of rows show where a posterior is steep
+_ENDS = np.array([-4.0, 4.0])  # of a line, in standard deviations
+
+
+class SecondOrder(NamedTuple):
+    """The log likelihood of all rows to second order at theta."""
+
+    theta: NDArray
+    """(1, D), the anchor"""
+    gradient: NDArray
+    """(1, D)"""
+    information: NDArray
+    """(D, D), minus the Hessian"""
+    fisher: NDArray
+    """(D, D), the model Fisher"""
+
+
+class Pool(NamedTuple):
+    """Weights of the rows of a pool, and their probabilities in a minibatch."""
+
+    weight: NDArray
+    """(m,): 1 / inclusion probability"""
+    probability: NDArray
+    """(m,): of each draw"""
+    error: float
+    """Standard deviation of the frozen error of the gradient per direction, in units of its own
+    under the posterior, so that it is about the error of the mean in posterior standard deviations.
+    0 if the pool has all rows."""
+    noise_number: float
+    """kappa of draws from the pool, from the sizes of the remainders: good to some tens of per cent
+    and without a D x D matrix (math/control_variates.md#noise-number)."""
+    batch_size: int
+    """Rows of a minibatch whose noise is at most 1/32 of the curvature. All rows of the pool where
+    that would be many of them, or D too large for a noise matrix."""
+
+
+@dataclass(frozen=True, eq=False)
+class PoolRows:
+    """The rows of a pool, ready for steps: their remainders, and the noise of minibatches of them.
+
+    Attributes
+    ----------
+    model : Predictor
+        In the coordinates of the chains.
+    coordinates : Identity or Whitened
+    X : array of shape (m, columns)
+    at_anchor : tuple of arrays (..., m)
+        What remainders need of each row.
+    weight : array of shape (m,)
+        Of a row that is drawn, so that the mean over draws is that over the population.
+    full_weight : array of shape (m,)
+        Of each row where all are taken.
+    pool : Pool
+    points : array of shape (points, D)
+        Distances from the anchor that stand for the normal approximation.
+    """
+
+    model: Predictor
+    coordinates: Identity | Whitened
+    X: NDArray
+    at_anchor: tuple[NDArray, ...]
+    weight: NDArray
+    full_weight: NDArray
+    pool: Pool
+    points: NDArray
+
+    @cached_property
+    def by_column(self) -> NDArray:
+        """X column by column, which the product that makes outputs of all rows reads fastest."""
+        return np.asfortranarray(self.X)
+
+    def scores(self, change: NDArray, rows: Rows) -> Scores:
+        """Weighted remainders at `change` from the anchor, of drawn rows by number or of all."""
+        X, at_anchor, weight = self.X, self.at_anchor, self.full_weight
+        if not isinstance(rows, slice):  # else the whole pool: the mean over all draws
+            X, weight = self.X.take(rows, axis=0), self.weight[rows]
+            at_anchor = tuple(kept[..., rows] for kept in self.at_anchor)
+        left = self.model.remainder(self.model.outputs(change, X), at_anchor)
+        left *= weight
+        return self.model.times_inputs(left, X)
+
+    def noise(self, change: NDArray) -> NDArray:
+        """Covariance of one draw in the mean over points, (points, D) from the anchor: (D, D).
+
+        A step with the mean noise keeps the second moments of the posterior
+        (math/stationary.md#mean-noise). 4,000 rows tell it, drawn as minibatches draw them.
+        """
+        q, m, most = self.pool.probability, len(self.weight), 4000
+        rows, share = np.arange(m), q
+        if m > most:
+            rows = np.sort(deterministic_rng("noise").choice(m, most, p=q))
+            share = np.full(most, 1 / most)
+        total = np.zeros((len(change), self.model.dim))
+        moment = Dense(np.zeros((self.model.dim,) * 2))
+        n_blocks = 1 + len(rows) * len(change) // elements_at_a_time()
+        for block in np.array_split(np.arange(len(rows)), n_blocks):
+            scores = self.scores(change, rows[block])
+            total += scores.scaled(share[block]).total()
+            moment = moment + scores.joined_chains().scaled(np.sqrt(share[block])).moment(FULL)
+        return (moment.matrix - total.T @ total) / len(change)
+
+
+class ExpandedTarget(ChainTarget):
+    """A posterior expanded around an anchor; gradients stay unbiased but for the pool's error.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a `Predictor`.
+    expansion : SecondOrder
+    rows : PoolRows
+    measured : function
+        Measures the noise of the rows.
+    steepness : pair of floats, optional
+        `steepness` and `column_steepness` around the anchor. Measured by default.
+    """
+
+    anchor: Anchor
+    coordinates: Identity | Whitened
+
+    @classmethod
+    def at(
+        cls,
+        posterior: Posterior,
+        mode: Mode,
+        whiten: bool = True,
+        along: Scales | None = None,
+    ) -> ExpandedTarget:
+        """The posterior anchored at a mode, in one pass over the rows.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        mode : Mode
+        whiten : bool, default=True
+            Whether the chains move in whitened coordinates.
+        along : Scales, optional
+            Groups whose sums of squares are to stay such sums in whitened coordinates.
+
+        Raises
+        ------
+        NoAnchorError
+            If the Hessian at the mode is not definite.
+        """
+        model, at, prior = posterior.model, mode.theta, posterior.prior
+        assert isinstance(model, Predictor)
+
+        # what the log likelihood of all rows is to second order
+        gradient = mode.gradient - prior.gradient(at)
+        fisher = (mode.curvature + prior.curvature(at) * -1.0).dense()
+        information = model.observed(fisher, gradient)
+        if not model.canonical:
+            information = posterior.observed(at)
+        curvature = information + prior.hessian(at)
+        try:
+            np.linalg.cholesky(curvature)
+        except np.linalg.LinAlgError:
+            raise NoAnchorError(
+                "the Hessian of the log posterior is not definite at the mode"
+            ) from None
+
+        # the rows that stand for what is left of it, in the coordinates of the chains
+        typical = laplace_points(posterior, mode)[0]
+        (X, y, weight, _), pool = choose_pool(posterior, mode, typical, deterministic_rng("pool"))
+        at_anchor = model.expand_rows(model.outputs(at, X), y)
+        coordinates: Identity | Whitened = Identity()
+        if whiten:
+            coordinates = Whitened.of(model.columns(), at, curvature)
+            if along is not None:
+                coordinates = coordinates.along(*along.members(prior))
+            model = model.on_columns(len(coordinates.S))
+        X, m = coordinates.inputs(X), len(pool.weight)
+        weight = pool.weight if weight is None else weight * pool.weight
+        weight = (weight / (posterior.data.n_rows * pool.probability)).astype(X.dtype)
+        rows = PoolRows(
+            model,
+            coordinates,
+            X,
+            tuple(kept.astype(X.dtype) for kept in at_anchor),
+            weight,
+            weight * (m * pool.probability).astype(X.dtype),
+            pool,
+            coordinates.transform(typical) - coordinates.transform(at),
+        )
+
+        # their noise, which only minibatches have; it is diagonal where coordinates may rotate
+        measured: Callable[[], Operator] = partial(_dense_noise, rows)
+        if pool.batch_size < m:
+            noise = rows.noise(rows.points)
+            measured = partial(Dense, noise)
+            if along is None and isinstance(coordinates, Whitened) and coordinates.rotates:
+                values, V = reproducible_eigh(noise)
+                coordinates = coordinates.rotated(V)
+                points = coordinates.transform(typical) - coordinates.transform(at)
+                X = X @ V.astype(X.dtype)
+                rows = replace(rows, coordinates=coordinates, X=X, points=points)
+                measured = partial(Diag, np.maximum(values, 0.0))
+        return cls(posterior, SecondOrder(at, gradient, information, fisher), rows, measured)
+
+    def __init__(
+        self,
+        posterior: Posterior,
+        expansion: SecondOrder,
+        rows: PoolRows,
+        measured: Callable[[], Operator],
+        steepness: tuple[float, float] | None = None,
+    ) -> None:
+        super().__init__(posterior, rows.coordinates)
+        self._expansion, self._rows, self._measured = expansion, rows, measured
+        at, slope, hessian, fisher = expansion
+        prior, coordinates, pool = posterior.prior, rows.coordinates, rows.pool
+        self._origin = coordinates.transform(at)
+        if prior.quadratic:  # then it is part of the expansion
+            slope = slope + prior.gradient(at)
+            hessian = hessian + prior.hessian(at)
+        self._slope_there = coordinates.pullback(slope)
+        self._hessian = _stored(coordinates.pullback_matrix(hessian))
+        # definite under any prior, also one under which the anchor is far from the mode
+        curvature = self._hessian
+        if fisher is not expansion.information or not prior.quadratic:
+            fisher = fisher + prior.curvature(at).dense()
+            curvature = _stored(coordinates.pullback_matrix(fisher))
+
+        # Where the pool has all rows, the Hessian of the likelihood cancels from a gradient of all:
+        # the linear parts of their scores are the same. That saves its product, unless it is a
+        # diagonal and the linear parts of the scores take longer, as 16 products do.
+        m = len(rows.weight)
+        wide = isinstance(self._hessian, Diag) and self.dim**2 > 16 * m
+        self._cancels = m == posterior.data.n_rows and not wide
+        self._bend: Callable[[NDArray], NDArray] = self._hessian.matvec
+        if self._cancels and not prior.quadratic:
+            self._bend = np.zeros_like
+        elif self._cancels:  # what is left is the precision of the prior
+            precision = prior.curvature(at)
+            if (
+                isinstance(precision, Diag)
+                and isinstance(coordinates, Whitened)
+                and not len(coordinates.rest)
+                and not np.ptp(precision.values[coordinates.columns], axis=0).any()
+            ):  # the same for all outputs
+                each = precision.values[coordinates.columns[0]]
+                form = (coordinates.S.T * each) @ coordinates.S
+                self._bend = partial(_of_each_output, form.astype(np.float32))
+            else:
+                self._bend = _stored(coordinates.pullback_matrix(precision.dense())).matvec
+
+        if steepness is None:
+            steepness = self._measured_steepness(curvature)
+        self.anchor = Anchor(
+            at,
+            curvature,
+            m,
+            pool.probability,
+            pool.batch_size,
+            self.n_total,
+            measured,
+            pool.error,
+            pool.noise_number,
+            *steepness,
+        )
+
+    def _measured_steepness(self, curvature: Operator) -> tuple[float, float]:
+        """`steepness` of the gradient that the pool gives, and `column_steepness`.
+
+        The latter is that of all parameters; 1 where the likelihood is quadratic.
+        """
+        rows, n_rows = self._rows, len(self._rows.weight)
+        root = curvature.inverse().cholesky()
+        if rows.pool.batch_size < n_rows:  # lines of the most noise
+            axes = root.dense()
+            lines = np.linalg.eigh(axes.T @ self._measured().dense() @ axes)[1].T[-_LINES:]
+        else:  # remainders of the rows that have the largest, at some point
+            size = rows.pool.probability / np.maximum(rows.full_weight, 1e-30)
+            largest = np.argsort(-size)[:_LINES, None]
+            lines = np.concatenate([rows.scores(rows.points[:1], i).total() for i in largest])
+            lines = lines @ root.dense()
+            lines = lines / np.maximum(np.linalg.norm(lines, axis=1, keepdims=True), 1e-300)
+        together = max(1, elements_at_a_time() // n_rows)
+
+        def gradient(change: NDArray) -> NDArray:
+            parts = np.array_split(self._origin + change, -(-len(change) // together))
+            return np.concatenate(list(map(self.full_gradient, parts)))
+
+        found = steepness(gradient, curvature, lines, rows.points)
+        if rows.model.conjugate:
+            return found, 1.0
+        units = self.coordinates.pullback(np.eye(self.dim))
+        directions = curvature.inverse().matvec(units)
+        directions /= np.sqrt(np.sum(directions * units, axis=1, keepdims=True))
+        precision = self.prior.curvature(self._expansion.theta).dense()
+        precision = self.coordinates.pullback_matrix(precision)
+        of_prior = np.einsum("ld,de,le->l", directions, precision, directions, optimize=True)
+        n_parts = -(-self.dim * n_rows * rows.model.widest // elements_at_a_time())
+        forces = partial(
+            rows.model.forces_along,
+            X=rows.X,
+            at_anchor=rows.at_anchor,
+            weight=rows.full_weight,
+        )
+        along = partial(column_steepness, forces, limit=STEEP_COLUMN)
+        parts = np.array_split(directions, n_parts), np.array_split(of_prior, n_parts)
+        return found, max(map(along, *parts))
+
+    def with_prior(self, prior: Prior) -> ExpandedTarget:
+        """The same expansion and rows; how steep it is under this prior is not measured."""
+        posterior = self.posterior.with_prior(prior)
+        return ExpandedTarget(posterior, self._expansion, self._rows, self._measured, (1.0, 1.0))
+
+    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+        """Gradient from some rows of the pool, or from all.
+
+        Where all rows are there, the Hessian of the likelihood cancels from it.
+        """
+        change, pool = theta - self._origin, self._rows
+        if self._cancels and isinstance(rows, slice):
+            outputs = pool.model.outputs(change, pool.by_column)
+            left = pool.model.difference(outputs, pool.at_anchor)
+            left *= pool.full_weight
+            scores, bent = pool.model.times_inputs(left, pool.X), self._bend(change)
+        else:
+            scores, bent = pool.scores(change, rows), self._hessian.matvec(change)
+        return self._with_expansion(scores.total() * (self.n_total / scores.n_rows), change, bent)
+
+    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        change, rows = theta - self._origin, self._rows
+        # what the log likelihood has beyond its expansion, of first order if the Hessian cancels
+        outputs = rows.model.outputs(change, rows.by_column)
+        if self._cancels:
+            rest, left = rows.model.bregman_remainder(outputs, rows.at_anchor)
+        else:
+            rest, difference = rows.model.bregman_remainder(outputs.copy(), rows.at_anchor)
+            left = rows.model.remainder(outputs.copy(), rows.at_anchor)
+            # the remainder is the difference less its linear part
+            rest += 0.5 * np.einsum("ckn,ckn->cn", outputs, left - difference)
+        left *= rows.full_weight
+        rest *= rows.full_weight
+        bent, scale = self._bend(change), self.n_total / self.anchor.pool_size
+        value = scale * rest.sum(axis=1, dtype=np.float64) + change @ self._slope_there[0]
+        value = value - 0.5 * np.sum(change * bent, axis=1)
+        if not self.prior.quadratic:
+            value += self.prior.log_density(self.coordinates.inverse_transform(theta))
+        scores = rows.model.times_inputs(left, rows.X)
+        return value, self._with_expansion(scores.total() * scale, change, bent)
+
+    @cached_property
+    def fast_gradient(self) -> FastGradient | None:
+        """That of the expansion, and of the rows that it describes worst.
+
+        It needs to follow the posterior where it is steep, and elsewhere only roughly: short steps
+        with it are corrected by the gradient once in a while, and by the Metropolis test.
+        """
+        rows, n = self._rows, max(_FEW_ROWS, self.anchor.pool_size // _SHARE)
+        if n * _SAVING > self.anchor.pool_size:
+            return None
+        worst = np.sort(np.argsort(-rows.pool.probability, kind="stable")[:n])
+        some = replace(
+            rows,
+            X=rows.X[worst],
+            at_anchor=tuple(each[..., worst] for each in rows.at_anchor),
+            full_weight=rows.full_weight[worst],
+        )
+        gradient = partial(self._gradient_of, some)
+        there = self._origin + rows.points
+        error = np.sqrt(np.mean((gradient(there) - self.full_gradient(there)) ** 2))
+        return FastGradient(gradient, n, float(error)) if np.isfinite(error) else None
+
+    def _gradient_of(self, rows: PoolRows, theta: NDArray) -> NDArray:
+        """Gradient of the expansion and of the remainders of these rows."""
+        change = theta - self._origin
+        rest = rows.scores(change, slice(None)).total() * (self.n_total / self.anchor.pool_size)
+        return self._with_expansion(rest, change, self._hessian.matvec(change))
+
+    def _with_expansion(self, rest: NDArray, change: NDArray, bent: NDArray) -> NDArray:
+        """Gradient of the log posterior at a change from the anchor.
+
+        `rest` is what the expansion leaves, and is overwritten; `bent` is the Hessian of the
+        expansion times the change.
+        """
+        rest += self._slope_there
+        rest -= bent
+        if not self.prior.quadratic:
+            natural = self.coordinates.inverse_transform(change + self._origin)
+            rest += self.coordinates.pullback(self.prior.gradient(natural))
+        return rest
+
+    def score_covariance(self, theta: NDArray) -> NDArray:
+        """I1, the covariance of one draw's contribution at one point of a chain (1, D): (D, D)."""
+        return self._rows.noise(theta - self._origin)
+
+
+def _dense_noise(rows: PoolRows) -> Operator:
+    """The mean noise of minibatches, which steps of the whole pool do not ask for."""
+    return Dense(rows.noise(rows.points))
+
+
+def _of_each_output(form: NDArray, change: NDArray) -> NDArray:
+    """The same matrix times the parameters of each output, (chains, D)."""
+    return (change.reshape(-1, len(form)) @ form).reshape(change.shape)
+
+
+def _stored(matrix: NDArray) -> Operator:
+    """As a diagonal if nothing but rounding, of a matrix near the identity, is off it."""
+    diagonal = matrix.diagonal()
+    off = np.abs(matrix - np.diag(diagonal)).max() if len(matrix) > 1 else 0.0
+    return Diag(diagonal.copy()) if off < 1e-6 * diagonal.min() else Dense(matrix)
+
+
+# -- the pool ---------------------------------------------------------------------------------
+
+
+def choose_pool(
+    posterior: Posterior, mode: Mode, points: NDArray, rng: np.random.Generator
+) -> tuple[Batch, Pool]:
+    """The pool of a posterior of a `Predictor` around a mode, in one pass over the rows.
+
+    The size of a remainder is sqrt(E ||Lam^-1/2 r_i||^2), over points twice as far from the mode as
+    `points`, which stand for the normal approximation N(mode, Lam^-1). The change of the outputs at
+    these serves twice: as the argument of the remainder, and as a projection of it on random
+    directions.
+    """
+    model, n_rows, n_drawable = posterior.model, posterior.data.n_rows, posterior.n_rows
+    assert isinstance(model, Predictor)
+    # at most 2^24 remainders of all rows at all points
+    points = points[: max(8, (1 << 24) // (n_rows * model.widest))]
+    row_size = len(points) * max(model.widest, 2)
+    scale = posterior.n_total / n_rows
+
+    def sizes(batch: Batch) -> tuple[list[NDArray]]:
+        X, y, weight, _ = batch
+        at_anchor = model.expand_rows(model.outputs(mode.theta, X), y)
+        change = model.outputs(points - mode.theta, X)
+        left = model.remainder(_WIDTH * change, at_anchor)
+        # trace of the product of two second moments over the points, (outputs, outputs) each
+        of_left = outer_products(left) / len(points)
+        of_change = outer_products(change) / len(points)
+        size = np.sqrt(np.einsum("nkl,nkl->n", of_left, of_change))
+        size = size if weight is None else size * weight
+        return ([size.astype(np.float64) * scale],)
+
+    size = np.concatenate(posterior.data.sample.reduce(sizes, row_size)[0])
+    total = float(size.sum()) * (n_rows / n_drawable)
+    # half of the points' width would leave a quarter of each remainder
+    spread = (total / _WIDTH**2) ** 2 / posterior.dim
+    most = min(n_drawable, max(_SMALLEST, (1 << 24) // posterior.dim))  # 2^24 numbers
+    m = int(np.clip(np.ceil(spread / _FROZEN**2), _SMALLEST, most))
+    share = _mixed(size, total, _UNIFORM / n_rows)
+    factor = np.inf if n_rows <= 2 * m else _factor(share, m * (n_drawable / n_rows))
+
+    if posterior.of_sample is posterior:
+        inclusion = np.minimum(1.0, factor * share)
+        rows: Rows = slice(None)
+        if n_rows > 2 * m:
+            rows = np.flatnonzero(rng.random(n_rows) < inclusion)
+        batch, size, inclusion = posterior.data.sample.load(rows), size[rows], inclusion[rows]
+    else:
+        # Rows on disk are chosen where they lie, each with a probability that depends on it alone.
+        # The sample gives the sum of sizes that the probabilities are relative to. An error of it
+        # changes how many are drawn, and biases nothing (math/high_dimensional.md#rows-on-disk).
+        seed = int(rng.integers(2**63))
+
+        def chosen(batch: Batch) -> tuple:
+            ((size,),) = sizes(batch)
+            inclusion = np.minimum(1.0, factor * _mixed(size, total, _UNIFORM / n_rows))
+            u = np.random.default_rng([seed, batch.start]).random(len(size))
+            kept = np.flatnonzero(u < inclusion)
+            weight = np.ones(len(size)) if batch.weight is None else batch.weight
+            return tuple([a[kept]] for a in (batch.X, batch.y, weight, size, inclusion))
+
+        parts = posterior.data.reduce(chosen, row_size)
+        X, y, weight, size, inclusion = map(np.concatenate, parts)
+        batch = Batch(X, y, weight if posterior.weighted else None)
+
+    weight = 1 / inclusion
+    of_row = size * weight / _WIDTH**2
+    error = float(np.sqrt(np.sum(of_row**2 * (1 - inclusion)) / posterior.dim))
+    q = _mixed(size * weight, float(np.sum(size * weight)), _UNIFORM * (weight / weight.sum()))
+    noise_number = float(np.sum(of_row**2 / q) / posterior.dim)
+    n = math.ceil(_FEWEST_ROWS * max(1.0, noise_number))
+    few = has_matrix(posterior.dim) and max(n, _LIKE_ROWS) <= _MANY * len(weight)
+    return batch, Pool(weight, q, error, noise_number, n if few else len(weight))
+
+
+def _mixed(size: NDArray, total: float, uniform: float | NDArray) -> NDArray:
+    """Shares of rows in the sum of all sizes, but for a tenth, which is `uniform`."""
+    share = np.full(len(size), uniform / _UNIFORM)
+    np.divide(size, total, out=share, where=total > 0)
+    return (1 - _UNIFORM) * share + uniform
+
+
+def _factor(size: NDArray, m: float) -> float:
+    """c with sum min(1, c size) = m, for sizes (N,) that are positive and m < N."""
+    certain = np.zeros(len(size), bool)
+    while True:
+        left = m - certain.sum()
+        c = left / size[~certain].sum()
+        new = ~certain & (c * size >= 1)
+        if not new.any():
+            return float(c)
+        certain |= new
+
+
+# -- how far the posterior is from its expansion, where its chains will be -----------------------
+
+
+def steepness(
+    gradient: Callable[[NDArray], NDArray],
+    curvature: Operator,
+    least_linear: NDArray,
+    points: NDArray,
+) -> float:
+    """The largest slope of the gradient within four standard deviations of the anchor.
+
+    It is the change of -gradient over the distance along a line, over the curvature at the anchor:
+    1 for a Gaussian posterior. A step that suits the anchor overshoots where the slope is more than
+    about twice as large (math/control_variates.md#steepness). The lines are those along which the
+    gradient at the points is least linear, and those along which single rows count most. A place
+    counts if the posterior density there is at least e^-9 of the anchor's. The slopes around some
+    of the points count too. The result is infinite if the anchor is more than a standard deviation
+    per parameter from the mode: no place nearby says anything then.
+
+    Parameters
+    ----------
+    gradient : function
+        Gradient of the log posterior at distances (n, D) from the anchor, (n, D).
+    curvature : Operator
+        Minus the Hessian there.
+    least_linear : array of shape (k, D)
+        Unit vectors in whitened coordinates, along which single rows count most.
+    points : array of shape (points, D)
+        A sample of distances from the anchor, of covariance about that of the posterior.
+    """
+    root = curvature.inverse().cholesky()  # L, with L L^T = curvature^-1
+    L, times = (root.values, np.multiply) if isinstance(root, Diag) else (root.dense(), np.matmul)
+    at_anchor = gradient(np.zeros_like(points[:1]))
+    if not np.mean(times(at_anchor, L) ** 2) < 1:
+        return np.inf
+    # lines of the largest remainders R in units of standard deviations, R L
+    rest = gradient(points) - at_anchor + curvature.matvec(points)
+    lines = np.linalg.svd(times(rest, L), full_matrices=False)[2][:16]
+    directions = root.matvec(np.concatenate([lines, least_linear]))
+
+    # from the anchor to places on lines through it
+    slopes, distances = [], np.array([1.0, 2.0, 3.0, 4.0])  # in standard deviations
+    for sign in (1.0, -1.0):
+        places = (sign * distances)[:, None, None] * directions  # (distances, lines, D)
+        flat = gradient(places.reshape(-1, places.shape[-1])).reshape(places.shape)
+        along = sign * np.einsum("tkd,kd->tk", flat, directions)
+        start = sign * (at_anchor * directions).sum(axis=1)
+        before = np.concatenate([start[None], along[:-1]])
+        log_density = np.cumsum(0.5 * (along + before), axis=0)  # the distances are 1 apart
+        slope = (start - along) / distances[:, None]
+        slopes.append(slope[log_density > -9.0])  # that of a Gaussian at 4 is -8
+    largest = float(np.concatenate(slopes).max(initial=0.0))
+
+    # Over two standard deviations around four typical points: in many dimensions no line through
+    # the anchor meets one.
+    typical = points[:4, None]
+    ahead = gradient((typical + directions).reshape(-1, points.shape[1]))
+    behind = gradient((typical - directions).reshape(-1, points.shape[1]))
+    around = -0.5 * (ahead - behind).reshape(len(typical), *directions.shape) * directions
+    return max(largest, float(around.sum(axis=2).max()))
+
+
+def column_steepness(
+    forces: Callable[[NDArray, NDArray], NDArray],
+    directions: NDArray,
+    prior: NDArray,
+    limit: float,
+) -> float:
+    """The largest mean slope over one standard deviation, within four of the anchor, along lines.
+
+    The lines are those of single parameters: along them the others follow as they do on average
+    (math/control_variates.md#steepness). The log posterior is concave, so a mean slope of sigma
+    over four standard deviations is one of up to four sigma over one of them: where that stays
+    below the limit, nothing between is looked at.
+
+    Parameters
+    ----------
+    forces : function
+        Of directions (lines, D) and distances (n,): the changes of the slope of the log likelihood,
+        (n, lines).
+    directions : array of shape (lines, D)
+        One posterior standard deviation along each line.
+    prior : array of shape (lines,)
+        Curvature of the prior along them.
+    limit : float
+        What matters.
+    """
+    ends = prior - forces(directions, _ENDS) / _ENDS[:, None]
+    steep = (ends * _ENDS[-1] > limit).any(axis=0)
+    largest = float(ends.max(initial=0.0))
+    if steep.any():
+        force = forces(directions[steep], np.arange(-4.0, 5.0))
+        largest = max(largest, float((prior[steep] - np.diff(force, axis=0)).max()))
+    return largest
+
+
+def moments_along(
+    forces: Callable[[NDArray, NDArray], NDArray], directions: NDArray, prior: NDArray
+) -> tuple[NDArray, NDArray]:
+    """Means and standard deviations of the posterior along lines, in those of a normal one.
+
+    The lines and arguments are those of `column_steepness`, for the mean and the covariance of the
+    normal approximation whose expected gradient is zero. So the slope along a line is that of the
+    rows and the prior, less its mean over the standard normal. Lines on which the mean slope over
+    four standard deviations is within a half of the normal's, 1, are not looked at: (0, 1).
+    """
+    mean, sd = np.zeros(len(directions)), np.ones(len(directions))
+    ends = prior - forces(directions, _ENDS) / _ENDS[:, None]
+    far = (np.abs(ends - 1) > 0.5).any(axis=0)
+    if not far.any():
+        return mean, sd
+    places = np.arange(-6.0, 7.0)
+    slope = forces(directions[far], places) - prior[far] * places[:, None]
+    slope = CubicSpline(places, slope)
+    nodes, weights = hermegauss(9)
+    expected = weights @ slope(nodes) / weights.sum()
+    t = np.linspace(places[0], places[-1], 241)[:, None]
+    log_density = slope.antiderivative()(t[:, 0]) - expected * t
+    density = np.exp(log_density - log_density.max(axis=0))
+    density /= density.sum(axis=0)
+    mean[far] = (density * t).sum(axis=0)
+    sd[far] = np.sqrt((density * (t - mean[far]) ** 2).sum(axis=0))
+    return mean, sd

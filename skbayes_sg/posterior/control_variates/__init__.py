@@ -1,1 +1,0 @@
-"""Posteriors whose minibatches only estimate what an expansion around the anchor leaves out."""
