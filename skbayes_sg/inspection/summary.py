@@ -240,7 +240,7 @@ def units_before(step: Any, n_columns: int) -> tuple[NDArray, NDArray]:
         return np.zeros(n_columns), np.ones(n_columns)
     if hasattr(step, "categories_") or hasattr(step, "missing_values"):  # an encoder, or an imputer
         check_is_fitted(step)
-        _require_columns(step, len(step.get_feature_names_out()), n_columns)
+        _require_columns(len(step.get_feature_names_out()), n_columns)
         return np.zeros(n_columns), np.ones(n_columns)
     return _of_scaler(step, n_columns)
 
@@ -249,7 +249,7 @@ def _of_parts(step: ColumnTransformer, n_columns: int) -> tuple[NDArray, NDArray
     """Of the columns that each part gives."""
     check_is_fitted(step)
     parts = [(part, step.output_indices_[name]) for name, part, _ in step.transformers_]
-    _require_columns(step, max(at.stop for _, at in parts), n_columns)
+    _require_columns(max(at.stop for _, at in parts), n_columns)
     origin, unit = np.zeros(n_columns), np.ones(n_columns)
     for part, at in parts:
         if at.stop > at.start:
@@ -263,7 +263,7 @@ def _of_scaler(scaler: Any, n_columns: int) -> tuple[NDArray, NDArray]:
     if one_way or not hasattr(scaler, "inverse_transform"):
         raise ValueError(f"{_REMEDY}; got {scaler!r}")
     check_is_fitted(scaler)
-    _require_columns(scaler, scaler.n_features_in_, n_columns)
+    _require_columns(scaler.n_features_in_, n_columns)
     ramp = np.arange(1.0, n_columns + 1) / n_columns
     probes = np.stack([np.zeros(n_columns), np.full(n_columns, _FAR_PROBE), ramp])
     try:
@@ -278,7 +278,7 @@ def _of_scaler(scaler: Any, n_columns: int) -> tuple[NDArray, NDArray]:
     return origin, unit
 
 
-def _require_columns(step: Any, n_given: int, n_columns: int) -> None:
+def _require_columns(n_given: int, n_columns: int) -> None:
     if n_given != n_columns:
         raise ValueError(
             f"scaler was fitted on {n_given} columns, the estimator on {n_columns}; give the step "
