@@ -18,7 +18,7 @@ from skbayes_sg import (
 from skbayes_sg.data import Reader, in_threads, is_out_of_core
 from skbayes_sg.data.rows import total_of
 from skbayes_sg.posterior.control_variates import ExpandedTarget, choose_pool
-from skbayes_sg.posterior.gaussian import find_mode
+from skbayes_sg.posterior.gaussian import find_mode, laplace_points
 from skbayes_sg.samplers import HMC, SGLD, UnderdampedLangevin
 
 N, D = 20_000, 4
@@ -212,7 +212,8 @@ def test_a_pool_that_is_drawn_in_a_pass_is_unbiased(monkeypatch, seed):
     mode = find_mode(posterior, np.zeros((1, D + 1)), rng)
     here = posterior.expand(mode.theta, posterior.layout("full"))
     mode = mode._replace(curvature=here.curvature, gradient=here.gradient)
-    pools = iter([choose_pool(posterior, mode, rng) for _ in range(40)])
+    points = laplace_points(posterior, mode)[0]
+    pools = iter([choose_pool(posterior, mode, points, rng) for _ in range(40)])
     monkeypatch.setattr("skbayes_sg.posterior.control_variates.choose_pool", lambda *_: next(pools))
     spread = mode.curvature.inverse().cholesky()
     theta = mode.theta + spread.matvec(rng.standard_normal((10, D + 1)))

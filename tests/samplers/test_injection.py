@@ -51,7 +51,7 @@ def test_the_posterior_is_the_distribution_for_any_matrix_b(gaussian, shape):
 def test_b_is_injected_whole_and_p_keeps_what_its_structure_keeps(variant, structure, n_rows):
     """Also where minibatches hold most of the rows, and curvature is injected beside B."""
     known = KnownGaussian(n_rows=n_rows)
-    sampler = SGFS(3.0, structure, 2, B, variant, batch_size=20)
+    sampler = SGFS(3.0, structure, B, variant, batch_size=20)
     state = known_state(sampler, known)
     plain = sampler.set_params(B=1e-9)._operators(state, known.posterior)  # P, and what is beside B
     P, root = 2 * np.linalg.inv(plain[0].dense()), plain[1].dense()
@@ -151,7 +151,7 @@ def test_the_c_of_ahn_eq_10_is_the_step_with_b(gaussian):
 @pytest.mark.parametrize("structure", ["full", "block", "diag", "scalar"])
 def test_a_step_too_long_for_c_is_refused_with_the_alpha_that_is_not(gaussian, structure):
     """alpha^2 must exceed the largest eigenvalue of C (curvature + noise)."""
-    sampler = SGFS(20.0, structure, 2, C=C, batch_size=20)
+    sampler = SGFS(20.0, structure, C=C, batch_size=20)
     state = known_state(sampler, gaussian)
     with pytest.raises(ValueError, match="is too small for this C") as refused:
         sampler.set_params(alpha=0.1).refresh(state, gaussian.posterior)
