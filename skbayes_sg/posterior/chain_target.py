@@ -61,10 +61,17 @@ class Anchor:
     stiffness: float = 1.0
 
     @classmethod
-    def of_all(cls, theta: NDArray, curvature: Operator, n_rows: int, n_total: float) -> Anchor:
+    def of_all(
+        cls,
+        theta: NDArray,
+        curvature: Operator,
+        n_rows: int,
+        n_total: float,
+        **steepness: float,
+    ) -> Anchor:
         """Of chains that take all rows in every step, without noise."""
         q, none = np.full(n_rows, 1 / n_rows), partial(Diag, np.zeros(curvature.dim))
-        return cls(theta, curvature, n_rows, q, n_rows, n_total, none)
+        return cls(theta, curvature, n_rows, q, n_rows, n_total, none, **steepness)
 
     @cached_property
     def noise(self) -> Operator:

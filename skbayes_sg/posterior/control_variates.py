@@ -53,10 +53,9 @@ _WIDTH = 2.0  # of the points, in posterior standard deviations: the remainder g
 _UNIFORM = 0.1  # share of the draws that treats all rows alike: no weight is above ten
 _FROZEN = 0.01  # error of the gradient by the choice of the pool, per direction
 _SMALLEST = 2000  # rows of a pool
-_FEWEST_ROWS = 32  # of a minibatch: its noise is at most 1/32 of the curvature
 _MANY = 0.1  # of the pool: to draw and gather so many rows takes as long as to take all
 _LIKE_ROWS = 100  # rows of a minibatch that take as long as drawing it
-_FEW_ROWS, _SHARE = 64, 64  # rows of the fast gradient: so many at least, and one in so many
+_FEW_ROWS = 64  # of the fast gradient, at least
 _SAVING = 16  # rows over these, from which the short steps cost little beside the long ones
 _LINES = 32  # along which remainders of rows show where a posterior is steep
 _ENDS = np.array([-4.0, 4.0])  # of a line, in standard deviations
@@ -409,7 +408,7 @@ class ExpandedTarget(ChainTarget):
         It needs to follow the posterior where it is steep, and elsewhere only roughly: short steps
         with it are corrected by the gradient once in a while, and by the Metropolis test.
         """
-        rows, n = self._rows, max(_FEW_ROWS, self.anchor.pool_size // _SHARE)
+        rows, n = self._rows, max(_FEW_ROWS, self.anchor.pool_size // 64)
         if n * _SAVING > self.anchor.pool_size:
             return None
         worst = np.sort(np.argsort(-rows.pool.probability, kind="stable")[:n])
@@ -535,7 +534,7 @@ def choose_pool(
     error = float(np.sqrt(np.sum(of_row**2 * (1 - inclusion)) / posterior.dim))
     q = _mixed(size * weight, float(np.sum(size * weight)), _UNIFORM * (weight / weight.sum()))
     noise_number = float(np.sum(of_row**2 / q) / posterior.dim)
-    n = math.ceil(_FEWEST_ROWS * max(1.0, noise_number))
+    n = math.ceil(32 * max(1.0, noise_number))
     few = has_matrix(posterior.dim) and max(n, _LIKE_ROWS) <= _MANY * len(weight)
     return batch, Pool(weight, q, error, noise_number, n if few else len(weight))
 

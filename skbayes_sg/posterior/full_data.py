@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -23,9 +22,6 @@ from skbayes_sg.posterior.gaussian import Mode
 from skbayes_sg.posterior.whitening import low_rank
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
-
-_POINTS = 32
-_LEAST_LINEAR = 16
 
 
 class FullDataTarget(ChainTarget):
@@ -48,28 +44,61 @@ class FullDataTarget(ChainTarget):
     anchor: Anchor
     coordinates: LowRank
 
-    def __init__(self, posterior: Posterior, coordinates: LowRank, likelihood: NDArray) -> None:
+    def __init__(
+        self,
+        posterior: Posterior,
+        coordinates: LowRank,
+        likelihood: NDArray,
+        measure: bool = True,
+    ) -> None:
         super().__init__(posterior, coordinates)
+        self._likelihood = likelihood
         prior = posterior.prior.curvature(coordinates.centre).diagonal()
         curvature = Diag(likelihood + coordinates.pullback_diagonal(prior))
-        self.anchor = Anchor.of_all(coordinates.centre, curvature, self.n_rows, self.n_total)
-        self._likelihood = likelihood
+        figures = self._measured_steepness() if measure else {}
+        self.anchor = Anchor.of_all(
+            coordinates.centre, curvature, self.n_rows, self.n_total, **figures
+        )
 
     @classmethod
     def at(cls, posterior: Posterior, mode: Mode) -> FullDataTarget:
         """The posterior around a mode."""
         coordinates = low_rank(posterior, mode.theta)
         prior = posterior.prior.curvature(mode.theta).diagonal()
-        found = cls(posterior, coordinates, 1.0 - coordinates.pullback_diagonal(prior))
-        stiffness = found._stiffness()
-        # lines along which the gradient is not linear may miss the stiffest direction
-        steepness = max(found._steepness(), stiffness)
-        found.anchor = replace(found.anchor, steepness=steepness, stiffness=stiffness)
-        return found
+        return cls(posterior, coordinates, 1.0 - coordinates.pullback_diagonal(prior))
+
+    def _measured_steepness(self) -> dict[str, float]:
+        """How far the posterior around the mode is from a standard normal one.
+
+        Its stiffness, the largest eigenvalue of the curvature at the mode, which the coordinates
+        leave; and its `steepness`, along random lines where the gradient is least linear. These may
+        miss the stiffest direction.
+        """
+        everything = slice(None)
+        here = self.noisy_gradient(np.zeros((1, self.dim)), everything)
+
+        def curvature(v: NDArray) -> NDArray:
+            length = np.linalg.norm(v)  # differences over one standard deviation
+            return length * (here - self.noisy_gradient(v / length, everything))
+
+        stiffness = largest_eigenvalue(curvature, self.dim, deterministic_rng("stiffness"))
+        each = max(self.dim, self.n_rows * self.posterior.model.widest)
+        together = max(1, elements_at_a_time() // each)
+
+        def gradient(u: NDArray) -> NDArray:
+            parts = np.array_split(u, -(-len(u) // together))
+            return np.concatenate([self.noisy_gradient(part, everything) for part in parts])
+
+        points = deterministic_rng("steepness").standard_normal((32, self.dim))
+        lines = gradient(points[:16])
+        lines /= np.linalg.norm(lines, axis=1, keepdims=True)
+        along = steepness(gradient, Diag(np.ones(self.dim)), lines, points)
+        return {"steepness": max(along, stiffness), "stiffness": stiffness}
 
     def with_prior(self, prior: Prior) -> FullDataTarget:
+        """The same coordinates; how steep it is under this prior is not measured."""
         other = self.posterior.with_prior(prior)
-        return FullDataTarget(other, self.coordinates, self._likelihood)
+        return FullDataTarget(other, self.coordinates, self._likelihood, measure=False)
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         at = self.coordinates.single.inverse_transform(theta.astype(np.float32))
@@ -91,31 +120,6 @@ class FullDataTarget(ChainTarget):
         gradient *= self.n_total / self.n_rows
         gradient += self.prior.gradient(at)
         return self.coordinates.single.pullback(gradient)
-
-    def _stiffness(self) -> float:
-        """Largest eigenvalue of the curvature at the mode, which the coordinates leave."""
-        here = self.noisy_gradient(np.zeros((1, self.dim)), slice(None))
-
-        def curvature(v: NDArray) -> NDArray:
-            length = np.linalg.norm(v)  # differences over one standard deviation
-            return length * (here - self.noisy_gradient(v / length, slice(None)))
-
-        return largest_eigenvalue(curvature, self.dim, deterministic_rng("stiffness"))
-
-    def _steepness(self) -> float:
-        """`steepness` around the mode, along random lines where the gradient is least linear."""
-        rng = deterministic_rng("steepness")
-        each = max(self.dim, self.n_rows * self.posterior.model.widest)
-        together = max(1, elements_at_a_time() // each)
-
-        def gradient(u: NDArray) -> NDArray:
-            parts = np.array_split(u, -(-len(u) // together))
-            return np.concatenate([self.noisy_gradient(part, slice(None)) for part in parts])
-
-        points = rng.standard_normal((_POINTS, self.dim))
-        least_linear = gradient(points[:_LEAST_LINEAR])
-        least_linear /= np.linalg.norm(least_linear, axis=1, keepdims=True)
-        return steepness(gradient, Diag(np.ones(self.dim)), least_linear, points)
 
 
 class WhitenedTarget(ChainTarget):

@@ -20,9 +20,6 @@ from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import Scales
 
-_FLATTEST = 0.1  # curvature over a hyperparameter: no wider than three natural logarithms
-_FAR = 20.0  # of a hyperparameter, from the start of the search
-
 
 class MarginalScales:
     """Log density of hyperparameters beside a normal distribution.
@@ -82,7 +79,7 @@ class MarginalScales:
             value, gradient = self.log_density(eta)
             return -value, -gradient
 
-        bounds = [(one - _FAR, one + _FAR) for one in start[0]]
+        bounds = np.column_stack([start[0] - 20.0, start[0] + 20.0])
         return minimize(minus, start[0], jac=True, method="L-BFGS-B", bounds=bounds).x
 
     def width(self, eta: NDArray) -> NDArray:
@@ -101,7 +98,7 @@ class MarginalScales:
         of_ell = self._grouped((squares - same)[None])[0]
         slopes = scales.pullback(np.repeat(at, len(of_ell), axis=0), np.eye(len(of_ell)))
         curvature = of_ell @ slopes**2 + scales.hyperprior_curvature(at)
-        return 1 / np.sqrt(np.maximum(curvature, _FLATTEST))
+        return 1 / np.sqrt(np.maximum(curvature, 0.1))  # within three natural logarithms
 
     def known(self, precisions: NDArray) -> NDArray:
         """What the data know of the coefficients of each group, as a number of them."""

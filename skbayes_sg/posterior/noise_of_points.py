@@ -12,8 +12,6 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
 
-_ROUNDS = 30  # of which small steps need two or three
-_CONVERGED = 0.003  # relative change of the trace between two rounds
 _MOST_POINTS = 64
 
 
@@ -33,10 +31,10 @@ def mean_noise(
     of_points = replace(stationary, window=1) if isinstance(stationary, LinearStep) else stationary
     scale = noise_factor * target.n_total
     M = scale * target.score_covariance(theta)
-    for _ in range(_ROUNDS):
+    for _ in range(30):  # small steps need two or three
         points = theta + _around(of_points.covariance(Lam, M))
         last, M = M, scale * np.mean([target.score_covariance(p[None]) for p in points], axis=0)
-        if abs(np.trace(M - last)) <= _CONVERGED * np.trace(M):
+        if abs(np.trace(M - last)) <= 0.003 * np.trace(M):
             break
     return M
 

@@ -15,8 +15,6 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Drawn, Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 
-_SEEDS = 256  # parameters of a draw that seed a generator
-
 
 class NonzeroColumns(Posterior):
     """The posterior of the parameters that the rows can say something about.
@@ -117,6 +115,6 @@ def _restricted(prior: Prior, kept: NDArray) -> Prior:
 
 def _seeded_by(draws: NDArray) -> np.random.Generator:
     """A generator that depends on the draws of a group alone, (chains, D)."""
-    some = draws[:, :_SEEDS].astype(np.float32)
+    some = draws[:, :256].astype(np.float32)
     digest = hashlib.blake2b(some.tobytes(), digest_size=16).digest()
     return np.random.default_rng(int.from_bytes(digest, "little"))

@@ -26,11 +26,8 @@ from skbayes_sg.posterior.gaussian import Distribution, Mode, expanded_twice, kn
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import OnePrecision
 
-_COARSE, _FINE = 201, 2001  # points of the grid of log precision
 _TINY = np.finfo(np.float64).tiny
 _ROUNDING = 1e-9
-_UNLIKELY = 40.0  # of log densities below the largest
-_WIDEST = 30.0  # of log precision, on either side of the present one
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +124,8 @@ class JointDistribution:
     @cached_property
     def _grid(self) -> tuple[NDArray, NDArray]:
         """Log precisions, and their probabilities."""
-        low, high = np.log(self.at) - _WIDEST, np.log(self.at) + _WIDEST
-        for n_points in (_COARSE, _COARSE, _FINE):  # nearer each time
+        low, high = np.log(self.at) - 30.0, np.log(self.at) + 30.0
+        for n_points in (201, 201, 2001):  # nearer each time
             rho = np.linspace(low, high, n_points)
             grown, _, energy = self._given(rho)
             value = self.scales.log_density(rho[:, None]) - 0.5 * np.log(grown).sum(axis=1)
@@ -137,7 +134,7 @@ class JointDistribution:
             else:
                 shape, rate = self.noise
                 value -= shape * np.log(rate + energy)
-            likely = rho[value > value.max() - _UNLIKELY]
+            likely = rho[value > value.max() - 40.0]
             if not len(likely):
                 raise FloatingPointError(
                     "the density of the prior precision overflows; scale the columns of X and the "
