@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
 
-from skbayes_sg.data import InMemory, at_hand
+from skbayes_sg.data import InMemory, at_hand, of_columns
 from skbayes_sg.estimators.class_predictions import ClassPredictions
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.inputs import (
@@ -291,12 +291,14 @@ class LinearClassifier(LinearPredictor, BayesianClassifier):
         """With a column whose prior alone allows a coefficient that makes rows certain.
 
         Where it separates the classes, its posterior is as wide as the prior, and no number of
-        draws helps.
+        draws helps. An intercept takes the mean of a column, however far from zero.
         """
         if not warnings:
             return []
         precision = self.model_.unpack(posterior.prior.precision)["coef"].max(axis=0)
-        logits = np.sqrt(posterior.data.sample.column_squares() / precision)
+        columns = of_columns(posterior.data)
+        square = columns.variance + (0.0 if self.fit_intercept else columns.mean**2)
+        logits = np.sqrt(square / precision)
         column = int(logits.argmax())
         if not logits[column] > _CERTAIN:
             return warnings

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import digamma
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length
 
 from skbayes_sg.inspection.drawing import axes_for, last_step, literal, require_method
 from skbayes_sg.inspection.predictions import Predictions
+from skbayes_sg.inspection.responses import weights_of
 from skbayes_sg.validation import real_array, require_choice
 
 _CAUSES = ("total", "epistemic", "aleatoric")
@@ -34,13 +36,15 @@ class AbstentionDisplay:
         On rows with larger values the classifier abstains first.
     name : str, optional
         Stands in the legend.
+    sample_weight : array of shape (n_rows,), optional
+        An integer weight is a repetition. Rows of weight 0 are left out.
 
     Attributes
     ----------
     coverage, risk : arrays of shape (n_rows,)
         Share of rows answered, ascending, and the share of wrong answers among them.
     area : float
-        Area under the curve: the mean of `risk` (Geifman & El-Yaniv 2017).
+        Area under the curve: the mean of `risk` over the rows (Geifman & El-Yaniv 2017).
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     line_ : matplotlib Line2D
@@ -56,14 +60,29 @@ class AbstentionDisplay:
     0.0625
     """
 
-    def __init__(self, wrong: NDArray, uncertainty: NDArray, *, name: str | None = None) -> None:
+    def __init__(
+        self,
+        wrong: NDArray,
+        uncertainty: NDArray,
+        *,
+        name: str | None = None,
+        sample_weight: NDArray | None = None,
+    ) -> None:
+        if sample_weight is not None:
+            here = sample_weight > 0
+            wrong, uncertainty = wrong[here], uncertainty[here]
         self.wrong, self.uncertainty, self.name = wrong, uncertainty, name
-        _, tied, size = np.unique(uncertainty, return_inverse=True, return_counts=True)
-        shared = np.bincount(tied, weights=wrong) / size
-        answered = np.arange(1, len(wrong) + 1)
-        self.coverage = answered / len(wrong)
-        self.risk = np.repeat(shared, size).cumsum() / answered
-        self.area = float(self.risk.mean())
+        weight = np.ones(len(wrong)) if sample_weight is None else sample_weight[here]
+        _, tied = np.unique(uncertainty, return_inverse=True)
+        shared = np.bincount(tied, weight * wrong) / np.bincount(tied, weight)
+        order = np.argsort(tied, kind="stable")
+        weight, shared = weight[order], shared[tied[order]]
+        answered, errors = weight.cumsum(), (weight * shared).cumsum()
+        self.coverage, self.risk = answered / answered[-1], errors / answered
+        # the sum of the risks after each of the repetitions: (E + j s) / (C + j), j = 1 ... w
+        before, off = answered - weight, errors - answered * shared
+        sums = weight * shared + off * (digamma(answered + 1) - digamma(before + 1))
+        self.area = float(sums.sum() / answered[-1])
 
     @classmethod
     def from_estimator(
@@ -73,6 +92,7 @@ class AbstentionDisplay:
         y: ArrayLike,
         *,
         by: str = "probability",
+        sample_weight: ArrayLike | None = None,
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
@@ -87,6 +107,8 @@ class AbstentionDisplay:
         by : {"probability", "total", "epistemic", "aleatoric"}, default="probability"
             What decides which rows are left out: the probability of the predicted class, or a part
             of ``predict_uncertainty``, which only the classifiers of this package have.
+        sample_weight : array-like of shape (n_rows,), optional
+            An integer weight is a repetition.
         name : str, optional
             By default the name of the estimator's class.
         ax : matplotlib Axes, optional
@@ -114,6 +136,7 @@ class AbstentionDisplay:
             uncertainty = model.predict_uncertainty(rows)[by]
         name, proba = type(estimator).__name__ if name is None else name, estimator.predict_proba(X)
         given = {"classes": estimator.classes_, "uncertainty": uncertainty}
+        given["sample_weight"] = sample_weight
         return cls.from_predictions(y, proba, **given, name=name, ax=ax, **kwargs)
 
     @classmethod
@@ -124,6 +147,7 @@ class AbstentionDisplay:
         *,
         classes: ArrayLike | None = None,
         uncertainty: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
@@ -140,6 +164,8 @@ class AbstentionDisplay:
         uncertainty : array-like of shape (n_rows,), optional
             On rows with larger values the classifier abstains first. By default it is 1 minus the
             probability of the predicted class.
+        sample_weight : array-like of shape (n_rows,), optional
+            An integer weight is a repetition.
         name : str, optional
             Stands in the legend.
         ax : matplotlib Axes, optional
@@ -153,7 +179,7 @@ class AbstentionDisplay:
         Raises
         ------
         ValueError
-            If labels, probabilities and uncertainty do not fit each other.
+            If labels, probabilities, uncertainty and weights do not fit each other.
         ImportError
             If matplotlib is not installed.
         """
@@ -165,7 +191,8 @@ class AbstentionDisplay:
             check_consistent_length(given.codes, values)
             if np.isnan(values).any():
                 raise ValueError("uncertainty holds NaN; give a number for each row")
-        return cls(given.wrong, values, name=name).plot(ax=ax, **kwargs)
+        weight = None if sample_weight is None else weights_of(sample_weight, values)
+        return cls(given.wrong, values, name=name, sample_weight=weight).plot(ax=ax, **kwargs)
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> AbstentionDisplay:
         """Draw, on new axes if none are given.
