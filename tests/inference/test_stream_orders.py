@@ -241,7 +241,7 @@ def test_rows_take_no_more_than_the_budget():
         stream = model._stream
         kept = [*stream.kept.blocks, *([stream.sample.rows] if stream.sample else [])]
         assert sum(map(n_bytes, kept)) <= 2000 * 8 * 5
-    assert stream.sample.n_folded + stream.kept.n_rows == 6000
+    assert stream.sample.n_folded + stream.kept.joined.n_rows == 6000
 
 
 def test_the_remainder_of_all_folded_rows_is_the_difference_of_their_expansions(seed):
@@ -295,7 +295,7 @@ def test_rows_that_forgetting_leaves_next_to_nothing_of_are_folded():
     for chunk, rows in enumerate(np.split(np.arange(40_000), 80)):
         model.partial_fit(X[rows], y[rows] if chunk < 40 else 1 - y[rows], classes=[0, 1])
     assert model._stream.sample.n_folded > 0
-    assert model._stream.kept.n_rows < 40_000
+    assert model._stream.kept.joined.n_rows < 40_000
     assert model.diagnostics_["folded_shift"] < 0.3
     labels, weight = np.where(np.arange(40_000) < 20_000, y, 1 - y), 0.8 ** np.arange(79, -1, -1)
     kept = slice(20_000, None)
