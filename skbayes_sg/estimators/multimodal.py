@@ -14,7 +14,7 @@ from skbayes_sg.data.passes import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.fit_guard import warn
 from skbayes_sg.estimators.many_modes import ManyModes, gradient_products
-from skbayes_sg.inference import averages
+from skbayes_sg.inference import averages, diagnose
 from skbayes_sg.inference.online_chain import ChainStream
 from skbayes_sg.inference.request import Request, run_length
 from skbayes_sg.inspection.summary import of_blocks
@@ -288,10 +288,14 @@ class Multimodal(BayesianEstimator):
         each = [few.log_prob(flat[block].astype(np.float64)) for block in blocks]
         p = self._under_draws(few.data.sample.X)
         streams = self._stream is not None and self.temperature is None
-        return averages.of_predictions(averages.that_matter(p), np.concatenate(each)) | {
+        temperature = 1.0 if streams else self._temperature()
+        figures = averages.of_predictions(averages.that_matter(p), np.concatenate(each)) | {
             "prediction_gain": self._gain(p, few, posterior),
-            "temperature": 1.0 if streams else self._temperature(),
+            "temperature": temperature,
         }
+        if temperature == 1 and n_gradients:
+            figures |= diagnose.of_information(posterior, draws, n_gradients)
+        return figures
 
     def _counting_draws(self) -> NDArray:
         """The draws, without those of weight 0 under a cyclical schedule."""
