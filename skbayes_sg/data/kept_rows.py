@@ -32,8 +32,9 @@ class KeptRows:
     shares: tuple[float, ...] = ()
 
     @property
-    def n_rows(self) -> int:
-        return sum(block.n_rows for block in self.blocks)
+    def weight(self) -> float:
+        """Of all rows, of which forgetting leaves less; their number if none has any."""
+        return float(sum(weight_of(block).sum(dtype=np.float64) for block in self.blocks))
 
     @property
     def joined(self) -> InMemory:
@@ -73,7 +74,7 @@ class KeptRows:
         old = sum(share < _LEAST_SHARE for share in self.shares)
         if old == 0:
             return 0
-        weights = np.cumsum([float(_weight_of(block).sum()) for block in self.blocks])
+        weights = np.cumsum([float(weight_of(block).sum()) for block in self.blocks])
         return int(np.sum(weights[:old] < _LEAST_SHARE * weights[-1]))
 
 
@@ -95,7 +96,7 @@ def joined(blocks: Sequence[InMemory]) -> InMemory:
     """A copy of all these rows."""
     weight = None
     if any(rows.weight is not None for rows in blocks):
-        weight = np.concatenate([_weight_of(rows) for rows in blocks])
+        weight = np.concatenate([weight_of(rows) for rows in blocks])
     if any(sparse.issparse(rows.X) for rows in blocks):
         X: Any = sparse.vstack([sparse.csr_array(rows.X) for rows in blocks], format="csr")
     else:
@@ -103,5 +104,6 @@ def joined(blocks: Sequence[InMemory]) -> InMemory:
     return InMemory.of(X, np.concatenate([rows.y for rows in blocks]), weight, takes_sparse=True)
 
 
-def _weight_of(rows: InMemory) -> NDArray:
+def weight_of(rows: InMemory) -> NDArray:
+    """Of each row; ones if none has any."""
     return np.ones(rows.n_rows, rows.X.dtype) if rows.weight is None else rows.weight

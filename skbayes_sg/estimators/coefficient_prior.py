@@ -94,8 +94,7 @@ def _require_digits(estimator: Any, columns: Columns) -> None:
     """Raise ValueError for a column so far from zero that products of rows lose its spread.
 
     Information about its coefficient beside the intercept is a difference of such products, of
-    relative rounding error eps (mean / sd)^2. Coefficients of a linear regression moved by .02
-    of their sd at 3e6 standard deviations, and by .5 at 5e6.
+    relative rounding error eps (mean / sd)^2 (tests/promises/test_columns.py).
     """
     with np.errstate(divide="ignore"):
         far = np.abs(columns.mean) / np.sqrt(columns.variance)

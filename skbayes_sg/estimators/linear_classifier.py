@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.data import of_columns
 from skbayes_sg.estimators.classifier import WEIGHTS, BayesianClassifier, require_two
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.linear_model import LinearModel
@@ -93,12 +94,14 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         """With a column whose prior alone allows a coefficient that makes rows certain.
 
         Where it separates the classes, its posterior is as wide as the prior, and no number of
-        draws helps.
+        draws helps. An intercept takes the mean of a column, however far from zero.
         """
         if not warnings:
             return []
         precision = self.model_.unpack(posterior.prior.precision)["coef"].max(axis=0)
-        logits = np.sqrt(posterior.data.sample.column_squares() / precision)
+        columns = of_columns(posterior.data)
+        square = columns.variance + (0.0 if self.fit_intercept else columns.mean**2)
+        logits = np.sqrt(square / precision)
         column = int(logits.argmax())
         if not logits[column] > _CERTAIN:
             return warnings

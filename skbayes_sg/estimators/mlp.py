@@ -115,7 +115,9 @@ class BayesianMLPClassifier(MultimodalClassifier):
         those over the second half of the draws. ``prediction_gain``, the log loss of the shares of
         the classes minus theirs, on these rows of the fit. ``temperature``. ``ess_per_pass``.
         ``stein_ratio`` (drawn over wanted variance of the weights about the mean of all chains) and
-        its standard error ``stein_se``. ``accept_rate`` for HMC.
+        its standard error ``stein_se``. At temperature 1 ``information_ratio``, the same where rows
+        know the weights best, and ``information_ratio_se``, if there are some 30 draws.
+        ``accept_rate`` for HMC.
 
     See Also
     --------

@@ -219,7 +219,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         noise = np.exp(log_noise) * self.model_.scale**2
         return noise if self.model_.n_responses > 1 else noise[..., 0]
 
-    def _read_off(self, fit: Fit) -> None:
+    def _read_off(self, fit: Fit | Posterior) -> None:
         super()._read_off(fit)
         noise = self._moments(self.noise_variance_samples_)[0]
         self.noise_variance_ = noise if self.model_.n_responses > 1 else float(noise)

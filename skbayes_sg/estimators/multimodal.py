@@ -12,7 +12,7 @@ from sklearn.base import clone
 from skbayes_sg.chains.run import rows_touched
 from skbayes_sg.data import InMemory, of_columns, row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.inference import averages
+from skbayes_sg.inference import averages, diagnose
 from skbayes_sg.inference.many_modes import ManyModes, gradient_products
 from skbayes_sg.inference.online_chain import ChainStream
 from skbayes_sg.inference.options import Options, run_length
@@ -52,9 +52,9 @@ class Multimodal(BayesianEstimator):
     _default_temperature = _COLD
 
     def _plan(self, twin: Callable[[Fit], Any] | None = None) -> ManyModes:
-        def predictions(fit: Fit, posterior: Posterior) -> dict[str, float]:
+        def predictions(fit: Fit, posterior: Posterior, n_gradients: int) -> dict[str, float]:
             assert twin is not None
-            return twin(fit)._agreement(posterior)
+            return twin(fit)._agreement(posterior, n_gradients)
 
         return ManyModes(self._injected, self._temperature(), self._in_modes(), predictions)
 
@@ -151,9 +151,8 @@ class Multimodal(BayesianEstimator):
         """A warning about columns that are far from zero, or whose values saturate hidden units.
 
         The first layer sees rows by their differences, and its prior is scaled to squares of X.
-        Where means are ten times as large as standard deviations, the log loss of iris and wine
-        is two to six times that of columns about zero; where they are three times as large, it is
-        the same.
+        Means three times as large as standard deviations do no harm, and ten times as large ones
+        do (tests/promises/test_messages.py).
         """
         columns = of_columns(posterior.data)
         names = getattr(self, "feature_names_in_", range(len(columns.mean)))
@@ -175,7 +174,8 @@ class Multimodal(BayesianEstimator):
             "the hidden units; scale the columns, for example by StandardScaler"
         ]
 
-    def _read_off(self, fit: Fit) -> None:
+    def _read_off(self, fit: Fit | Posterior) -> None:
+        """Of a fit, or of a stream that is at its posterior."""
         self.prior_precision_ = fit.prior.precision.copy()
 
     # -- a stream of data, which one chain follows --------------------------------------------
@@ -245,12 +245,12 @@ class Multimodal(BayesianEstimator):
         touched = rows_touched(stream.sampler, [stream.state])
         self.n_passes_ = touched / posterior.n_total
         self._set_learned(None)
-        self.prior_precision_ = posterior.prior.precision.copy()
-        self.diagnostics_ = self._agreement(posterior) if len(stream.kept) >= 8 else {}
+        self._read_off(posterior)
+        self.diagnostics_ = self._agreement(posterior, 0) if len(stream.kept) >= 8 else {}
 
     # -- diagnostics --------------------------------------------------------------------------
 
-    def _agreement(self, posterior: Posterior) -> dict[str, float]:
+    def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
         """Agreement on what is predicted for a hundred rows, and on their log posterior."""
         rows = np.unique(np.linspace(0, posterior.n_rows - 1, _DIAGNOSED_ROWS).astype(int))
         few = Posterior(posterior.model, posterior.data.sample.some(rows), posterior.prior)
@@ -260,10 +260,14 @@ class Multimodal(BayesianEstimator):
         each = [few.log_prob(flat[block].astype(np.float64)) for block in blocks]
         p = self._under_draws(few.data.sample.X)
         streams = self._stream is not None and self.temperature is None
-        return averages.of_predictions(averages.that_matter(p), np.concatenate(each)) | {
+        temperature = 1.0 if streams else self._temperature()
+        figures = averages.of_predictions(averages.that_matter(p), np.concatenate(each)) | {
             "prediction_gain": self._gain(p, few, posterior),
-            "temperature": 1.0 if streams else self._temperature(),
+            "temperature": temperature,
         }
+        if temperature == 1 and n_gradients:
+            figures |= diagnose.of_information(posterior, draws, n_gradients)
+        return figures
 
     def _counting_draws(self) -> NDArray:
         """The draws, without those of weight 0 under a cyclical schedule."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import InMemory
-from skbayes_sg.data.kept_rows import KeptRows, n_bytes
+from skbayes_sg.data.kept_rows import KeptRows, n_bytes, weight_of
 from skbayes_sg.diagnostics.limits import SHIFT_LIMIT
 from skbayes_sg.inference.drift import Drift
 from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
@@ -90,8 +90,8 @@ class Stream:
     kept : KeptRows
     centre : array of shape (D,), optional
         Mean of the posterior when the kept rows were last expanded.
-    fresh : int
-        Rows since then.
+    fresh : float
+        Weight of the rows since then.
     sample : FoldedRows, optional
         Of the rows that were folded.
     remainder : Remainder, optional
@@ -112,7 +112,7 @@ class Stream:
     model: Predictor | None = None
     kept: KeptRows = field(default_factory=KeptRows)
     centre: NDArray | None = None
-    fresh: int = 0
+    fresh: float = 0.0
     sample: FoldedRows | None = None
     remainder: Remainder | None = None
     counts: dict[float, float] = field(default_factory=dict)
@@ -158,10 +158,10 @@ class Stream:
             posterior=distribution,
             kept=before.kept.with_rows(rows),
             centre=distribution.mean if first else before.centre,
-            fresh=0 if first else before.fresh + rows.n_rows,
+            fresh=0.0 if first else before.fresh + weight_of(rows).sum(dtype=np.float64),
             counts=_counted(before.counts, rows, _has_labels(model)),
         )
-        if now.fresh > _GROWN * now.kept.n_rows:
+        if now.fresh > _GROWN * now.kept.weight:
             now = now._expanded()
         return now._within(budget)._checked(since=before)
 
@@ -218,7 +218,9 @@ class Stream:
         posterior = Posterior(self.model, self.kept.joined, prior)
         found = updated(posterior, self.posterior.mode)
         found = with_observed(self.model, self.kept.blocks, prior, found)
-        return replace(self, prior=prior, folded=prior, posterior=found, centre=found.mean, fresh=0)
+        return replace(
+            self, prior=prior, folded=prior, posterior=found, centre=found.mean, fresh=0.0
+        )
 
     @property
     def moved(self) -> bool:
@@ -231,7 +233,7 @@ class Stream:
             return False
         step = self.posterior.mean - self.centre
         square = step @ self.posterior.operator.matvec(step) / len(step)
-        return bool(square > min(_MOVED, _MOVED_A_ROW * self.kept.n_rows))
+        return bool(square > min(_MOVED, _MOVED_A_ROW * self.kept.weight))
 
     def diagnosed(self) -> Stream:
         """With the misfit of the distribution of all rows, by the rows that are kept.
@@ -282,7 +284,7 @@ class Stream:
         if self.model is None or not self.kept.blocks or not self.moved:
             return self
         distribution = expanded(self.model, self.kept.blocks, self.folded, self.posterior)
-        return replace(self, posterior=distribution, centre=distribution.mean, fresh=0)
+        return replace(self, posterior=distribution, centre=distribution.mean, fresh=0.0)
 
     def _forgotten(self, share: float) -> Stream:
         prior: Any = self.prior
@@ -291,6 +293,7 @@ class Stream:
             folded=self.folded.mixed(prior, share),
             posterior=self.posterior.mixed(prior, share),
             kept=self.kept.forgotten(share),
+            fresh=share * self.fresh,
             sample=None if self.sample is None else self.sample.forgotten(share),
             drift=self.drift.forgotten(share),
         )

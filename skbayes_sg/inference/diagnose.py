@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg import diagnostics
 from skbayes_sg.chains.run import Chain
+from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.diagnostics import gradients, r_hat_limit
 from skbayes_sg.diagnostics.limits import (
     BETWEEN_LIMIT,
@@ -40,6 +41,8 @@ _WIDER = 1.0  # of a Stein ratio above 1, where its distribution is not promised
 _MANY_GRADIENTS, _MOST_GRADIENTS = 256, 1024
 _SHARE = 0.1  # of the work of a fit
 _PROBE = 1e-3  # standard deviations of the draws
+_ALONG = 0.02  # of them: relu units bend at single points, which longer steps find more evenly
+_WIDE_WHERE_STIFF = 2.5  # information by gradients, of which SGFS with right averages has up to 1.8
 _FLAT = 0.1  # of a standard deviation: there is no spread at all
 _FEWEST_ROWS = 1000  # on which columns are looked at
 _OUTPUTS = 1 << 22  # of rows, along the lines of all columns, for which they are looked at
@@ -181,8 +184,7 @@ def of_gradients(
     joint = isinstance(posterior, JointPosterior)
     if len(theta) < gradients.fewest(1 if joint else theta.shape[1]):
         return figures
-    parts = np.array_split(theta, 1 + posterior.data.n_rows * len(theta) // elements_at_a_time())
-    gradient = np.concatenate([posterior.full_gradient(part) for part in parts if len(part)])
+    gradient = _full_gradients(posterior, theta)
     if isinstance(posterior, JointPosterior):
         figures |= _of_scale(posterior, draws, weights, theta, gradient)
         if len(theta) < gradients.fewest(theta.shape[1]):
@@ -221,6 +223,51 @@ def _of_scale(
     error = np.sqrt(max(1 / len(along), 1 / ess))
     shift = along.mean() / along.std() if along.std() > 0 else np.nan
     return {"scale_shift": -float(shift), "scale_shift_se": float(error)}
+
+
+def of_information(posterior: Posterior, draws: NDArray, n: int) -> dict[str, float]:
+    """Information of the posterior by squared gradients over that by curvature, and its error.
+
+    ``E |grad log p|^2 = -E[laplacian of log p]`` for every smooth density (the information matrix
+    test of White 1982). Stiff directions decide both sides. A step that is too wide there is seen
+    although its errors in other directions cancel in the Stein ratio, and a few draws tell, as
+    chains forget the stiffest directions first (math/diagnostics.md#information).
+
+    Parameters
+    ----------
+    posterior : Posterior
+    draws : array of shape (chains, draws, D)
+    n : int
+        Gradients that may be computed.
+
+    Returns
+    -------
+    dict of str to float
+        Empty where `n` is too small.
+    """
+    each = min(n // 3 // len(draws), draws.shape[1])
+    if each * len(draws) < gradients.fewest(1):
+        return {}
+    some = draws[:, diagnostics.systematic(np.ones(draws.shape[1]), each)]
+    theta = some.reshape(-1, draws.shape[2]).astype(np.float64)
+    signs = deterministic_rng("information").choice([-1.0, 1.0], theta.shape)
+    step = _ALONG * theta.std(axis=0).mean() * signs
+    gradient, above, below = (
+        _full_gradients(posterior, points) for points in (theta, theta + step, theta - step)
+    )
+    square = np.sum(gradient**2, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):  # of draws that do not move
+        bend = np.sum(step * (below - above), axis=1) / (2 * step[0, 0] ** 2)
+        excess = (square - bend).reshape(*some.shape[:2], 1)
+        error = diagnostics.mcse_mean(excess)[0]
+        ratio, se = square.mean() / bend.mean(), error / abs(bend.mean())
+    return {"information_ratio": float(ratio), "information_ratio_se": float(se)}
+
+
+def _full_gradients(posterior: Posterior | JointPosterior, theta: NDArray) -> NDArray:
+    """From all rows, (points, D), some points at a time."""
+    parts = np.array_split(theta, 1 + posterior.data.n_rows * len(theta) // elements_at_a_time())
+    return np.concatenate([posterior.full_gradient(part) for part in parts if len(part)])
 
 
 def of_contrasts(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[str, float]:
@@ -399,6 +446,13 @@ def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:
             f"{share:.0%} of the variance of the predicted probabilities lies between the chains; "
             "they sit in different modes, and predictions weigh the modes by the number of chains "
             "in each; raise n_chains, or burn_in if the chains still move"
+        )
+    ratio, se = figures.get("information_ratio", np.nan), figures.get("information_ratio_se", 0.0)
+    if ratio > _WIDE_WHERE_STIFF and np.log(ratio) > _CERTAIN * se / ratio:
+        warnings.append(
+            f"information_ratio is {ratio:.1f}, above {_WIDE_WHERE_STIFF}: in the directions "
+            "that rows know best the variance of the weights is so many times that of the "
+            f"posterior; {bias_remedy}"
         )
     of_stein = _of_stein(figures, bias_remedy)
     if of_stein and figures["stein_ratio"] < 1:

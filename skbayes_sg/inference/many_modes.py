@@ -51,7 +51,7 @@ class ManyModes(Plan):
     injected: str
     temperature: float
     in_modes: bool
-    predictions: Callable[[Fit, Posterior], dict[str, float]] | None = None
+    predictions: Callable[[Fit, Posterior, int], dict[str, float]] | None = None
     dtype: type = np.float32
 
     def first(self, posterior: Posterior) -> Choice:
@@ -133,7 +133,7 @@ class ManyModes(Plan):
     def agreement(self, fit: Fit, posterior: Posterior, n_gradients: int) -> dict[str, float]:
         """Of averaged predictions: weights of hidden units can change places."""
         assert self.predictions is not None
-        return self.predictions(fit, posterior)
+        return self.predictions(fit, posterior, n_gradients)
 
     def is_enough(self, fit: Fit) -> bool:
         """Whether averaged predictions are known; chains may agree on nothing else."""

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import digamma
 
 from skbayes_sg.inspection.drawing import axes_for, literal, require_method
 from skbayes_sg.inspection.predictions import Predictions
+from skbayes_sg.inspection.responses import weights_of
 
 
 class AbstentionDisplay:
@@ -29,13 +31,15 @@ class AbstentionDisplay:
         On rows with larger values the classifier abstains first.
     name : str, optional
         Stands in the legend.
+    sample_weight : array of shape (n_rows,), optional
+        An integer weight is a repetition. Rows of weight 0 are left out.
 
     Attributes
     ----------
     coverage, risk : arrays of shape (n_rows,)
         Share of rows answered, ascending, and the share of wrong answers among them.
     area : float
-        Area under the curve: the mean of `risk` (Geifman & El-Yaniv 2017).
+        Area under the curve: the mean of `risk` over the rows (Geifman & El-Yaniv 2017).
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     line_ : matplotlib Line2D
@@ -51,14 +55,29 @@ class AbstentionDisplay:
     0.0625
     """
 
-    def __init__(self, wrong: NDArray, uncertainty: NDArray, *, name: str | None = None) -> None:
+    def __init__(
+        self,
+        wrong: NDArray,
+        uncertainty: NDArray,
+        *,
+        name: str | None = None,
+        sample_weight: NDArray | None = None,
+    ) -> None:
+        if sample_weight is not None:
+            here = sample_weight > 0
+            wrong, uncertainty = wrong[here], uncertainty[here]
         self.wrong, self.uncertainty, self.name = wrong, uncertainty, name
-        _, tied, size = np.unique(uncertainty, return_inverse=True, return_counts=True)
-        shared = np.bincount(tied, weights=wrong) / size
-        answered = np.arange(1, len(wrong) + 1)
-        self.coverage = answered / len(wrong)
-        self.risk = np.repeat(shared, size).cumsum() / answered
-        self.area = float(self.risk.mean())
+        weight = np.ones(len(wrong)) if sample_weight is None else sample_weight[here]
+        _, tied = np.unique(uncertainty, return_inverse=True)
+        shared = np.bincount(tied, weight * wrong) / np.bincount(tied, weight)
+        order = np.argsort(tied, kind="stable")
+        weight, shared = weight[order], shared[tied[order]]
+        answered, errors = weight.cumsum(), (weight * shared).cumsum()
+        self.coverage, self.risk = answered / answered[-1], errors / answered
+        # the sum of the risks after each of the repetitions: (E + j s) / (C + j), j = 1 ... w
+        before, off = answered - weight, errors - answered * shared
+        sums = weight * shared + off * (digamma(answered + 1) - digamma(before + 1))
+        self.area = float(sums.sum() / answered[-1])
 
     @classmethod
     def from_estimator(
@@ -67,6 +86,7 @@ class AbstentionDisplay:
         X: Any,
         y: ArrayLike,
         *,
+        sample_weight: ArrayLike | None = None,
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
@@ -80,6 +100,8 @@ class AbstentionDisplay:
         estimator : fitted classifier with ``predict_proba``, or a Pipeline that ends in one
         X : array-like or sparse matrix of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+            An integer weight is a repetition.
         name : str, optional
             By default the name of the estimator's class.
         ax : matplotlib Axes, optional
@@ -99,8 +121,8 @@ class AbstentionDisplay:
         """
         require_method(cls, estimator, "predict_proba", "give a classifier")
         name, proba = type(estimator).__name__ if name is None else name, estimator.predict_proba(X)
-        classes = estimator.classes_
-        return cls.from_predictions(y, proba, classes=classes, name=name, ax=ax, **kwargs)
+        given = {"classes": estimator.classes_, "sample_weight": sample_weight}
+        return cls.from_predictions(y, proba, **given, name=name, ax=ax, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -109,6 +131,7 @@ class AbstentionDisplay:
         y_prob: ArrayLike,
         *,
         classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
@@ -124,6 +147,8 @@ class AbstentionDisplay:
             A vector is the probability of the second of two classes.
         classes : array-like of shape (n_classes,), optional
             The label of each column. By default the labels in `y_true`, sorted.
+        sample_weight : array-like of shape (n_rows,), optional
+            An integer weight is a repetition.
         name : str, optional
             Stands in the legend.
         ax : matplotlib Axes, optional
@@ -137,13 +162,14 @@ class AbstentionDisplay:
         Raises
         ------
         ValueError
-            If labels and probabilities do not fit each other.
+            If labels, probabilities and weights do not fit each other.
         ImportError
             If matplotlib is not installed.
         """
         given = Predictions.of(y_true, y_prob, classes)
         uncertainty = 1 - given.proba.max(axis=1)
-        return cls(given.wrong, uncertainty, name=name).plot(ax=ax, **kwargs)
+        weight = None if sample_weight is None else weights_of(sample_weight, uncertainty)
+        return cls(given.wrong, uncertainty, name=name, sample_weight=weight).plot(ax=ax, **kwargs)
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> AbstentionDisplay:
         """Draw, on new axes if none are given.

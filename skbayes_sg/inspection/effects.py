@@ -12,11 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_sample_weight
 
 from skbayes_sg import frames
 from skbayes_sg.inspection.drawing import last_step
-from skbayes_sg.inspection.responses import rows_of, table_of_outputs, under_draws, warn_of_rows
+from skbayes_sg.inspection.responses import (
+    rows_of,
+    table_of_outputs,
+    under_draws,
+    warn_of_rows,
+    weights_of,
+)
 from skbayes_sg.inspection.summary import figures_of
 from skbayes_sg.validation import is_integer, require_choice
 
@@ -113,7 +118,7 @@ def average_effects(
     """
     require_choice("kind", kind, ("derivative", "difference"))
     X = rows_of(X)
-    weight = _weight(sample_weight, X)
+    weight = weights_of(sample_weight, X)
     labels, draws, left_out = [], [], {}
     for column in _columns(X, features, kind):
         for label, low, high, rows, size in _changes(X, column, kind):
@@ -169,14 +174,9 @@ def contrast(
     """
     require_choice("kind", kind, ("difference", "ratio"))
     a, b = (
-        _average(contrast, model, X, _weight(sample_weight, X)) for X in map(rows_of, (X_a, X_b))
+        _average(contrast, model, X, weights_of(sample_weight, X)) for X in map(rows_of, (X_a, X_b))
     )
     return _table(model, [kind], [a - b if kind == "difference" else a / b], level)
-
-
-def _weight(sample_weight: ArrayLike | None, X: Any) -> NDArray:
-    """Weights of the rows."""
-    return _check_sample_weight(sample_weight, np.empty((len(X), 1)), ensure_non_negative=True)
 
 
 def _columns(X: Any, features: Any, kind: str) -> list[int]:

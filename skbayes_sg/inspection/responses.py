@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from skbayes_sg import frames
 from skbayes_sg.inspection.drawing import fitted_step
@@ -30,6 +30,11 @@ def rows_of(X: ArrayLike) -> Any:
             "or X.compute()"
         )
     return check_array(X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X")
+
+
+def weights_of(sample_weight: ArrayLike | None, X: Any) -> NDArray:
+    """Weights of the rows, not all of them zero."""
+    return _check_sample_weight(sample_weight, np.empty((len(X), 1)), ensure_non_negative=True)
 
 
 def under_draws(asking: Callable, model: Any, X: Any) -> Iterator[tuple[NDArray, NDArray]]:

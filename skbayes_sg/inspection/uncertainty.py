@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 from skbayes_sg import frames
 from skbayes_sg.inspection.drawing import MARKERS, axes_for, fitted_step, literal
 from skbayes_sg.inspection.names import positions
-from skbayes_sg.inspection.responses import rows_of, warn_of_rows
+from skbayes_sg.inspection.responses import rows_of, warn_of_rows, weights_of
 from skbayes_sg.validation import require_choice, require_integer, require_positive
 
 _KINDS = ("total", "epistemic", "aleatoric")
@@ -89,6 +89,7 @@ class UncertaintyDisplay:
         *,
         features: Sequence[str | int] = (0, 1),
         y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         kinds: Sequence[str] | str = _KINDS,
         grid_resolution: int = 50,
         margin: float = 0.5,
@@ -108,6 +109,9 @@ class UncertaintyDisplay:
         features : two names or positions of columns of X, default=(0, 1)
         y : array-like of shape (n_rows,), optional
             Labels of X, for the markers.
+        sample_weight : array-like of shape (n_rows,), optional
+            For the means and most frequent values of the other features; an integer weight is a
+            repetition.
         kinds : one or several of "total", "epistemic", "aleatoric", default=all
         grid_resolution : int, default=50
             Points of the grid in each direction.
@@ -149,7 +153,8 @@ class UncertaintyDisplay:
         drawn, labels = frames.take(X, there), None if labels is None else labels[there]
         points = np.column_stack([frames.numbers(drawn, j) for j in pair]).astype(np.float64)
         xx0, xx1 = _grid(points, grid_resolution, margin)
-        rows = _rows(X, {pair[0]: xx0.ravel(), pair[1]: xx1.ravel()}, xx0.size)
+        here = {pair[0]: xx0.ravel(), pair[1]: xx1.ravel()}
+        rows = _rows(X, here, xx0.size, weights_of(sample_weight, X))
         found = model.predict_uncertainty(rows if before is None else before.transform(rows))
         values = {kind: found[kind].reshape(xx0.shape) for kind in kinds}
         display = cls(xx0, xx1, values, [names[j] for j in pair], points=points, labels=labels)
@@ -237,25 +242,27 @@ def _grid(points: NDArray, resolution: int, margin: float) -> Sequence[NDArray]:
     return np.meshgrid(sides[:, 0], sides[:, 1])
 
 
-def _rows(X: Any, held: dict[int, Any], n: int) -> Any:
+def _rows(X: Any, held: dict[int, Any], n: int, weight: NDArray) -> Any:
     """Rows like those of X, at the given values, and otherwise where X is on average.
 
-    Averages are those of the cells that are there.
+    Averages are those of the cells that are there, in rows that count.
     """
     rows = frames.take(X, np.zeros(n, dtype=int))
     for j, name in enumerate(frames.column_names(X)):
         if j in held:
             rows = frames.with_values(rows, j, np.broadcast_to(held[j], n))
             continue
-        there = np.flatnonzero(~frames.is_missing(X, j))
+        there = np.flatnonzero(~frames.is_missing(X, j) & (weight > 0))
         if not len(there):
             raise ValueError(f"X: all cells of column {name!r} are missing; leave it out")
         if frames.is_number(X, j):
-            mean = frames.numbers(frames.take(X, there), j).mean()
+            mean = np.average(frames.numbers(frames.take(X, there), j), weights=weight[there])
             rows = frames.with_values(rows, j, np.full(n, mean))
         else:
             cells = frames.values(X, j)[there]
-            counts = Counter(cells.tolist())
+            counts: Counter[Any] = Counter()
+            for cell, share in zip(cells.tolist(), weight[there].tolist(), strict=True):
+                counts[cell] += share
             most = max(counts.values())
             often = min((one for one, count in counts.items() if count == most), key=str)
             rows = frames.with_cell(rows, j, int(there[np.argmax(cells == often)]), X)

@@ -439,6 +439,14 @@ def test_a_column_whose_prior_allows_any_logit_is_named_with_what_helps():
         warnings.simplefilter("always")
         BLR(n_draws=20, random_state=0, prior_precision=1.0).fit(far, y)
     assert "column 1 of X allows logits of 1e+06" in str(caught[-1].message)
+    for fit_intercept in (True, False):  # an intercept takes the mean of a column
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = BLR(n_chains=4, n_draws=5, random_state=0, prior_precision=1.0)
+            model.set_params(fit_intercept=fit_intercept).fit(X + np.array([0, 0, 1e4]), y)
+        said = [str(each.message) for each in caught]
+        assert said
+        assert any("column 2 of X allows logits of 1e+04" in one for one in said) != fit_intercept
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         BLR(random_state=0, prior_precision=1.0).fit(StandardScaler().fit_transform(far), y)

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 from skbayes_sg import BayesianMLPClassifier, BayesianMLPRegressor, DRBMClassifier
 from skbayes_sg.data import InMemory
 from skbayes_sg.inference import averages, diagnose
-from skbayes_sg.samplers import SGFS, SGHMC
+from skbayes_sg.samplers import SGFS, SGHMC, MomentumSGD
 
 GOOD = {
     "temperature": 1.0,
@@ -40,6 +40,10 @@ GOOD = {
         ({"stein_ratio": -0.2, "stein_se": 1.0}, 1),
         ({"between_chains": 0.6}, 1),
         ({"between_chains": 0.6, "stein_ratio": 0.1}, 2),
+        ({"information_ratio": 3.0, "information_ratio_se": 0.5}, 1),
+        ({"information_ratio": 3.0, "information_ratio_se": 1.0}, 0),
+        ({"information_ratio": 2.0, "information_ratio_se": 0.1}, 0),  # averages may be right
+        ({"information_ratio": np.nan, "information_ratio_se": np.nan}, 0),
         ({"r_hat_max": 1.3}, 0),  # of the worst probability; averages have an error of their own
     ],
 )
@@ -196,6 +200,36 @@ def test_only_at_temperature_one_and_by_default_are_draws_doubled(moons):
             model.set_params(temperature=temperature, n_draws=n_draws).fit(X, y)
         numbers[temperature, n_draws] = model.draws_.shape[1]
     assert numbers == {(1.0, "auto"): 800, (1.0, 50): 50, (0.1, "auto"): 50}
+
+
+def test_the_information_is_that_of_the_covariance_where_it_is_stiff(gaussian, seed):
+    """tr(C Lambda^2) / tr(Lambda) of normal draws of covariance C; and 1 of the posterior's."""
+    precision = gaussian.Lam
+    values, axes = np.linalg.eigh(np.linalg.inv(precision))
+    rng = np.random.default_rng(seed)
+    for factors in (np.ones(4), np.array([4.0, 0.5, 1.0, 1.0])):  # of variances, the stiffest first
+        draws = (
+            gaussian.mean + rng.standard_normal((8, 100, 4)) * np.sqrt(factors * values) @ axes.T
+        )
+        found = diagnose.of_information(gaussian.posterior, draws, 2400)
+        expected = np.trace((axes * factors * values) @ axes.T @ precision @ precision)
+        expected /= np.trace(precision)
+        off = abs(found["information_ratio"] - expected)
+        assert off < 5 * found["information_ratio_se"] < 0.7 * expected
+    assert diagnose.of_information(gaussian.posterior, draws, 60) == {}
+
+
+@pytest.mark.convergence_warnings
+@pytest.mark.parametrize("cls", [BayesianMLPClassifier, BayesianMLPRegressor])
+def test_steps_too_long_where_rows_know_the_weights_are_said(cls, moons):
+    """And the default is silent on the same rows."""
+    X, y = moons
+    X = np.column_stack([X, X[:, 0] * X[:, 1]])
+    wrong = cls((3,), sampler=MomentumSGD(structure="diag"), temperature=1.0, random_state=0)
+    wrong.set_params(prior_precision=1.0, n_chains=4, n_draws=100)
+    assert any("information_ratio is" in text for text in warnings_of(wrong, X, y))
+    right = clone(wrong).set_params(sampler=None)
+    assert not any("information_ratio is" in text for text in warnings_of(right, X, y))
 
 
 @pytest.mark.convergence_warnings

@@ -59,3 +59,24 @@ def test_a_second_curve_stretches_the_axes():
     low, high = first.ax_.get_ylim()
     assert low == 0
     assert high > 1
+
+
+def test_an_integer_weight_is_a_repetition():
+    """Of the area and of the curve, whose points of weighted rows lie among those of repeated ones;
+    also where rows are tied, and where one has the weight 0."""
+    weight = np.random.default_rng(1).integers(0, 4, 60)
+    again = np.repeat(np.arange(60), weight)
+    for uncertainty in (1 - P.max(axis=1), np.round(P[:, 0], 1)):
+        one = AbstentionDisplay.from_predictions(
+            Y, P, uncertainty=uncertainty, sample_weight=weight
+        )
+        other = AbstentionDisplay.from_predictions(
+            Y[again], P[again], uncertainty=uncertainty[again]
+        )
+        alone = AbstentionDisplay.from_predictions(Y, P, uncertainty=uncertainty)
+        assert one.area == pytest.approx(other.area, rel=1e-12)
+        assert abs(alone.area - other.area) > 1e-3
+        at = np.rint(one.coverage * weight.sum()).astype(int) - 1
+        np.testing.assert_allclose(one.risk, other.risk[at])
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        AbstentionDisplay.from_predictions(Y, P, sample_weight=np.zeros(60))

@@ -57,6 +57,21 @@ def test_other_features_are_at_their_mean(model):
     assert len(display.axes_) == 1
 
 
+def test_weights_count_rows_in_the_means_of_the_other_features(model):
+    weight = np.arange(150) % 4
+    again = np.repeat(np.arange(150), weight)
+    asked = {"features": (0, 2), "kinds": "total", "grid_resolution": 3}
+    alone, one = (
+        UncertaintyDisplay.from_estimator(model, X, sample_weight=each, **asked)
+        for each in (None, weight)
+    )
+    rows = np.tile(X[again].mean(axis=0), (9, 1))
+    rows[:, 0], rows[:, 2] = one.xx0.ravel(), one.xx1.ravel()
+    expected = model.predict_uncertainty(rows).total
+    np.testing.assert_allclose(one.values["total"].ravel(), expected)
+    assert not np.allclose(alone.values["total"].ravel(), expected)
+
+
 def test_data_lie_on_top_with_a_marker_for_each_label(model):
     display = UncertaintyDisplay.from_estimator(
         model, X, y=Y, features=(2, 3), kinds=["epistemic"], grid_resolution=3

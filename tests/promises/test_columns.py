@@ -178,3 +178,19 @@ def test_columns_of_one_value_alone_leave_the_intercept(prior):
     ):
         model.fit(np.zeros((40, 3)), y)
     assert np.abs(model.predict(np.zeros((1, 3)))[0]) < y.std()
+
+
+def test_a_column_keeps_its_coefficient_up_to_where_it_is_refused(seed):
+    """The error of a mean grows as the square of the distance; a fifth of the limit is a check."""
+    rng = np.random.default_rng(seed)
+    X = StandardScaler().fit_transform(rng.standard_normal((150, 2)))
+    y = X @ [1.0, 0.3] + 0.5 * rng.standard_normal(150)
+    model, moved = BayesianLinearRegressionSGFS(**SHORT), {}
+    near = clone(model).fit(X, y)
+    for away in (5e5, 2.8e6):
+        far = clone(model).fit(X + np.array([away, -away]), y)
+        moved[away] = np.abs(far.posterior_.mean[:2] - near.posterior_.mean[:2]).max()
+    assert moved[5e5] < 0.005 * near.coef_std_.min()
+    assert moved[2.8e6] < 0.1 * near.coef_std_.min()
+    with pytest.raises(ValueError, match=r"column 1 of X is 4e\+06 of its standard deviations"):
+        clone(model).fit(X + np.array([0, 4e6]), y)

@@ -5,8 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
 from sklearn.preprocessing import scale
 
 from skbayes_sg import (
@@ -148,6 +149,23 @@ def test_networks_say_of_columns_far_from_zero_to_take_the_means_off(cls):
     assert "column 2" in said
     (said,) = said_before_the_chains_run(cls, 5e3 * X)
     assert re.search(r"up to 1.\de\+04, which saturate .*; scale the columns", said)
+
+
+@pytest.mark.slow
+def test_means_of_the_columns_do_harm_where_a_network_says_so():
+    """Log losses on the rows of the fit, over those of columns about zero."""
+    X, y = load_iris(return_X_y=True)
+    X = scale(X)
+    loss = {}
+    for shift in (0, 3, 10):
+        model = BayesianMLPClassifier((4,), random_state=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X + shift, y)
+        assert any("take the means off" in str(one.message) for one in caught) == (shift == 10)
+        loss[shift] = log_loss(y, model.predict_proba(X + shift))
+    assert loss[3] < 1.5 * loss[0]
+    assert loss[10] > 1.5 * loss[0]
 
 
 def test_columns_far_from_zero_give_no_false_alarm(seed):

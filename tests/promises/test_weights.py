@@ -160,5 +160,5 @@ def test_a_stream_of_weighted_rows_is_that_of_repeated_rows(name):
             alone.partial_fit(X[rows], y[rows], **classes)
             for attribute in ("coef_", "coef_std_", "intercept_", "prior_precision_"):
                 one, other = getattr(weighted, attribute), getattr(repeated, attribute)
-                np.testing.assert_allclose(one, other, rtol=2e-3, atol=1e-6, err_msg=attribute)
+                np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9, err_msg=attribute)
     assert np.abs((weighted.coef_ - alone.coef_) / alone.coef_std_).max() > 0.05
