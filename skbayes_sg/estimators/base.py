@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_callbacks
@@ -28,7 +29,6 @@ from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection import export
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SAMPLERS, Sampler
-from skbayes_sg.samplers.base import Parameterised
 from skbayes_sg.validation import require_integer, warn
 from skbayes_sg.version import __version__
 
@@ -37,7 +37,7 @@ FORMAT = 11
 _OF_DISTRIBUTION = ("coef_", "coef_std_", "intercept_", "posterior_")
 
 
-class BayesianEstimator(CallbackSupportMixin, Parameterised):
+class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     """An estimator that samples a posterior; a `Plan` of its kind says how its chains run.
 
     Every constructor has the parameters of a fit in this order: the sampler, the prior, length and

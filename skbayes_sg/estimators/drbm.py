@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg.estimators.multimodal_classifier import MultimodalClassifier
 from skbayes_sg.models import DRBM
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import require_integer
+from skbayes_sg.validation import keep_parameters, require_integer
 
 
 class DRBMClassifier(MultimodalClassifier):
@@ -160,7 +160,7 @@ class DRBMClassifier(MultimodalClassifier):
         class_weight: dict | str | None = None,
         n_predict_draws: int | None = None,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     def _make_model(self, n_features: int, classes: NDArray) -> DRBM:
         require_integer("n_hidden", self.n_hidden, 1)

@@ -27,7 +27,7 @@ from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import require_level, require_positive
+from skbayes_sg.validation import keep_parameters, require_level, require_positive
 
 _WEAK = 1e-6  # rows that the prior of the noise variance counts for, twice
 _LEFT = 1.01  # rows beside those that coefficients take, of which one is always left
@@ -169,7 +169,7 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     # -- the model ---------------------------------------------------------------------------
 

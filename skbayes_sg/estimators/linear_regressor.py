@@ -19,7 +19,7 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import warn
+from skbayes_sg.validation import keep_parameters, warn
 
 
 class LinearRegressor(BayesianRegressor, LinearModel):
@@ -47,7 +47,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

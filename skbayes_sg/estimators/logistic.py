@@ -11,6 +11,7 @@ from skbayes_sg.estimators.linear_classifier import LinearClassifier
 from skbayes_sg.models import Softmax
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
+from skbayes_sg.validation import keep_parameters
 
 
 class BayesianLogisticRegressionSGFS(LinearClassifier):
@@ -193,7 +194,7 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
         class_weight: dict | str | None = None,
         n_predict_draws: int | None = None,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     def _make_model(self, n_features: int, classes: NDArray) -> Softmax:
         return Softmax(n_features, len(classes), self.fit_intercept)

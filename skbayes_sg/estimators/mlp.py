@@ -12,7 +12,7 @@ from skbayes_sg.estimators.multimodal_classifier import MultimodalClassifier
 from skbayes_sg.models import MLP
 from skbayes_sg.models.mlp import ACTIVATIONS
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import require_choice, require_integer
+from skbayes_sg.validation import keep_parameters, require_choice, require_integer
 
 
 class BayesianMLPClassifier(MultimodalClassifier):
@@ -163,7 +163,7 @@ class BayesianMLPClassifier(MultimodalClassifier):
         class_weight: dict | str | None = None,
         n_predict_draws: int | None = None,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     def _make_model(self, n_features: int, classes: NDArray) -> MLP:
         layers = hidden_layers(self, "BayesianLogisticRegressionSGFS")

@@ -23,6 +23,7 @@ from skbayes_sg.models import GaussianMLP
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import RunLength
+from skbayes_sg.validation import keep_parameters
 
 _LEAST = RunLength(burn_in=5000, thin=100)
 
@@ -119,7 +120,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -16,7 +16,7 @@ from skbayes_sg.models import Ordinal
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import shown, warn
+from skbayes_sg.validation import keep_parameters, shown, warn
 
 
 class BayesianOrdinalClassifier(LinearClassifier):
@@ -118,7 +118,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
         class_weight: dict | str | None = None,
         n_predict_draws: int | None = None,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

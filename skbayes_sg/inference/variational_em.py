@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
+from sklearn.base import BaseEstimator
 
 from skbayes_sg.chains.parallel import cut_short, in_parallel, one_thread, time_is_up
 from skbayes_sg.chains.run import burn, iterate_steps, restarts
@@ -31,10 +32,10 @@ from skbayes_sg.diagnostics.gradients import SteinSums, stein_ratios
 from skbayes_sg.inference.em_control_variate import ControlVariate, MatrixControlVariate
 from skbayes_sg.inference.learned_prior import BOUNDS, Learned
 from skbayes_sg.samplers import Sampler, State
-from skbayes_sg.samplers.base import Parameterised, RunLength
+from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.samplers.schedules import Schedule, value_at
 from skbayes_sg.samplers.target import ModelPosterior, Target
-from skbayes_sg.validation import require_choice, require_integer
+from skbayes_sg.validation import keep_parameters, require_choice, require_integer
 
 _LONGEST_MOVE = 1.0  # of rho at one update
 _DECAY, _POWER = 50.0, 0.6  # of Robbins and Monro's steps
@@ -47,7 +48,7 @@ def _robbins_monro(t: int) -> float:
     return 0.5 * (1 + t / _DECAY) ** -_POWER
 
 
-class VariationalEM(Parameterised):
+class VariationalEM(BaseEstimator):
     """Learn the prior precision in the sampler: ``prior_precision=VariationalEM()``.
 
     The precision says how strongly coefficients are pulled to the prior mean. While the chains
@@ -97,7 +98,7 @@ class VariationalEM(Parameterised):
         n_updates: int = 250,
         rho: Schedule | None = None,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     def pace(self, t: int, before: NDArray, agrees: NDArray) -> NDArray:
         """Step of log precision in update t, for an excess of 1, (blocks,): Robbins and Monro's.

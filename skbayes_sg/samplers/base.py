@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,16 +90,7 @@ class Report(NamedTuple):
     """Warnings, with figure and remedy."""
 
 
-class Parameterised(BaseEstimator):
-    """What has parameters as scikit-learn knows them: samplers, estimators, and `VariationalEM`."""
-
-    def _keep_parameters(self, given: dict[str, Any]) -> None:
-        """Keep the `locals()` of a constructor as they are, by name, as scikit-learn asks."""
-        self.__dict__.update(given)
-        del self.__dict__["self"]
-
-
-class Sampler(Parameterised, ABC):
+class Sampler(BaseEstimator, ABC):
     """A transition that moves a group of vectorised chains.
 
     A new sampler writes `step`, and `start` if it keeps a memory; all else has defaults. The

@@ -16,7 +16,7 @@ from skbayes_sg.samplers.preconditioned import Memory, PreconditionedSampler
 from skbayes_sg.samplers.schedules import require_step
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import State, Target
-from skbayes_sg.validation import require_choice
+from skbayes_sg.validation import keep_parameters, require_choice
 
 _MATRICES = ("full", "kron", "diag")  # structures with a step of its own for each direction
 
@@ -196,7 +196,7 @@ class ConstantSGD(ConstantStep):
         replace: bool = False,
         covariance: str = "minibatch",
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     def validate(self, target: Target) -> None:
         super().validate(target)

@@ -31,7 +31,7 @@ from skbayes_sg.samplers.mass_matrix import (
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.stationary import ExactDistribution
 from skbayes_sg.samplers.target import FastGradient, State, Target
-from skbayes_sg.validation import require_choice, require_integer
+from skbayes_sg.validation import keep_parameters, require_choice, require_integer
 
 _LONG_STEP, _MOST_SHORT = 0.7, 8  # with the gradient, in metric units, and short steps of one
 _STEPS_A_MOVE = 8  # leapfrog steps of a trajectory for each Metropolis step along the scale
@@ -127,7 +127,7 @@ class HMC(Sampler):
         single_gradients: bool = False,
         variance_reduction: str | None = None,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     def validate(self, target: Target) -> None:
         if self.n_leapfrog is not None:

@@ -15,7 +15,7 @@ from skbayes_sg.samplers.base import Report, RunLength
 from skbayes_sg.samplers.constant_sgd import ConstantMemory, ConstantStep, relative_noise
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import State, Target
-from skbayes_sg.validation import require_integer
+from skbayes_sg.validation import keep_parameters, require_integer
 
 
 @dataclass
@@ -93,7 +93,7 @@ class IASG(ConstantStep):
         replace: bool = False,
         covariance: str = "minibatch",
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     def validate(self, target: Target) -> None:
         super().validate(target)

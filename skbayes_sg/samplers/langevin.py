@@ -22,6 +22,7 @@ from skbayes_sg.samplers.base import (
 from skbayes_sg.samplers.schedules import Schedule, alpha_at, weight_at
 from skbayes_sg.samplers.stationary import StationaryDistribution
 from skbayes_sg.samplers.target import State, Target
+from skbayes_sg.validation import keep_parameters
 
 STEEP_COLUMN = 50.0  # column steepness above which walls bias the sds of single parameters
 _SMALL_CHANGE = 0.01  # of a scheduled alpha, or of a prior precision, without a new factorisation
@@ -98,7 +99,7 @@ class UnderdampedLangevin(Sampler):
         batch_size: int | str = "auto",
         replace: bool = False,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     # -- parameters ---------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from skbayes_sg.samplers.constant_sgd import ConstantMemory, ConstantStep
 from skbayes_sg.samplers.schedules import require_damping
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import State, Target
+from skbayes_sg.validation import keep_parameters
 
 
 @dataclass
@@ -72,7 +73,7 @@ class MomentumSGD(ConstantStep):
         replace: bool = False,
         covariance: str = "minibatch",
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     def validate(self, target: Target) -> None:
         super().validate(target)

@@ -9,6 +9,7 @@ from skbayes_sg.samplers.base import Report, Sampler
 from skbayes_sg.samplers.schedules import PolynomialDecay, Schedule, require_step, step_at
 from skbayes_sg.samplers.stationary import Linearised, LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import State, Target
+from skbayes_sg.validation import keep_parameters
 
 
 class SGD(Sampler):
@@ -49,7 +50,7 @@ class SGD(Sampler):
     def __init__(
         self, step_size: Schedule | str = "auto", batch_size: int = 500, replace: bool = False
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     def validate(self, target: Target) -> None:
         super().validate(target)

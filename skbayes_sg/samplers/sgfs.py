@@ -22,7 +22,7 @@ from skbayes_sg.samplers.preconditioned import PreconditionedSampler
 from skbayes_sg.samplers.schedules import Schedule, alpha_at, weight_at
 from skbayes_sg.samplers.sgfs_formulas import FORMULAS, FisherMemory, with_preconditioner
 from skbayes_sg.samplers.target import State, Target
-from skbayes_sg.validation import require_choice, require_integer
+from skbayes_sg.validation import keep_parameters, require_choice, require_integer
 
 _STEEP_COLUMN = 15.0  # where all noise is that of minibatches
 _CHOICES = {
@@ -146,7 +146,7 @@ class SGFS(PreconditionedSampler):
         C: ArrayLike | None = None,
         kappa: Callable[[int], float] | None = None,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     # -- parameters ---------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from skbayes_sg.samplers.schedules import (
 )
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import State, Target
+from skbayes_sg.validation import keep_parameters
 
 _WINDOW = 100  # steps of the running average of squared gradients, as of RMSprop
 _LOOK_EVERY = 10  # steps after burn-in
@@ -103,7 +104,7 @@ class SGHMC(Sampler):
         share_rows: bool = False,
         single: bool = False,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     def validate(self, target: Target) -> None:
         super().validate(target)

@@ -25,7 +25,7 @@ from skbayes_sg.samplers.schedules import (
 )
 from skbayes_sg.samplers.stationary import Linearised, LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import State, Target
-from skbayes_sg.validation import require_choice
+from skbayes_sg.validation import keep_parameters, require_choice
 
 
 def clip_by_norm(v: NDArray, c: float) -> NDArray:
@@ -130,7 +130,7 @@ class SGLD(Sampler):
         replace: bool = False,
         variance_reduction: str | None = None,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     # -- parameters ---------------------------------------------------------------------------
 

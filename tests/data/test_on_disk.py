@@ -220,7 +220,7 @@ def test_a_pool_that_is_drawn_in_a_pass_is_unbiased(monkeypatch, seed):
     exact, errors = posterior.full_gradient(theta), []
     for _ in range(40):
         mine = ExpandedTarget.at(posterior, mode)
-        assert 200 < len(mine.anchor.pool.weight) < 400
+        assert 200 < mine.anchor.pool_size < 400
         found = mine.coordinates.pushforward(mine.full_gradient(mine.coordinates.transform(theta)))
         errors.append((found - exact) @ spread.dense())
     errors = np.array(errors)

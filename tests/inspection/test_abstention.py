@@ -66,14 +66,11 @@ def test_an_integer_weight_is_a_repetition():
     also where rows are tied, and where one has the weight 0."""
     weight = np.random.default_rng(1).integers(0, 4, 60)
     again = np.repeat(np.arange(60), weight)
-    for uncertainty in (1 - P.max(axis=1), np.round(P[:, 0], 1)):
-        one = AbstentionDisplay.from_predictions(
-            Y, P, uncertainty=uncertainty, sample_weight=weight
-        )
-        other = AbstentionDisplay.from_predictions(
-            Y[again], P[again], uncertainty=uncertainty[again]
-        )
-        alone = AbstentionDisplay.from_predictions(Y, P, uncertainty=uncertainty)
+    tied = np.round(P[:, :-1], 1)
+    for proba in (P, np.column_stack([tied, 1 - tied.sum(axis=1)])):
+        one = AbstentionDisplay.from_predictions(Y, proba, sample_weight=weight)
+        other = AbstentionDisplay.from_predictions(Y[again], proba[again])
+        alone = AbstentionDisplay.from_predictions(Y, proba)
         assert one.area == pytest.approx(other.area, rel=1e-12)
         assert abs(alone.area - other.area) > 1e-3
         at = np.rint(one.coverage * weight.sum()).astype(int) - 1

@@ -46,8 +46,8 @@ FAULTS = [
     ),
     Fault(
         "inspection/abstention.py",
-        "np.repeat(shared, size)",
-        "np.repeat(shared, size)[::-1]",
+        'order = np.argsort(tied, kind="stable")',
+        'order = np.argsort(tied, kind="stable")[::-1]',
         "a classifier abstains on the rows that it is sure of",
         "inspection/test_abstention.py",
     ),
