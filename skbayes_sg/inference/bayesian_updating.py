@@ -141,8 +141,7 @@ class Stream:
         budget : float
             Bytes of the rows that may be kept.
         """
-        model, rows = chunk.model, chunk.data.sample
-        assert isinstance(model, Predictor)
+        model, rows = chunk.predictor, chunk.data.sample
         before = self._forgotten(forgetting_factor) if forgetting_factor < 1 else self
         distribution = updated(Posterior(model, rows, before.posterior), guess)
         distribution = with_observed(model, [rows], before.posterior, distribution)

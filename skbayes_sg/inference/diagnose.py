@@ -22,7 +22,6 @@ from skbayes_sg.diagnostics.limits import (
 )
 from skbayes_sg.inference.engine import Engine
 from skbayes_sg.linalg.sizes import elements_at_a_time
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import column_steepness
 from skbayes_sg.posterior.hierarchical import JointPosterior
@@ -319,8 +318,7 @@ def of_columns(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[s
     half of the draws, which do not tell their covariance.
     """
     theta = draws.reshape(-1, draws.shape[2]).astype(np.float64)
-    model = posterior.model
-    assert isinstance(model, Predictor)
+    model = posterior.predictor
     if model.conjugate or len(theta) < 2 * theta.shape[1] or not theta.std(axis=0).all():
         return {}
     covariance = np.cov(theta.T, aweights=np.tile(weights, len(draws))).reshape(2 * draws.shape[2:])

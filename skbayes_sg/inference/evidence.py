@@ -21,7 +21,6 @@ from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg import DIAGONAL, Operator
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import (
     Distribution,
@@ -132,13 +131,12 @@ def locate(scales: Scales, posterior: Posterior) -> Located:
         Under the first precisions, of few enough parameters for a curvature.
     """
     few = _few_rows(posterior)
-    assert isinstance(few.model, Predictor)
-    if isinstance(scales, OnePrecision) and not few.model.conjugate:
+    if isinstance(scales, OnePrecision) and not few.predictor.conjugate:
         found = _along_path(NormalPath(few, scales, _worth_a_mean(few)))
     else:
         found = _step_by_step(scales, few)
     # the mode of a conjugate model is a step from any point
-    serves = few.data is posterior.data and not few.model.conjugate
+    serves = few.data is posterior.data and not few.predictor.conjugate
     return found if serves else found._replace(initial=None)
 
 
@@ -165,8 +163,7 @@ def _along_path(path: NormalPath) -> Located:
 
 def _step_by_step(scales: Scales, posterior: Posterior) -> Located:
     """Several precisions, or those of a conjugate model, from one distribution to another."""
-    model = posterior.model
-    assert isinstance(model, Predictor)
+    model = posterior.predictor
     rows = posterior.data.sample
     here = InitialPoint(model.guess(rows.y, rows.weight), None)
     path, uninformed = [np.log(scales.of(posterior.prior))], np.zeros(len(scales.labels), bool)
@@ -229,8 +226,7 @@ def _normal_approximation(
     posterior: Posterior, here: InitialPoint
 ) -> tuple[Distribution, Operator]:
     """The distribution at the mode or in the mean, and the likelihood's part of its curvature."""
-    model, guess = posterior.model, here.theta
-    assert isinstance(model, Predictor)
+    model, guess = posterior.predictor, here.theta
     if model.conjugate:
         mode = expanded_twice(posterior, guess)
         distribution, curvature = known_at(posterior.prior, mode), mode.curvature
@@ -266,8 +262,7 @@ def _worth_a_mean(posterior: Posterior) -> bool:
 
     With ten rows for each of a hundred coefficients the precision at the mode is a tenth too high.
     """
-    assert isinstance(posterior.model, Predictor)
-    outputs = posterior.model.widest
+    outputs = posterior.predictor.widest
     few = has_cheap_passes(posterior.n_rows, posterior.dim, outputs)
     few |= outputs == 1 and posterior.n_rows < _ROWS_A_PARAMETER * posterior.dim
     return few and has_matrix(posterior.dim)

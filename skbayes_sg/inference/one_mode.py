@@ -174,9 +174,8 @@ class OneMode(Plan):
         if anchor is not None and not cheap:
             return distribution_at(anchor, posterior)
         found = updated(posterior, (weights @ draws)[None])
-        assert isinstance(posterior.model, Predictor)
         assert isinstance(prior, Distribution)
-        return with_observed(posterior.model, [posterior.data.sample], prior, found)
+        return with_observed(posterior.predictor, [posterior.data.sample], prior, found)
 
 
 def _require_outputs(model: Model) -> None:

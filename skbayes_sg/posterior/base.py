@@ -116,6 +116,12 @@ class Posterior(Target):
         return Posterior(self.model, data, self.prior)
 
     @property
+    def predictor(self) -> Predictor:
+        """The model of a posterior with one mode: rows depend on outputs linear in theta."""
+        assert isinstance(self.model, Predictor)
+        return self.model
+
+    @property
     def all_columns(self) -> Posterior:
         """The posterior of all parameters of the fit."""
         return self
@@ -248,8 +254,7 @@ class Posterior(Target):
         The posterior is that of a `Predictor`, and the prior quadratic. The curvature is that of
         `expand`, or minus the Hessian itself where that is `observed`, which need not be positive.
         """
-        assert isinstance(self.model, Predictor)
-        model = self.model
+        model = self.predictor
 
         def total(batch: Batch) -> tuple:
             scores, information = model.expected_under_gaussian(theta, root, batch, observed)
@@ -261,8 +266,7 @@ class Posterior(Target):
 
     def observed(self, theta: NDArray) -> NDArray:
         """Minus the Hessian of the log likelihood at one theta (1, D), in one pass, (D, D)."""
-        model = self.model
-        assert isinstance(model, Predictor)
+        model = self.predictor
 
         def total(batch: Batch) -> tuple[Operator]:
             outputs = model.outputs(theta, batch.X).astype(np.float64, copy=False)
@@ -280,8 +284,7 @@ class Posterior(Target):
 
     def forces_along(self, theta: NDArray, directions: NDArray, distances: NDArray) -> NDArray:
         """`Predictor.forces_along` of all rows, on lines through theta (1, D)."""
-        model = self.model
-        assert isinstance(model, Predictor)
+        model = self.predictor
 
         def total(batch: Batch) -> tuple[NDArray]:
             at = model.expand_rows(model.outputs(theta, batch.X), batch.y)

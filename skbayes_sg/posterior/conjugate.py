@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg.coordinates import Whitened
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.gaussian import Distribution, Mode, known_at
@@ -37,8 +36,7 @@ class ClosedTarget(ChainTarget):
     def __init__(
         self, posterior: Posterior, mode: Mode, scales: OnePrecision | None = None
     ) -> None:
-        model, prior = posterior.model, posterior.prior
-        assert isinstance(model, Predictor)
+        model, prior = posterior.predictor, posterior.prior
         self._mode, known = mode, known_at(prior, mode)
         whitened = Whitened.of(model.columns(), known.mean[None], known.operator.dense())
         if scales is None:

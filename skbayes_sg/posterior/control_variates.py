@@ -201,8 +201,7 @@ class ExpandedTarget(ChainTarget):
         NoAnchorError
             If the Hessian at the mode is not definite.
         """
-        model, at, prior = posterior.model, mode.theta, posterior.prior
-        assert isinstance(model, Predictor)
+        model, at, prior = posterior.predictor, mode.theta, posterior.prior
 
         # what the log likelihood of all rows is to second order
         gradient = mode.gradient - prior.gradient(at)
@@ -477,8 +476,7 @@ def choose_pool(
     these serves twice: as the argument of the remainder, and as a projection of it on random
     directions.
     """
-    model, n_rows, n_drawable = posterior.model, posterior.data.n_rows, posterior.n_rows
-    assert isinstance(model, Predictor)
+    model, n_rows, n_drawable = posterior.predictor, posterior.data.n_rows, posterior.n_rows
     # at most 2^24 remainders of all rows at all points
     points = points[: max(8, (1 << 24) // (n_rows * model.widest))]
     row_size = len(points) * max(model.widest, 2)

@@ -14,7 +14,6 @@ from skbayes_sg.linalg import Dense, Diag, largest_eigenvalue
 from skbayes_sg.linalg.coordinates import LowRank, Whitened
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.linalg.sizes import elements_at_a_time
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
 from skbayes_sg.posterior.control_variates import steepness
@@ -138,9 +137,8 @@ class WhitenedTarget(ChainTarget):
     coordinates: Whitened
 
     def __init__(self, posterior: Posterior, mode: Mode, along: Scales) -> None:
-        assert isinstance(posterior.model, Predictor)
         curvature = mode.curvature.dense()
-        coordinates = Whitened.of(posterior.model.columns(), mode.theta, curvature)
+        coordinates = Whitened.of(posterior.predictor.columns(), mode.theta, curvature)
         coordinates = coordinates.along(*along.members(posterior.prior))
         super().__init__(posterior, coordinates)
         whitened = Dense(coordinates.pullback_matrix(curvature))

@@ -204,9 +204,8 @@ def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Operator | 
     if wide:
         coordinates: Coordinates = low_rank(posterior, theta, outliers=False)
     else:
-        assert isinstance(posterior.model, Predictor)
         curvature = curvature or posterior.expand(theta, FULL).curvature
-        coordinates = Whitened.of(posterior.model.columns(), theta, curvature.dense())
+        coordinates = Whitened.of(posterior.predictor.columns(), theta, curvature.dense())
 
     def objective(u: NDArray) -> tuple[float, NDArray]:
         value, gradient = posterior.slope(coordinates.inverse_transform(u[None]))
@@ -240,11 +239,10 @@ def known_at(prior: Prior, here: Mode) -> Distribution:
 
 def distribution_at(anchor: Mode, posterior: Posterior) -> Distribution:
     """The posterior from its expansion: exact if conjugate, else normal around the anchor."""
-    assert isinstance(posterior.model, Predictor)
-    if posterior.model.conjugate:
+    if posterior.predictor.conjugate:
         return known_at(posterior.prior, anchor)
     at_mode = anchor._replace(gradient=np.zeros_like(anchor.gradient))
-    if not posterior.model.has_other_curvature:
+    if not posterior.predictor.has_other_curvature:
         return known_at(posterior.prior, at_mode)
     theta = anchor.theta
     observed = Dense(posterior.observed(theta) + posterior.prior.hessian(theta))
@@ -338,14 +336,13 @@ def updated(posterior: Posterior, guess: NDArray) -> Distribution:
     math/streams.md#streams-as-bayesian-updating.
     """
     prior = posterior.prior
-    assert isinstance(posterior.model, Predictor)
     assert isinstance(prior, Distribution)
     if not has_matrix(posterior.dim):
         mode = find_mode(posterior, guess, np.random.default_rng(0))
         left = np.where(prior.precision > 0, 0.0, mode.gradient)  # a diagonal makes no good step
         diagonal = Diag(mode.curvature.diagonal())
         return prior.updated(mode.theta, left, diagonal)
-    if posterior.model.conjugate:
+    if posterior.predictor.conjugate:
         return known_at(prior, expanded_twice(posterior, guess))
     here = finite_expansion(posterior, guess, FULL)
     precision = here.curvature

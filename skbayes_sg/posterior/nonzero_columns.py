@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Diag
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Drawn, Posterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
 
@@ -30,8 +29,7 @@ class NonzeroColumns(Posterior):
     """
 
     def __init__(self, all_columns: Posterior, columns: NDArray) -> None:
-        model, data = all_columns.model, all_columns.data.sample
-        assert isinstance(model, Predictor)
+        model, data = all_columns.predictor, all_columns.data.sample
         uninformed = np.zeros(model.dim, bool)
         coef = uninformed[: math.prod(model.shapes["coef"])].reshape(model.shapes["coef"])
         coef[:] = True

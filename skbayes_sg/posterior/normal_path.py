@@ -19,7 +19,6 @@ from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import CubicHermiteSpline
 
 from skbayes_sg.data import deterministic_rng
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import (
     CLOSE,
@@ -84,8 +83,7 @@ class NormalPath:
         if self._nodes and abs(self.near(rho).rho - rho) <= within:
             return self.near(rho)
         here, rows = self.under(rho), self.posterior.data.sample
-        model = here.model
-        assert isinstance(model, Predictor)
+        model = here.predictor
         guess = model.guess(rows.y, rows.weight)
         if not self.in_mean:
             start = self.initial(rho) if self._nodes else guess

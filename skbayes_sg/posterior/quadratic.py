@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.coordinates import Whitened
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
 from skbayes_sg.posterior.gaussian import Mode, known_at
@@ -71,8 +70,7 @@ class QuadraticTarget(ChainTarget):
     coordinates: Whitened
 
     def __init__(self, posterior: Posterior, mode: Mode, scales: Scales) -> None:
-        model, prior = posterior.model, posterior.prior
-        assert isinstance(model, Predictor)
+        model, prior = posterior.predictor, posterior.prior
         distribution = known_at(prior, mode)
         self._shape: float | None = None
         centre = distribution.mean[None]

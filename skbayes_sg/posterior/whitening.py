@@ -14,7 +14,6 @@ from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.linalg.coordinates import LowRank, reproducible_eigh
 from skbayes_sg.linalg.scores import Factor, Scores, dense
 from skbayes_sg.linalg.sizes import has_matrix_once
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 
 
@@ -29,8 +28,7 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
     The others get their diagonal. What stands out of the curvature then is of low rank, and Lanczos
     iterations find it (math/high_dimensional.md#a-diagonal-a-block-and-low-rank).
     """
-    model, single, sample = posterior.model, posterior.single, posterior.data.sample
-    assert isinstance(model, Predictor)
+    model, single, sample = posterior.predictor, posterior.single, posterior.data.sample
     columns = model.columns()
     if len(columns) == 1:  # those of one output are all, in their order
         columns = np.arange(posterior.dim)[None]
