@@ -7,6 +7,7 @@ agree. ``ConvergenceStop`` ends the sampling when that is enough, and ``Checkpoi
 that is interrupted.
 """
 
+import contextlib
 import tempfile
 import warnings
 from pathlib import Path
@@ -100,8 +101,8 @@ plt.show()
 # %%
 # After an interrupt
 # ------------------
-# Ctrl-C ends the sampling, and the fit keeps its draws, with a warning. The checkpoint keeps the
-# state of the chains. The same call goes on from there, and ends with the draws of the unbroken
+# Ctrl-C ends the fit. The estimator has the draws so far, with a warning, and the checkpoint keeps
+# the state of the chains. The same call goes on from there, and ends with the draws of the unbroken
 # fit.
 
 
@@ -119,7 +120,9 @@ with tempfile.TemporaryDirectory() as folder:
     checkpoint = callbacks.Checkpoint(Path(folder, "fit.pickle"), every=3600)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", ConvergenceWarning)
-        part = clone(model).set_callbacks(checkpoint, Interrupt()).fit(X, y)
+        part = clone(model).set_callbacks(checkpoint, Interrupt())
+        with contextlib.suppress(KeyboardInterrupt):
+            part.fit(X, y)
     print(f"interrupted with {part.draws_.shape[1]} draws of each chain: {said[0].message}")
     again = clone(model).set_callbacks(checkpoint).fit(X, y)
 print(f"the same draws as unbroken: {np.array_equal(again.draws_, whole.draws_)}")

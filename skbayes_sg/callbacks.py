@@ -7,11 +7,9 @@ With scikit-learn 1.9 a fit calls scikit-learn's own too, such as ``sklearn.call
 also through pipelines and searches. With 1.7 and 1.8 only the callbacks of this module exist, and
 `clone` forgets them.
 
-An interrupt (Ctrl-C) needs no callback: it ends the sampling, and the fit keeps what was drawn, if
-each chain has four draws. Before, `fit` raises and the estimator stays as it was. With
-``warm_start=True`` it keeps what was prepared (mode, learned prior, parameters of the sampler) once
-its chains have started: the next `fit` starts them again and ends with the draws of an unbroken
-fit. An interrupt ends a search or an ensemble as a whole.
+An interrupt (Ctrl-C) needs no callback. It ends `fit` with KeyboardInterrupt, as it ends a search
+or a script around it; but if each chain has four draws, the estimator is fitted with those that are
+there, and warns of how many they are. Before, it stays as it was.
 """
 
 from __future__ import annotations

@@ -80,8 +80,7 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
     warm_start : bool, default=False
         `fit` goes on where the last fit stopped, without burn-in: the new draws are those that one
         longer fit would have drawn next. With other data or parameters it keeps the positions of
-        the chains only, and burns in. If the last fit was interrupted before its fourth draw, its
-        mode and learned prior serve again.
+        the chains only, and burns in.
     n_jobs : int, optional
         Processes for the chains (joblib). The draws do not depend on it.
     random_state : int, RandomState, Generator or None
