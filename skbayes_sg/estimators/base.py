@@ -22,8 +22,8 @@ from skbayes_sg.estimators.fit_guard import KeptInterrupt, require_finite
 from skbayes_sg.estimators.inputs import require_squares, small_weights
 from skbayes_sg.estimators.out_of_core import is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
-from skbayes_sg.inference.evidence import Hyperprior
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
+from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.inference.sample import Fit, Plan, in_single_precision, sample
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection import export

@@ -13,13 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sg.data import Data, InMemory, of_columns
 from skbayes_sg.estimators import updating
 from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.estimators.coefficient_prior import prior_of
+from skbayes_sg.estimators.coefficient_prior import hyperprior_of, prior_of, shrinkage_of
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.estimators.prior_groups import hyperprior_of, shrinkage_of
-from skbayes_sg.inference.evidence import Hyperprior
-from skbayes_sg.inference.learned_prior import SEPARATED
 from skbayes_sg.inference.one_mode import OneMode
 from skbayes_sg.inference.options import RowsNeededError
+from skbayes_sg.inference.precision import SEPARATED, Hyperprior
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection.summary import of_coefficients, of_groups
@@ -205,7 +203,8 @@ class LinearModel(BayesianEstimator):
         n_normal = fit.model.dim - ("log_noise" in fit.model.shapes)
         self.prior_precision_ = fit.prior.precision[:n_normal].copy()
         self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
-        self.intercept_ = updating.plain(self._moments(self.intercept_samples_)[0])
+        intercept = self._moments(self.intercept_samples_)[0]
+        self.intercept_ = intercept if self._has_rows else float(intercept)
         self.__dict__.pop("posterior_", None)
         if fit.gaussian is not None:
             self.posterior_ = self._value_of(fit.gaussian, fit.model)

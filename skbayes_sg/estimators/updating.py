@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.estimators.coefficient_prior import shrinkage_of
 from skbayes_sg.estimators.fit_guard import require_finite
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED
-from skbayes_sg.estimators.prior_groups import shrinkage_of
 from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.inference.drift import DRIFT_LIMIT, Drift
 from skbayes_sg.inference.engine import choose, prepare
-from skbayes_sg.inference.evidence import Hyperprior, locate
-from skbayes_sg.inference.learned_prior import Learned
+from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision, estimate_precision
 from skbayes_sg.linalg.sizes import bytes_to_keep
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import Distribution
@@ -92,7 +91,7 @@ def update(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
         prior = estimator._prior(stream.model, rows, classes, streaming=True)
         of_all = Posterior(stream.model, rows, prior)
         if affordable(of_all):
-            learned = locate(em.of(of_all), of_all).learned
+            learned = estimate_precision(em.of(of_all), of_all).learned
             assert learned is not None
             stream = stream.under(prior.with_precision(learned.precision))
     if learned is not None:
@@ -144,13 +143,15 @@ def _seed(estimator: Any) -> np.random.SeedSequence:
     return estimator._options(0).seeded().seed
 
 
-def _learned_from(estimator: Any, posterior: Posterior, seed: np.random.SeedSequence) -> Learned:
+def _learned_from(
+    estimator: Any, posterior: Posterior, seed: np.random.SeedSequence
+) -> LearnedPrecision:
     """The prior that the first chunk leads to: before any chain, or by short chains."""
     em = estimator._em()
     if isinstance(em, Hyperprior):
         precision = em.of(posterior)
         if affordable(posterior):
-            found = locate(precision, posterior).learned
+            found = estimate_precision(precision, posterior).learned
             assert found is not None
             return found
     if posterior.n_rows < 2:
@@ -191,7 +192,9 @@ def moments_of(estimator: Any) -> tuple[NDArray, NDArray, Any]:
     distribution = _known(estimator)
     mean, variance = distribution.mean[None, None], distribution.variance[None, None]
     std = np.sqrt(estimator._coefs(variance)[0, 0])
-    return estimator._coefs(mean)[0, 0].copy(), std, plain(estimator._intercepts(mean)[0, 0])
+    intercept = estimator._intercepts(mean)[0, 0]
+    intercept = intercept if estimator._has_rows else float(intercept)
+    return estimator._coefs(mean)[0, 0].copy(), std, intercept
 
 
 def shape_of_draws(estimator: Any) -> tuple[int, int]:
@@ -206,8 +209,3 @@ def draws_of(estimator: Any) -> NDArray:
     _known(estimator)
     shape = shape_of_draws(estimator)
     return estimator._stream.draws(shape[0] * shape[1]).reshape(*shape, -1)
-
-
-def plain(value: Any) -> Any:
-    """A single number as a float, and an array as it is."""
-    return value if np.ndim(value) else float(value)

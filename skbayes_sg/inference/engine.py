@@ -30,11 +30,22 @@ from skbayes_sg.chains.run import (
 from skbayes_sg.chains.tuning import choose_alpha, refuse_unstable
 from skbayes_sg.data import in_threads
 from skbayes_sg.inference.em_control_variate import DiagonalControlVariate, MatrixControlVariate
-from skbayes_sg.inference.evidence import Hyperprior, Located, as_learned, in_chains, locate
 from skbayes_sg.inference.fingerprint import Fingerprint
-from skbayes_sg.inference.learned_prior import Learned, remedy_of
 from skbayes_sg.inference.options import Choice, Options
-from skbayes_sg.inference.variational_em import StochasticEM, VariationalEM, fit_prior
+from skbayes_sg.inference.precision import (
+    Hyperprior,
+    LearnedPrecision,
+    PrecisionEstimate,
+    as_learned,
+    estimate_precision,
+    remedy_of,
+)
+from skbayes_sg.inference.variational_em import (
+    StochasticEM,
+    VariationalEM,
+    fit_prior,
+    learned_in_chains,
+)
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.full_data import FullDataTarget
@@ -103,7 +114,7 @@ class Engine:
         Rows read so far over rows.
     anchor : Mode, optional
         Of control variates, or of a distribution in closed form.
-    learned : Learned, optional
+    learned : LearnedPrecision, optional
         The learned prior; of a sampled precision, one that is near.
     sampled : Sampled, optional
         Precisions of the prior, if they are sampled.
@@ -123,7 +134,7 @@ class Engine:
     length: RunLength
     passes: float
     anchor: Mode | None = None
-    learned: Learned | None = None
+    learned: LearnedPrecision | None = None
     fingerprint: Fingerprint | None = None
     warnings: tuple[str, ...] = ()
     sampled: Sampled | None = None
@@ -201,11 +212,13 @@ def prepare(
     `sampled` is the prior precision of an earlier engine, if the chains are to sample it.
     """
     with one_thread(), in_threads(cores(options.n_jobs)):
-        precision, estimate, em = options.precision, Located(sampled), None
+        precision, estimate, em = options.precision, PrecisionEstimate(sampled), None
         if isinstance(precision, Hyperprior):
             scales = precision.of(posterior)
             if choice.sampler.needs_closed_form:
-                estimate = Located(Sampled(scales, np.zeros(scales.dim), np.ones(scales.dim)))
+                estimate = PrecisionEstimate(
+                    Sampled(scales, np.zeros(scales.dim), np.ones(scales.dim))
+                )
             elif not (precision.is_one or has_matrix(posterior.dim)):
                 raise ValueError(
                     "prior_groups, and a prior of many scales, need a matrix of all parameters, "
@@ -213,11 +226,11 @@ def prepare(
                     "prior=None, or leave out columns"
                 )
             elif affordable(posterior):
-                estimate = locate(scales, posterior)
+                estimate = estimate_precision(scales, posterior)
                 assert estimate.learned is not None
                 posterior = estimate.learned.under(posterior)
             else:
-                em = in_chains(scales)
+                em = learned_in_chains(scales)
         elif precision is not None:
             em = precision
         engine, target = begin(options, choice, posterior, plan, estimate)
@@ -234,7 +247,7 @@ def prepare(
 
 
 def begin(
-    options: Options, choice: Choice, posterior: Posterior, plan: Plan, estimate: Located
+    options: Options, choice: Choice, posterior: Posterior, plan: Plan, estimate: PrecisionEstimate
 ) -> tuple[Engine, Target]:
     """Start chains under the present prior: sampler, expansion point, target, starting points."""
     assert options.seed is not None
@@ -358,7 +371,7 @@ def _recentred(
     options: Options,
     begun: tuple[Engine, Target],
     posterior: Posterior,
-    estimate: Located,
+    estimate: PrecisionEstimate,
     again: Callable[..., tuple[Engine, Target]],
 ) -> tuple[Engine, Target]:
     """An engine that samples the precision, anchored where its burn-in finds it.
@@ -402,7 +415,7 @@ def _recentred(
             path.found(float(centre[0]), float(sampled.width[0]))
             initial = path.initial(float(centre[0]))
         options = options._replace(last=burnt.last)
-        found = Located(sampled, learned, initial, path)
+        found = PrecisionEstimate(sampled, learned, initial, path)
         engine, target = again(options, posterior=here, estimate=found)
         engine = replace(engine, passes=engine.passes + burnt.passes)
     return replace(engine, learned=learned), target
@@ -457,7 +470,7 @@ def _learn(
                 target = posterior
                 break
         before = engine.anchor
-        engine, target = begin(options, choice, posterior, plan, Located())
+        engine, target = begin(options, choice, posterior, plan, PrecisionEstimate())
         passes += engine.passes
         now = engine.anchor
         unmoved = before is None or now is None or distance(before, now) < _FAR_FROM_ANCHOR

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from skbayes_sg.chains.tuning import Tuned, start_without_pilots
-from skbayes_sg.inference.evidence import Hyperprior
+from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.samplers import Sampler, State

@@ -21,10 +21,9 @@ from skbayes_sg.chains.parallel import one_thread, time_is_up, time_limit, warni
 from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, drawn, rows_touched
 from skbayes_sg.inference import diagnose, engine
 from skbayes_sg.inference.engine import Engine, choose, prepare
-from skbayes_sg.inference.evidence import as_learned
 from skbayes_sg.inference.fingerprint import Fingerprint
-from skbayes_sg.inference.learned_prior import Learned
 from skbayes_sg.inference.options import Options
+from skbayes_sg.inference.precision import LearnedPrecision, as_learned
 from skbayes_sg.linalg.sizes import bytes_to_keep, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
@@ -112,7 +111,7 @@ class Fit:
         Of the draws, summing to 1.
     n_passes : float
         Rows read over rows.
-    learned : Learned, optional
+    learned : LearnedPrecision, optional
         Precisions of the prior that were learned or sampled.
     scales, hyper_draws : Scales and array of shape (n_chains, n_draws, K), optional
         Hyperparameters, where they are sampled.
@@ -133,7 +132,7 @@ class Fit:
     draws: NDArray
     weights: NDArray
     n_passes: float
-    learned: Learned | None
+    learned: LearnedPrecision | None
     scales: Scales | None = None
     hyper_draws: NDArray | None = None
     gaussian: Distribution | None = None

@@ -30,7 +30,8 @@ from skbayes_sg.chains.parallel import cut_short, in_parallel, one_thread, time_
 from skbayes_sg.chains.run import burn, iterate_steps, restarts
 from skbayes_sg.diagnostics.gradients import SteinSums, stein_ratios
 from skbayes_sg.inference.em_control_variate import ControlVariate, MatrixControlVariate
-from skbayes_sg.inference.learned_prior import BOUNDS, Learned
+from skbayes_sg.inference.precision import BOUNDS, LearnedPrecision
+from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.samplers.schedules import Schedule, value_at
@@ -250,7 +251,7 @@ class StochasticEM:
 
 def fit_prior(
     following: StochasticEM, target: Target, states: list[State], n_jobs: int | None = None
-) -> Learned:
+) -> LearnedPrecision:
     """Burn in, then let the precisions of blocks follow the chains.
 
     Every group of chains has a path of its own, with excesses averaged over its chains. The result
@@ -269,7 +270,7 @@ def fit_prior(
 
     Returns
     -------
-    Learned
+    LearnedPrecision
 
     Raises
     ------
@@ -294,7 +295,7 @@ def fit_prior(
     for p in paths:
         following.sampler.change_prior(p.state, final)
     known_last = following.control_variate(final, paths[0].state)
-    return Learned(
+    return LearnedPrecision(
         list(blocks),
         values,
         np.exp(path),
@@ -347,3 +348,25 @@ def _stein_of_blocks(sums: list[SteinSums], blocks: list[NDArray]) -> tuple[NDAr
         return of_block[0], np.full(len(blocks), np.inf)
     se = of_block.std(axis=0, ddof=1) / np.sqrt(len(each))
     return of_block.mean(axis=0), se * stdtrit(len(each) - 1, 1 - _BY_CHANCE / (2 * len(blocks)))
+
+
+# -- very many parameters ---------------------------------------------------------------------
+
+
+class _InChains(VariationalEM):
+    """Updates whose steps grow while the excess keeps its sign, and are halved where it changes.
+
+    They start far from the maximum, are few, and cannot wait for a slow decay (Kesten 1958; Jacobs
+    1988).
+    """
+
+    asked_for = False
+
+    def pace(self, t: int, before: NDArray, agrees: NDArray) -> NDArray:
+        return before * np.where(agrees, 1.3 if t > 0 else 1.0, 0.5)
+
+
+def learned_in_chains(scales: Scales) -> VariationalEM:
+    """How chains of very many parameters learn the precision, which they do not sample."""
+    assert isinstance(scales, OnePrecision)
+    return _InChains(hyperprior=(scales.shape, scales.rate), n_updates=40)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
 from skbayes_sg.diagnostics import ess_bulk
-from skbayes_sg.estimators.prior_groups import column_groups
+from skbayes_sg.estimators.coefficient_prior import column_groups
 from skbayes_sg.priors import Horseshoe, StudentT
 from skbayes_sg.samplers import HMC
 

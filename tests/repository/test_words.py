@@ -147,9 +147,9 @@ FOR = [
     ("estimators/gaussian_posterior.py", "prior ", COEFFICIENTS),
     ("estimators/mlp.py", "hidden_layer_sizes", having("hidden_layer_sizes")),
     ("estimators/ordinal.py", "categories must", having("categories")),
-    ("estimators/prior_groups.py", "prior must", COEFFICIENTS),
-    ("estimators/prior_groups.py", "prior_groups", COEFFICIENTS),
-    ("estimators/prior_groups.py", "{} has a scale for each column", COEFFICIENTS),
+    ("estimators/coefficient_prior.py", "prior must", COEFFICIENTS),
+    ("estimators/coefficient_prior.py", "prior_groups", COEFFICIENTS),
+    ("estimators/coefficient_prior.py", "{} has a scale for each column", COEFFICIENTS),
     ("estimators/updating.py", "", COEFFICIENTS),  # functions of these estimators
     ("inference/diagnose.py", ", or temperature", NETWORKS),
     ("inference/engine.py", "prior_groups, and a prior", COEFFICIENTS),

@@ -1,4 +1,4 @@
-"""About where sampled precisions of the prior are, before the chains start.
+"""The precisions of the prior: what is asked, about where they are, and what was learned.
 
 Under each precision there is a normal distribution of the posterior, and beside it a distribution
 of log precision (`JointDistribution`). Its mean is the next precision. A few such steps lead to
@@ -8,7 +8,7 @@ math/priors.md#a-sampled-precision.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from skbayes_sg.chains.parallel import time_is_up
 from skbayes_sg.data import deterministic_rng
 from skbayes_sg.data.columns import of_columns
-from skbayes_sg.inference.learned_prior import Learned
-from skbayes_sg.inference.variational_em import VariationalEM
+from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.linalg import DIAGONAL, Operator
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.posterior import Posterior
@@ -34,16 +33,21 @@ from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.precision import JointDistribution
-from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Groups, OnePrecision, Scales
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
+from skbayes_sg.samplers import State
 
+BOUNDS = (1e-6, 1e6)
+"""Smallest and largest learned precision."""
+
+SEPARATED = (
+    "a plane separates the classes: rows bound coefficients and prior precision from one side "
+    "only, and intervals are too narrow; give prior_precision a number that you believe in"
+)
 _NEAR = 0.5  # standard deviations of log precision
 _MOST_APPROXIMATIONS = 8
 _ENOUGH_ROWS, _ROWS_A_PARAMETER = 20_000, 100
 _NO_INFORMATION = 0.01
-_UPDATES = 40  # of chains that start from the weak prior
-_FASTER, _SLOWER = 1.3, 0.5  # steps whose excess keeps its sign, and those where it changes
 
 
 @dataclass(frozen=True)
@@ -108,12 +112,133 @@ def _mean_information(posterior: Posterior, scales: Scales) -> float:
     return float(each.mean())
 
 
-class Located(NamedTuple):
+def remedy_of(asked_for: bool, hyperprior: bool) -> str:
+    """Where the precision has no bounds: whether the user gave VariationalEM, and a hyperprior."""
+    number = "give prior_precision a number"
+    return f"{number}, or VariationalEM a hyperprior" if asked_for and not hyperprior else number
+
+
+@dataclass
+class LearnedPrecision:
+    """Learned prior precisions, their path, and the figures behind the warnings."""
+
+    labels: list[str]
+    values: NDArray
+    """(blocks,)"""
+    path: NDArray
+    """(updates, blocks), the geometric mean over the groups of chains."""
+    precision: NDArray
+    """(D,)"""
+    uninformed: NDArray
+    """Whether a block has no data under the first precision, (blocks,)."""
+    states: list[State] = field(default_factory=list)
+    change: NDArray | float = 0.0
+    """Change of log precision, (blocks,).
+
+    The larger of two: the change from the third quarter of the path to the last, and half the range
+    over groups of chains.
+    """
+    uncertainty: NDArray | float = 0.0
+    """Standard deviation of log precision given the data, (blocks,); infinite without data."""
+    stein: NDArray | float = 1.0
+    """Drawn over wanted variance, mean over each block, (blocks,)."""
+    stein_error: NDArray | float = 0.0
+    """Bound of |stein - 1| by chance, exceeded in one fit of a thousand, (blocks,)."""
+    one_each: bool = False
+    """Whether blocks are single features. The precision of one feature is always vague."""
+    hyperprior: bool = True
+    """Whether a hyperprior holds what the data leave vague."""
+    asked_for: bool = False
+    """Whether the user gave VariationalEM, and so has its parameters."""
+
+    def under(self, posterior: Posterior) -> Posterior:
+        """The same data under this prior."""
+        return posterior.with_prior(posterior.prior.with_precision(self.precision))
+
+    def warnings(self) -> list[str]:
+        """Warnings about the learned precisions."""
+        found, values = [], self.values
+        shape = values.shape  # one number where chains did not learn them
+        change, uncertainty, stein = (
+            np.broadcast_to(each, shape) for each in (self.change, self.uncertainty, self.stein)
+        )
+        low, high = values <= BOUNDS[0] * 1.01, values >= BOUNDS[1] / 1.01
+        remedy = remedy_of(self.asked_for, self.hyperprior)
+
+        def named(which: NDArray) -> str:
+            names = [self.labels[i] for i in np.flatnonzero(which)]
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            return ", ".join(names[:3]) + more
+
+        if low.any():
+            found.append(
+                f"the learned precision of {named(low)} is at its lower limit, {BOUNDS[0]:g}: the "
+                "weights have no bound, as with separable classes or columns of tiny numbers; "
+                f"scale the columns of X, or {remedy}"
+            )
+        elif (used := high & np.isfinite(uncertainty)).any():  # others are switched off
+            found.append(
+                f"the learned precision of {named(used)} is at its upper limit, {BOUNDS[1]:g}: "
+                "columns of large numbers, or weights of no use; scale the columns of X"
+            )
+
+        inside = ~(low | high)
+        vague = (uncertainty > 1.0) & inside  # of log precision
+        if self.uninformed.any():
+            found.append(
+                f"the data say nothing about {named(self.uninformed)} (zero or constant columns): "
+                "its precision was not learned"
+            )
+        elif vague.any() and not (self.one_each or self.hyperprior):
+            found.append(
+                f"the data hardly determine the precision of {named(vague)}: log precision is "
+                f"known to {uncertainty[vague].max():.1f} at best (few weights, or few rows for "
+                f"them); {remedy}"
+            )
+
+        # a change of log precision by .05 never matters, nor does a share of its uncertainty
+        share = 1.0 if self.hyperprior else 0.25
+        excess = change / np.maximum(0.05, share * uncertainty)
+        moving = (excess > 1) & inside
+        if moving.any():
+            worst = np.where(moving, excess, 0).argmax()
+            found.append(
+                f"prior_precision_path_ still moves for {named(moving)}: that of "
+                f"{self.labels[worst]} by a factor of {np.exp(change[worst]):.2f} over its last "
+                "half; raise n_chains, or give prior_precision a number"
+                + self.asked_for
+                * ", or raise n_updates of VariationalEM"
+            )
+
+        off = np.abs(stein - 1)
+        wrong = (off > STEIN_LIMIT) & (off > self.stein_error)
+        if wrong.any():
+            worst = np.where(wrong, off, 0).argmax()
+            found.append(
+                f"while the precision of {named(wrong)} was learned, the variances drawn in "
+                f"{self.labels[worst]} were {stein[worst]:.2f} times those wanted: the precision "
+                'may be biased; use sampler="sgfs" or "hmc", or raise burn_in'
+            )
+        return found
+
+
+def as_learned(
+    scales: Scales, posterior: Posterior, path: NDArray, uninformed: NDArray
+) -> LearnedPrecision:
+    """Precisions without figures of chains; `posterior` is under the last of the path."""
+    precision = posterior.prior.precision.copy()
+    return LearnedPrecision(scales.labels, path[-1], path, precision, uninformed)
+
+
+# -- about where they are, before the chains start ---------------------------------------------
+
+
+class PrecisionEstimate(NamedTuple):
     """What is known of the precisions before the chains start."""
 
     sampled: Sampled | None = None
     """Where chains that sample them look for them; None: they are given, or learned."""
-    learned: Learned | None = None
+    learned: LearnedPrecision | None = None
     """About where they are."""
     initial: InitialPoint | None = None
     """Near the mode; None where that is of a part of the rows, or not needed."""
@@ -121,7 +246,7 @@ class Located(NamedTuple):
     """Normal distributions under one precision, where one does not say all."""
 
 
-def locate(scales: Scales, posterior: Posterior) -> Located:
+def estimate_precision(scales: Scales, posterior: Posterior) -> PrecisionEstimate:
     """About where precisions are, from Gaussian approximations under some of their values.
 
     Parameters
@@ -140,7 +265,7 @@ def locate(scales: Scales, posterior: Posterior) -> Located:
     return found if serves else found._replace(initial=None)
 
 
-def _along_path(path: NormalPath) -> Located:
+def _along_path(path: NormalPath) -> PrecisionEstimate:
     """One precision, from the weak prior to the mean of its logarithm."""
     scales, first = path.scales, path.posterior.prior
     rho = [float(scales.start(first)[0, 0])]
@@ -158,10 +283,10 @@ def _along_path(path: NormalPath) -> Located:
     sampled = Sampled(scales, np.array(rho[-1:]), np.array([width]))
     values = np.append(scales.of(first)[None], np.exp(np.array(rho[1:]))[:, None], axis=0)
     learned = as_learned(scales, path.under(rho[-1]), values, uninformed)
-    return Located(sampled, learned, path.initial(rho[-1]), path)
+    return PrecisionEstimate(sampled, learned, path.initial(rho[-1]), path)
 
 
-def _step_by_step(scales: Scales, posterior: Posterior) -> Located:
+def _step_by_step(scales: Scales, posterior: Posterior) -> PrecisionEstimate:
     """Several precisions, or those of a conjugate model, from one distribution to another."""
     model = posterior.predictor
     rows = posterior.data.sample
@@ -177,49 +302,31 @@ def _step_by_step(scales: Scales, posterior: Posterior) -> Located:
             path.pop()
             posterior = posterior.with_prior(scales.given(posterior.prior, path[-1]))
             break
-        found = _beside(scales, distribution, posterior.prior, eta)
+        # Beside it: mean and width of one log precision, whose distribution is known; else the
+        # mode of several. What the data know of the coefficients of each group, as their number.
+        before = eta
+        if isinstance(scales, OnePrecision):
+            joint, _ = JointDistribution.of(distribution, posterior.prior, scales)
+            centre, width = np.array([joint.mean]), np.array([joint.sd])
+            known = scales.sizes - joint.at * joint.j.sum()
+        else:
+            marginal = MarginalScales(scales, distribution, posterior.prior)
+            centre = marginal.mode(eta)
+            width, known = marginal.width(centre), marginal.known(scales.of(posterior.prior))
         if len(path) == 1:
-            uninformed = found.known < _NO_INFORMATION
-        before, eta = eta, found.centre[None]
+            uninformed = known < _NO_INFORMATION
+        eta = centre[None]
         path.append(scales.log_precisions(eta)[0])
         posterior = posterior.with_prior(scales.given(posterior.prior, path[-1]))
         prior = posterior.prior.curvature(distribution.mode)
         here = InitialPoint(distribution.mode, information + prior)
-        close = np.abs(eta - before) < _NEAR * found.width
-        known = model.conjugate and isinstance(scales, OnePrecision)
-        if known or close.all() or time_is_up():
+        close = np.abs(eta - before) < _NEAR * width
+        exact = model.conjugate and isinstance(scales, OnePrecision)
+        if exact or close.all() or time_is_up():
             break
     learned = as_learned(scales, posterior, np.exp(path), uninformed)
-    sampled = Sampled(scales, found.centre, found.width)
-    return Located(sampled, learned, here)
-
-
-class _Beside(NamedTuple):
-    """The hyperparameters beside a normal distribution of the posterior."""
-
-    centre: NDArray
-    """(K,)"""
-    width: NDArray
-    """(K,)"""
-    known: NDArray
-    """What the data know of the coefficients of each group, as a number of them."""
-
-
-def _beside(scales: Scales, distribution: Distribution, prior: Prior, eta: NDArray) -> _Beside:
-    """Mean and width of one log precision, whose distribution is known; else the mode, from eta."""
-    if isinstance(scales, OnePrecision):
-        joint, _ = JointDistribution.of(distribution, prior, scales)
-        known = scales.sizes - joint.at * joint.j.sum()
-        return _Beside(np.array([joint.mean]), np.array([joint.sd]), known)
-    marginal = MarginalScales(scales, distribution, prior)
-    centre = marginal.mode(eta)
-    return _Beside(centre, marginal.width(centre), marginal.known(scales.of(prior)))
-
-
-def as_learned(scales: Scales, posterior: Posterior, path: NDArray, uninformed: NDArray) -> Learned:
-    """Precisions without figures of chains; `posterior` is under the last of the path."""
-    precision = posterior.prior.precision.copy()
-    return Learned(scales.labels, path[-1], path, precision, uninformed)
+    sampled = Sampled(scales, centre, width)
+    return PrecisionEstimate(sampled, learned, here)
 
 
 def _normal_approximation(
@@ -266,25 +373,3 @@ def _worth_a_mean(posterior: Posterior) -> bool:
     few = has_cheap_passes(posterior.n_rows, posterior.dim, outputs)
     few |= outputs == 1 and posterior.n_rows < _ROWS_A_PARAMETER * posterior.dim
     return few and has_matrix(posterior.dim)
-
-
-# -- very many parameters ---------------------------------------------------------------------
-
-
-class _InChains(VariationalEM):
-    """Updates whose steps grow while the excess keeps its sign, and are halved where it changes.
-
-    They start far from the maximum, are few, and cannot wait for a slow decay (Kesten 1958; Jacobs
-    1988).
-    """
-
-    asked_for = False
-
-    def pace(self, t: int, before: NDArray, agrees: NDArray) -> NDArray:
-        return before * np.where(agrees, _FASTER if t > 0 else 1.0, _SLOWER)
-
-
-def in_chains(scales: Scales) -> VariationalEM:
-    """How chains of very many parameters learn the precision, which they do not sample."""
-    assert isinstance(scales, OnePrecision)
-    return _InChains(hyperprior=(scales.shape, scales.rate), n_updates=_UPDATES)
