@@ -33,7 +33,6 @@ from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import ExpandedTarget, Posterior, State, mode_of, posterior_of
 from skbayes_sg.models import DRBM, MLP, Linear, Model, Softmax
 from skbayes_sg.samplers import HMC, SGFS, Sampler, UnderdampedLangevin
-from skbayes_sg.samplers.base import NoGainError
 
 CHAINS, ROUNDS, INDEPENDENT = 100, 20, 3000
 SMALLEST_P = 0.001
@@ -128,10 +127,9 @@ def momentum(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> 
     """
     target = ExpandedTarget.at(posterior, mode_of(posterior))
     sampler = UnderdampedLangevin()
-    try:
-        sampler.resolve_auto(target)
-    except NoGainError:
+    if sampler.refusal(target) is not None:
         return hmc(target, theta, rng)
+    sampler.resolve_auto(target)
     state = _at(sampler, target, theta, rng)
     for _ in range(sampler.run_length(state).burn_in):
         sampler.step(state, target)

@@ -60,7 +60,7 @@ from skbayes_sg.posterior.hierarchical import HierarchicalTarget, IntegratedTarg
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.targets import moved_by, target_of
 from skbayes_sg.samplers import Sampler, State
-from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoGainError, RunLength
+from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoExpansionError, RunLength, far_from_mode
 from skbayes_sg.samplers.target import Target
 
 _ROUNDS = 4  # of learning the prior, each from an anchor of its own
@@ -77,8 +77,11 @@ class Plan(Protocol):
     def first(self, posterior: Posterior) -> Choice:
         """The best sampler for this posterior, by its size, before any step."""
 
-    def fallback(self, posterior: Posterior, refused: NoGainError) -> Choice:
-        """The sampler to run if control variates do not pay."""
+    def fallback(self, posterior: Posterior, why: str, expandable: bool = True) -> Choice:
+        """The sampler to run where the first one is refused, and `why`.
+
+        `expandable`: whether the posterior can be expanded around a point.
+        """
 
     def presets(self, dim: int) -> dict[str, Choice]:
         """Samplers by name, for `dim` parameters; 0 if the number is not known yet."""
@@ -182,10 +185,8 @@ def choose(options: Options, posterior: Posterior, plan: Plan) -> Choice:
         if choice.sampler.needs_closed_form and several:
             return plan.fallback(
                 posterior,
-                NoGainError(
-                    "several prior precisions, whose joint distribution is not known in closed "
-                    "form, are sampled"
-                ),
+                "several prior precisions, whose joint distribution is not known in closed form, "
+                "are sampled",
             )
         return choice
     sampler = clone(asked.sampler)
@@ -331,20 +332,24 @@ def _resolve(
         anchor = posterior_mean(posterior, mode)
     elif sampled is not None and sampler.rejects:
         anchor = mode
+    expandable = True
     try:
         target = target_of(posterior, anchor, sampler, sampled)
-        figures = sampler.resolve_auto(target)
-    except NoGainError as refused:
+        why = sampler.refusal(target)
+        expandable = target.anchor is None or far_from_mode(target.anchor) is None
+    except NoExpansionError as error:
+        why, expandable = str(error), False
+    if why is not None:
         if choice.given:
-            raise type(refused)(f"{refused}; {WITHOUT_ANCHOR}") from None
-        choice = plan.fallback(posterior, refused)
+            raise ValueError(f"{why}; {WITHOUT_ANCHOR}")
+        choice = plan.fallback(posterior, why, expandable)
         sampler = _copy_of(choice)
         if sampler.variance_reduction is None:
             anchor, target = None, target_of(posterior, None, sampler, sampled)
         elif isinstance(target, IntegratedTarget):
             assert sampled is not None
             target = moved_by(sampler, target.given, sampled)
-        figures = sampler.resolve_auto(target)
+    figures = sampler.resolve_auto(target)
     return sampler, replace(choice, reason=choice.reason + figures), anchor, target
 
 
@@ -457,7 +462,7 @@ def _learn(
         diverged = engine.anchor is not None and not np.max(found.stein) < _DIVERGED
         if diverged and choice is first and not choice.given:
             why = "control variates threw the chains while the prior was learned"
-            choice = plan.fallback(posterior, NoGainError(why))
+            choice = plan.fallback(posterior, why)
         else:
             if learned is not None:  # a precision may have grown until the data say nothing more
                 found = replace(found, uninformed=learned.uninformed)

@@ -19,7 +19,6 @@ from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import InitialPoint, Mode
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
-from skbayes_sg.samplers.base import NoGainError
 
 _EXPONENTIAL = 20  # cost of an exponential, in products
 _NAMED_STEP = 3e-3  # of "sghmc"
@@ -92,8 +91,8 @@ class ManyModes(Plan):
             "hmc": Choice(_of_all_rows(), "the form that sampler=None runs for few rows"),
         }
 
-    def fallback(self, posterior: Posterior, refused: NoGainError) -> Choice:
-        raise refused
+    def fallback(self, posterior: Posterior, why: str, expandable: bool = True) -> Choice:
+        raise ValueError(why)
 
     def start(
         self,

@@ -29,7 +29,6 @@ from skbayes_sg.posterior.gaussian import (
 from skbayes_sg.posterior.hierarchical import JointPosterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
-from skbayes_sg.samplers.base import NoAnchorError, NoGainError
 from skbayes_sg.samplers.independent_draws import IndependentDraws
 
 _DRAWS, _MOST_DRAWS = 2048, 16_384  # of all chains, where their number is "auto"
@@ -81,13 +80,12 @@ class OneMode(Plan):
             "iasg": Choice(IASG(structure="diag"), why),
         }
 
-    def fallback(self, posterior: Posterior, refused: NoGainError) -> Choice:
-        """HMC on a pool of rows, or on all where they are few or there is no anchor."""
-        if isinstance(refused, NoAnchorError):
-            _require_rows(posterior, str(refused))
-            return Choice(HMC(), str(refused))
-        hmc = HMC(target_accept=_ACCEPT, variance_reduction="control_variate")
-        return Choice(hmc, str(refused))
+    def fallback(self, posterior: Posterior, why: str, expandable: bool = True) -> Choice:
+        """HMC on a pool of rows, or on all where they are few or there is no expansion."""
+        if not expandable:
+            _require_rows(posterior, why)
+            return Choice(HMC(), why)
+        return Choice(HMC(target_accept=_ACCEPT, variance_reduction="control_variate"), why)
 
     def start(
         self,

@@ -31,7 +31,6 @@ from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.integrated_precision import IntegratedPrecision
 from skbayes_sg.priors.scales import OnePrecision, Scales
-from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.validation import warn
 
 _BURN_IN = 512  # steps, where chains do not agree after fewer
@@ -257,7 +256,7 @@ def sample(
         given = options.sampler is not None or (options.burn_in, options.thin) != ("auto", "auto")
         exact = run.sampler.needs_closed_form and run.sampled is not None
         if wrong and run.anchor is not None and not (given or exact or time_is_up()):
-            why = NoGainError(f"{type(run.sampler).__name__} ran first, and {wrong[0]}")
+            why = f"{type(run.sampler).__name__} ran first, and {wrong[0]}"
             choice = plan.fallback(posterior, why)
             if type(choice.sampler) is not type(run.sampler):
                 again = options._replace(precision=None, last=None).seeded()

@@ -45,7 +45,7 @@ from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
 from skbayes_sg.posterior.gaussian import Mode, laplace_points
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
-from skbayes_sg.samplers.base import NoAnchorError
+from skbayes_sg.samplers.base import NoExpansionError
 from skbayes_sg.samplers.langevin import STEEP_COLUMN
 from skbayes_sg.samplers.target import FastGradient
 
@@ -198,7 +198,7 @@ class ExpandedTarget(ChainTarget):
 
         Raises
         ------
-        NoAnchorError
+        NoExpansionError
             If the Hessian at the mode is not definite.
         """
         model, at, prior = posterior.predictor, mode.theta, posterior.prior
@@ -213,7 +213,7 @@ class ExpandedTarget(ChainTarget):
         try:
             np.linalg.cholesky(curvature)
         except np.linalg.LinAlgError:
-            raise NoAnchorError(
+            raise NoExpansionError(
                 "the Hessian of the log posterior is not definite at the mode"
             ) from None
 

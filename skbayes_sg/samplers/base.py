@@ -25,28 +25,21 @@ NEEDS_ROWS_AGAIN = "needs rows that it can draw again; use SGFS or SGLD with par
 WITHOUT_ANCHOR = 'use sampler="hmc", or sampler=None, which chooses by the data'
 
 
-class NoGainError(ValueError):
-    """Control variates would be wrong here: the posterior is too far from Gaussian."""
-
-
-class NoAnchorError(NoGainError):
+class NoExpansionError(ValueError):
     """There is no point around which the posterior could be expanded."""
 
 
-def require_near(anchor: Anchored) -> None:
-    """Refuse a pool of some rows around a point far from the mode.
+def far_from_mode(anchor: Anchored) -> str | None:
+    """Why a pool of some rows around a point far from the mode will not do.
 
     Rows were chosen by their remainders there. A pool of all rows is right around any point.
-
-    Raises
-    ------
-    NoAnchorError
     """
     if math.isinf(anchor.steepness) and anchor.pool_error > 0:
-        raise NoAnchorError(
+        return (
             "the mode was not found to a posterior standard deviation per parameter, and control "
             "variates need it; columns with only a few rows that are not zero hide it"
         )
+    return None
 
 
 def anchor_figures(anchor: Anchored) -> dict[str, float]:
@@ -94,9 +87,9 @@ class Sampler(BaseEstimator, ABC):
     """A transition that moves a group of vectorised chains.
 
     A new sampler writes `step`, and `start` if it keeps a memory; all else has defaults. The
-    methods of every sampler stand in this order: `validate`, `resolve_auto` (parameters); `start`,
-    `step`, `restart`, `freeze`, `change_prior`, `draw`, `weight` (motion); `run_length`,
-    `stationary_distribution`, `report` (theory and figures).
+    methods of every sampler stand in this order: `validate`, `refusal`, `resolve_auto`
+    (parameters); `start`, `step`, `restart`, `freeze`, `change_prior`, `draw`, `weight` (motion);
+    `run_length`, `stationary_distribution`, `report` (theory and figures).
     """
 
     variance_reduction: str | None = None
@@ -179,14 +172,12 @@ class Sampler(BaseEstimator, ABC):
         if not (isinstance(self.batch_size, str) and self.batch_size == "auto"):
             require_integer("batch_size", self.batch_size, 1)
 
-    def resolve_auto(self, target: Target) -> str:
-        """Choose parameters that are "auto" for this posterior, in place, and say by what figures.
+    def refusal(self, target: Target) -> str | None:
+        """Why draws of this sampler would be wrong on a target; None if they would not."""
+        return None
 
-        Raises
-        ------
-        NoGainError
-            If control variates would be wrong on these data.
-        """
+    def resolve_auto(self, target: Target) -> str:
+        """Choose parameters that are "auto" for this target, in place, and say by what figures."""
         return ""
 
     # -- motion -------------------------------------------------------------------------------

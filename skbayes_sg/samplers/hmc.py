@@ -19,8 +19,8 @@ from skbayes_sg.samplers.base import (
     RunLength,
     Sampler,
     anchor_figures,
+    far_from_mode,
     pool_warnings,
-    require_near,
 )
 from skbayes_sg.samplers.mass_matrix import (
     MANY_CHAINS,
@@ -142,10 +142,8 @@ class HMC(Sampler):
             )
         require_choice("variance_reduction", self.variance_reduction, (None, "control_variate"))
 
-    def resolve_auto(self, target: Target) -> str:
-        if target.anchor is not None:
-            require_near(target.anchor)
-        return ""
+    def refusal(self, target: Target) -> str | None:
+        return None if target.anchor is None else far_from_mode(target.anchor)
 
     # -- motion -------------------------------------------------------------------------------
 

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from skbayes_sg import theory
 from skbayes_sg.linalg import Dense, Diag, Operator, stored
 from skbayes_sg.samplers.base import (
-    NoGainError,
     Report,
     RunLength,
     Sampler,
     anchor_figures,
+    far_from_mode,
     pool_warnings,
-    require_near,
 )
 from skbayes_sg.samplers.schedules import Schedule, alpha_at, weight_at
 from skbayes_sg.samplers.stationary import StationaryDistribution
@@ -26,6 +25,7 @@ from skbayes_sg.validation import keep_parameters
 
 STEEP_COLUMN = 50.0  # column steepness above which walls bias the sds of single parameters
 _SMALL_CHANGE = 0.01  # of a scheduled alpha, or of a prior precision, without a new factorisation
+_GENTLE = 2.0  # steepness up to which minibatches and long steps are right
 
 
 @dataclass
@@ -110,43 +110,51 @@ class UnderdampedLangevin(Sampler):
                 "alpha must be positive: control variates leave too little noise to sample with"
             )
 
-    def resolve_auto(self, target: Target) -> str:
-        """Choose alpha and batch_size if they are "auto", or refuse the posterior.
+    def refusal(self, target: Target) -> str | None:
+        """Why the posterior is too far from Gaussian for control variates, or steps of one length.
 
         Source: math/control_variates.md#noise-number, math/control_variates.md#steepness.
         """
         anchor = target.anchor
         assert anchor is not None
-        require_near(anchor)
+        if (far := far_from_mode(anchor)) is not None:
+            return far
         given = None if isinstance(self.alpha, str) else alpha_at(self.alpha, 0)
         # A step overshoots where the gradient is more than (1 + alpha^2) / 2 times as steep as at
         # the anchor. Above 20 single walls of the posterior bias any; Metropolis steps they do not.
         steepest = 20.0 if given is None else (1 + given**2) / 2
         if not anchor.steepness <= steepest:
-            raise NoGainError(
+            return (
                 "the posterior is too far from Gaussian for control variates: its gradient is up "
                 f"to {anchor.steepness:.1f} times as steep as at the anchor, above {steepest:.3g}"
             )
         if given is None and anchor.column_steepness > STEEP_COLUMN:
-            raise NoGainError(
+            return (
                 "the posterior is too far from Gaussian for control variates: along the line of a "
                 f"coefficient its gradient is up to {anchor.column_steepness:.0f} times as steep "
                 f"as at the anchor, above {STEEP_COLUMN:g}, as where a rare level has one class "
                 "only"
             )
-        gentle = anchor.steepness <= 2.0  # minibatches and long steps are right
         # The steepness is of single directions. With many of them, each a little off, it is the
         # noise number that grows, and the log precision mixes slowly
         # (math/priors.md#a-sampled-precision). The calibration of 100 columns of 300 rows found it.
-        if target.samples_precision and not (gentle and anchor.noise_number <= 5.0):
-            raise NoGainError(
+        near = anchor.steepness <= _GENTLE and anchor.noise_number <= 5.0
+        if target.samples_precision and not near:
+            return (
                 "the posterior is too far from Gaussian for steps of one length in the funnel of a "
                 f"sampled precision: steepness {anchor.steepness:.1f}, noise number "
                 f"{anchor.noise_number:.1f}"
             )
         if target.has_scale:
-            raise NoGainError("steps of one length mix the coordinates of a prior precision slowly")
-        if given is None:
+            return "steps of one length mix the coordinates of a prior precision slowly"
+        return None
+
+    def resolve_auto(self, target: Target) -> str:
+        """Choose alpha and batch_size if they are "auto"."""
+        anchor = target.anchor
+        assert anchor is not None
+        gentle = anchor.steepness <= _GENTLE
+        if isinstance(self.alpha, str):
             # a linear force, however stiff, is integrated exactly: what counts is the slope beyond
             nonlinear = anchor.steepness / anchor.stiffness
             self.alpha = math.sqrt(max(3.0, 3 * nonlinear - 1, 2 * anchor.steepness - 1))

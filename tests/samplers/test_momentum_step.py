@@ -12,7 +12,6 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.samplers import UnderdampedLangevin
-from skbayes_sg.samplers.base import NoGainError
 from skbayes_sg.samplers.langevin import operators
 
 
@@ -166,14 +165,15 @@ def test_alpha_and_rows_follow_from_the_steepness():
     stiff = Steep(4.0)
     stiff.stiffness = 3.0
     assert chosen("auto", "auto", stiff) == (math.sqrt(7), 500)
-    with pytest.raises(NoGainError, match=r"4\.0 times as steep"):
-        chosen(2.0, "auto", Steep(4.0))
-    with pytest.raises(NoGainError, match="too far from Gaussian"):
-        chosen("auto", "auto", Steep(50.0))
+
+
+def test_steep_posteriors_are_refused_with_the_reason():
+    assert UnderdampedLangevin().refusal(Steep(4.0)) is None
+    assert "4.0 times as steep" in UnderdampedLangevin(2.0).refusal(Steep(4.0))
+    assert "too far from Gaussian" in UnderdampedLangevin().refusal(Steep(50.0))
     joint = Steep(1.2)
     joint.has_scale = True
-    with pytest.raises(NoGainError, match="steps of one length"):
-        chosen("auto", "auto", joint)
+    assert "steps of one length" in UnderdampedLangevin().refusal(joint)
 
 
 def test_more_than_a_thousand_parameters_of_many_classes(monkeypatch):
