@@ -146,7 +146,7 @@ class LinearPredictor(CoefficientPrior):
     def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
         """Also what gradients say of single parameters, where a pass over the rows is at hand."""
         draws, weights, sampler = self._with_precision(), self.draw_weights_, self.sampler_
-        figures = diagnose.of_draws(draws)
+        figures = diagnose.of_draws(draws) | diagnose.of_spread(draws)
         if posterior.of_sample is not posterior:
             return figures
         figures |= diagnose.of_gradients(self._joint(posterior), draws, weights, n_gradients)
