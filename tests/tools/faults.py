@@ -60,8 +60,8 @@ FAULTS = [
     ),
     Fault(
         "inspection/abstention.py",
-        "np.repeat(shared, size)",
-        "np.repeat(shared, size)[::-1]",
+        "shared[tied[order]]",
+        "shared[tied[order]][::-1]",
         "a classifier abstains on the rows that it is sure of",
         "inspection/test_abstention.py",
     ),
@@ -404,8 +404,8 @@ FAULTS = [
     ),
     Fault(
         "inference/diagnose.py",
-        "draws = draws[:, :, diagnostics.least_agreed(draws, worst)]",
-        "draws = draws[:, :, : 2 * worst]",
+        "return draws[:, :, diagnostics.least_agreed(draws, worst)]",
+        "return draws[:, :, : 2 * worst]",
         "of many parameters the first are ranked, not the worst",
         "diagnostics/test_diagnostics.py -k agree_least",
     ),
