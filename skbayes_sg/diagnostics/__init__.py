@@ -22,6 +22,7 @@ from skbayes_sg.diagnostics.convergence import (
     r_hat,
     r_hat_and_ess_bulk,
     r_hat_limit,
+    sd_error,
     share,
     systematic,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "r_hat",
     "r_hat_and_ess_bulk",
     "r_hat_limit",
+    "sd_error",
     "share",
     "stein_ratio",
     "stein_ratio_of_sums",

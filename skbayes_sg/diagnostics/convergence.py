@@ -106,6 +106,27 @@ def mcse_mean(draws: NDArray, weights: NDArray | None = None) -> NDArray:
     return sd / np.sqrt(ess_mean(draws, weights))
 
 
+def sd_error(draws: NDArray, weights: NDArray | None = None) -> NDArray:
+    """Relative Monte Carlo error of the standard deviation of each parameter; shape (D,).
+
+    Half of that of the mean square distance from the mean. Of n independent normal draws it is
+    1 / sqrt(2 n). A few draws far out in a heavy tail decide a variance, and neither bulk nor
+    quantiles tell how few (math/diagnostics.md#heavy-tails).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> draws = np.stack([rng.standard_normal((4, 1000)), rng.standard_t(3, (4, 1000))], axis=2)
+    >>> normal, heavy = sd_error(draws)
+    >>> bool(abs(normal * 8000**0.5 - 1) < 0.2), bool(heavy > 3 * normal)
+    (True, True)
+    """
+    square = (draws - moments(draws, weights)[0]) ** 2
+    mean, spread = moments(square, weights)
+    return 0.5 * spread / np.sqrt(ess_mean(square, weights)) / mean
+
+
 def moments(draws: NDArray, weights: NDArray | None = None) -> tuple[NDArray, NDArray]:
     """Mean and standard deviation over chains and draws, with divisor n; shapes (D,)."""
     if draws.size > _MANY_ELEMENTS and draws.shape[-1] > 1:

@@ -12,6 +12,9 @@ ESS_LIMIT = 100
 ENOUGH_ESS = 400
 """Effective draws of bulk and tails up to which a fit goes on (Vehtari et al. 2021)."""
 
+SD_ERROR_LIMIT = 0.1
+"""Relative Monte Carlo error of a standard deviation above which a fit goes on."""
+
 SHIFT_LIMIT = 0.2
 """Error of a mean that matters, in posterior standard deviations."""
 

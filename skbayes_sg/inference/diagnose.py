@@ -16,6 +16,7 @@ from skbayes_sg.diagnostics.limits import (
     ENOUGH_ESS,
     ERROR_LIMIT,
     ESS_LIMIT,
+    SD_ERROR_LIMIT,
     SHIFT_LIMIT,
     SPREAD_LIMIT,
     STEIN_LIMIT,
@@ -122,9 +123,7 @@ def of_draws(draws: NDArray) -> dict[str, float]:
 
     Of many parameters, on those on which they agree least.
     """
-    worst = int(np.clip(_RANKED // draws[..., 0].size, *_WORST))
-    if draws.shape[2] > 2 * worst:
-        draws = draws[:, :, diagnostics.least_agreed(draws, worst)]
+    draws = _least_agreed(draws)
     r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws)
     return {
         "r_hat_max": float(np.max(r_hat)),
@@ -133,10 +132,25 @@ def of_draws(draws: NDArray) -> dict[str, float]:
     }
 
 
+def of_spread(draws: NDArray) -> dict[str, float]:
+    """The largest relative error of a standard deviation, on the parameters of `of_draws`."""
+    with np.errstate(invalid="ignore"):  # of a parameter that never moves
+        return {"sd_error": float(np.max(diagnostics.sd_error(_least_agreed(draws))))}
+
+
+def _least_agreed(draws: NDArray) -> NDArray:
+    """Draws of those parameters on which chains agree least, if there are many."""
+    worst = int(np.clip(_RANKED // draws[..., 0].size, *_WORST))
+    if draws.shape[2] <= 2 * worst:
+        return draws
+    return draws[:, :, diagnostics.least_agreed(draws, worst)]
+
+
 def is_enough(figures: dict[str, float]) -> bool:
-    """Whether chains agree, and have as many effective draws as quantiles take."""
+    """Whether chains agree, and have as many effective draws as quantiles and variances take."""
     ess = min(figures["ess_min"], figures["ess_tail_min"])
-    return ess >= ENOUGH_ESS and agrees(figures)
+    spread_is_known = not figures.get("sd_error", 0.0) > SD_ERROR_LIMIT
+    return ess >= ENOUGH_ESS and spread_is_known and agrees(figures)
 
 
 def agrees(figures: dict[str, float]) -> bool:
@@ -352,13 +366,24 @@ def of_few_draws(figures: dict[str, float], n_drawn: int, most: int) -> list[str
     """
     said = "between_chains" in figures or not agrees(figures) or figures["ess_min"] < ESS_LIMIT
     name = min("ess_tail_min", "ess_min", key=lambda each: figures[each])
-    if said or not figures[name] < (ENOUGH_ESS if n_drawn >= most else ENOUGH_ESS / 2):
+    error = figures.get("sd_error", np.nan)
+    if said:
         return []
-    of = "the ends of intervals" if name == "ess_tail_min" else "means"
+    if figures[name] < (ENOUGH_ESS if n_drawn >= most else ENOUGH_ESS / 2):
+        of = "the ends of intervals" if name == "ess_tail_min" else "means"
+        few = f"{name} is {figures[name]:.0f}, below {ENOUGH_ESS}: few effective draws for {of}"
+    elif error > 2**0.5 * SD_ERROR_LIMIT:
+        few = (
+            f"sd_error is {error:.2f}, above {SD_ERROR_LIMIT}: a standard deviation is known to "
+            f"{error:.0%} only, as few draws decide it, far out in a heavy tail; intervals by "
+            "quantiles are known better"
+        )
+    else:
+        return []
     why = ", the most that it draws by itself" if n_drawn >= most else ""
     return [
-        f"{name} is {figures[name]:.0f}, below {ENOUGH_ESS}: few effective draws for {of}; the fit "
-        f"stopped at {n_drawn} draws of each chain{why}; set n_draws above {n_drawn}, or raise thin"
+        f"{few}; the fit stopped at {n_drawn} draws of each chain{why}; set n_draws above "
+        f"{n_drawn}, or raise thin"
     ]
 
 

@@ -131,7 +131,7 @@ class OneMode(Plan):
         if fit.scales is not None and fit.hyper_draws is not None:
             draws = np.append(draws, fit.hyper_draws, axis=2)
             joint = JointPosterior(posterior, fit.scales)
-        figures = diagnose.of_draws(draws)
+        figures = diagnose.of_draws(draws) | diagnose.of_spread(draws)
         if posterior.of_sample is not posterior:
             return figures
         figures |= diagnose.of_gradients(joint, draws, fit.weights, n_gradients)

@@ -4,10 +4,11 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLogisticRegressionSGFS, BayesianNegativeBinomialRegressor
 from skbayes_sg.callbacks import Callback, Checkpoint, Progress
 from skbayes_sg.inference import diagnose, one_mode, sample
 
@@ -87,6 +88,39 @@ def test_a_fit_says_that_its_tails_are_known_from_few_draws(monkeypatch):
     monkeypatch.setattr(one_mode, "_MOST_DRAWS", 2048)  # no doubling
     with pytest.warns(ConvergenceWarning, match="ess_tail_min is 97, below 400.* 64 draws of each"):
         fitted()
+
+
+HEAVY = {"r_hat_max": 1.01, "r_hat_limit": 1.05, "ess_min": 900.0, "ess_tail_min": 900.0}
+
+
+@pytest.mark.parametrize(("error", "said"), [(0.05, 0), (0.13, 0), (0.2, 1), (np.nan, 0)])
+def test_a_standard_deviation_that_few_draws_decide_is_said(error, said):
+    figures = HEAVY | {"sd_error": error}
+    found = diagnose.of_few_draws(figures, 512, 512)
+    assert len(found) == said
+    assert not said or re.search(r"^sd_error is 0.20, .* to 20% only, .* at 512 draws", found[0])
+    assert diagnose.is_enough(figures) == (not error > 0.1)
+    assert not diagnose.of_few_draws(figures | {"ess_min": 99.0}, 512, 512)
+
+
+@pytest.mark.convergence_warnings
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fits_with_heavy_tails_agree_in_their_spread(seed, monkeypatch):
+    """Four counts and a sparse prior: effective draws are enough long before variances are known.
+
+    Log ratios of the standard deviations of two fits have an error of sqrt(2) sd_error.
+    """
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((5, 5)), np.array([0.0, 3, 1, 0, 2])
+    model = BayesianNegativeBinomialRegressor(prior="horseshoe")
+    one, other = (clone(model).set_params(random_state=seed + k).fit(X, y) for k in (0, 1000))
+    for fit in (one, other):
+        assert fit.diagnostics_["sd_error"] <= 0.1 or fit.draws_.shape[1] == 512
+    limit = 0.8 * clone(one).set_params(n_draws=64).fit(X, y).diagnostics_["sd_error"]
+    error = np.hypot(one.diagnostics_["sd_error"], other.diagnostics_["sd_error"])
+    assert (np.abs(np.log(one.coef_std_ / other.coef_std_)) < 5 * error).all()
+    monkeypatch.setattr(diagnose, "SD_ERROR_LIMIT", limit)
+    assert clone(one).fit(X, y).draws_.shape[1] > 64
 
 
 @pytest.mark.usefixtures("never_enough")

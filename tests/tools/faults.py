@@ -390,8 +390,8 @@ FAULTS = [
     ),
     Fault(
         "inference/diagnose.py",
-        "draws = draws[:, :, diagnostics.least_agreed(draws, worst)]",
-        "draws = draws[:, :, : 2 * worst]",
+        "return draws[:, :, diagnostics.least_agreed(draws, worst)]",
+        "return draws[:, :, : 2 * worst]",
         "of many parameters the first are ranked, not the worst",
         "diagnostics/test_diagnostics.py -k agree_least",
     ),
