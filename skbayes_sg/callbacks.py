@@ -67,7 +67,7 @@ _NOT_WHOLE = (
 class Progress(NamedTuple):
     """A fit between two blocks of draws."""
 
-    run: Engine
+    engine: Engine
     blocks: list[DrawBlock]
     n_draws: int
     """Draws of each chain that the fit will have"""
@@ -265,7 +265,7 @@ class Checkpoint(Callback):
         """Write the file; whatever fails on the way leaves the file before."""
         if is_cut():  # the fit that goes on would not repeat what was cut short
             return
-        parts = (progress.fingerprint, progress.run, progress.blocks)
+        parts = (progress.fingerprint, progress.engine, progress.blocks)
         beside = self._unfinished
         try:
             beside.unlink(missing_ok=True)  # of a killed process; of a link, not what it names
@@ -375,10 +375,10 @@ class CallbackRunner:
 
     def over(
         self,
-        run: Engine,
+        engine: Engine,
         n_draws: int,
         summary: Callable[[list[Chain]], Fit],
-        mark: Fingerprint | None,
+        fingerprint: Fingerprint | None,
     ) -> Callable[[list[DrawBlock]], bool] | None:
         """The function to call after each block of draws; None if there is no callback."""
         if not self._callbacks:
@@ -394,7 +394,7 @@ class CallbackRunner:
             def fitted() -> Any:
                 return self._twin(summary(joined(blocks)))
 
-            here = Progress(run, blocks, n_draws, seconds, fitted, mark)
+            here = Progress(engine, blocks, n_draws, seconds, fitted, fingerprint)
             self._last = here
             ends = [callback for callback in self._own if callback.after_block(here)]
             self.ended = [type(callback).__name__ for callback in ends]

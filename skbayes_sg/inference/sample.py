@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from skbayes_sg.chains.parallel import one_thread, time_is_up, time_limit, warnings_of
 from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, drawn, rows_touched
-from skbayes_sg.inference import diagnose, engine
+from skbayes_sg.inference import diagnose
+from skbayes_sg.inference import engine as engines
 from skbayes_sg.inference.engine import Engine, choose, prepare
 from skbayes_sg.inference.fingerprint import Fingerprint
 from skbayes_sg.inference.options import Options
@@ -39,7 +40,7 @@ _BLUR = 1e-3  # rounding error of a draw, in posterior standard deviations
 _TELL_DIRECTIONS = 512  # draws, or two for each parameter
 
 
-class Plan(engine.Plan, Protocol):
+class Plan(engines.Plan, Protocol):
     """What is particular to a kind of posterior: one with a mode, or with many."""
 
     dtype: type
@@ -80,10 +81,10 @@ class Watcher(Protocol):
 
     def over(
         self,
-        run: Engine,
+        engine: Engine,
         n_draws: int,
         summary: Callable[[list[Chain]], Fit],
-        mark: Fingerprint | None,
+        fingerprint: Fingerprint | None,
     ) -> Callable[[list[DrawBlock]], bool] | None:
         """The function to call after each block of draws."""
 
@@ -182,31 +183,31 @@ def sample(
         If chains diverge, and there is no other engine.
     """
     with one_thread(), time_limit(callbacks.end) as cut:
-        # Go on where the same fit stopped, or choose an engine, approximate, and start.
-        choice, mark = choose(options, posterior, plan), None
-        run, before = None, list[DrawBlock]()
+        # Go on where the same fit stopped; or choose an engine, approximate the posterior, start.
+        choice, fingerprint = choose(options, posterior, plan), None
+        engine, before = None, list[DrawBlock]()
         if options.warm_start or callbacks.checkpoint is not None:
-            mark = Fingerprint.of(options, choice, posterior)
-            saved = None if callbacks.checkpoint is None else callbacks.checkpoint.load(mark)
+            fingerprint = Fingerprint.of(options, choice, posterior)
+            saved = None if callbacks.checkpoint is None else callbacks.checkpoint.load(fingerprint)
             if saved is not None:
-                run, before = saved
-            elif options.warm_start and earlier and mark.matches(earlier.fingerprint):
-                run = earlier.resumed(options)
-        if run is None:
+                engine, before = saved
+            elif options.warm_start and earlier and fingerprint.matches(earlier.fingerprint):
+                engine = earlier.resumed(options)
+        if engine is None:
             options = options.seeded()
-            run, target = prepare(options, choice, posterior, plan)
-            run = replace(run, fingerprint=mark)
+            engine, target = prepare(options, choice, posterior, plan)
+            engine = replace(engine, fingerprint=fingerprint)
         else:
-            target = run.target(posterior)
-        posterior = run.under(posterior)
+            target = engine.target(posterior)
+        posterior = engine.under(posterior)
 
-        # How many draws, and how long they may take.
-        dim, n_chains = posterior.all_columns.dim, sum(len(state.theta) for state in run.states)
+        # How many draws at first and at most, and how long they may take.
+        dim, n_chains = posterior.all_columns.dim, sum(len(state.theta) for state in engine.states)
         n_draws, most, said = plan.n_draws(options, n_chains, dim)
         while n_draws < drawn(before):  # of a fit that was killed after a doubling
             n_draws = min(2 * n_draws, most)
-        if (took := run.seconds(target, n_draws)) > LONG:
-            minutes = f"{took / 60:.0f} minute" + ("s" if took >= 90 else "")
+        if (seconds := engine.seconds(target, n_draws)) > LONG:
+            minutes = f"{seconds / 60:.0f} minute" + ("s" if seconds >= 90 else "")
             said = [
                 *said,
                 f"the chains will take about {minutes} on one core; a smaller n_draws takes less, "
@@ -215,89 +216,93 @@ def sample(
         warn(said, UserWarning)
         # single precision where double would fill the memory
         dtype = np.float32 if 8 * n_chains * n_draws * dim > bytes_to_keep() else plan.dtype
-        how = Execution(options.n_jobs, dtype, None, before, keep=True)
+        execution = Execution(options.n_jobs, dtype, None, before, keep=True)
 
-        # Burn in and draw; twice as many draws where the chains do not agree.
-        fit, passes, asked, wrong, lost = None, run.passes, n_draws, list[str](), None
+        # Burn in, draw, diagnose; and go on until the chains agree.
+        fit, n_passes, n_wanted, wrong, diverged = None, engine.passes, n_draws, list[str](), None
         try:
             while True:
-                look = callbacks.over(run, n_draws, partial(_complete, run, posterior, plan), mark)
-                chains = run.sample(target, n_draws, how._replace(on_block=look))
-                fit = summarised(run, posterior, plan, chains)
-                passes, asked, n_drawn = fit.n_passes, n_draws, fit.draws.shape[1]
+                summary = partial(_complete, engine, posterior, plan)
+                on_block = callbacks.over(engine, n_draws, summary, fingerprint)
+                chains = engine.sample(target, n_draws, execution._replace(on_block=on_block))
+                fit = summarised(engine, posterior, plan, chains)
+                n_passes, n_wanted, n_drawn = fit.n_passes, n_draws, fit.draws.shape[1]
                 # Whether draws are of another distribution is judged of chains that agree: those
                 # on the way to a posterior do not tell where it leads.
                 more = min(2 * n_draws, most)
                 if n_drawn < n_draws or more <= n_draws or plan.is_enough(fit):
                     break
-                if run.seconds(target, more - n_draws) > LONG:
+                if engine.seconds(target, more - n_draws) > LONG:
                     break
-                asked = more
+                n_wanted = more
                 if callbacks.end_the_fit():
                     break
-                short = options.burn_in == "auto" and 0 < run.length.burn_in < _BURN_IN
-                if short and not run.burnt and not diagnose.agrees(fit.figures):
+                short = options.burn_in == "auto" and 0 < engine.length.burn_in < _BURN_IN
+                if short and not engine.burnt and not diagnose.agrees(fit.figures):
                     # A metric that was learned on the way moves chains slowly ever after.
-                    length = run.length._replace(burn_in=_BURN_IN)
-                    run = replace(run, length=length, passes=passes)
-                    how = how._replace(before=())
+                    length = engine.length._replace(burn_in=_BURN_IN)
+                    engine = replace(engine, length=length, passes=n_passes)
+                    execution = execution._replace(before=())
                 else:
-                    n_draws, how = more, how._replace(before=[chains])
+                    n_draws, execution = more, execution._replace(before=[chains])
             if n_drawn == n_draws:
                 wrong = diagnose.of_bias(fit.figures)
                 if options.n_draws == "auto":  # the fit went on as far as it may
                     wrong = wrong or diagnose.of_disagreement(fit.figures)
         except FloatingPointError as error:
-            wrong, lost = [str(error)], error
+            wrong, diverged = [str(error)], error
 
-        # Another engine for a default whose draws are wrong, or whose chains part or diverged.
+        # The next engine, for a default whose draws are wrong, or whose chains part or diverged.
         # Its chains start anew: points of the wrong distribution are no better than the mode.
         second = None
         given = options.sampler is not None or (options.burn_in, options.thin) != ("auto", "auto")
-        exact = run.sampler.needs_closed_form and run.sampled is not None
-        if wrong and run.anchor is not None and not (given or exact or time_is_up()):
-            why = f"{type(run.sampler).__name__} ran first, and {wrong[0]}"
+        exact = engine.sampler.needs_closed_form and engine.sampled is not None
+        if wrong and engine.anchor is not None and not (given or exact or time_is_up()):
+            why = f"{type(engine.sampler).__name__} ran first, and {wrong[0]}"
             choice = plan.fallback(posterior, why)
-            if type(choice.sampler) is not type(run.sampler):
+            if type(choice.sampler) is not type(engine.sampler):
                 again = options._replace(precision=None, last=None).seeded()
                 assert again.seed is not None
                 again = again._replace(seed=again.seed.spawn(2)[1])
-                other, target = prepare(again, choice, posterior, plan, run.sampled)
+                other, target = prepare(again, choice, posterior, plan, engine.sampled)
                 if other.seconds(target, n_draws) <= LONG:
-                    second = replace(other, learned=run.learned, fingerprint=run.fingerprint)
-                    second = replace(second, passes=other.passes + passes)
+                    second = replace(other, learned=engine.learned, passes=other.passes + n_passes)
+                    second = replace(second, fingerprint=engine.fingerprint)
         if second is not None:
             chains = second.sample(target, n_draws, Execution(options.n_jobs, dtype))
-            fit, asked = summarised(second, posterior, plan, chains), n_draws
-        elif lost is not None:
-            raise lost
+            fit, n_wanted = summarised(second, posterior, plan, chains), n_draws
+        elif diverged is not None:
+            raise diverged
         assert fit is not None
 
-        n_drawn = fit.draws.shape[1]
-        interrupted = n_drawn < n_draws and not callbacks.ended
-        warnings = list(fit.warnings)
-        if options.n_draws == "auto" and asked == n_drawn and not plan.is_enough(fit):
+        # What is said, and the normal distribution that stands for the posterior.
+        n_drawn, warnings = fit.draws.shape[1], list(fit.warnings)
+        if options.n_draws == "auto" and n_wanted == n_drawn and not plan.is_enough(fit):
             warnings += diagnose.of_few_draws(fit.figures, n_drawn, most)
-        notes = callbacks.close(n_drawn, asked) + warnings_of(cut)
-        gaussian = plan.gaussian(fit, posterior.all_columns)
-    return replace(fit, gaussian=gaussian, warnings=warnings, notes=notes, interrupted=interrupted)
+        return replace(
+            fit,
+            gaussian=plan.gaussian(fit, posterior.all_columns),
+            warnings=warnings,
+            interrupted=n_drawn < n_draws and not callbacks.ended,
+            notes=callbacks.close(n_drawn, n_wanted) + warnings_of(cut),
+        )
 
 
-def summarised(run: Engine, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
+def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
     """What these draws of an engine say; `posterior` is under the prior of the engine."""
     if not chains[0].weights.any():
         raise ValueError(
             "no draw falls into the part of a cycle that counts; raise n_draws, or change thin"
         )
     states = [chain.state for chain in chains]
-    touched = rows_touched(run.sampler, states) - rows_touched(run.sampler, run.states)
+    touched = rows_touched(engine.sampler, states) - rows_touched(engine.sampler, engine.states)
     passes = touched / posterior.data.n_rows
-    stopped, learned = run.at(chains), run.learned
+    stopped, learned = engine.at(chains), engine.learned
     weights = chains[0].weights / chains[0].weights.sum()
 
     scales = eta = None
-    if run.sampled is not None:  # precisions of the prior: coordinates, or drawn given each draw
-        scales = run.sampled.scales
+    if engine.sampled is not None:  # precisions of the prior: coordinates, or drawn given each draw
+        scales = engine.sampled.scales
         if chains[0].draws.shape[-1] > posterior.dim:
             eta = np.concatenate([chain.draws[..., -scales.dim :] for chain in chains])
             chains = [each._replace(draws=each.draws[..., : -scales.dim]) for each in chains]
@@ -323,19 +328,19 @@ def summarised(run: Engine, posterior: Posterior, plan: Plan, chains: list[Chain
     draws = posterior.completed(chains)
     draws = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
     posterior = posterior.all_columns
-    model, prior, n_passes = posterior.model, posterior.prior, run.passes + passes
+    model, prior, n_passes = posterior.model, posterior.prior, engine.passes + passes
     fit = Fit(stopped, model, prior, draws, weights, n_passes, learned, scales, eta)
-    n_gradients = diagnose.affordable(run, chains, touched, posterior.data.n_rows)
+    n_gradients = diagnose.affordable(engine, chains, touched, posterior.data.n_rows)
     agreement = plan.agreement(fit, posterior, n_gradients)
-    steps = run.steps(draws.shape[1])
+    steps = engine.steps(draws.shape[1])
     kept = (steps.n_steps - steps.burn_in) / steps.n_steps
-    figures, warnings = diagnose.diagnose_run(run, chains, agreement, kept * passes)
+    figures, warnings = diagnose.diagnose_run(engine, chains, agreement, kept * passes)
     return replace(fit, figures=figures, warnings=warnings)
 
 
-def _complete(run: Engine, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
+def _complete(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
     """With the normal distribution that stands for the posterior, which takes a pass or more."""
-    fit = summarised(run, posterior, plan, chains)
+    fit = summarised(engine, posterior, plan, chains)
     return replace(fit, gaussian=plan.gaussian(fit, posterior.all_columns))
 
 
