@@ -21,6 +21,9 @@ SHIFT_LIMIT = 0.2
 SPREAD_LIMIT = 0.15
 """Relative error of a standard deviation that matters."""
 
+KNOWN_LIMIT = 1 / 3
+"""Share of the rows in what is known of a direction, below which its tails are the prior's."""
+
 BETWEEN_LIMIT = 0.5
 """Share of the variance of predicted probabilities that may lie between chains."""
 

@@ -16,16 +16,19 @@ from skbayes_sg.diagnostics.limits import (
     ENOUGH_ESS,
     ERROR_LIMIT,
     ESS_LIMIT,
+    KNOWN_LIMIT,
     SD_ERROR_LIMIT,
     SHIFT_LIMIT,
     SPREAD_LIMIT,
     STEIN_LIMIT,
 )
 from skbayes_sg.inference.engine import Engine
+from skbayes_sg.linalg import FULL
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import column_steepness
 from skbayes_sg.posterior.hierarchical import JointPosterior
+from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.base import RunLength
 
 _RANKED = 100_000  # draws of all parameters that are ranked: to rank all takes longer than to draw
@@ -346,6 +349,42 @@ def of_columns(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[s
     return {"column_steepness": column_steepness(along, lines, of_prior, 0.0)}
 
 
+def of_least_known(posterior: Posterior, scales: Scales, theta: NDArray) -> dict[str, float]:
+    """Share of the rows in what is known of the direction that they know least, at theta (1, D).
+
+    Of coefficients whose precision is sampled. Where the prior alone knows a direction of them, the
+    posterior there is a mixture over precisions, with tails as heavy as those of Student's t. Steps
+    as long as a normal posterior allows draw lighter ones, and no identity of gradients tells, as
+    those are linear in the draws as the steps are (math/diagnostics.md#the-prior-alone). Columns of
+    one value, whose coefficients are held at zero, do not count.
+    """
+    curvature = posterior.expand(theta, FULL).curvature.dense()
+    of_prior = posterior.prior.curvature(theta).dense()
+    block = scales.block
+    others = np.setdiff1d(np.arange(posterior.dim), block)
+    if len(others):  # intercepts and the like are eliminated
+        beside = curvature[np.ix_(others, block)]
+        lost = beside.T @ np.linalg.solve(curvature[np.ix_(others, others)], beside)
+    else:
+        lost = 0.0
+    here = np.ix_(block, block)
+    known, of_prior = curvature[here] - lost - of_prior[here], of_prior[here]
+    counts = known.diagonal() > 1e-9 * of_prior.diagonal()
+    if not counts.any():
+        return {}
+    known, of_prior = known[np.ix_(counts, counts)], of_prior[np.ix_(counts, counts)]
+    root = np.linalg.cholesky(of_prior)
+    values = np.linalg.eigvalsh(np.linalg.solve(root, np.linalg.solve(root, known).T))
+    # of several classes no rows know the shift of all, and no probability depends on it
+    counted = block[counts]
+    null = [np.isin(c, counted).all(axis=1).sum() for c, _ in posterior.model.null_directions()]
+    values = values[int(sum(null)) :]
+    if not len(values):
+        return {}
+    least = max(0.0, float(values[0]))
+    return {"least_known": least / (1 + least)}
+
+
 def of_disagreement(figures: dict[str, float]) -> list[str]:
     """A warning about chains that do not agree."""
     if agrees(figures):
@@ -410,6 +449,14 @@ def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:
             f"coefficients are too {'large' if shift > 0 else 'small'} together, by so many "
             "standard deviations of their scale, which the sampled prior precision leaves open; "
             f"{bias_remedy}"
+        )
+    known = figures.get("least_known", np.nan)
+    if known < KNOWN_LIMIT:
+        warnings.append(
+            f"least_known is {known:.2g}, below {KNOWN_LIMIT:.2f}: along some direction, as the "
+            "difference of two collinear columns, rows know less than half of what the prior does, "
+            "and its precision is sampled: the posterior has heavy tails there, which these steps "
+            'draw too light; use sampler=None or "hmc", or give prior_precision a number'
         )
     return warnings + _of_stein(figures, bias_remedy)
 

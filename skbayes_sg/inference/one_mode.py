@@ -139,6 +139,10 @@ class OneMode(Plan):
         sampler = fit.engine.sampler
         if np.isfinite(sampler.steepest_column) and sampler.variance_reduction is None:
             figures |= diagnose.of_columns(posterior, fit.draws, fit.weights)
+            if fit.scales is not None and has_matrix(posterior.dim):
+                mean = np.average(fit.draws.mean(axis=0), axis=0, weights=fit.weights)[None]
+                mean = mean.astype(np.float64)
+                figures |= diagnose.of_least_known(posterior, fit.scales, mean)
         return figures
 
     def is_enough(self, fit: Fit) -> bool:

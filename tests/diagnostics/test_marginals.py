@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.special import polygamma, psi
+from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import (
     BayesianLinearRegressionSGFS,
@@ -195,3 +196,19 @@ def test_more_parameters_than_sixty_four_are_diagnosed_one_by_one(sampler):
     assert np.isfinite(model.diagnostics_["sd_ratio"])
     said = [str(one.message) for one in caught]
     assert [one.split()[0] for one in said] == ["sd_ratio"] * (sampler == "sgfs"), said
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_directions_that_only_the_prior_knows_are_said_of_long_steps(n_classes):
+    """Beside a column of one value, and the shift of all classes, which do not count."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 2))
+    y = np.digitize(X[:, 0] + rng.logistic(size=60), np.linspace(-1, 1, n_classes + 1)[1:-1])
+    held = np.column_stack([X, np.full(60, 3.0)])
+    model = BayesianLogisticRegressionSGFS("sgfs", random_state=0)
+    assert model.fit(held, y).diagnostics_["least_known"] > 0.4
+    collinear = np.column_stack([X, X[:, 0] + 0.01 * rng.standard_normal(60)])
+    with pytest.warns(ConvergenceWarning, match=r"least_known is .* below 0\.33.* heavy tails"):
+        assert model.fit(collinear, y).diagnostics_["least_known"] < 0.05
+    assert "least_known" not in model.set_params(sampler="hmc").fit(collinear, y).diagnostics_
