@@ -370,7 +370,7 @@ def of_least_known(posterior: Posterior, scales: Scales, theta: NDArray) -> dict
     here = np.ix_(block, block)
     known, of_prior = curvature[here] - lost - of_prior[here], of_prior[here]
     counts = known.diagonal() > 1e-9 * of_prior.diagonal()
-    if not counts.any():
+    if not counts.any() or not np.isfinite(known).all():  # chains may have left the posterior
         return {}
     known, of_prior = known[np.ix_(counts, counts)], of_prior[np.ix_(counts, counts)]
     root = np.linalg.cholesky(of_prior)

@@ -13,7 +13,6 @@ from skbayes_sg.inference.options import Choice, Options, RowsNeededError
 from skbayes_sg.inference.sample import Fit, Plan
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
-from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import (
@@ -178,17 +177,6 @@ class OneMode(Plan):
         found = updated(posterior, (weights @ draws)[None])
         assert isinstance(prior, Distribution)
         return with_observed(posterior.predictor, [posterior.data.sample], prior, found)
-
-
-def _require_outputs(model: Model) -> None:
-    """Refuse a model of which samplers and control variates cannot ask the outputs of rows."""
-    if not isinstance(model, Predictor):
-        raise TypeError(
-            "an estimator with coefficients needs a model that derives from Predictor, and "
-            f"{type(model).__name__} does not; derive it from "
-            "skbayes_sg.models.predictor.Predictor and write what that asks for, or sample it by "
-            "chains.run_chain"
-        )
 
 
 def _require_rows(posterior: Posterior, why: str) -> None:

@@ -17,10 +17,6 @@ from skbayes_sg.linalg.sizes import has_matrix_once
 from skbayes_sg.posterior import Posterior
 
 
-def _with_ones(X: NDArray, c: int) -> NDArray:
-    return X if X.shape[1] == c else np.concatenate([X, np.ones((len(X), 1), X.dtype)], axis=1)
-
-
 def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> LowRank:
     """Coordinates around theta (1, D) without a D x D matrix.
 
