@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,32 +11,38 @@ from scipy.special import entr
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Bunch
-from sklearn.utils.class_weight import compute_class_weight
 
 from skbayes_sg.data import InMemory, at_hand
 from skbayes_sg.data.rows import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.class_probabilities import (
+    BLOCK_BYTES,
+    averaged,
+    batch_error,
+    below,
+    central_interval,
+    log_averaged,
+    probabilities,
+    under_each,
+)
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.inputs import (
+    class_weights,
     classes_of,
     known_classes,
     labels_are_missing,
     require_known,
+    require_two,
     rows_that_count,
 )
 from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core
-from skbayes_sg.linalg.scores import dense
-from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models import Model
 from skbayes_sg.models.base import Classification
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
-from skbayes_sg.validation import checked_weights, in_dtype, require_integer, require_level
+from skbayes_sg.validation import in_dtype, require_integer, require_level
 
 WEIGHTS = "sample_weight or class_weight"
-_BLOCK_ROWS = 256  # rows of a prediction block
-_SPARSE_ROWS = 1 << 14  # of a prediction block of sparse rows
-_BLOCK_BYTES = 1 << 20  # of a prediction block, which decides how many draws: it stays in cache
 
 
 class BayesianClassifier(ClassifierMixin, BayesianEstimator):
@@ -65,46 +70,12 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
                 raise ValueError("y has missing labels; leave out the rows without one") from error
             raise
 
-    def _weights(
-        self, y: NDArray, classes: NDArray, sample_weight: ArrayLike | None
-    ) -> tuple[NDArray, NDArray | None]:
-        """sample_weight (n,), and the factor of each class (n_classes,), None where all are 1."""
-        weight = checked_weights(sample_weight, len(y))
-        _require_some("sample_weight", weight)
-        if self.class_weight is None:
-            return weight, None
-        codes = np.searchsorted(classes, y)
-        factors = self._class_weights(np.bincount(codes, weight, len(classes)), classes)
-        _require_some("class_weight", weight * factors[codes])
-        return weight, factors
-
-    def _class_weights(self, totals: NDArray, classes: NDArray) -> NDArray:
-        """Factor of each class; 1 for classes that the dict does not name, or that have no rows.
-
-        `totals` are the sums of the weights of each class, (n_classes,). With "balanced" the factor
-        is sum of all / (classes * total of the class), so that an integer weight is a repetition
-        here too, as in scikit-learn from 1.9 on.
-        """
-        if isinstance(self.class_weight, dict):
-            factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
-            if not np.isfinite(factors).all() or factors.min() < 0:
-                raise ValueError(
-                    f"class_weight must be finite and not negative, got {self.class_weight!r}"
-                )
-            return factors
-        present = totals > 0
-        labels = classes[present]
-        compute_class_weight(self.class_weight, classes=labels, y=labels)  # refuses other words
-        factors = np.ones(len(classes))
-        factors[present] = totals.sum() / (present.sum() * totals[present])
-        return factors
-
     def _bind(
         self,
         X,
         y: NDArray,
         classes: NDArray,
-        weights: tuple[NDArray, NDArray | None],
+        sample_weight: ArrayLike | None,
         n_total: float | None = None,
     ) -> Posterior:
         """Posterior of the model given validated data, without rows of weight 0.
@@ -113,7 +84,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         differ in their last bit.
         """
         codes, streaming = np.searchsorted(classes, y), n_total is not None
-        weight, factors = weights
+        weight, factors = class_weights(self.class_weight, y, classes, sample_weight)
         if factors is not None:
             weight = np.where(factors[codes] > 0, weight, 0.0)
         X, codes, counted = rows_that_count(X, codes, weight, streaming, WEIGHTS)
@@ -135,7 +106,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
         X, y = self._validate_data(X, y, reset=False)
         require_known(y, self.classes_)
-        weight, factors = self._weights(y, self.classes_, sample_weight)
+        weight, factors = class_weights(self.class_weight, y, self.classes_, sample_weight)
         if factors is not None:
             weight = weight * factors[np.searchsorted(self.classes_, y)]
         return X, y, weight
@@ -145,7 +116,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             return self._bind_blocks(X, y, sample_weight)[0]
         X, y = self._validate_data(X, y, reset=False)
         require_known(y, self.classes_)
-        return self._bind(X, y, self.classes_, self._weights(y, self.classes_, sample_weight))
+        return self._bind(X, y, self.classes_, sample_weight)
 
     @all_or_nothing
     def fit(self, X, y, sample_weight=None):
@@ -180,7 +151,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             return self
         X, y = self._validate_data(X, y)
         classes = self._classes_of(y)
-        posterior = self._bind(X, y, classes, self._weights(y, classes, sample_weight))
+        posterior = self._bind(X, y, classes, sample_weight)
         self._sample(posterior, X, y, classes_=classes, n_samples_seen_=X.shape[0])
         return self
 
@@ -259,50 +230,20 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             float32. For a dask collection they are lazy dask arrays.
         """
         X = self._check_predict(X)
-        proba, least = self._averaged(X), np.finfo(X.dtype).tiny  # none is rounded to 0
-        for rows, log_proba in self._below(least, proba, X):
+        draws, weights = self._flat_draws(X.dtype)
+        proba = averaged(self.model_, X, draws, weights)
+        least = np.finfo(X.dtype).tiny  # none is rounded to 0
+        for rows, log_proba in below(least, proba, self.model_, X, draws, weights):
             exact = np.maximum(np.exp(log_proba), least)
             proba[rows] = np.where(proba[rows] < least, exact, proba[rows])
         return proba.astype(X.dtype, copy=False)
-
-    def _averaged(self, X) -> NDArray:
-        """Averaged probabilities of validated rows."""
-        draws, weights = self._flat_draws(X.dtype)
-        weights = weights.astype(X.dtype)
-        n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        step = max(1, _BLOCK_BYTES // (_BLOCK_ROWS * self.model_.widest * X.dtype.itemsize))
-        n_rows = _SPARSE_ROWS if self.model_.keeps_sparse(X) else _BLOCK_ROWS
-        proba = np.zeros((X.shape[0], n_outputs))
-        for rows in row_blocks(X.shape[0], 1, n_rows):
-            mean = 0.0
-            for some, each in _under_some(self.model_, draws, X[rows], step):
-                mean = mean + weights[some] @ each.reshape(len(each), -1)
-            proba[rows] = np.reshape(mean, (n_outputs, -1)).T
-        return self._both_classes(proba)
 
     @in_blocks()
     def predict_log_proba(self, X) -> NDArray:
         """Logarithm of `predict_proba`, finite also where a probability rounds to 0."""
         X = self._check_predict(X)
-        return self._log_averaged(X).astype(X.dtype, copy=False)
-
-    def _log_averaged(self, X) -> NDArray:
-        """Logarithms of averaged probabilities of validated rows, in double precision."""
-        proba, least = self._averaged(X), np.sqrt(np.finfo(X.dtype).eps)
-        log_proba = np.log(np.maximum(proba, least))
-        # below `least`, 1 - p has lost half of its digits; at most log(least) keeps the order
-        for rows, exact in self._below(least, proba, X):
-            exact = np.minimum(exact, np.log(least))
-            log_proba[rows] = np.where(proba[rows] < least, exact, log_proba[rows])
-        return log_proba
-
-    def _below(self, least: float, proba: NDArray, X) -> Iterator[tuple[NDArray, NDArray]]:
-        """Rows that have a probability below `least`, and logarithms that no rounding touched."""
-        draws, weights = self._flat_draws(X.dtype)
-        tail = np.flatnonzero((proba < least).any(axis=1))
-        for block in row_blocks(len(tail), 8 * len(draws) * proba.shape[1], 16 * _BLOCK_BYTES):
-            rows = tail[block]
-            yield rows, _log_average(self.model_, draws, weights, X[rows])
+        found = log_averaged(self.model_, X, *self._flat_draws(X.dtype))
+        return found.astype(X.dtype, copy=False)
 
     @in_blocks()
     def decision_function(self, X) -> NDArray:
@@ -338,7 +279,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         True
         """
         X = self._check_predict(X)
-        log_proba = self._log_averaged(X)
+        log_proba = log_averaged(self.model_, X, *self._flat_draws(X.dtype))
         score = log_proba[:, 1] - log_proba[:, 0] if len(self.classes_) == 2 else log_proba
         return score.astype(X.dtype, copy=False)
 
@@ -357,7 +298,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         """
         X = self._check_predict(X)
         draws, _ = self._flat_draws(X.dtype)
-        parts = [p.astype(X.dtype, copy=False) for _, p in self._probabilities(X, draws)]
+        parts = [p.astype(X.dtype, copy=False) for _, p in probabilities(self.model_, X, draws)]
         return np.concatenate([p.transpose(0, 2, 1) for p in parts], axis=1)
 
     @in_blocks()
@@ -394,8 +335,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         draws, weights = self._flat_draws(X.dtype)
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         ends = np.empty((X.shape[0], n_outputs, 2))
-        for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), _BLOCK_BYTES):
-            p = _under_each(self.model_, draws, X[rows])
+        for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), BLOCK_BYTES):
+            p = under_each(self.model_, X[rows], draws)
             ends[rows] = central_interval(p.transpose(2, 1, 0), level, weights)
         both = ends if n_outputs > 1 else np.concatenate([1.0 - ends[..., ::-1], ends], axis=1)
         return both.astype(X.dtype, copy=False)
@@ -424,94 +365,14 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         total, aleatoric = np.empty(X.shape[0]), np.empty(X.shape[0])
         error = np.empty((X.shape[0], len(self.classes_)))
         draws, weights = self._flat_draws(X.dtype)
-        for rows, p in self._probabilities(X, draws):
+        for rows, p in probabilities(self.model_, X, draws):
             mean = np.tensordot(weights, p, axes=1)
             mean /= mean.sum(axis=0)  # which is 1 but for rounding; the entropy of more is negative
             total[rows] = entr(mean).sum(axis=0)
             aleatoric[rows] = weights @ entr(p).sum(axis=1)
-            error[rows] = _batch_error(p - mean, weights, 4 * len(self.draws_)).T
+            error[rows] = batch_error(p - mean, weights, 4 * len(self.draws_)).T
         # the entropy of a mean is at least the mean entropy: what is below 0 is rounding
         epistemic = np.maximum(total - aleatoric, 0.0)
         found = {"total": total, "aleatoric": aleatoric, "epistemic": epistemic}
         found["standard_error"] = error
         return Bunch(**{name: each.astype(X.dtype, copy=False) for name, each in found.items()})
-
-    def _probabilities(self, X, draws: NDArray) -> Iterator[tuple[slice, NDArray]]:
-        """Row blocks and their probabilities under every draw, (S, classes, rows) in float64."""
-        for rows in row_blocks(X.shape[0], 8 * len(draws) * len(self.classes_), 16 * _BLOCK_BYTES):
-            each = _under_each(self.model_, draws, X[rows]).astype(np.float64)
-            yield rows, self._both_classes(each)
-
-    def _both_classes(self, proba: NDArray) -> NDArray:
-        """Both classes, on axis 1, from the second one; more classes are scaled to sum to 1."""
-        if len(self.classes_) == 2:
-            # none is above 1, and weights sum to 1 but for rounding: so much is what is cut off
-            proba = np.minimum(proba, 1.0)
-            return np.concatenate([1.0 - proba, proba], axis=1)
-        return proba / proba.sum(axis=1, keepdims=True)
-
-
-def _require_some(name: str, weight: NDArray) -> None:
-    if not (weight > 0).any():
-        raise ValueError(
-            f"{name} is zero for all rows; at least two classes need a positive weight"
-        )
-
-
-def require_two(n_classes: int) -> None:
-    """Raise ValueError for rows of one class."""
-    if n_classes < 2:
-        raise ValueError(
-            "y holds one class only (among rows of positive weight); at least two classes are "
-            "needed"
-        )
-
-
-def _under_some(model: Model, draws: NDArray, X: Any, step: int) -> Iterator[tuple[slice, NDArray]]:
-    """Predictions of a block of rows under up to `step` draws at a time, (draws, outputs, n)."""
-    if model.keeps_sparse(X):
-        step = max(1, elements_at_a_time() // draws.shape[1])
-    else:
-        X = dense(X)
-    for some in row_blocks(len(draws), 1, step):
-        yield some, model.predict(draws[some], X)
-
-
-def _under_each(model: Model, draws: NDArray, X: Any) -> NDArray:
-    """Predictions of a block of rows under every draw, (S, outputs, n)."""
-    if not model.keeps_sparse(X):
-        return model.predict(draws, dense(X))
-    return np.concatenate([each for _, each in _under_some(model, draws, X, len(draws))])
-
-
-def _log_average(model: Classification, draws: NDArray, weights: NDArray, X: Any) -> NDArray:
-    """Logarithms of averaged class probabilities, (n, classes), finite where these underflow."""
-    X = X if model.keeps_sparse(X) else dense(X)
-    blocks = row_blocks(len(draws), draws.shape[1], elements_at_a_time())
-    each = np.concatenate([model.log_predict(draws[some], X) for some in blocks])
-    largest = each.max(axis=0)
-    each -= largest
-    np.exp(each, out=each)
-    return (largest + np.log(np.tensordot(weights, each, axes=1))).T
-
-
-def _batch_error(deviation: NDArray, weights: NDArray, n_batches: int) -> NDArray:
-    """Standard error of a weighted mean over axis 0, by batch means; NaN for fewer than 8 draws."""
-    if len(weights) < 2 * n_batches:
-        n_batches = len(weights) // 2
-    if n_batches < 4:
-        return np.full(deviation.shape[1:], np.nan)
-    batches = np.array_split(np.arange(len(weights)), n_batches)
-    square = sum(np.tensordot(weights[batch], deviation[batch], axes=1) ** 2 for batch in batches)
-    return np.sqrt(square * (n_batches / (n_batches - 1)))
-
-
-def central_interval(samples: NDArray, level: float, weights: NDArray) -> NDArray:
-    """Ends (..., 2) of the central interval of samples (..., S).
-
-    For equal weights the quantiles are interpolated between two samples. Otherwise they are
-    samples: the first at which the sum of the weights reaches the probability.
-    """
-    q = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
-    how: dict[str, Any] = {"weights": weights, "method": "inverted_cdf"} if np.ptp(weights) else {}
-    return np.moveaxis(np.quantile(samples, q, axis=-1, **how), 0, -1)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.validation import in_dtype, shown
+from skbayes_sg.validation import checked_weights, in_dtype, shown
 
 _DOUBLE = np.finfo(np.float64)
 
@@ -153,3 +154,54 @@ def _sorted(name: str, labels: NDArray) -> NDArray:
             f"{name} holds labels of several types, {kinds}, which cannot be sorted; give them one "
             "type, for example by np.asarray(labels).astype(str)"
         ) from None
+
+
+def class_weights(
+    asked: dict | str | None, y: NDArray, classes: NDArray, sample_weight: ArrayLike | None
+) -> tuple[NDArray, NDArray | None]:
+    """sample_weight (n,), and the factor of each class (n_classes,), None where all are 1."""
+    weight = checked_weights(sample_weight, len(y))
+    require_some("sample_weight", weight)
+    if asked is None:
+        return weight, None
+    codes = np.searchsorted(classes, y)
+    factors = class_factors(asked, np.bincount(codes, weight, len(classes)), classes)
+    require_some("class_weight", weight * factors[codes])
+    return weight, factors
+
+
+def class_factors(asked: dict | str, totals: NDArray, classes: NDArray) -> NDArray:
+    """Factor of each class; 1 for classes that the dict does not name, or that have no rows.
+
+    `totals` are the sums of the weights of each class, (n_classes,). With "balanced" the factor is
+    sum of all / (classes * total of the class), so that an integer weight is a repetition here too,
+    as in scikit-learn from 1.9 on.
+    """
+    if isinstance(asked, dict):
+        factors = compute_class_weight(asked, classes=classes, y=classes)
+        if not np.isfinite(factors).all() or factors.min() < 0:
+            raise ValueError(f"class_weight must be finite and not negative, got {asked!r}")
+        return factors
+    present = totals > 0
+    labels = classes[present]
+    compute_class_weight(asked, classes=labels, y=labels)  # refuses other words
+    factors = np.ones(len(classes))
+    factors[present] = totals.sum() / (present.sum() * totals[present])
+    return factors
+
+
+def require_some(name: str, weight: NDArray) -> None:
+    """Raise ValueError for weights that are all zero."""
+    if not (weight > 0).any():
+        raise ValueError(
+            f"{name} is zero for all rows; at least two classes need a positive weight"
+        )
+
+
+def require_two(n_classes: int) -> None:
+    """Raise ValueError for rows of one class."""
+    if n_classes < 2:
+        raise ValueError(
+            "y holds one class only (among rows of positive weight); at least two classes are "
+            "needed"
+        )

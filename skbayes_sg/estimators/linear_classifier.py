@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import of_columns
-from skbayes_sg.estimators.classifier import WEIGHTS, BayesianClassifier, require_two
+from skbayes_sg.estimators.classifier import WEIGHTS, BayesianClassifier
 from skbayes_sg.estimators.fit_guard import all_or_nothing
+from skbayes_sg.estimators.inputs import class_factors, require_two
 from skbayes_sg.estimators.linear_model import LinearModel
 from skbayes_sg.estimators.out_of_core import FirstPass, source_of, weights_or_none
 from skbayes_sg.posterior import Posterior
@@ -84,9 +85,8 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         (5000, (8, 256, 21))
         """
         X, y, known = self._validate_chunk(X, y, classes)
-        weights = self._weights(y, known, sample_weight)
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
-        posterior = self._bind(X, y, known, weights, n_total=X.shape[0])
+        posterior = self._bind(X, y, known, sample_weight, n_total=X.shape[0])
         self._update(posterior, classes_=known, n_samples_seen_=seen)
         return self
 
@@ -129,7 +129,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         totals[np.searchsorted(classes, found.labels)] = found.totals
         present = totals > 0
         if self.class_weight is not None:
-            factors = self._class_weights(totals, classes)
+            factors = class_factors(self.class_weight, totals, classes)
             present &= factors > 0
         require_two(present.sum())
         model, dtype = self._make_model(source.n_features, classes), source.dtype

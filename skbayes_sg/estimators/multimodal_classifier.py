@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from skbayes_sg.estimators.class_probabilities import probabilities
 from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.multimodal import Multimodal
@@ -21,10 +22,10 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
         X,
         y: NDArray,
         classes: NDArray,
-        weights: tuple[NDArray, NDArray | None],
+        sample_weight: ArrayLike | None,
         n_total: float | None = None,
     ) -> Posterior:
-        posterior = super()._bind(X, y, classes, weights, n_total)
+        posterior = super()._bind(X, y, classes, sample_weight, n_total)
         return self._tempered(posterior, n_total is not None)
 
     @all_or_nothing
@@ -64,7 +65,7 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
         X, y, known = self._validate_chunk(X, y, classes)
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         total = population(n_total, X.shape[0], seen)
-        posterior = self._bind(X, y, known, self._weights(y, known, None), total)
+        posterior = self._bind(X, y, known, None, total)
         self._follow_stream(posterior, classes_=known, n_samples_seen_=seen)
         return self
 
@@ -72,7 +73,7 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
         """Probabilities (chains, draws, classes, rows)."""
         counting = self._counting_draws()
         draws = counting.reshape(-1, counting.shape[-1]).astype(X.dtype, copy=False)
-        p = np.concatenate([each for _, each in self._probabilities(X, draws)], axis=2)
+        p = np.concatenate([each for _, each in probabilities(self.model_, X, draws)], axis=2)
         return p.reshape(*counting.shape[:2], *p.shape[1:])
 
     def _gain(self, p: NDArray, few: Posterior, posterior: Posterior) -> float:

@@ -211,6 +211,8 @@ class Model(ABC):
 class Classification(Model):
     """p(y = k | x) of some classes."""
 
+    n_classes: int
+
     @abstractmethod
     def encode(self, codes: NDArray, dtype: np.dtype) -> NDArray:
         """Class numbers 0, 1, ... as the targets of this model, to go with X of the given dtype."""

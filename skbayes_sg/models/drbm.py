@@ -28,7 +28,8 @@ class DRBM(Categorical, Network):
     """
 
     def __init__(self, n_features: int, n_classes: int, n_hidden: int = 41) -> None:
-        self.binary, self.n_logits, self.n_hidden = n_classes == 2, n_classes, n_hidden
+        self.n_classes = self.n_logits = n_classes
+        self.n_hidden = n_hidden
         self.shapes = {
             "W": (n_hidden, n_features),
             "U": (n_hidden, n_classes),

@@ -152,8 +152,8 @@ class MLP(Categorical, FeedForward):
         hidden_layer_sizes: Sequence[int] = (30,),
         activation: str = "logistic",
     ) -> None:
-        self.binary = n_classes == 2
-        self.n_logits = 1 if self.binary else n_classes
+        self.n_classes = n_classes
+        self.n_logits = 1 if n_classes == 2 else n_classes
         widths, response = [n_features, *hidden_layer_sizes, self.n_logits], "class"
         FeedForward.__init__(self, widths, activation, response if self.n_logits > 1 else None)
 

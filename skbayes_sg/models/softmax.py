@@ -24,13 +24,10 @@ class Categorical(Classification):
 
     Attributes
     ----------
-    binary : bool
-        Whether there are two classes.
     n_logits : int
     """
 
     ratio = "odds_ratio"
-    binary: bool
     n_logits: int
 
     def null_directions(self) -> list[NullDirections]:
@@ -50,7 +47,7 @@ class Categorical(Classification):
         """Class probabilities (chains, classes, n); for two classes that of the second class."""
         z = self.outputs(theta, X)
         if self.n_logits > 1:
-            return softmax(z)[:, 1:] if self.binary else softmax(z)
+            return softmax(z)[:, 1:] if self.n_classes == 2 else softmax(z)
         np.negative(z, out=z)
         with np.errstate(over="ignore"):  # exp(-z) = inf is probability 0
             np.exp(z, out=z)
@@ -129,8 +126,8 @@ class Softmax(Categorical, Predictor):
     """
 
     def __init__(self, n_features: int, n_classes: int, fit_intercept: bool = True) -> None:
-        self.binary = n_classes == 2
-        self.n_logits = 1 if self.binary else n_classes
+        self.n_classes = n_classes
+        self.n_logits = 1 if n_classes == 2 else n_classes
         Predictor.__init__(self, self.n_logits, n_features, fit_intercept)
 
     def information(self, theta: NDArray, batch: Batch, layout: Layout) -> Operator:

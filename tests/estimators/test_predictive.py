@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skbayes_sg.estimators.classifier import central_interval
+from skbayes_sg.estimators.class_probabilities import central_interval
 from skbayes_sg.estimators.linear import scale_mixture_quantile
 
 

@@ -89,7 +89,7 @@ def labels(model, theta, X):
             (mean[0] + scale * r, np.full(len(X), w / weights.sum()))
             for r, w in zip(nodes, weights, strict=True)
         ]
-    p = np.stack([1 - mean[0], mean[0]]) if model.binary else mean
+    p = np.stack([1 - mean[0], mean[0]]) if model.n_classes == 2 else mean
     return [(model.encode(np.full(len(X), k), np.float64), p[k]) for k in range(len(p))]
 
 

@@ -1,0 +1,116 @@
+"""Predictions of classes: probabilities averaged over draws of the posterior.
+
+Averages are computed in double precision from probabilities in the precision of X.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data.rows import row_blocks
+from skbayes_sg.linalg.scores import dense
+from skbayes_sg.linalg.sizes import elements_at_a_time
+from skbayes_sg.models import Model
+from skbayes_sg.models.base import Classification
+
+_BLOCK_ROWS = 256  # rows of a prediction block
+_SPARSE_ROWS = 1 << 14  # of a prediction block of sparse rows
+BLOCK_BYTES = 1 << 20  # of a prediction block, which decides how many draws: it stays in cache
+
+
+def averaged(model: Any, X, draws: NDArray, weights: NDArray) -> NDArray:
+    """Averaged probabilities of rows, (n_rows, n_classes)."""
+    weights = weights.astype(X.dtype)
+    step = max(1, BLOCK_BYTES // (_BLOCK_ROWS * model.widest * X.dtype.itemsize))
+    parts = []
+    for rows in row_blocks(X.shape[0], 1, _SPARSE_ROWS if model.keeps_sparse(X) else _BLOCK_ROWS):
+        mean = 0.0
+        for some, each in _under_some(model, draws, X[rows], step):
+            mean = mean + weights[some] @ each.reshape(len(each), -1)
+        parts.append(np.reshape(mean, (-1, rows.stop - rows.start)).T.astype(np.float64))
+    return all_classes(np.concatenate(parts))
+
+
+def log_averaged(model: Any, X, draws: NDArray, weights: NDArray) -> NDArray:
+    """Logarithms of averaged probabilities, finite also where these round to 0."""
+    proba, least = averaged(model, X, draws, weights), np.sqrt(np.finfo(X.dtype).eps)
+    log_proba = np.log(np.maximum(proba, least))
+    # below `least`, 1 - p has lost half of its digits; at most log(least) keeps the order
+    for rows, exact in below(least, proba, model, X, draws, weights):
+        exact = np.minimum(exact, np.log(least))
+        log_proba[rows] = np.where(proba[rows] < least, exact, log_proba[rows])
+    return log_proba
+
+
+def below(
+    least: float, proba: NDArray, model: Classification, X, draws: NDArray, weights: NDArray
+) -> Iterator[tuple[NDArray, NDArray]]:
+    """Rows that have a probability below `least`, and logarithms that no rounding touched."""
+    tail = np.flatnonzero((proba < least).any(axis=1))
+    for block in row_blocks(len(tail), 8 * len(draws) * proba.shape[1], 16 * BLOCK_BYTES):
+        rows = tail[block]
+        some = X[rows] if model.keeps_sparse(X) else dense(X[rows])
+        parts = row_blocks(len(draws), draws.shape[1], elements_at_a_time())
+        each = np.concatenate([model.log_predict(draws[part], some) for part in parts])
+        largest = each.max(axis=0)
+        each -= largest
+        np.exp(each, out=each)
+        yield rows, (largest + np.log(np.tensordot(weights, each, axes=1))).T
+
+
+def probabilities(model: Any, X, draws: NDArray) -> Iterator[tuple[slice, NDArray]]:
+    """Row blocks and their probabilities under every draw, (S, classes, rows) in float64."""
+    for rows in row_blocks(X.shape[0], 8 * len(draws) * model.n_classes, 16 * BLOCK_BYTES):
+        yield rows, all_classes(under_each(model, X[rows], draws).astype(np.float64))
+
+
+def under_each(model: Model, X: Any, draws: NDArray) -> NDArray:
+    """Predictions of a block of rows under every draw, (S, outputs, n)."""
+    if not model.keeps_sparse(X):
+        return model.predict(draws, dense(X))
+    return np.concatenate([each for _, each in _under_some(model, draws, X, len(draws))])
+
+
+def _under_some(model: Model, draws: NDArray, X: Any, step: int) -> Iterator[tuple[slice, NDArray]]:
+    """Predictions of a block of rows under up to `step` draws at a time, (draws, outputs, n)."""
+    if model.keeps_sparse(X):
+        step = max(1, elements_at_a_time() // draws.shape[1])
+    else:
+        X = dense(X)
+    for some in row_blocks(len(draws), 1, step):
+        yield some, model.predict(draws[some], X)
+
+
+def all_classes(proba: NDArray) -> NDArray:
+    """Both classes, on axis 1, from the second one; more classes are scaled to sum to 1."""
+    if proba.shape[1] == 1:
+        # none is above 1, and weights sum to 1 but for rounding: so much is what is cut off
+        proba = np.minimum(proba, 1.0)
+        return np.concatenate([1.0 - proba, proba], axis=1)
+    return proba / proba.sum(axis=1, keepdims=True)
+
+
+def batch_error(deviation: NDArray, weights: NDArray, n_batches: int) -> NDArray:
+    """Standard error of a weighted mean over axis 0, by batch means; NaN for fewer than 8 draws."""
+    if len(weights) < 2 * n_batches:
+        n_batches = len(weights) // 2
+    if n_batches < 4:
+        return np.full(deviation.shape[1:], np.nan)
+    batches = np.array_split(np.arange(len(weights)), n_batches)
+    square = sum(np.tensordot(weights[batch], deviation[batch], axes=1) ** 2 for batch in batches)
+    return np.sqrt(square * (n_batches / (n_batches - 1)))
+
+
+def central_interval(samples: NDArray, level: float, weights: NDArray) -> NDArray:
+    """Ends (..., 2) of the central interval of samples (..., S).
+
+    For equal weights the quantiles are interpolated between two samples. Otherwise they are
+    samples: the first at which the sum of the weights reaches the probability.
+    """
+    q = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
+    how: dict[str, Any] = {"weights": weights, "method": "inverted_cdf"} if np.ptp(weights) else {}
+    return np.moveaxis(np.quantile(samples, q, axis=-1, **how), 0, -1)
