@@ -23,7 +23,7 @@ from skbayes_sg.estimators.inputs import require_squares, small_weights
 from skbayes_sg.estimators.out_of_core import is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
-from skbayes_sg.inference.precision import Hyperprior
+from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
 from skbayes_sg.inference.sample import Fit, Plan, in_single_precision, sample
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection import export
@@ -55,6 +55,11 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     warm_start: bool
     n_jobs: int | None
     random_state: Any
+
+    _reads_blocks = False
+    """Whether rows on disk or on workers are read in blocks, by passes over all."""
+    _bind_blocks: Callable[..., tuple[Posterior, dict[str, Any]]]
+    """Of these: the posterior of X, y and weights, and fitted attributes that tell of them."""
 
     # set by `_set_fit`
     model_: Any
@@ -90,24 +95,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """Validated X, y and weights (None where all are 1) of data of the fitted shape."""
         raise NotImplementedError
 
-    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
-        """The posterior of rows on disk, and fitted attributes that tell of them."""
-        raise NotImplementedError
-
-    def _require_passes(self) -> None:
-        """Raise RowsNeededError if the sampler needs more of rows on disk than passes over them."""
-        raise RowsNeededError(f"{type(self).__name__} visits rows at each step")
-
     def _notices(self, posterior: Posterior) -> list[str]:
         """Warnings about the data, before the chains run."""
         return []
 
-    def _remarks(self, posterior: Posterior) -> list[str]:
-        """Warnings about the data, given the draws; they may add to `diagnostics_`."""
-        return []
-
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
-        """Warnings of the chains, with what in the data may explain them, or in place of them."""
+        """Warnings of the chains, with what the data say given the draws, or in place of them.
+
+        It may add to `diagnostics_`.
+        """
         return warnings
 
     def _read_off(self, fit: Fit) -> None:
@@ -154,7 +150,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         if not is_out_of_core(X):
             return False
         try:
-            self._require_passes()
+            if not self._reads_blocks:
+                raise RowsNeededError(f"{type(self).__name__} visits rows at each step")
+            asked = self._asked(self.sampler)
+            if asked is not None and asked.sampler.variance_reduction is None:
+                raise RowsNeededError(
+                    f"sampler={self.sampler!r}, unlike None, visits rows at each step"
+                )
             validate_columns(self, X, reset=True)
             posterior, attributes = self._bind_blocks(X, y, sample_weight)
             self._sample(posterior, X, y, **attributes)
@@ -284,8 +286,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         fit = sample(posterior, self._plan(twin), self._options(posterior.dim), callbacks, earlier)
         self._set_fit(fit, attributes)
         all_columns = posterior.all_columns.with_prior(fit.prior)
-        warnings = [*fit.warnings, *self._remarks(all_columns)]
-        self._warnings = [*fit.notes, *self._explained(all_columns, warnings)]
+        self._warnings = [*fit.notes, *self._explained(all_columns, list(fit.warnings))]
         warn(self._warnings)
         if fit.interrupted:
             raise KeptInterrupt
@@ -301,19 +302,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         self.burn_in_, self.thin_ = engine.length
         self.draws_, self.draw_weights_, self.n_passes_ = fit.draws, fit.weights, fit.n_passes
         self.diagnostics_ = fit.figures
-        self._set_learned(fit.learned)
+        set_learned(self, fit.learned)
         self._read_off(fit)
         names = ("prior_precision_", "coef_", "coef_std_", "intercept_", "noise_variance_")
         require_finite(**{name: vars(self)[name] for name in names if name in vars(self)})
-
-    def _set_learned(self, learned: Any) -> None:
-        """Write path and values of learned prior precisions; remove both if they were given."""
-        for name in ("prior_precision_path_", "prior_precision_blocks_"):
-            self.__dict__.pop(name, None)
-        if learned is not None:
-            self.prior_precision_path_ = learned.path
-            values = zip(learned.labels, learned.values.tolist(), strict=True)
-            self.prior_precision_blocks_ = dict(values)
 
     # -- draws --------------------------------------------------------------------------------
 
@@ -486,3 +478,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         return export.to_arviz(self, X, y, sample_weight, log_likelihood, posterior_predictive)
+
+
+def set_learned(estimator: Any, learned: LearnedPrecision | None) -> None:
+    """Write path and values of learned prior precisions; remove both if they were given."""
+    for name in ("prior_precision_path_", "prior_precision_blocks_"):
+        estimator.__dict__.pop(name, None)
+    if learned is not None:
+        estimator.prior_precision_path_ = learned.path
+        values = zip(learned.labels, learned.values.tolist(), strict=True)
+        estimator.prior_precision_blocks_ = dict(values)

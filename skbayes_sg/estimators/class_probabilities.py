@@ -40,26 +40,24 @@ def log_averaged(model: Any, X, draws: NDArray, weights: NDArray) -> NDArray:
     proba, least = averaged(model, X, draws, weights), np.sqrt(np.finfo(X.dtype).eps)
     log_proba = np.log(np.maximum(proba, least))
     # below `least`, 1 - p has lost half of its digits; at most log(least) keeps the order
-    for rows, exact in below(least, proba, model, X, draws, weights):
-        exact = np.minimum(exact, np.log(least))
-        log_proba[rows] = np.where(proba[rows] < least, exact, log_proba[rows])
+    (tail,) = np.nonzero((proba < least).any(axis=1))
+    exact = np.minimum(log_average(model, X[tail], draws, weights), np.log(least))
+    log_proba[tail] = np.where(proba[tail] < least, exact, log_proba[tail])
     return log_proba
 
 
-def below(
-    least: float, proba: NDArray, model: Classification, X, draws: NDArray, weights: NDArray
-) -> Iterator[tuple[NDArray, NDArray]]:
-    """Rows that have a probability below `least`, and logarithms that no rounding touched."""
-    tail = np.flatnonzero((proba < least).any(axis=1))
-    for block in row_blocks(len(tail), 8 * len(draws) * proba.shape[1], 16 * BLOCK_BYTES):
-        rows = tail[block]
+def log_average(model: Classification, X, draws: NDArray, weights: NDArray) -> NDArray:
+    """Logarithms of averaged probabilities that no rounding touches, (n_rows, n_classes)."""
+    found = np.empty((X.shape[0], model.n_classes))
+    for rows in row_blocks(len(found), 8 * len(draws) * model.n_classes, 16 * BLOCK_BYTES):
         some = X[rows] if model.keeps_sparse(X) else dense(X[rows])
         parts = row_blocks(len(draws), draws.shape[1], elements_at_a_time())
         each = np.concatenate([model.log_predict(draws[part], some) for part in parts])
         largest = each.max(axis=0)
         each -= largest
         np.exp(each, out=each)
-        yield rows, (largest + np.log(np.tensordot(weights, each, axes=1))).T
+        found[rows] = (largest + np.log(np.tensordot(weights, each, axes=1))).T
+    return found
 
 
 def probabilities(model: Any, X, draws: NDArray) -> Iterator[tuple[slice, NDArray]]:

@@ -19,8 +19,8 @@ from skbayes_sg.estimators.class_probabilities import (
     BLOCK_BYTES,
     averaged,
     batch_error,
-    below,
     central_interval,
+    log_average,
     log_averaged,
     probabilities,
     under_each,
@@ -31,6 +31,7 @@ from skbayes_sg.estimators.inputs import (
     classes_of,
     known_classes,
     labels_are_missing,
+    merged,
     require_known,
     require_two,
     rows_that_count,
@@ -93,8 +94,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         model = self._make_model(X.shape[1], classes)
         y = model.encode(codes, X.dtype)
         data = InMemory.of(X, y, counted, n_total, model.takes_sparse)
-        if self._merges(model, data, streaming):
-            data = data.merged()
+        data = merged(data, model, streaming or self.sampler is not None)
         if factors is not None:
             labels = model.encode(np.arange(len(classes)), X.dtype)
             order = np.argsort(labels)
@@ -233,9 +233,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         draws, weights = self._flat_draws(X.dtype)
         proba = averaged(self.model_, X, draws, weights)
         least = np.finfo(X.dtype).tiny  # none is rounded to 0
-        for rows, log_proba in below(least, proba, self.model_, X, draws, weights):
-            exact = np.maximum(np.exp(log_proba), least)
-            proba[rows] = np.where(proba[rows] < least, exact, proba[rows])
+        (tail,) = np.nonzero((proba < least).any(axis=1))
+        exact = np.maximum(np.exp(log_average(self.model_, X[tail], draws, weights)), least)
+        proba[tail] = np.where(proba[tail] < least, exact, proba[tail])
         return proba.astype(X.dtype, copy=False)
 
     @in_blocks()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.models import Model
+from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.validation import warn
 
@@ -62,6 +63,19 @@ class FittedPosterior:
     feature_names: tuple[str, ...] | None
     classes: NDArray | None
     ranks: NDArray | None = None
+
+    @classmethod
+    def of(cls, estimator: Any, distribution: Distribution) -> FittedPosterior:
+        """What a fitted estimator shows of a distribution of its model's parameters."""
+        model, names = estimator.model_, getattr(estimator, "feature_names_in_", None)
+        return cls(
+            distribution,
+            type(model).__name__,
+            model.shapes,
+            None if names is None else tuple(names),
+            getattr(estimator, "classes_", None),
+            getattr(model, "ranks", None),
+        )
 
     def __repr__(self) -> str:
         sizes = (f"{name}: {' x '.join(map(str, shape))}" for name, shape in self.shapes.items())

@@ -10,6 +10,10 @@ from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from skbayes_sg.data import InMemory
+from skbayes_sg.inference.many_modes import gradient_products
+from skbayes_sg.linalg.sizes import has_cheap_gradients, is_sorted_soon
+from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.validation import checked_weights, in_dtype, shown
 
@@ -103,6 +107,19 @@ def rows_that_count(
         kept = np.flatnonzero(weight)
         X, y, weight = X[kept], y[kept], weight[kept]
     return X, y, None if (weight == 1).all() else in_dtype(name, weight, X.dtype)
+
+
+def merged(data: InMemory, model: Model, never: bool) -> InMemory:
+    """With equal rows merged into one where the data are few.
+
+    After merging, a weight of 2 and two copies of a row give bitwise the same draws: HMC amplifies
+    rounding differences.
+    """
+    if model.fixed_inputs:
+        few = is_sorted_soon(data.n_rows, model.dim)
+    else:
+        few = has_cheap_gradients(gradient_products(model, data.n_rows))
+    return data if never or not few else data.merged()
 
 
 def classes_of(y: NDArray) -> NDArray:

@@ -13,6 +13,8 @@ from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.inputs import class_factors, require_two
 from skbayes_sg.estimators.linear_model import LinearModel
 from skbayes_sg.estimators.out_of_core import FirstPass, source_of, weights_or_none
+from skbayes_sg.estimators.updating import update
+from skbayes_sg.inference.precision import SEPARATED
 from skbayes_sg.posterior import Posterior
 
 _CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
@@ -87,15 +89,21 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         X, y, known = self._validate_chunk(X, y, classes)
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         posterior = self._bind(X, y, known, sample_weight, n_total=X.shape[0])
-        self._update(posterior, classes_=known, n_samples_seen_=seen)
+        update(self, posterior, {"classes_": known, "n_samples_seen_": seen})
         return self
 
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
-        """With a column whose prior alone allows a coefficient that makes rows certain.
+        """That a plane separates the classes, where chains have learned the precision.
+
+        And a column whose prior alone allows a coefficient that makes rows certain.
 
         Where it separates the classes, its posterior is as wide as the prior, and no number of
         draws helps. An intercept takes the mean of a column, however far from zero.
         """
+        fit = self._fit
+        assert fit is not None
+        if fit.scales is None and fit.learned is not None and is_separated(self, posterior):
+            warnings = [*warnings, SEPARATED]
         if not warnings:
             return []
         precision = self.model_.unpack(posterior.prior.precision)["coef"].max(axis=0)
@@ -112,13 +120,6 @@ class LinearClassifier(LinearModel, BayesianClassifier):
             "certainty; scale the columns, for example by StandardScaler, or raise prior_precision "
             "for it",
         ]
-
-    def _separated(self, posterior: Posterior) -> bool:
-        """Whether the posterior mean is right about every row."""
-        rows = posterior.data.sample
-        mean = self._moments(self.draws_)[0][None]
-        batches = map(rows.load, rows.blocks(self.model_.row_size))
-        return all(self.model_.is_right(mean, batch.X, batch.y).all() for batch in batches)
 
     def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
         """Posterior of rows out of core, and the facts about them."""
@@ -143,3 +144,11 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         data = found.data(encode)
         prior = self._prior(model, data, classes)
         return Posterior(model, data, prior), {"classes_": classes, "n_samples_seen_": X.shape[0]}
+
+
+def is_separated(estimator: Any, posterior: Posterior) -> bool:
+    """Whether the posterior mean is right about every row in memory."""
+    rows, model = posterior.data.sample, estimator.model_
+    mean = estimator._moments(estimator.draws_)[0][None]
+    batches = map(rows.load, rows.blocks(model.row_size))
+    return all(model.is_right(mean, batch.X, batch.y).all() for batch in batches)

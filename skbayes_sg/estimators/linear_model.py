@@ -10,19 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.data import Data, InMemory, of_columns
+from skbayes_sg.data import Data, of_columns
 from skbayes_sg.estimators import updating
 from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.estimators.coefficient_prior import hyperprior_of, prior_of, shrinkage_of
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.inference.one_mode import OneMode
-from skbayes_sg.inference.options import RowsNeededError
-from skbayes_sg.inference.precision import SEPARATED, Hyperprior
+from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection.summary import of_coefficients, of_groups
 from skbayes_sg.linalg import FULL
-from skbayes_sg.linalg.sizes import is_sorted_soon
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -66,6 +64,7 @@ class LinearModel(BayesianEstimator):
     Streams update that distribution (`updating.update`).
     """
 
+    _reads_blocks = True
     prior: FittedPosterior | Horseshoe | StudentT | str | None
     prior_groups: Any
     prior_mean: ArrayLike
@@ -79,7 +78,7 @@ class LinearModel(BayesianEstimator):
     """Whether `coef_` has a row for each logit, and `intercept_` an entry, also for one."""
     draws_ = OfStream(updating.draws_of)
     draw_weights_ = OfStream(lambda self: np.full((n := updating.shape_of_draws(self)[1]), 1 / n))
-    posterior_ = OfStream(lambda self: self._value_of(self._stream.distribution, self.model_))
+    posterior_ = OfStream(lambda self: FittedPosterior.of(self, self._stream.distribution))
     coef_ = OfStream(lambda self: updating.moments_of(self)[0])
     coef_std_ = OfStream(lambda self: updating.moments_of(self)[1])
     intercept_ = OfStream(lambda self: updating.moments_of(self)[2])
@@ -100,23 +99,12 @@ class LinearModel(BayesianEstimator):
     @property
     def coef_samples_(self) -> NDArray:
         """Draws of `coef_`, (n_chains, n_draws, ...), a view of `draws_`."""
-        return self._coefs(self.draws_)
+        return coef_and_intercept(self, self.draws_)[0]
 
     @property
     def intercept_samples_(self) -> NDArray:
         """Draws of `intercept_`, (n_chains, n_draws, ...); zeros without one."""
-        return self._intercepts(self.draws_)
-
-    def _coefs(self, draws: NDArray) -> NDArray:
-        """Coefficients of draws (n_chains, n_draws, D), as in `coef_samples_`."""
-        coef = self.model_.unpack(draws)["coef"]
-        return coef if self._has_rows else coef[..., 0, :]
-
-    def _intercepts(self, draws: NDArray) -> NDArray:
-        """Intercepts of draws, as in `intercept_samples_`."""
-        blocks = self.model_.unpack(draws)
-        each = blocks.get("intercept", np.zeros(blocks["coef"].shape[:-1]))
-        return each if self._has_rows else each[..., 0]
+        return coef_and_intercept(self, self.draws_)[1]
 
     @property
     def prior_precision_draws_(self) -> NDArray:
@@ -152,24 +140,10 @@ class LinearModel(BayesianEstimator):
             )
         return prior_of(self, model, data, classes, streaming)
 
-    def _merges(self, model: Model, data: InMemory, streaming: bool) -> bool:
-        """Whether equal rows are to be merged, which they are when the data are few.
-
-        After merging, a weight of 2 and two copies of a row give bitwise the same draws.
-        """
-        few = is_sorted_soon(data.n_rows, model.dim)
-        return few and not streaming and self.sampler is None
-
     def _determined(self, posterior: Posterior) -> Posterior:
         """Without columns of zeros, where there are very many parameters."""
         high_dimensional = self.sampler is None and is_high_dimensional(posterior)
         return nonzero_columns(posterior) if high_dimensional else posterior
-
-    def _require_passes(self) -> None:
-        asked = self._asked(self.sampler)
-        if asked is None or asked.sampler.variance_reduction is not None:
-            return
-        raise RowsNeededError(f"sampler={self.sampler!r}, unlike None, visits rows at each step")
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """A warning about columns of one value, where the prior is learned."""
@@ -187,17 +161,6 @@ class LinearModel(BayesianEstimator):
             "a number"
         ]
 
-    def _remarks(self, posterior: Posterior) -> list[str]:
-        """That a plane separates the classes, where chains have learned the precision."""
-        fit = self._fit
-        assert fit is not None
-        learned = fit.scales is None and fit.learned is not None
-        return [SEPARATED] if learned and self._separated(posterior) else []
-
-    def _separated(self, posterior: Posterior) -> bool:
-        """Whether a plane separates the classes of the rows in memory; False without classes."""
-        return False
-
     def _read_off(self, fit: Fit) -> None:
         """Coefficients and intercepts from the draws, and the normal approximation."""
         n_normal = fit.model.dim - ("log_noise" in fit.model.shapes)
@@ -207,23 +170,7 @@ class LinearModel(BayesianEstimator):
         self.intercept_ = intercept if self._has_rows else float(intercept)
         self.__dict__.pop("posterior_", None)
         if fit.gaussian is not None:
-            self.posterior_ = self._value_of(fit.gaussian, fit.model)
-
-    def _value_of(self, distribution: Distribution, model: Model) -> FittedPosterior:
-        names = getattr(self, "feature_names_in_", None)
-        named = None if names is None else tuple(names)
-        return FittedPosterior(
-            distribution,
-            type(model).__name__,
-            model.shapes,
-            named,
-            getattr(self, "classes_", None),
-            getattr(model, "ranks", None),
-        )
-
-    def _update(self, posterior: Posterior, **attributes: Any) -> None:
-        """Update by the rows of a chunk; `attributes` are fitted attributes of the subclass."""
-        updating.update(self, posterior, attributes)
+            self.posterior_ = FittedPosterior.of(self, fit.gaussian)
 
     def _read_off_stream(self, distribution: Distribution) -> None:
         """Set attributes beside those that a stream computes when they are asked for."""
@@ -412,3 +359,14 @@ class LinearModel(BayesianEstimator):
         if direction:
             table["p_direction"] = np.maximum(table["p_positive"], 1 - table["p_positive"])
         return table
+
+
+def coef_and_intercept(estimator: Any, draws: NDArray) -> tuple[NDArray, NDArray]:
+    """Coefficients and intercepts of draws (n_chains, n_draws, D), zeros without intercepts.
+
+    They are views, with an axis for the logits where `coef_` has one.
+    """
+    blocks = estimator.model_.unpack(draws)
+    coef = blocks["coef"]
+    intercept = blocks.get("intercept", np.zeros(coef.shape[:-1]))
+    return (coef, intercept) if estimator._has_rows else (coef[..., 0, :], intercept[..., 0])

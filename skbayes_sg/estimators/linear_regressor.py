@@ -11,10 +11,11 @@ from sklearn.metrics import d2_tweedie_score
 from skbayes_sg.data import Data, InMemory, at_hand
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.estimators.inputs import require_spread
+from skbayes_sg.estimators.inputs import merged, require_spread
 from skbayes_sg.estimators.linear_model import LinearModel
 from skbayes_sg.estimators.out_of_core import FirstPass, source_of, weights_or_none
 from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor
+from skbayes_sg.estimators.updating import update
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
@@ -95,8 +96,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         model = self._make_model(data)
         if model.has_location:
             require_spread(y, data.X.dtype)
-        if self._merges(model, data, streaming):
-            data = data.merged()
+        data = merged(data, model, streaming or self.sampler is not None)
         return Posterior(model, data, self._prior(model, data, streaming=streaming))
 
     def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
@@ -146,7 +146,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         posterior = self._bind(X, y, sample_weight, n_total=X.shape[0])
         warn(self._family.notices(posterior.data))
-        self._update(posterior, n_samples_seen_=seen)
+        update(self, posterior, {"n_samples_seen_": seen})
         return self
 
 

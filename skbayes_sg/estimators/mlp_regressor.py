@@ -12,9 +12,10 @@ from scipy.special import logsumexp
 
 from skbayes_sg.data import InMemory, row_blocks
 from skbayes_sg.estimators.fit_guard import all_or_nothing
+from skbayes_sg.estimators.inputs import merged
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
-from skbayes_sg.estimators.multimodal import Multimodal
+from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow, tempered
 from skbayes_sg.estimators.regressor import BayesianRegressor
 from skbayes_sg.inference.online_chain import population
 from skbayes_sg.inference.options import Options
@@ -159,9 +160,10 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         X, y, weight = self._of_weight(X, y, sample_weight, n_total)
         data = InMemory.of(X, y.reshape(len(y), -1), weight, n_total)
         posterior = self._scaled(data, streaming)
-        if self._merges(posterior.model, data, streaming):
-            posterior = self._scaled(data.merged(), streaming)
-        return self._tempered(posterior, streaming)
+        few = merged(data, posterior.model, streaming or self.sampler is not None)
+        if few is not data:
+            posterior = self._scaled(few, streaming)
+        return tempered(self, posterior, streaming)
 
     def _scaled(self, data: InMemory, streaming: bool) -> Posterior:
         """The posterior given responses by their mean and spread; a stream keeps those it has."""
@@ -208,7 +210,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         total = population(n_total, X.shape[0], seen)
-        self._follow_stream(self._bind(X, y, sample_weight, total), n_samples_seen_=seen)
+        follow(self, self._bind(X, y, sample_weight, total), {"n_samples_seen_": seen})
         return self
 
     # -- draws --------------------------------------------------------------------------------
@@ -232,7 +234,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
 
     def _under_draws(self, X) -> NDArray:
         """That y is below its predictive mean less a standard deviation, and plus one."""
-        draws = self._counting_draws()
+        draws = counting_draws(self)
         flat, found = draws.reshape(-1, draws.shape[-1]), []
         for outputs in outputs_of(self.model_, X, flat):
             mean, sd = mixture_moments(self.model_, outputs, np.full(len(flat), 1 / len(flat)))

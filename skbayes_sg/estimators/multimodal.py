@@ -11,19 +11,16 @@ from sklearn.base import clone
 
 from skbayes_sg.chains.run import rows_touched
 from skbayes_sg.data import InMemory, of_columns, row_blocks
-from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.base import BayesianEstimator, set_learned
 from skbayes_sg.inference import averages, diagnose
-from skbayes_sg.inference.many_modes import ManyModes, gradient_products
+from skbayes_sg.inference.many_modes import ManyModes
 from skbayes_sg.inference.online_chain import ChainStream
 from skbayes_sg.inference.options import Options, run_length
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.inspection.summary import of_blocks
-from skbayes_sg.linalg.sizes import has_cheap_gradients
 from skbayes_sg.models import Model
-from skbayes_sg.models.base import Network
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
-from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import real_array, require_bounded, require_positive, warn
 
 _DIAGNOSED_ROWS = 100
@@ -85,18 +82,15 @@ class Multimodal(BayesianEstimator):
         return options._replace(n_chains=_CHAINS_IN_MODES if self._in_modes() else _CHAINS)
 
     def _prior(
-        self, model: Model, data: InMemory, classes: NDArray | None = None, streaming: bool = False
+        self, model: Any, data: InMemory, classes: NDArray | None = None, streaming: bool = False
     ) -> Prior:
-        mean = self._of_groups(model, "prior_mean", self.prior_mean)
-        require_bounded("prior_mean", mean)
-        return model.prior(self._precision(model, data, streaming), mean)
+        """Normal, of one mean and one precision, or of one for each group of blocks.
 
-    def _precision(self, model: Model, data: InMemory, streaming: bool) -> NDArray:
-        """Prior precision of every parameter.
-
-        It follows the scale of the inputs, or is one number, or one per group of blocks. Learning
-        starts from the scale of the inputs.
+        Or of a precision that follows the scale of the inputs, from which learning starts too. A
+        stream keeps that of its first chunk.
         """
+        mean = of_groups(model, "prior_mean", self.prior_mean)
+        require_bounded("prior_mean", mean)
         learned = self._em() is not None
         if learned or isinstance(self.prior_precision, str):
             if not learned and self.prior_precision != "scale":
@@ -104,48 +98,16 @@ class Multimodal(BayesianEstimator):
                     'prior_precision must be "scale", a VariationalEM or numbers, '
                     f"got {self.prior_precision!r}"
                 )
-            assert isinstance(model, Network)
-            return model.reference_precision(self._input_square_of(data, streaming))
-        precision = self._of_groups(model, "prior_precision", self.prior_precision)
+            first = not (streaming and self._stream is not None)
+            square = input_square_of(data) if first else self._input_square
+            return model.prior(model.reference_precision(square), mean)
+        precision = of_groups(model, "prior_precision", self.prior_precision)
         given = np.asarray(self.prior_precision, np.float64)
         if not (np.isfinite(given).all() and given.min() > 0):
             raise ValueError(
                 f"prior_precision must be positive and finite, got {self.prior_precision!r}"
             )
-        return precision
-
-    @staticmethod
-    def _of_groups(model: Model, name: str, given: ArrayLike) -> NDArray:
-        """A parameter of the prior, one number or one per group of blocks, for each weight."""
-        groups, values = model.groups, real_array(name, given)
-        if values.shape not in ((), (len(groups),)):
-            named = ", ".join("+".join(group) for group in groups)
-            raise ValueError(
-                f"{name} must be one number or {len(groups)}, for {named}; got {given!r}"
-            )
-        of_group = zip(groups, np.broadcast_to(values, len(groups)), strict=True)
-        return model.spread({block: value for group, value in of_group for block in group})
-
-    def _input_square_of(self, data: InMemory, streaming: bool) -> float:
-        """Mean over rows of the sum of squares; a stream keeps that of its first chunk."""
-        if streaming and self._stream is not None:
-            return self._input_square
-        return max(data.column_squares().sum(), np.finfo(np.float32).tiny)
-
-    def _merges(self, model: Model, data: InMemory, streaming: bool) -> bool:
-        """Whether equal rows are to be merged, which they are when the data are few.
-
-        HMC amplifies rounding differences. After merging, a weight of 2 and two copies of a row
-        give bitwise the same draws.
-        """
-        few = has_cheap_gradients(gradient_products(model, data.n_rows))
-        return few and not streaming and self.sampler is None
-
-    def _tempered(self, posterior: Posterior, streaming: bool) -> Posterior:
-        """The posterior at the temperature; a stream is at 1 by default."""
-        if streaming and self.temperature is None:
-            return posterior
-        return posterior.tempered(self._temperature())
+        return model.prior(precision, mean)
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """A warning about columns that are far from zero, or whose values saturate hidden units.
@@ -178,83 +140,13 @@ class Multimodal(BayesianEstimator):
         """Of a fit, or of a stream that is at its posterior."""
         self.prior_precision_ = fit.prior.precision.copy()
 
-    # -- a stream of data, which one chain follows --------------------------------------------
-
-    def _follow_stream(self, posterior: Posterior, **attributes: Any) -> None:
-        """Take the steps of a chunk; `attributes` are fitted attributes of the subclass."""
-        if self._em() is not None:
-            raise ValueError(
-                "prior_precision: partial_fit does not learn it, as a stream passes once; learn it "
-                "with fit on a part of the data, and give the numbers"
-            )
-        square = self._input_square_of(posterior.data.sample, streaming=True)
-        sampler, stream = self._sampler_of_stream(posterior), self._stream
-        fresh = stream is None or not stream.goes_on_with(sampler, posterior)
-        if fresh:
-            stream = self._new_chain(sampler, posterior)
-        assert stream is not None
-        stream = stream.chunk(posterior)
-        burn_in, thin = run_length(self.burn_in, self.thin, stream.run_length())
-        if fresh:
-            warn(
-                f"partial_fit: the first {burn_in} steps of {stream.sampler.rows_per_step} "
-                "rows are burn-in (set burn_in); until then predictions use one point, not a "
-                "posterior",
-            )
-        options, plan = self._options(posterior.dim), self._plan()
-        most, _, said = plan.n_draws(options, _CHAINS_OF_STREAM, posterior.dim)
-        warn(said, UserWarning)
-        stream = stream.follow(posterior, burn_in, thin, most, plan.dtype)
-        self._keep_stream(stream, posterior, attributes | {"_input_square": square})
-
-    def _sampler_of_stream(self, posterior: Posterior) -> Sampler:
-        asked = self._asked(self.sampler, posterior.dim)
-        sampler = clone((asked or self._plan().first(posterior)).sampler)
-        sampler.asked_for = asked is not None
-        if sampler.refuses_streams:
-            if asked is not None:
-                name = type(sampler).__name__
-                raise ValueError(f"sampler: {name} {sampler.refuses_streams}")
-            return self._plan().of_minibatches()
-        return sampler
-
-    def _new_chain(self, sampler: Sampler, posterior: Posterior) -> ChainStream:
-        """A chain at the mean of an earlier fit, or where a fit of the first chunk would start."""
-        sampler.validate(posterior)
-        seed = self._options(posterior.dim).seeded().seed
-        assert seed is not None
-        start_seed, chain_seed = seed.spawn(2)
-        if getattr(self, "draws_", np.empty(0)).shape[-1] == posterior.dim:
-            theta = self.draws_.mean(axis=(0, 1), dtype=np.float64)[None]
-        else:
-            rng = np.random.default_rng(start_seed)
-            theta, _ = self._plan().start(posterior, rng, 1, None)
-        return ChainStream.begin(sampler, posterior, theta, np.random.default_rng(chain_seed))
-
-    def _keep_stream(
-        self, stream: ChainStream, posterior: Posterior, attributes: dict[str, Any]
-    ) -> None:
-        """Write all fitted attributes."""
-        for name in ("burn_in_", "thin_"):  # of a fit
-            self.__dict__.pop(name, None)
-        self.__dict__.update(attributes)
-        self.model_, self.sampler_, self._stream = posterior.model, stream.sampler, stream
-        self.draws_ = np.stack(stream.kept or [stream.state.theta.copy()], axis=1)
-        self.draw_weights_ = np.full(self.draws_.shape[1], 1 / self.draws_.shape[1])
-        self.n_iter_ = stream.state.t
-        touched = rows_touched(stream.sampler, [stream.state])
-        self.n_passes_ = touched / posterior.n_total
-        self._set_learned(None)
-        self._read_off(posterior)
-        self.diagnostics_ = self._agreement(posterior, 0) if len(stream.kept) >= 8 else {}
-
     # -- diagnostics --------------------------------------------------------------------------
 
     def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
         """Agreement on what is predicted for a hundred rows, and on their log posterior."""
         rows = np.unique(np.linspace(0, posterior.n_rows - 1, _DIAGNOSED_ROWS).astype(int))
         few = Posterior(posterior.model, posterior.data.sample.some(rows), posterior.prior)
-        draws = self._counting_draws()
+        draws = counting_draws(self)
         flat = draws.reshape(-1, draws.shape[-1])
         blocks = row_blocks(len(flat), 4 * few.model.row_size * len(rows))
         each = [few.log_prob(flat[block].astype(np.float64)) for block in blocks]
@@ -268,10 +160,6 @@ class Multimodal(BayesianEstimator):
         if temperature == 1 and n_gradients:
             figures |= diagnose.of_information(posterior, draws, n_gradients)
         return figures
-
-    def _counting_draws(self) -> NDArray:
-        """The draws, without those of weight 0 under a cyclical schedule."""
-        return self.draws_ if self.draw_weights_.all() else self.draws_[:, self.draw_weights_ > 0]
 
     def diagnose(self, X) -> dict[str, float]:
         """How far the chains agree on predictions for X, for example for held-out rows.
@@ -335,3 +223,96 @@ class Multimodal(BayesianEstimator):
         p are the probabilities `_under_draws` of these rows.
         """
         raise NotImplementedError
+
+
+def tempered(estimator: Any, posterior: Posterior, streaming: bool) -> Posterior:
+    """The posterior at the temperature; a stream is at 1 by default."""
+    if streaming and estimator.temperature is None:
+        return posterior
+    return posterior.tempered(estimator._temperature())
+
+
+def counting_draws(estimator: Any) -> NDArray:
+    """The draws, without those of weight 0 under a cyclical schedule."""
+    weights = estimator.draw_weights_
+    return estimator.draws_ if weights.all() else estimator.draws_[:, weights > 0]
+
+
+def of_groups(model: Model, name: str, given: ArrayLike) -> NDArray:
+    """A parameter of the prior, one number or one per group of blocks, for each weight."""
+    groups, values = model.groups, real_array(name, given)
+    if values.shape not in ((), (len(groups),)):
+        named = ", ".join("+".join(group) for group in groups)
+        raise ValueError(f"{name} must be one number or {len(groups)}, for {named}; got {given!r}")
+    of_group = zip(groups, np.broadcast_to(values, len(groups)), strict=True)
+    return model.spread({block: value for group, value in of_group for block in group})
+
+
+def input_square_of(data: InMemory) -> float:
+    """Mean over rows of the sum of squares."""
+    return max(data.column_squares().sum(), np.finfo(np.float32).tiny)
+
+
+# -- a stream of data, which one chain follows ------------------------------------------------
+
+
+def follow(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> None:
+    """Take the steps of a chunk; `attributes` are fitted attributes of the subclass.
+
+    The chain starts at the mean of an earlier fit, or where a fit of the first chunk would.
+    """
+    if estimator._em() is not None:
+        raise ValueError(
+            "prior_precision: partial_fit does not learn it, as a stream passes once; learn it "
+            "with fit on a part of the data, and give the numbers"
+        )
+    plan, options = estimator._plan(), estimator._options(posterior.dim)
+    asked, stream = options.sampler, estimator._stream
+    sampler = clone((asked or plan.first(posterior)).sampler)
+    sampler.asked_for = asked is not None
+    if sampler.refuses_streams:
+        if asked is not None:
+            name = type(sampler).__name__
+            raise ValueError(f"sampler: {name} {sampler.refuses_streams}")
+        sampler = plan.of_minibatches()
+    fresh = stream is None or not stream.goes_on_with(sampler, posterior)
+    square = input_square_of(posterior.data.sample) if stream is None else estimator._input_square
+    if fresh:
+        sampler.validate(posterior)
+        seed = options.seeded().seed
+        assert seed is not None
+        start_seed, chain_seed = seed.spawn(2)
+        if getattr(estimator, "draws_", np.empty(0)).shape[-1] == posterior.dim:
+            theta = estimator.draws_.mean(axis=(0, 1), dtype=np.float64)[None]
+        else:
+            theta, _ = plan.start(posterior, np.random.default_rng(start_seed), 1, None)
+        rng = np.random.default_rng(chain_seed)
+        stream = ChainStream.begin(sampler, posterior, theta, rng)
+    stream = stream.chunk(posterior)
+    burn_in, thin = run_length(estimator.burn_in, estimator.thin, stream.run_length())
+    if fresh:
+        warn(
+            f"partial_fit: the first {burn_in} steps of {stream.sampler.rows_per_step} "
+            "rows are burn-in (set burn_in); until then predictions use one point, not a "
+            "posterior",
+        )
+    most, _, said = plan.n_draws(options, _CHAINS_OF_STREAM, posterior.dim)
+    warn(said, UserWarning)
+    stream = stream.follow(posterior, burn_in, thin, most, plan.dtype)
+
+    # All fitted attributes; those of chains are removed.
+    for name in ("burn_in_", "thin_"):
+        estimator.__dict__.pop(name, None)
+    estimator.__dict__.update(attributes)
+    estimator._input_square, estimator._stream = square, stream
+    estimator.model_, estimator.sampler_ = posterior.model, stream.sampler
+    estimator.draws_ = np.stack(stream.kept or [stream.state.theta.copy()], axis=1)
+    n_draws = estimator.draws_.shape[1]
+    estimator.draw_weights_ = np.full(n_draws, 1 / n_draws)
+    estimator.n_iter_ = stream.state.t
+    touched = rows_touched(stream.sampler, [stream.state])
+    estimator.n_passes_ = touched / posterior.n_total
+    set_learned(estimator, None)
+    estimator._read_off(posterior)
+    enough = len(stream.kept) >= 8
+    estimator.diagnostics_ = estimator._agreement(posterior, 0) if enough else {}

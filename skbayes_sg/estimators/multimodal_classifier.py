@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg.estimators.class_probabilities import probabilities
 from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.estimators.fit_guard import all_or_nothing
-from skbayes_sg.estimators.multimodal import Multimodal
+from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow, tempered
 from skbayes_sg.inference import averages
 from skbayes_sg.inference.online_chain import population
 from skbayes_sg.posterior import Posterior
@@ -26,7 +26,7 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
         n_total: float | None = None,
     ) -> Posterior:
         posterior = super()._bind(X, y, classes, sample_weight, n_total)
-        return self._tempered(posterior, n_total is not None)
+        return tempered(self, posterior, n_total is not None)
 
     @all_or_nothing
     def partial_fit(self, X, y, classes=None, n_total: float | None = None):
@@ -66,12 +66,12 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         total = population(n_total, X.shape[0], seen)
         posterior = self._bind(X, y, known, None, total)
-        self._follow_stream(posterior, classes_=known, n_samples_seen_=seen)
+        follow(self, posterior, {"classes_": known, "n_samples_seen_": seen})
         return self
 
     def _under_draws(self, X) -> NDArray:
         """Probabilities (chains, draws, classes, rows)."""
-        counting = self._counting_draws()
+        counting = counting_draws(self)
         draws = counting.reshape(-1, counting.shape[-1]).astype(X.dtype, copy=False)
         p = np.concatenate([each for _, each in probabilities(self.model_, X, draws)], axis=2)
         return p.reshape(*counting.shape[:2], *p.shape[1:])

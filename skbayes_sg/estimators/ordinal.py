@@ -13,7 +13,6 @@ from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_classifier import LinearClassifier
 from skbayes_sg.frames import ordered_levels
 from skbayes_sg.models import Ordinal
-from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import keep_parameters, shown, warn
@@ -164,6 +163,8 @@ class BayesianOrdinalClassifier(LinearClassifier):
             _require_places(np.unique(getattr(classes, "categories", classes)), order)
             classes = order
         first = not hasattr(self, "model_")
+        if not (first or order is None or np.array_equal(order, self.categories_)):
+            raise ValueError("categories must stay as they were in the first chunk")
         return super().partial_fit(
             X, y, order if first and classes is None else classes, sample_weight
         )
@@ -183,13 +184,6 @@ class BayesianOrdinalClassifier(LinearClassifier):
                     f"{name} has ordered categories {shown(levels)}, and the order of the stream "
                     f"is {shown(known)}; give all chunks one type, or give categories"
                 )
-
-    def _update(self, posterior: Posterior, **attributes: Any) -> None:
-        model = posterior.model
-        assert isinstance(model, Ordinal)
-        if hasattr(self, "model_") and not np.array_equal(model.ranks, self.model_.ranks):
-            raise ValueError("categories must stay as they were in the first chunk")
-        super()._update(posterior, **attributes)
 
     @property
     def _order(self) -> NDArray | None:
@@ -223,10 +217,6 @@ class BayesianOrdinalClassifier(LinearClassifier):
         return np.unique(order.astype(object)) if is_object else np.union1d(present, order)
 
     def _make_model(self, n_features: int, classes: NDArray) -> Ordinal:
-        return Ordinal(n_features, self._ranks(classes))
-
-    def _ranks(self, classes: NDArray) -> NDArray:
-        """Place of each class in the order, from 0."""
         order = self._order
         if order is None:
             if classes.dtype.kind not in "biuf":
@@ -235,9 +225,10 @@ class BayesianOrdinalClassifier(LinearClassifier):
                     "alphabetical order; give categories, from the lowest to the highest",
                     UserWarning,
                 )
-            return np.arange(len(classes))
+            return Ordinal(n_features, np.arange(len(classes)))
         _require_places(classes, order)
-        return np.argsort([one for one in order.tolist() if one in classes.tolist()])
+        places = np.argsort([one for one in order.tolist() if one in classes.tolist()])
+        return Ordinal(n_features, places)
 
     # -- what the draws say -------------------------------------------------------------------
 

@@ -92,20 +92,21 @@ class BayesianPoissonRegressor(LinearRegressor):
 
     _family = Poisson
 
-    def _remarks(self, posterior: Posterior) -> list[str]:
+    def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
         """Also Pearson's dispersion, of all rows or of a sample of them."""
-        remarks, data = super()._remarks(posterior), posterior.data
+        data = posterior.data
         found, error = self._dispersion(data.sample, data.n_rows / data.sample.n_rows)
         self.diagnostics_["dispersion"] = found
         if found > max(_DISPERSED, 1 + _CERTAIN * error):
-            remarks.append(
+            warnings = [
+                *warnings,
                 f"dispersion is {found:.3g}: counts vary so many times as much as those of Poisson "
                 "do, and all intervals are too narrow; take BayesianNegativeBinomialRegressor for "
                 "counts (of rates, give the counts as y and the log exposure as a column)"
                 + _OF_WEIGHTS
-                * (data.sample.weight is not None)
-            )
-        return remarks
+                * (data.sample.weight is not None),
+            ]
+        return super()._explained(posterior, warnings)
 
     def _dispersion(self, rows: InMemory, more: float) -> tuple[float, float]:
         """Pearson's dispersion and its standard error, of one row in `more`.

@@ -106,9 +106,8 @@ class BayesianRobustRegressor(LinearRegressor):
 
     _family = Student
 
-    def _remarks(self, posterior: Posterior) -> list[str]:
+    def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
         """Also a warning about rows that the model takes for noiseless."""
-        remarks = super()._remarks(posterior)
         rows, model = posterior.data.sample, self.model_
         some = np.unique(np.linspace(0, rows.n_rows - 1, _MOST_ROWS).astype(int))
         X, y, weight, _ = rows.load(some)
@@ -119,13 +118,16 @@ class BayesianRobustRegressor(LinearRegressor):
         share, value = float(shares.max()), float(values[shares.argmax()])
         if least > model.smallest_scale:  # of the resolution of y
             small = self.scale_samples_ < _NEAR_THE_LEAST * least
-            found = [_ROUNDED.format(model.resolution, share, value)]
-            return remarks + found * bool(self._moments(small)[0] > 0.5)
+            if self._moments(small)[0] > 0.5:
+                warnings = [*warnings, _ROUNDED.format(model.resolution, share, value)]
+            return super()._explained(posterior, warnings)
         near = np.abs(y - model.outputs(at, X)[0, 0]) < least
         on_line = float(weight @ near / weight.sum())
         what = f"have y = {value:.3g}" if share >= on_line else "lie on one line exactly"
         share = max(share, on_line)
-        return remarks + [_TIED.format(share, what, least)] * (0.5 < share < 1)
+        if 0.5 < share < 1:
+            warnings = [*warnings, _TIED.format(share, what, least)]
+        return super()._explained(posterior, warnings)
 
     @property
     def scale_samples_(self) -> NDArray:

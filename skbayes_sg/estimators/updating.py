@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.estimators.base import set_learned
 from skbayes_sg.estimators.coefficient_prior import shrinkage_of
 from skbayes_sg.estimators.fit_guard import require_finite
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED
@@ -103,7 +104,7 @@ def update(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
     if learned is not None or is_first:
         n_normal = posterior.dim - ("log_noise" in posterior.model.shapes)
         estimator.prior_precision_ = stream.prior.precision[:n_normal].copy()
-        estimator._set_learned(learned)
+        set_learned(estimator, learned)
     for name in _OF_A_FIT:
         estimator.__dict__.pop(name, None)
     if estimator._fit is not None:
@@ -190,11 +191,13 @@ def _of_information(distribution: Distribution) -> list[str]:
 def moments_of(estimator: Any) -> tuple[NDArray, NDArray, Any]:
     """Means and standard deviations of the coefficients, and means of the intercepts."""
     distribution = _known(estimator)
-    mean, variance = distribution.mean[None, None], distribution.variance[None, None]
-    std = np.sqrt(estimator._coefs(variance)[0, 0])
-    intercept = estimator._intercepts(mean)[0, 0]
-    intercept = intercept if estimator._has_rows else float(intercept)
-    return estimator._coefs(mean)[0, 0].copy(), std, intercept
+    model, has_rows = estimator.model_, estimator._has_rows
+    blocks = model.unpack(distribution.mean)
+    std = np.sqrt(model.unpack(distribution.variance)["coef"])
+    intercept = blocks.get("intercept", np.zeros(len(std)))
+    if has_rows:
+        return blocks["coef"].copy(), std, intercept
+    return blocks["coef"][0].copy(), std[0], float(intercept[0])
 
 
 def shape_of_draws(estimator: Any) -> tuple[int, int]:

@@ -410,7 +410,7 @@ FAULTS = [
         "estimators/test_logistic.py",
     ),
     Fault(
-        "estimators/classifier.py",
+        "estimators/class_probabilities.py",
         "[0.5 - 0.5 * level, 0.5 + 0.5 * level]",
         "[0.05, 0.95]",
         "the level of an interval of probabilities is ignored",
