@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from skbayes_sg.data import Batch, Data, of_targets, row_blocks
+from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_regressor import LinearRegressor
 from skbayes_sg.estimators.mixture_predictions import in_precision, mixture_intervals
@@ -34,6 +35,7 @@ _LEFT = 1.01  # rows beside those that coefficients take, of which one is always
 _BLOCK_BYTES = 1 << 18  # of a prediction block, which stays in cache
 
 
+@described(OF_COEFFICIENTS)
 class BayesianLinearRegressionSGFS(LinearRegressor):
     """Linear regression with a posterior instead of a point, drawn exactly.
 
@@ -76,60 +78,59 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         a standard deviation of 1,000 noise standard deviations. Under a learned `prior_precision`
         the mean of this prior is that of y.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
-        Mean of the prior of each coefficient; a learned precision is learned around it. That of
-        intercepts is 0.
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
     prior_groups : {"feature", "prefix"}, dict or callable, optional
-        Both as in `BayesianLogisticRegressionSGFS`.
     forgetting_factor : float in (0, 1], default=1.0
-        `partial_fit` multiplies the information of earlier rows by it before each chunk.
     n_chains : int or "auto", default="auto"
         Independent chains: 32 by default, for HMC and with control variates (16 above 10,000
         parameters), 8 otherwise. Of independent draws they are groups, which the diagnostics
         compare as those of a chain.
     n_draws : int or "auto", default="auto"
-        Draws kept per chain by each `fit`. "auto" is 2,048 over the number of chains, or as many as
-        the chains need; see `BayesianLogisticRegressionSGFS`.
     burn_in : int or "auto", default="auto"
-        Sampler steps before the first kept draw.
     thin : int or "auto", default="auto"
-        Sampler steps per kept draw.
     warm_start : bool, default=False
-        `fit` goes on where the last fit stopped; see `BayesianLogisticRegressionSGFS`.
     n_jobs : int, optional
-        Processes for the chains (joblib). The draws do not depend on it.
     random_state : int, RandomState, Generator or None
 
     Attributes
     ----------
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,), where X had string column names
+    n_features_in_
+    feature_names_in_
     draws_ : array of shape (n_chains, n_draws, dim)
         In single precision if they would take more than a megabyte in double.
         Posterior draws: coefficients, then intercept and log noise variance, if any.
-    draw_weights_ : array of shape (n_draws,)
-        Weights of the draws of a chain, equal unless the sampler's step size decreases.
-    coef_, coef_std_ : arrays of shape (n_features,)
-        Posterior means and standard deviations, in double precision whatever that of X.
-    intercept_ : float
+    draw_weights_
+    coef_, coef_std_
+    intercept_
     noise_variance_ : float
         Posterior mean, or the given value.
-    coef_samples_ : array of shape (n_chains, n_draws, n_features)
+    coef_samples_
     intercept_samples_, noise_variance_samples_ : arrays of shape (n_chains, n_draws)
-    sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, burn_in_, thin_ :
-    diagnostics_, posterior_, n_samples_seen_, log_loss_path_ :
-        As in `BayesianLogisticRegressionSGFS`. Of independent draws ``ess_per_pass`` is infinite,
-        since none of them reads a row, and `posterior_` is their distribution.
-    prior_precision_, prior_precision_path_, prior_precision_blocks_, prior_precision_draws_ :
-        As there; the last three only if the prior was learned, or sampled.
+        Draws of both.
+    sampler_
+    sampler_reason_
+    states_
+    model_ : Linear
+    n_iter_
+    n_passes_
+    burn_in_, thin_
+    diagnostics_
+    posterior_
+    n_samples_seen_
+    log_loss_path_
+    prior_precision_
+    prior_precision_path_
+    prior_precision_blocks_
+    prior_precision_draws_
 
     Notes
     -----
-    Source: Karagiannis, handout 4, section 4, with errata math/errata.md#e22 to math/errata.md#e24;
-    Ahn et al. 2012; Mandt et al. 2017, section 6.1. With a given noise variance, or the handout's
-    prior, the posterior is known in closed form, and the tests compare with it. If the given noise
-    variance is too small, every minibatch sampler is slow, as gradient noise grows with the true
-    variance.
+    Of independent draws ``ess_per_pass`` is infinite, since none of them reads a row, and
+    `posterior_` is their distribution. Source: Karagiannis, handout 4, section 4, with errata
+    math/errata.md#e22 to math/errata.md#e24; Ahn et al. 2012; Mandt et al. 2017, section 6.1. With
+    a given noise variance, or the handout's prior, the posterior is known in closed form, and the
+    tests compare with it. If the given noise variance is too small, every minibatch sampler is
+    slow, as gradient noise grows with the true variance.
 
     Examples
     --------

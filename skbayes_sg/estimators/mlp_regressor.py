@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from skbayes_sg.data import InMemory, row_blocks
+from skbayes_sg.estimators.descriptions import OF_NETWORKS, described
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.inputs import merged
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
@@ -29,6 +30,7 @@ from skbayes_sg.validation import keep_parameters
 _LEAST = RunLength(burn_in=5000, thin=100)
 
 
+@described(OF_NETWORKS)
 class BayesianMLPRegressor(Multimodal, BayesianRegressor):
     """Neural network regression with a posterior instead of a point, sampled from minibatches.
 
@@ -44,8 +46,9 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
     hidden_layer_sizes : int or sequence of int, default=(30,)
     activation : {"logistic", "tanh", "relu"}, default="logistic"
     sampler : Sampler, str or None, default=None
-        As in `BayesianMLPClassifier`, as all that is not described here. None: SGHMC from modes
-        that its steps without noise find first. With a learned prior HMC, or "sgfs" for many rows.
+        A sampler, or "sgfs", "sghmc", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or
+        "hmc", in the form that suits a network. None: SGHMC from modes that its steps without noise
+        find first. With a learned prior HMC, or "sgfs" for many rows.
     prior_precision : "scale", float, array (n_layers,) or VariationalEM, default="scale"
         1 / variance of the normal prior of weights and biases, for y of mean 0 and variance 1. The
         logarithm of a noise variance, in the same unit, is normal of mean 0 and standard deviation
@@ -55,7 +58,6 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         By default 1, which is Bayes: a colder likelihood makes the noise too small
         (math/networks.md#temperature).
     n_chains : int or "auto", default="auto"
-        "auto" is 8 for the default sampler, else 4.
     n_draws : int or "auto", default="auto"
         "auto" is 20 for the default sampler, else 50. At temperature 1 it doubles up to four times
         until averaged predictions are known.
@@ -69,25 +71,34 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
 
     Attributes
     ----------
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,), where X had string column names
+    n_features_in_
+    feature_names_in_
     draws_ : float32 array of shape (n_chains, n_draws, dim)
         ``model_.unpack(draws_)`` gives them by name, for y of mean 0 and variance 1.
     noise_variance_ : float or array of shape (n_responses,)
         Posterior mean, in squared units of y.
     noise_variance_samples_ : array of shape (n_chains, n_draws[, n_responses])
+        Its draws.
     model_ : GaussianMLP
-    diagnostics_ : dict of str to float
-        As in `BayesianMLPClassifier`. The probabilities are those of y below its predictive mean
-        less one predictive standard deviation, and plus one. ``prediction_gain`` is the log density
-        above that of one normal distribution for all rows.
-    draw_weights_, sampler_, sampler_reason_, states_, n_iter_, n_passes_, burn_in_, thin_ :
-    prior_precision_, prior_precision_path_, prior_precision_blocks_, n_samples_seen_ :
-        As in `BayesianMLPClassifier`.
+    diagnostics_
+    draw_weights_
+    sampler_
+    sampler_reason_
+    states_
+    n_iter_
+    n_passes_
+    burn_in_, thin_
+    prior_precision_
+    prior_precision_path_
+    prior_precision_blocks_
+    n_samples_seen_
 
     Notes
     -----
-    Source: math/networks.md#mlp; networks.md#regression.
+    Source: math/networks.md#mlp; networks.md#regression. The probabilities that `diagnostics_` and
+    `diagnose` compare are those of y below its predictive mean less one predictive standard
+    deviation, and plus one. ``prediction_gain`` is the log density above that of one normal
+    distribution for all rows.
 
     Examples
     --------

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.linear_regressor import LinearRegressor, dispersion, dispersion_samples
 from skbayes_sg.models import NegativeBinomial
 
 
+@described(OF_COEFFICIENTS)
 class BayesianNegativeBinomialRegressor(LinearRegressor):
     """Regression of counts that vary more than Poisson's, with a posterior.
 
@@ -16,7 +18,6 @@ class BayesianNegativeBinomialRegressor(LinearRegressor):
     Parameters
     ----------
     sampler : Sampler, str or None, default=None
-        As in `BayesianLogisticRegressionSGFS`, as all parameters that are not described here.
     prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
         1 / variance of the prior of each coefficient. "learned": one for all, sampled with the
         coefficients, in units of the columns.
@@ -38,22 +39,34 @@ class BayesianNegativeBinomialRegressor(LinearRegressor):
 
     Attributes
     ----------
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,), where X had string column names
+    n_features_in_
+    feature_names_in_
     draws_ : array of shape (n_chains, n_draws, dim)
         Posterior draws: coefficients, then the intercept, and the logarithm of the dispersion.
-    coef_, coef_std_ : arrays of shape (n_features,)
-        Posterior means and standard deviations.
-    intercept_ : float
-    coef_samples_ : array of shape (n_chains, n_draws, n_features)
-    intercept_samples_ : array of shape (n_chains, n_draws)
+    coef_, coef_std_
+    intercept_
+    coef_samples_
+    intercept_samples_
     dispersion_ : float
         Posterior mean of phi.
     dispersion_samples_ : array of shape (n_chains, n_draws)
-    draw_weights_, sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, burn_in_, thin_ :
-    diagnostics_, posterior_, n_samples_seen_, log_loss_path_ :
-    prior_precision_, prior_precision_path_, prior_precision_blocks_, prior_precision_draws_ :
-        As in `BayesianLogisticRegressionSGFS`.
+        Draws of phi.
+    draw_weights_
+    sampler_
+    sampler_reason_
+    states_
+    model_ : NegativeBinomial
+    n_iter_
+    n_passes_
+    burn_in_, thin_
+    diagnostics_
+    posterior_
+    n_samples_seen_
+    log_loss_path_
+    prior_precision_
+    prior_precision_path_
+    prior_precision_blocks_
+    prior_precision_draws_
 
     Notes
     -----

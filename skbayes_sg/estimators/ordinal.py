@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_classifier import LinearClassifier
@@ -18,6 +19,7 @@ from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import keep_parameters, shown, warn
 
 
+@described(OF_COEFFICIENTS)
 class BayesianOrdinalClassifier(LinearClassifier):
     """Classification into ordered classes, such as grades, with a posterior.
 
@@ -29,7 +31,6 @@ class BayesianOrdinalClassifier(LinearClassifier):
     Parameters
     ----------
     sampler : Sampler, str or None, default=None
-        As in `BayesianLogisticRegressionSGFS`, as all parameters that are not described here.
     prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
     categories : array-like of shape (n_classes,), optional
         All labels, from the lowest to the highest, also such that no row has: the prior of the gap
@@ -60,19 +61,35 @@ class BayesianOrdinalClassifier(LinearClassifier):
         Sorted, as everywhere in scikit-learn: the order of the columns of probabilities.
     categories_ : array of shape (n_classes,)
         The classes from the lowest to the highest.
-    coef_, coef_std_ : arrays of shape (n_features,)
-        Posterior means and standard deviations.
+    coef_, coef_std_
     thresholds_ : array of shape (n_classes - 1,)
         Posterior means.
-    coef_samples_ : array of shape (n_chains, n_draws, n_features)
+    coef_samples_
     threshold_samples_ : array of shape (n_chains, n_draws, n_classes - 1)
-    intercept_, intercept_samples_ :
-        Minus the first threshold.
-    n_features_in_, feature_names_in_, draws_, draw_weights_, sampler_, sampler_reason_, states_ :
-    model_, n_iter_, n_passes_, burn_in_, thin_, diagnostics_, posterior_ :
-    n_samples_seen_, log_loss_path_ :
-    prior_precision_, prior_precision_path_, prior_precision_blocks_, prior_precision_draws_ :
-        As in `BayesianLogisticRegressionSGFS`.
+        Draws of `thresholds_`.
+    intercept_
+    intercept_samples_
+    n_features_in_
+    feature_names_in_
+    draws_ : array of shape (n_chains, n_draws, dim)
+        Posterior draws: coefficients, minus the first threshold, and the logarithms of the gaps
+        between thresholds.
+    draw_weights_
+    sampler_
+    sampler_reason_
+    states_
+    model_ : Ordinal
+    n_iter_
+    n_passes_
+    burn_in_, thin_
+    diagnostics_
+    posterior_
+    n_samples_seen_
+    log_loss_path_
+    prior_precision_
+    prior_precision_path_
+    prior_precision_blocks_
+    prior_precision_draws_
 
     Notes
     -----

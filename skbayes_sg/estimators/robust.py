@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.linear_regressor import LinearRegressor
 from skbayes_sg.models import Student
 from skbayes_sg.posterior import Posterior
@@ -24,6 +25,7 @@ _TIED = (
 )
 
 
+@described(OF_COEFFICIENTS)
 class BayesianRobustRegressor(LinearRegressor):
     """Linear regression with the noise of Student's t, with a posterior.
 
@@ -34,7 +36,6 @@ class BayesianRobustRegressor(LinearRegressor):
     Parameters
     ----------
     sampler : Sampler, str or None, default=None
-        As in `BayesianLogisticRegressionSGFS`, as all parameters that are not described here.
     prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
         1 / variance of the prior of each coefficient. "learned": one for all, sampled with the
         coefficients, in units of the columns and of y.
@@ -57,23 +58,35 @@ class BayesianRobustRegressor(LinearRegressor):
 
     Attributes
     ----------
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,), where X had string column names
+    n_features_in_
+    feature_names_in_
     draws_ : array of shape (n_chains, n_draws, dim)
         Posterior draws: coefficients, the intercept, log(scale - its least value) and
         log(degrees of freedom - 1).
-    coef_, coef_std_ : arrays of shape (n_features,)
-        Posterior means and standard deviations.
-    intercept_ : float
-    coef_samples_ : array of shape (n_chains, n_draws, n_features)
-    intercept_samples_ : array of shape (n_chains, n_draws)
+    coef_, coef_std_
+    intercept_
+    coef_samples_
+    intercept_samples_
     scale_, degrees_of_freedom_ : float
         Posterior means.
-    scale_samples_, degrees_of_freedom_samples_ : array of shape (n_chains, n_draws)
-    draw_weights_, sampler_, sampler_reason_, states_, model_, n_iter_, n_passes_, burn_in_, thin_ :
-    diagnostics_, posterior_, n_samples_seen_, log_loss_path_ :
-    prior_precision_, prior_precision_path_, prior_precision_blocks_, prior_precision_draws_ :
-        As in `BayesianLogisticRegressionSGFS`.
+    scale_samples_, degrees_of_freedom_samples_ : arrays of shape (n_chains, n_draws)
+        Draws of both.
+    draw_weights_
+    sampler_
+    sampler_reason_
+    states_
+    model_ : Student
+    n_iter_
+    n_passes_
+    burn_in_, thin_
+    diagnostics_
+    posterior_
+    n_samples_seen_
+    log_loss_path_
+    prior_precision_
+    prior_precision_path_
+    prior_precision_blocks_
+    prior_precision_draws_
 
     Notes
     -----

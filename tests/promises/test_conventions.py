@@ -1,5 +1,8 @@
 """Conventions that scikit-learn's own suite does not check: metadata, tags, names, progress."""
 
+import inspect
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
+import skbayes_sg
 from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
@@ -22,6 +26,7 @@ from skbayes_sg import (
     DRBMClassifier,
 )
 
+ESTIMATORS = [name for name in skbayes_sg.__all__ if hasattr(getattr(skbayes_sg, name), "fit")]
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 3)) * [1.0, 5.0, 0.1]
 Z = X[:, 0] + RNG.logistic(size=300)
@@ -160,3 +165,19 @@ def test_a_search_in_processes_shows_its_progress(capsys, monkeypatch):
     draws = [line for line in shown.splitlines() if "BayesianLogisticRegressionSGFS - draw" in line]
     assert len(fits) == len(draws) == 5  # two candidates, two splits, and the best one again
     assert all("100%" in line for line in fits + draws)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_docstring_describes_every_parameter_and_attribute(name):
+    cls = getattr(skbayes_sg, name)
+    before, _, notes = cls.__doc__.partition("    Notes\n    -----\n")
+    assert notes
+    lines = inspect.cleandoc(before).splitlines()
+    for parameter in inspect.signature(cls).parameters:
+        (at,) = [n for n, line in enumerate(lines) if line.startswith(f"{parameter} : ")]
+        assert lines[at + 1].startswith("    "), parameter
+    attributes = lines[lines.index("Attributes") + 2 :]
+    for line, following in pairwise([*attributes, ""]):
+        if line and line[0].isalpha() and line.split(" :")[0].endswith("_"):
+            assert " : " in line, line
+            assert following.startswith("    "), line
