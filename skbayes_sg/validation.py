@@ -54,6 +54,11 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def is_word(value: Any, word: str) -> bool:
+    """Whether `value`, which may be an array, is this word."""
+    return isinstance(value, str) and value == word
+
+
 def require_integer(name: str, value: Any, least: int, otherwise: str = "") -> None:
     """Raise TypeError or ValueError unless `value` is an integer of at least `least`."""
     if not is_integer(value):

@@ -7,34 +7,55 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import wraps
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_callbacks
+from skbayes_sg.data import InMemory
 from skbayes_sg.diagnostics import moments, systematic
-from skbayes_sg.estimators.fit_guard import KeptInterrupt, require_finite
-from skbayes_sg.estimators.inputs import require_squares, small_weights
 from skbayes_sg.estimators.out_of_core import is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
+from skbayes_sg.inference.many_modes import gradient_products
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
 from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
 from skbayes_sg.inference.sample import Fit, Plan, in_single_precision, sample
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection import export
+from skbayes_sg.linalg.sizes import has_cheap_gradients, is_sorted_soon
+from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SAMPLERS, Sampler
-from skbayes_sg.validation import require_integer, warn
+from skbayes_sg.validation import in_dtype, is_word, require_integer, warn
 from skbayes_sg.version import __version__
 
 FORMAT = 11
 """Of the fitted attributes. It is raised when their names or meaning change."""
 _OF_DISTRIBUTION = ("coef_", "coef_std_", "intercept_", "posterior_")
+
+_DOUBLE = np.finfo(np.float64)
+_RESCALE = (
+    "scale the columns of X, for example by StandardScaler, and numbers in y; or bring weights and "
+    "precisions of the prior nearer to 1"
+)
+_NOT_FINITE = ("cannot convert float NaN", "array must not contain infs or NaNs")  # not our words
+_SINGULAR = "the posterior is singular in double precision ({}); " + _RESCALE
+_FULL = "memory is full ({}); lower n_draws, n_chains or n_jobs, or fit fewer rows or columns"
+_KILLED = (
+    "a worker process ended before its chains did, most often because memory was full ({}); lower "
+    "n_jobs or n_draws; callbacks.Checkpoint saves draws on the way"
+)
 
 
 class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
@@ -236,7 +257,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _validate_parameters(self) -> None:
         for name, least in {"n_chains": 1, "n_draws": 4, "burn_in": 0, "thin": 1}.items():
             value = getattr(self, name)
-            if not (isinstance(value, str) and value == "auto"):
+            if not is_word(value, "auto"):
                 require_integer(name, value, least, ' or "auto"')
 
     def _em(self) -> VariationalEM | Hyperprior | None:
@@ -488,3 +509,148 @@ def set_learned(estimator: Any, learned: LearnedPrecision | None) -> None:
         estimator.prior_precision_path_ = learned.path
         values = zip(learned.labels, learned.values.tolist(), strict=True)
         estimator.prior_precision_blocks_ = dict(values)
+
+
+# -- rows -------------------------------------------------------------------------------------
+
+
+def require_squares(X, of_fit: bool) -> None:
+    """Raise ValueError if the square of a value of X overflows in its precision.
+
+    Or, in a fit, for a column whose numbers are too small to be multiplied: their fourth powers,
+    which curvatures of squares are, underflow in double precision, or their last digits in that of
+    X.
+    """
+    values = X.data if sparse.issparse(X) else X
+    if values.size and max(values.max(), -values.min()) > np.sqrt(np.finfo(X.dtype).max):
+        raise ValueError(
+            "X holds values whose squares overflow; scale its columns, for example by "
+            "StandardScaler"
+        )
+    if not of_fit:
+        return
+    large, small = X.max(axis=0), X.min(axis=0)
+    if sparse.issparse(X):
+        large, small = large.toarray().ravel(), small.toarray().ravel()
+    size = np.maximum(large, -small)
+    wrong = (size > 0) & (size < max(_DOUBLE.tiny**0.25, _smallest(X.dtype)))
+    if wrong.any():
+        raise ValueError(
+            f"X holds numbers of at most {size[wrong].max():.1g} in column(s) "
+            f"{', '.join(map(str, np.flatnonzero(wrong)[:5]))}, whose products underflow; multiply "
+            "such columns by a constant, or leave them out"
+        )
+
+
+def require_spread(y: NDArray, dtype: np.dtype) -> None:
+    """Raise ValueError if the squares of differences within y underflow.
+
+    Or if 1 / y, the unit of coefficients' precisions, does in the precision of X.
+    """
+    spread = float(np.ptp(y))
+    least = max(float(np.sqrt(_smallest(_DOUBLE.dtype))), _smallest(dtype))
+    if 0 < spread < least or spread * _smallest(dtype) > 1:
+        raise ValueError(
+            f"y holds numbers that differ by up to {spread:.1g}, whose products underflow or "
+            f"overflow with X of {dtype}; divide y by its scale"
+        )
+
+
+def _smallest(dtype: np.dtype) -> float:
+    """The smallest number that has all its digits, and some to spare."""
+    info = np.finfo(dtype)
+    return float(info.tiny) / float(info.eps)
+
+
+def small_weights(posterior: Posterior) -> list[str]:
+    """A warning of weights that sum to next to nothing, as those that were normalised do.
+
+    That is a hundredth of the rows, or two rows where there are at least eight.
+    """
+    weight = posterior.data.sample.weight
+    if weight is None or posterior.of_sample is not posterior:
+        return []
+    n_rows, total = len(weight), float(weight.sum())
+    if total > max(2.0, 0.01 * n_rows) or total > 0.25 * n_rows:
+        return []
+    return [
+        f"the weights of {n_rows} rows sum to {total:.3g}: a weight is a factor of its row's log "
+        f"likelihood, so the posterior is that of {total:.3g} rows, and the prior decides; if "
+        "weights are relative, give sample_weight / sample_weight.mean()"
+    ]
+
+
+def rows_that_count(
+    X: Any, y: NDArray, weight: NDArray, streaming: bool, name: str
+) -> tuple[Any, NDArray, NDArray | None]:
+    """Rows of positive weight, or all of a stream; and weights in X's precision, None if all 1."""
+    if not (streaming or weight.all()):
+        kept = np.flatnonzero(weight)
+        X, y, weight = X[kept], y[kept], weight[kept]
+    return X, y, None if (weight == 1).all() else in_dtype(name, weight, X.dtype)
+
+
+def merged(data: InMemory, model: Model, never: bool) -> InMemory:
+    """With equal rows merged into one where the data are few.
+
+    After merging, a weight of 2 and two copies of a row give bitwise the same draws: HMC amplifies
+    rounding differences.
+    """
+    if model.fixed_inputs:
+        few = is_sorted_soon(data.n_rows, model.dim)
+    else:
+        few = has_cheap_gradients(gradient_products(model, data.n_rows))
+    return data if never or not few else data.merged()
+
+
+# -- ends of a call of `fit` or `partial_fit`: a result, or an error and no change at all ----
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Show no ConvergenceWarning of a fit whose warnings are handed on in another way."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+class KeptInterrupt(KeyboardInterrupt):
+    """Ctrl-C, after which the estimator has the draws so far."""
+
+
+def all_or_nothing(method: Callable) -> Callable:
+    """Restore the attributes of the estimator if a call raises.
+
+    NumPy does not warn of overflow on the way. A result that is not finite is refused
+    (`require_finite`), and so is a matrix or number that overflow or underflow made singular. An
+    error of the machine (memory is full, a worker process was killed) gets a remedy.
+    """
+
+    @wraps(method)
+    def guarded(self, *args, **kwargs):
+        before = dict(vars(self))
+        try:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                return method(self, *args, **kwargs)
+        except KeptInterrupt:
+            raise
+        except BaseException as error:
+            vars(self).clear()
+            vars(self).update(before)
+            singular = isinstance(error, (np.linalg.LinAlgError, ZeroDivisionError, OverflowError))
+            if singular or str(error).startswith(_NOT_FINITE):
+                raise ValueError(_SINGULAR.format(error)) from error
+            if isinstance(error, MemoryError):
+                raise MemoryError(_FULL.format(error)) from error
+            if isinstance(error, BrokenExecutor):
+                raise RuntimeError(_KILLED.format(str(error).split("\n")[0])) from error
+            raise
+
+    return guarded
+
+
+def require_finite(**attributes: Any) -> None:
+    """Raise FloatingPointError if a number of an attribute is not finite."""
+    for name, values in attributes.items():
+        if not np.isfinite(values).all():
+            raise FloatingPointError(f"{name} is not finite; {_RESCALE}")

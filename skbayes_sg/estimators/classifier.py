@@ -11,10 +11,12 @@ from scipy.special import entr
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Bunch
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
 
 from skbayes_sg.data import InMemory, at_hand
 from skbayes_sg.data.rows import row_blocks
-from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.base import BayesianEstimator, all_or_nothing, merged, rows_that_count
 from skbayes_sg.estimators.class_probabilities import (
     BLOCK_BYTES,
     averaged,
@@ -25,23 +27,12 @@ from skbayes_sg.estimators.class_probabilities import (
     probabilities,
     under_each,
 )
-from skbayes_sg.estimators.fit_guard import all_or_nothing
-from skbayes_sg.estimators.inputs import (
-    class_weights,
-    classes_of,
-    known_classes,
-    labels_are_missing,
-    merged,
-    require_known,
-    require_two,
-    rows_that_count,
-)
 from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core
 from skbayes_sg.models import Model
 from skbayes_sg.models.base import Classification
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
-from skbayes_sg.validation import in_dtype, require_integer, require_level
+from skbayes_sg.validation import checked_weights, in_dtype, require_integer, require_level, shown
 
 WEIGHTS = "sample_weight or class_weight"
 
@@ -376,3 +367,121 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         found = {"total": total, "aleatoric": aleatoric, "epistemic": epistemic}
         found["standard_error"] = error
         return Bunch(**{name: each.astype(X.dtype, copy=False) for name, each in found.items()})
+
+
+# -- labels and their weights -----------------------------------------------------------------
+
+
+def class_weights(
+    asked: dict | str | None, y: NDArray, classes: NDArray, sample_weight: ArrayLike | None
+) -> tuple[NDArray, NDArray | None]:
+    """sample_weight (n,), and the factor of each class (n_classes,), None where all are 1."""
+    weight = checked_weights(sample_weight, len(y))
+    require_some("sample_weight", weight)
+    if asked is None:
+        return weight, None
+    codes = np.searchsorted(classes, y)
+    factors = class_factors(asked, np.bincount(codes, weight, len(classes)), classes)
+    require_some("class_weight", weight * factors[codes])
+    return weight, factors
+
+
+def class_factors(asked: dict | str, totals: NDArray, classes: NDArray) -> NDArray:
+    """Factor of each class; 1 for classes that the dict does not name, or that have no rows.
+
+    `totals` are the sums of the weights of each class, (n_classes,). With "balanced" the factor is
+    sum of all / (classes * total of the class), so that an integer weight is a repetition here too,
+    as in scikit-learn from 1.9 on.
+    """
+    if isinstance(asked, dict):
+        factors = compute_class_weight(asked, classes=classes, y=classes)
+        if not np.isfinite(factors).all() or factors.min() < 0:
+            raise ValueError(f"class_weight must be finite and not negative, got {asked!r}")
+        return factors
+    present = totals > 0
+    labels = classes[present]
+    compute_class_weight(asked, classes=labels, y=labels)  # refuses other words
+    factors = np.ones(len(classes))
+    factors[present] = totals.sum() / (present.sum() * totals[present])
+    return factors
+
+
+def require_some(name: str, weight: NDArray) -> None:
+    """Raise ValueError for weights that are all zero."""
+    if not (weight > 0).any():
+        raise ValueError(
+            f"{name} is zero for all rows; at least two classes need a positive weight"
+        )
+
+
+def require_two(n_classes: int) -> None:
+    """Raise ValueError for rows of one class."""
+    if n_classes < 2:
+        raise ValueError(
+            "y holds one class only (among rows of positive weight); at least two classes are "
+            "needed"
+        )
+
+
+def classes_of(y: NDArray) -> NDArray:
+    """The labels, sorted."""
+    classes = _sorted("y", y)
+    check_classification_targets(y)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds one class only, {shown(classes[0])}; at least two classes are needed"
+        )
+    return classes
+
+
+def require_known(y: NDArray, classes: NDArray) -> None:
+    """Raise ValueError unless each label is one of the classes."""
+    new = np.setdiff1d(_sorted("y", y), classes, assume_unique=True)
+    if new.size:
+        raise ValueError(f"y holds {shown(new)}, which is not among the classes {shown(classes)}")
+
+
+def known_classes(y: NDArray, classes: NDArray | None, before: NDArray | None) -> NDArray:
+    """All labels that may occur in a stream: `before` are those of the first call."""
+    if classes is None and before is None:
+        raise ValueError(
+            "classes must be given in the first call of partial_fit: all labels that may occur"
+        )
+    known = before
+    if classes is not None:
+        given = _sorted("classes", classes)
+        known = classes_of(given) if before is None else before
+        if not np.array_equal(given, known):
+            raise ValueError(
+                f"classes={shown(classes)} are not those of the first call, {shown(known)}"
+            )
+    assert known is not None
+    require_known(y, known)
+    return known
+
+
+def labels_are_missing(y: Any) -> bool:
+    """Whether labels of objects hold None, NaN or pandas.NA, which cannot be compared."""
+    values = np.asarray(y)
+    return (
+        values.ndim > 0
+        and values.dtype == object
+        and any(
+            one is None or type(one).__name__ == "NAType" or (isinstance(one, float) and one != one)
+            for one in values.ravel()
+        )
+    )
+
+
+def _sorted(name: str, labels: NDArray) -> NDArray:
+    """The different labels in order, or a TypeError where strings and numbers are mixed."""
+    try:
+        return np.unique(labels)
+    except TypeError:
+        if labels_are_missing(labels):
+            raise ValueError(f"{name} has missing labels; leave out the rows without one") from None
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels.ravel()}))
+        raise TypeError(
+            f"{name} holds labels of several types, {kinds}, which cannot be sorted; give them one "
+            "type, for example by np.asarray(labels).astype(str)"
+        ) from None

@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import Columns, Data, of_columns
+from skbayes_sg.data import Data, of_columns
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.inference.precision import BOUNDS, Hyperprior
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix
-from skbayes_sg.models import Linear
-from skbayes_sg.models.predictor import Family, Predictor
+from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
-from skbayes_sg.validation import real_array, require_bounded, require_positive
+from skbayes_sg.validation import is_integer, is_word, real_array, require_bounded, require_positive
 
 _PRIOR_VARIANCE = 10.0  # of outputs
 _FARTHEST = 3e6  # standard deviations of a column from zero: of its squares three digits are left
@@ -67,53 +66,54 @@ def prior_of(
     require_bounded("prior_mean", mean)
     of_coef = np.broadcast_to(mean, shape).ravel()
     mean = np.append(of_coef, np.zeros(model.dim - len(of_coef)))
-    if isinstance(model, Family):
-        mean[model.dim - len(model.own) :] = model.own_mean
-    if isinstance(model, Family | Linear) and with_intercept and em is not None:
-        guess = model.guess(data.sample.y, data.sample.weight)
-        mean[data.n_features] = guess[0, data.n_features]
+    mean[model.dim - len(model.own) :] = model.own_mean
+    if with_intercept and em is not None:
+        guess = model.guess(data.sample.y, data.sample.weight)[0]
+        model.unpack(mean)["intercept"][:] = model.unpack(guess)["intercept"]
     if em is None:
         return model.prior(_precision(estimator, model, _given_precision(estimator, model)), mean)
 
     # Units of the coefficients, and the first precision to learn from.
     columns = of_columns(data)
+    variance, unit = columns.variance, columns.unit
     if with_intercept:
-        _require_digits(estimator, columns)
+        # Information about a coefficient beside the intercept is a difference of products of rows,
+        # of relative rounding error eps (mean / sd)^2 (tests/promises/test_columns.py).
+        with np.errstate(divide="ignore"):
+            far = np.where(variance > 0, np.abs(columns.mean) / np.sqrt(variance), 0.0)
+        column = int(far.argmax())
+        if far[column] > _FARTHEST:
+            name = getattr(estimator, "feature_names_in_", range(len(far)))[column]
+            raise ValueError(
+                f"column {name!r} of X is {far[column]:.1g} of its standard deviations away from "
+                "zero, which leaves double precision no digits for its coefficient; take off the "
+                "mean, for example by StandardScaler, or leave out a column that has one value but "
+                "for rounding errors"
+            )
     size = np.where(columns.mean == 0, 1.0, np.abs(columns.mean))
     held = 1.0 if streaming else _HELD * size
-    square = (np.where(columns.unit > 0, columns.unit, held) / model.unit) ** 2
-    noise = getattr(model, "noise_variance", None) or 1.0
-    first = _first_precision(em, columns, with_intercept) / noise
+    square = (np.where(unit > 0, unit, held) / model.unit) ** 2
+    # The first precision has as much information as one row, in units of 1 / noise variance for
+    # linear regression. With many columns that is next to nothing, and the mode under it far away.
+    # So the variance of the outputs of rows under the prior is 10 at most.
+    of_rows = variance if with_intercept else variance + columns.mean**2
+    of_rows = of_rows / np.where(unit > 0, unit, np.inf) ** 2
+    if em.per != "feature" and of_rows.any():
+        strongest = max(of_rows[of_rows > 0].mean(), of_rows.sum() / _PRIOR_VARIANCE)
+        first = np.full(len(of_rows), strongest)
+    else:
+        first = np.clip(np.where(of_rows > 0, of_rows, 1.0), *BOUNDS)
+    first = first / (getattr(model, "noise_variance", None) or 1.0)
     # Intercepts have their prior at the means of the columns, where they are independent of the
     # coefficients, whatever the columns' zeros are. Above 1,000 parameters, which have no matrix,
     # the priors are at zero.
     n_outputs, n_own = shape[0], len(model.own)
     intercepts = n_outputs * with_intercept
-    unit = np.append(np.tile(square, n_outputs), np.ones(intercepts + n_own))
-    units: dict[str, Any] = {"unit": unit} | ({"n_others": n_own} if n_own else {})
+    of_each = np.append(np.tile(square, n_outputs), np.ones(intercepts + n_own))
+    units: dict[str, Any] = {"unit": of_each} | ({"n_others": n_own} if n_own else {})
     if intercepts and has_matrix(model.dim):
         units["centre"] = columns.mean
     return model.prior(_precision(estimator, model, first * square), mean, **units)
-
-
-def _require_digits(estimator: Any, columns: Columns) -> None:
-    """Raise ValueError for a column so far from zero that products of rows lose its spread.
-
-    Information about its coefficient beside the intercept is a difference of such products, of
-    relative rounding error eps (mean / sd)^2 (tests/promises/test_columns.py).
-    """
-    with np.errstate(divide="ignore"):
-        far = np.abs(columns.mean) / np.sqrt(columns.variance)
-    far = np.where(columns.variance > 0, far, 0.0)
-    column = int(far.argmax())
-    if far[column] > _FARTHEST:
-        name = getattr(estimator, "feature_names_in_", range(len(far)))[column]
-        raise ValueError(
-            f"column {name!r} of X is {far[column]:.1g} of its standard deviations away from "
-            "zero, which leaves double precision no digits for its coefficient; take off the "
-            "mean, for example by StandardScaler, or leave out a column that has one value but "
-            "for rounding errors"
-        )
 
 
 def _given_precision(estimator: Any, model: Predictor) -> NDArray:
@@ -138,23 +138,6 @@ def _given_precision(estimator: Any, model: Predictor) -> NDArray:
             "prior_precision must be positive and finite for every feature; use small numbers"
         )
     return precision
-
-
-def _first_precision(
-    em: VariationalEM | Hyperprior, columns: Columns, with_intercept: bool
-) -> NDArray:
-    """The first precision to learn from, in units of the columns, (features,).
-
-    A prior with as much information as one row, in units of 1 / noise variance for linear
-    regression. With many columns that is next to nothing, and the mode under it far
-    away. So the variance of the outputs of rows under the prior is 10 at most.
-    """
-    square = columns.variance if with_intercept else columns.variance + columns.mean**2
-    square = square / np.where(columns.unit > 0, columns.unit, np.inf) ** 2
-    if em.per != "feature" and square.any():
-        strongest = max(square[square > 0].mean(), square.sum() / _PRIOR_VARIANCE)
-        return np.full(len(square), strongest)
-    return np.clip(np.where(square > 0, square, 1.0), *BOUNDS)
 
 
 def _precision(estimator: Any, model: Predictor, precision: NDArray) -> NDArray:
@@ -204,7 +187,7 @@ def hyperprior_of(estimator: Any) -> Hyperprior | None:
     """
     shrinkage, asked = shrinkage_of(estimator.prior), estimator.prior_groups
     precision = estimator.prior_precision
-    is_learned = isinstance(precision, str) and precision == "learned"
+    is_learned = is_word(precision, "learned")
     if shrinkage is None and asked is None:
         return Hyperprior() if is_learned else None
     name = "prior_groups" if shrinkage is None else f"prior={estimator.prior!r}"
@@ -244,12 +227,12 @@ def column_groups(asked: Any, n_features: int, names: list[str] | None) -> Group
         return None
     if isinstance(asked, Mapping):
         return _of_mapping(asked, n_features, names)
-    if isinstance(asked, str) and asked == "feature":
+    if is_word(asked, "feature"):
         labels = [f"x{column}" for column in range(n_features)] if names is None else names
         return {label: (column,) for column, label in enumerate(labels)}
     if callable(asked):
         return _by_name(asked, names)
-    if isinstance(asked, str) and asked == "prefix":
+    if is_word(asked, "prefix"):
         groups = _by_name(_prefix, names)
         if set(groups) == {_REST}:
             raise ValueError(
@@ -309,7 +292,7 @@ def _of_mapping(asked: Mapping[Any, Any], n_features: int, names: list[str] | No
 
 def _number(column: Any, n_features: int, names: list[str] | None) -> int:
     """Of a column that is given by name or number."""
-    if isinstance(column, Integral) and not isinstance(column, bool):
+    if is_integer(column):
         number = int(column)
         if not -n_features <= number < n_features:
             raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
-from skbayes_sg.estimators.linear_regressor import LinearRegressor, dispersion, dispersion_samples
+from skbayes_sg.estimators.linear_model import LinearRegressor, dispersion, dispersion_samples
 from skbayes_sg.models import Gamma
 
 

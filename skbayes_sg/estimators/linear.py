@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri
 from skbayes_sg.data import Batch, Data, of_targets, row_blocks
 from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.estimators.linear_regressor import LinearRegressor
+from skbayes_sg.estimators.linear_model import LinearRegressor
 from skbayes_sg.estimators.mixture_predictions import in_precision, mixture_intervals
 from skbayes_sg.estimators.out_of_core import in_blocks
 from skbayes_sg.inference.sample import Fit

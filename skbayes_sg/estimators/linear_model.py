@@ -1,4 +1,4 @@
-"""The base of estimators with coefficients and an intercept: one mode, a normal approximation."""
+"""Estimators with coefficients: their prior, classifiers, regressions and streams."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import d2_tweedie_score
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.data import Data, of_columns
+from skbayes_sg.data import Data, InMemory, at_hand, of_columns
 from skbayes_sg.estimators import updating
-from skbayes_sg.estimators.base import BayesianEstimator
+from skbayes_sg.estimators.base import BayesianEstimator, all_or_nothing, merged, require_spread
+from skbayes_sg.estimators.classifier import WEIGHTS, BayesianClassifier, class_factors, require_two
 from skbayes_sg.estimators.coefficient_prior import hyperprior_of, prior_of, shrinkage_of
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.out_of_core import FirstPass, source_of, weights_or_none
+from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor
+from skbayes_sg.estimators.updating import update
 from skbayes_sg.inference.one_mode import OneMode
-from skbayes_sg.inference.precision import Hyperprior
+from skbayes_sg.inference.precision import SEPARATED, Hyperprior
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection.summary import of_coefficients, of_groups
@@ -33,6 +38,10 @@ from skbayes_sg.posterior.precision import covariance_over
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
+from skbayes_sg.samplers import Sampler
+from skbayes_sg.validation import keep_parameters, warn
+
+_CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
 
 
 class OfStream:
@@ -370,3 +379,274 @@ def coef_and_intercept(estimator: Any, draws: NDArray) -> tuple[NDArray, NDArray
     coef = blocks["coef"]
     intercept = blocks.get("intercept", np.zeros(coef.shape[:-1]))
     return (coef, intercept) if estimator._has_rows else (coef[..., 0, :], intercept[..., 0])
+
+
+class LinearClassifier(LinearModel, BayesianClassifier):
+    """A classifier whose logits are linear in its coefficients. The model is the subclass's."""
+
+    _has_rows = True
+
+    @all_or_nothing
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
+
+        Rows come in chunks of any size from one row, and in any order. They are kept up to a
+        budget, a sixteenth of `sklearn.get_config()["working_memory"]`: 64 MB by default. The
+        posterior is a normal distribution around the present mean
+        (math/streams.md#streams-as-bayesian-updating). It is found again from the rows that are
+        kept whenever it has moved and is asked for. Beyond the budget the oldest rows are summed up
+        at the present mean, and are kept no longer. A sample of them says what that leaves out:
+        `diagnostics_` then has ``folded_shift``, by how many posterior standard deviations the mean
+        is off in the worst direction, its Monte Carlo error ``folded_shift_se``, and
+        ``folded_variance``, by what share variances are. A ConvergenceWarning names a large shift.
+        It is large where the order of a long stream is not random, or where the truth drifts.
+
+        Each chunk is judged before it is learned. `log_loss_path_` has its log loss beside what the
+        posterior predicted. Where the truth moves, the posterior mean lags behind, and each chunk
+        would have a smaller log loss if it had gone on where the last ones pulled it:
+        ``diagnostics_["drift"]`` is that slope of the log losses in its standard errors, which is
+        near 0 or below where nothing moves, whether the model is right or not
+        (math/streams.md#drift). A ConvergenceWarning says when it passes 5. Rows that are sorted
+        by y drift too.
+
+        Nothing is sampled: `sampler` must be None, and `draws_` are independent draws of the
+        present posterior, made whenever they are asked for. After `fit` it goes on from
+        `posterior_`. A prior precision that is to be learned is learned from the first chunk, and
+        again each time the rows outside the largest class have doubled, until there were ten of
+        them for each parameter. Above 1,000 parameters the precision of the posterior is a
+        diagonal.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            A chunk may lack classes.
+        classes : array-like, required in the first call
+            All labels that may occur.
+        sample_weight : array-like of shape (n_rows,), optional
+            Factor of each row's log likelihood; an integer weight is a repetition.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If data or parameters are impossible; raised before any update.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import make_classification
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> X, y = make_classification(5000, random_state=0)
+        >>> model = BayesianLogisticRegressionSGFS(random_state=0)
+        >>> for rows in np.array_split(np.arange(5000), 100):
+        ...     model = model.partial_fit(X[rows], y[rows], classes=[0, 1])
+        >>> model.n_samples_seen_, model.draws_.shape
+        (5000, (8, 256, 21))
+        """
+        X, y, known = self._validate_chunk(X, y, classes)
+        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
+        posterior = self._bind(X, y, known, sample_weight, n_total=X.shape[0])
+        update(self, posterior, {"classes_": known, "n_samples_seen_": seen})
+        return self
+
+    def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
+        """That a plane separates the classes, where chains have learned the precision.
+
+        And a column whose prior alone allows a coefficient that makes rows certain.
+
+        Where it separates the classes, its posterior is as wide as the prior, and no number of
+        draws helps. An intercept takes the mean of a column, however far from zero.
+        """
+        fit = self._fit
+        assert fit is not None
+        if fit.scales is None and fit.learned is not None and is_separated(self, posterior):
+            warnings = [*warnings, SEPARATED]
+        if not warnings:
+            return []
+        precision = self.model_.unpack(posterior.prior.precision)["coef"].max(axis=0)
+        columns = of_columns(posterior.data)
+        square = columns.variance + (0.0 if self.fit_intercept else columns.mean**2)
+        logits = np.sqrt(square / precision)
+        column = int(logits.argmax())
+        if not logits[column] > _CERTAIN:
+            return warnings
+        name = getattr(self, "feature_names_in_", range(len(logits)))[column]
+        return [
+            *warnings,
+            f"the prior of column {name!r} of X allows logits of {logits[column]:.1g}, far beyond "
+            "certainty; scale the columns, for example by StandardScaler, or raise prior_precision "
+            "for it",
+        ]
+
+    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
+        """Posterior of rows out of core, and the facts about them."""
+        source = source_of(X, y, sample_weight)
+        found = FirstPass(source, labels=True)
+        classes, factors = self._classes_of(found.labels), None
+        totals = np.zeros(len(classes))
+        totals[np.searchsorted(classes, found.labels)] = found.totals
+        present = totals > 0
+        if self.class_weight is not None:
+            factors = class_factors(self.class_weight, totals, classes)
+            present &= factors > 0
+        require_two(present.sum())
+        model, dtype = self._make_model(source.n_features, classes), source.dtype
+
+        def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
+            codes = np.searchsorted(classes, y)
+            if factors is not None:
+                weight = factors[codes] if weight is None else weight * factors[codes]
+            return model.encode(codes, dtype), weights_or_none(WEIGHTS, weight, dtype)
+
+        data = found.data(encode)
+        prior = self._prior(model, data, classes)
+        return Posterior(model, data, prior), {"classes_": classes, "n_samples_seen_": X.shape[0]}
+
+
+def is_separated(estimator: Any, posterior: Posterior) -> bool:
+    """Whether the posterior mean is right about every row in memory."""
+    rows, model = posterior.data.sample, estimator.model_
+    mean = estimator._moments(estimator.draws_)[0][None]
+    batches = map(rows.load, rows.blocks(model.row_size))
+    return all(model.is_right(mean, batch.X, batch.y).all() for batch in batches)
+
+
+class LinearRegressor(BayesianRegressor, LinearModel):
+    """A regression whose mean is a function of coefficients times features plus intercept."""
+
+    _family: Any
+    """The model."""
+
+    def __init__(
+        self,
+        sampler: Sampler | str | None = None,
+        prior_precision: ArrayLike = "learned",
+        *,
+        fit_intercept: bool = True,
+        intercept_precision: float = 0.01,
+        prior_mean: ArrayLike = 0.0,
+        prior: FittedPosterior | Horseshoe | StudentT | str | None = None,
+        prior_groups: Any = None,
+        forgetting_factor: float = 1.0,
+        n_chains: int | str = "auto",
+        n_draws: int | str = "auto",
+        burn_in: int | str = "auto",
+        thin: int | str = "auto",
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        keep_parameters(self, locals())
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self._family.variance_power is not None
+        return tags
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """D^2, the share of the deviance that is explained; 1 at best, 0 for the mean of y.
+
+        It is R^2, the share of the variance, where noise does not depend on the mean.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        power = self._family.variance_power
+        if power is None:
+            return super().score(X, y, sample_weight)
+        y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
+        return float(d2_tweedie_score(y, predicted, sample_weight=weight, power=power))
+
+    # -- data and model -------------------------------------------------------------------------
+
+    def _make_model(self, data: Data) -> Predictor:
+        return self._family.of_data(data, self.fit_intercept)
+
+    def _require_targets(self, y: NDArray) -> None:
+        self._family.require_targets(y)
+
+    def _notices(self, posterior: Posterior) -> list[str]:
+        return super()._notices(posterior) + self._family.notices(posterior.data)
+
+    def _bind(
+        self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None
+    ) -> Posterior:
+        streaming = n_total is not None
+        X, y, weights = self._of_weight(X, y, sample_weight, n_total)
+        data = InMemory.of(X, y, weights, n_total, Predictor.takes_sparse)
+        model = self._make_model(data)
+        if model.has_location:
+            require_spread(y, data.X.dtype)
+        data = merged(data, model, streaming or self.sampler is not None)
+        return Posterior(model, data, self._prior(model, data, streaming=streaming))
+
+    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
+        """Posterior of rows out of core, and the facts about them."""
+        source = source_of(X, y, sample_weight)
+        found = FirstPass(source, labels=False)
+        if not found.n_weighted:
+            raise ValueError(NO_WEIGHT)
+
+        def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
+            self._require_targets(y)
+            return y.astype(np.float64), weights_or_none("sample_weight", weight, source.dtype)
+
+        data = found.data(encode)
+        model = self._make_model(data)
+        if model.has_location:
+            require_spread(data.sample.y, source.dtype)
+        return Posterior(model, data, self._prior(model, data)), {"n_samples_seen_": X.shape[0]}
+
+    @all_or_nothing
+    def partial_fit(self, X, y, sample_weight=None):
+        """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
+
+        The posterior of linear regression is exact up to 1,000 parameters: any chunks in any order
+        lead to that of all rows (math/streams.md#streams-as-bayesian-updating). Its `coef_std_` and
+        `noise_variance_` are infinite until the noise variance has a mean, at three rows or so. For
+        the rest see `BayesianLogisticRegressionSGFS.partial_fit`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+            Factor of each row's log likelihood; an integer weight is a repetition.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If data or parameters are impossible; raised before any update.
+        """
+        self._validate_parameters()
+        X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
+        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
+        posterior = self._bind(X, y, sample_weight, n_total=X.shape[0])
+        warn(self._family.notices(posterior.data))
+        update(self, posterior, {"n_samples_seen_": seen})
+        return self
+
+
+def dispersion_samples(estimator: Any) -> NDArray:
+    """Draws of the dispersion, (n_chains, n_draws)."""
+    return np.exp(estimator.model_.unpack(estimator.draws_)["log_dispersion"][..., 0])
+
+
+def dispersion(estimator: Any) -> float:
+    """Posterior mean of the dispersion."""
+    return float(estimator._moments(estimator.dispersion_samples_)[0])

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.estimators.linear_classifier import LinearClassifier
+from skbayes_sg.estimators.linear_model import LinearClassifier
 from skbayes_sg.models import Softmax
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from skbayes_sg.data import InMemory, row_blocks
+from skbayes_sg.estimators.base import all_or_nothing, merged
 from skbayes_sg.estimators.descriptions import OF_NETWORKS, described
-from skbayes_sg.estimators.fit_guard import all_or_nothing
-from skbayes_sg.estimators.inputs import merged
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
 from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow, tempered

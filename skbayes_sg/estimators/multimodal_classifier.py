@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skbayes_sg.estimators.base import all_or_nothing
 from skbayes_sg.estimators.class_probabilities import probabilities
 from skbayes_sg.estimators.classifier import BayesianClassifier
-from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow, tempered
 from skbayes_sg.inference import averages
 from skbayes_sg.inference.online_chain import population

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skbayes_sg.estimators.base import all_or_nothing
 from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
-from skbayes_sg.estimators.fit_guard import all_or_nothing
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.estimators.linear_classifier import LinearClassifier
+from skbayes_sg.estimators.linear_model import LinearClassifier
 from skbayes_sg.frames import ordered_levels
 from skbayes_sg.models import Ordinal
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT

@@ -12,8 +12,7 @@ from sklearn.metrics import log_loss
 from sklearn.utils import Bunch
 
 from skbayes_sg.chains.parallel import in_parallel
-from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.estimators.fit_guard import quietly
+from skbayes_sg.estimators.base import BayesianEstimator, quietly
 from skbayes_sg.inference.diagnose import of_bias, of_contrasts
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.samplers import ConstantSGD, Sampler

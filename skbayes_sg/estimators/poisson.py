@@ -6,7 +6,7 @@ import numpy as np
 
 from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
-from skbayes_sg.estimators.linear_regressor import LinearRegressor
+from skbayes_sg.estimators.linear_model import LinearRegressor
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.posterior import Posterior
 

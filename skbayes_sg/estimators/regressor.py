@@ -11,9 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 
 from skbayes_sg.data import at_hand
-from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.estimators.fit_guard import all_or_nothing
-from skbayes_sg.estimators.inputs import rows_that_count
+from skbayes_sg.estimators.base import BayesianEstimator, all_or_nothing, rows_that_count
 from skbayes_sg.estimators.mixture_predictions import (
     in_precision,
     mixture_intervals,

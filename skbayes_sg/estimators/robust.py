@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
-from skbayes_sg.estimators.linear_regressor import LinearRegressor
+from skbayes_sg.estimators.linear_model import LinearRegressor
 from skbayes_sg.models import Student
 from skbayes_sg.posterior import Posterior
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.estimators.base import set_learned
+from skbayes_sg.estimators.base import require_finite, set_learned
 from skbayes_sg.estimators.coefficient_prior import shrinkage_of
-from skbayes_sg.estimators.fit_guard import require_finite
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED
 from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.inference.drift import DRIFT_LIMIT, Drift
@@ -203,7 +202,7 @@ def moments_of(estimator: Any) -> tuple[NDArray, NDArray, Any]:
 def shape_of_draws(estimator: Any) -> tuple[int, int]:
     """Chains and draws of each, as a fit would have them."""
     dim, options = estimator.model_.dim, estimator._options(0)
-    n_chains = _CHAINS if isinstance(options.n_chains, str) else options.n_chains
+    n_chains = _CHAINS if options.n_chains == "auto" else int(options.n_chains)
     return n_chains, estimator._plan().n_draws(options, n_chains, dim)[0]
 
 

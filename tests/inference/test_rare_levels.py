@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, VariationalEM
-from skbayes_sg.estimators.linear_classifier import is_separated
+from skbayes_sg.estimators.linear_model import is_separated
 from skbayes_sg.inference import diagnose
 from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Softmax

@@ -19,7 +19,7 @@ from skbayes_sg import (
     BayesianRobustRegressor,
     DRBMClassifier,
 )
-from skbayes_sg.estimators.inputs import small_weights
+from skbayes_sg.estimators.base import small_weights
 from skbayes_sg.inspection import export, under_draws
 from skbayes_sg.models import Model, Softmax
 from skbayes_sg.posterior import Posterior

@@ -452,7 +452,7 @@ FAULTS = [
         "promises/test_columns.py",
     ),
     Fault(
-        "estimators/fit_guard.py",
+        "estimators/base.py",
         'with np.errstate(over="ignore", invalid="ignore", divide="ignore"):',
         "with np.errstate():",
         "warnings of overflow reach the user",
