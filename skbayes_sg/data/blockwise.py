@@ -81,6 +81,8 @@ class Source(ABC):
     Attributes
     ----------
     n_rows, n_features : int
+    n_known : int
+        Columns beside the features that blocks end with: known parts of the outputs.
     dtype : dtype
         Of the blocks, float32 or float64. All numbers but float32 become float64, as in
         scikit-learn.
@@ -90,6 +92,7 @@ class Source(ABC):
 
     n_rows: int
     n_features: int
+    n_known: int
     dtype: np.dtype
     place: Callable[..., str]
 
@@ -208,11 +211,13 @@ class OnDisk(Source):
     X : stored table of shape (n_rows, n_features)
     y : array, in memory or stored, of shape (n_rows,)
     weight : array, in memory or stored, of shape (n_rows,), or None
+    known : array of shape (n_rows, n_known), optional
     """
 
-    def __init__(self, X: Any, y: Any, weight: Any) -> None:
-        self._reader, self._y, self._weight = Reader(X), y, weight
+    def __init__(self, X: Any, y: Any, weight: Any, known: NDArray | None = None) -> None:
+        self._reader, self._y, self._weight, self._known = Reader(X), y, weight, known
         self.n_rows, self.n_features = X.shape
+        self.n_known = 0 if known is None else known.shape[1]
         self.dtype, self.place = self._reader.dtype, place
 
     def reduce(
@@ -224,7 +229,10 @@ class OnDisk(Source):
 
     def _read(self, rows: slice) -> Batch:
         weight = None if self._weight is None else _read(self._weight, rows)
-        return Batch(self._reader.read(rows), _read(self._y, rows), weight, rows.start)
+        X = self._reader.read(rows)
+        if self._known is not None:
+            X = np.hstack([X, self._known[rows].astype(X.dtype)])
+        return Batch(X, _read(self._y, rows), weight, rows.start)
 
 
 def _read(stored: Any, rows: slice) -> NDArray:

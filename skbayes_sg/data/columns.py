@@ -34,7 +34,7 @@ def of_columns(data: Data) -> Columns:
     two values in equal shares. Some rows tell it; all rows are asked about a column that has one
     value in these.
     """
-    sample = data.sample
+    sample, n_features = data.sample, data.n_features
     X, n_rows = sample.X, sample.n_rows
     weight = np.ones(n_rows) if sample.weight is None else sample.weight.astype(np.float64)
     if sample.sparse_rows:  # zero is what may hold most of the rows, and stored entries tell all
@@ -43,10 +43,11 @@ def of_columns(data: Data) -> Columns:
         of_entries = (np.ones(len(each)), entries != 0, entries, entries**2)
         sums = np.stack([np.bincount(column, each * one, len(value)) for one in of_entries])
         sums[0] = weight.sum()
+        value, sums = value[:n_features], sums[:, :n_features]
     else:
         most = max(2, min(10_000, (1 << 22) // X.shape[1]))  # 32 MB
         rows = np.unique(np.linspace(0, n_rows - 1, most).astype(int))
-        X, weight = sample.take(rows).astype(np.float64), weight[rows]
+        X, weight = sample.take(rows)[:, :n_features].astype(np.float64), weight[rows]
         # a value of each column with at most half of the weight on either side
         some = np.unique(np.linspace(0, len(X) - 1, 1000).astype(int))
         value = np.quantile(X[some], 0.5, axis=0, weights=weight[some], method="inverted_cdf")

@@ -22,6 +22,8 @@ from skbayes_sg.data.blockwise import Source, entrywise, pieces
 from skbayes_sg.data.rows import Batch, total_of
 from skbayes_sg.linalg.scores import dense
 
+_OF_OUTPUTS = ("offset", "exposure")  # one number for each row, or for each output of it
+
 
 class OnWorkers(Source):
     """Rows of a dask collection.
@@ -32,6 +34,7 @@ class OnWorkers(Source):
         Rows of unknown number are counted, by a task for each partition.
     y : dask array or series, or array in memory, of shape (n_rows,)
     weight : as y, or None
+    known : as y, or of shape (n_rows, n_known), or None
 
     Raises
     ------
@@ -39,7 +42,7 @@ class OnWorkers(Source):
         If a column does not hold numbers, or the partitions do not match.
     """
 
-    def __init__(self, X: Any, y: Any, weight: Any) -> None:
+    def __init__(self, X: Any, y: Any, weight: Any, known: Any = None) -> None:
         self.n_features = X.shape[1]
         self.dtype = _dtype_of(X)
         self._parts, lengths = _partitions(X)
@@ -54,7 +57,12 @@ class OnWorkers(Source):
         self._weight = (
             [None] * len(ends) if weight is None else _aligned("sample_weight", weight, ends)
         )
+        self._known, self.n_known = [None] * len(ends), 0
+        if known is not None:
+            self._known = _aligned("offset", known, ends)
+            self.n_known = known.shape[1] if known.ndim == 2 else 1
         names = list(X.columns) if hasattr(X, "columns") else list(range(self.n_features))
+        names += ["offset"] * self.n_known
         self.place = partial(_place, self._starts, names)
 
     def reduce(
@@ -62,8 +70,10 @@ class OnWorkers(Source):
     ) -> tuple:
         # a value of the graph goes once to each worker, the function of a task with each task
         visit = dask.delayed(_Pass(function, self.dtype, row_size, pairs))
-        columns = zip(self._parts, self._y, self._weight, self._starts.tolist(), strict=True)
-        sums = [dask.delayed(call)(visit, i, *column) for i, column in enumerate(columns)]
+        each = zip(
+            self._starts.tolist(), self._parts, self._y, self._weight, self._known, strict=True
+        )
+        sums = [dask.delayed(call)(visit, i, *rows) for i, rows in enumerate(each)]
         while len(sums) > 1:
             twos = [sums[i : i + 2] for i in range(0, len(sums), 2)]
             sums = [dask.delayed(total_of)(tuple, two) if len(two) == 2 else two[0] for two in twos]
@@ -79,9 +89,13 @@ class _Pass:
     row_size: int
     pairs: bool
 
-    def __call__(self, number: int, X: Any, y: Any, weight: Any, start: int) -> tuple:
-        """The sums of a partition; () if it has no rows."""
+    def __call__(self, number: int, start: int, *rows: Any) -> tuple:
+        """The sums of a partition of X, y, weights and known columns; () if it has no rows."""
+        X, y, weight, known = rows
         X, y = _numbers(X, self.dtype, number), np.asarray(y)
+        if known is not None:
+            columns = np.asarray(known, self.dtype).reshape(len(X), -1)
+            X = np.hstack([X, columns])
         weight = None if weight is None else np.asarray(weight)
         for name, values in {"y": y, "sample_weight": y if weight is None else weight}.items():
             if values.shape != (len(X),):
@@ -133,16 +147,17 @@ def _aligned(name: str, values: Any, ends: NDArray) -> list:
     """One value per row, in the partitions of X, which end at these rows."""
     if not hasattr(values, "__dask_graph__"):
         values = np.asarray(values)
-        if values.shape != (ends[-1],):
+        several = values.ndim != 1 and name not in _OF_OUTPUTS
+        if several or values.shape[:1] != (ends[-1],):
             raise ValueError(f"{name} must have shape ({ends[-1]},), got {values.shape}")
         return np.split(values, ends[:-1])
-    if values.ndim != 1:
+    if values.ndim != 1 and name not in _OF_OUTPUTS:
         raise ValueError(f"{name} must have one dimension, got {values.ndim}")
     parts, lengths = _partitions(values)
     if not np.isnan(lengths).any():
         if lengths.sum() != ends[-1]:
             raise ValueError(f"{name} must have shape ({ends[-1]},), got ({int(lengths.sum())},)")
-        parts, _ = _partitions(values.rechunk((tuple(np.diff(ends, prepend=0).tolist()),)))
+        parts, _ = _partitions(values.rechunk({0: tuple(np.diff(ends, prepend=0).tolist())}))
     if len(parts) != len(ends):
         raise ValueError(
             f"{name} has {len(parts)} partitions and X has {len(ends)}; give both the same"
@@ -163,16 +178,25 @@ def _numbers(X: Any, dtype: np.dtype, number: int) -> NDArray:
 # -- predictions ------------------------------------------------------------------------------
 
 
-def lazily(function: Callable[[Any], Any], X: Any, axis: int) -> Any:
+def lazily(function: Callable[..., Any], X: Any, axis: int, of_rows: dict[str, Any]) -> Any:
     """`function` of each partition, as lazy dask arrays; `axis` of its result are rows.
 
-    The shape of the result is that of a result for rows of zeros or ones.
+    It has the rows' parts of each array of `of_rows` by name. The shape of the result is that of a
+    result for rows of zeros or ones.
     """
     example = X._meta_nonempty if hasattr(X, "columns") else np.zeros((1, X.shape[1]), X.dtype)
-    like = function(example)
+    shapes = {name: (len(example), *each.shape[1:]) for name, each in of_rows.items()}
+    like = function(example, **{name: np.ones(shape) for name, shape in shapes.items()})
     parts, lengths = _partitions(X)
+    if np.isnan(lengths).any() and of_rows:
+        lengths = np.array(dask.compute([dask.delayed(len)(part) for part in parts])[0], float)
+    ends = np.cumsum(lengths).astype(int) if of_rows else lengths
+    beside = {name: _aligned(name, each, ends) for name, each in of_rows.items()}
     empty = entrywise(lambda a: np.take(a, [], axis=axis), like)
-    results = [dask.delayed(_unless_empty)(function, empty, part) for part in parts]
+    results = [
+        dask.delayed(_unless_empty)(function, empty, part, {n: beside[n][i] for n in beside})
+        for i, part in enumerate(parts)
+    ]
 
     def joined(example: NDArray, select: Callable[[Any], Any]) -> Any:
         shapes = [(*example.shape[:axis], n, *example.shape[axis + 1 :]) for n in lengths]
@@ -194,5 +218,8 @@ def _whole(shape: tuple) -> tuple:
     return tuple(n if np.isnan(n) else int(n) for n in shape)
 
 
-def _unless_empty(function: Callable[[Any], Any], empty: Any, part: Any) -> Any:
-    return function(part) if len(part) else empty
+def _unless_empty(
+    function: Callable[..., Any], empty: Any, part: Any, of_rows: dict[str, Any]
+) -> Any:
+    of_rows = {name: np.asarray(each) for name, each in of_rows.items()}
+    return function(part, **of_rows) if len(part) else empty

@@ -27,7 +27,10 @@ class Batch(NamedTuple):
     """A block of rows, dense unless the model takes sparse ones."""
 
     X: NDArray
-    """(n, features), an array or CSR rows; (chains, n, features) where each chain has its own"""
+    """(n, features), an array or CSR rows; (chains, n, features) where each chain has its own.
+
+    Columns beyond the features are known parts of the outputs, such as offsets.
+    """
     y: NDArray
     """(n,) or (chains, n), and an axis of responses more if there may be several"""
     weight: NDArray | None
@@ -59,8 +62,8 @@ class Data(ABC):
 
     @property
     def n_features(self) -> int:
-        """Columns of X."""
-        return self.sample.X.shape[1]
+        """Columns of X that have coefficients."""
+        return self.sample.X.shape[1] - self.sample.n_known
 
     @property
     @abstractmethod
@@ -106,6 +109,8 @@ class InMemory(Data):
     """Whether shared rows are loaded as CSR rows, and not as dense ones."""
     given: NDArray | None = None
     """Rows that were given and are merged into each; None where each is one."""
+    n_known: int = 0
+    """Last columns of X that are known parts of the outputs, such as offsets."""
 
     @classmethod
     def of(
@@ -188,7 +193,7 @@ class InMemory(Data):
     def some(self, rows: Rows) -> InMemory:
         """These rows alone, as a sample of the same population."""
         X, y, weight, _ = self.load(rows)
-        return InMemory(X, y, weight, self.n_total, self.sparse_rows)
+        return replace(self, X=X, y=y, weight=weight, given=None)
 
     @cached_property
     def single(self) -> InMemory:
@@ -221,6 +226,7 @@ class InMemory(Data):
             None if (weight == 1).all() else weight,
             self.n_total * len(rows) / self.n_rows,
             given=np.bincount(member),
+            n_known=self.n_known,
         )
 
     def column_squares(self) -> NDArray:
@@ -229,22 +235,24 @@ class InMemory(Data):
         weight = None if self.weight is None else self.weight[rows]
         if self.sparse_rows:
             each = np.ones(len(rows)) if weight is None else weight.astype(np.float64)
-            return (each[None] / each.sum() @ self.X[rows].power(2))[0]
-        squares = np.square(self.take(rows), dtype=np.float64)
+            return (each[None] / each.sum() @ self.X[rows].power(2))[0][: self.n_features]
+        squares = np.square(self.take(rows)[:, : self.n_features], dtype=np.float64)
         return np.average(squares, axis=0, weights=weight)
 
     @cached_property
     def nonzero_columns(self) -> NDArray:
         """Numbers of the columns that are not zero in all rows, ascending."""
         if isinstance(self.X, np.ndarray):
-            return np.flatnonzero(self.X.any(axis=0))
-        counts = np.bincount(self.X.indices, self.X.data != 0, self.n_features)
-        return np.flatnonzero(counts)
+            return np.flatnonzero(self.X[:, : self.n_features].any(axis=0))
+        counts = np.bincount(self.X.indices, self.X.data != 0, self.X.shape[1])
+        return np.flatnonzero(counts[: self.n_features])
 
     def with_columns(self, columns: NDArray) -> InMemory:
         """The same rows with some of their columns."""
-        X = self.X[:, columns]
-        return InMemory.of(X, self.y, self.weight, self.n_total, self.sparse_rows)
+        known = np.arange(self.n_features, self.X.shape[1])
+        X = self.X[:, np.append(columns, known)]
+        rows = InMemory.of(X, self.y, self.weight, self.n_total, self.sparse_rows)
+        return replace(rows, n_known=self.n_known)
 
 
 def stays_sparse(X: Any) -> bool:

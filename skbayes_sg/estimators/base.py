@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_callbacks
 from skbayes_sg.data import InMemory
+from skbayes_sg.data.row_metadata import RowMetadata, known_columns, with_known
 from skbayes_sg.diagnostics import moments, systematic
 from skbayes_sg.estimators.out_of_core import is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
@@ -80,7 +81,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _reads_blocks = False
     """Whether rows on disk or on workers are read in blocks, by passes over all."""
     _bind_blocks: Callable[..., tuple[Posterior, dict[str, Any]]]
-    """Of these: the posterior of X, y and weights, and fitted attributes that tell of them."""
+    """Of these: the posterior of X, y and metadata, and fitted attributes that tell of them."""
+    _has_offset = False
+    """Whether the last fit had offsets."""
 
     # set by `_set_fit`
     model_: Any
@@ -108,12 +111,12 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """How chains run; `twin` makes a copy of the estimator with the attributes of a fit."""
         raise NotImplementedError
 
-    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+    def _posterior_of(self, X, y, metadata: RowMetadata) -> Posterior:
         """The posterior under data of the fitted shape."""
         raise NotImplementedError
 
-    def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
-        """Validated X, y and weights (None where all are 1) of data of the fitted shape."""
+    def _checked_rows(self, X, y, metadata: RowMetadata):
+        """X with what is known of rows, y and weights, validated, of data of the fitted shape."""
         raise NotImplementedError
 
     def _notices(self, posterior: Posterior) -> list[str]:
@@ -159,11 +162,35 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         require_squares(checked[0] if isinstance(checked, tuple) else checked, of_fit=reset)
         return checked
 
-    def _check_predict(self, X):
+    def _check_predict(self, X, offset: ArrayLike | None = None):
+        """Validated rows, with their offsets as last columns."""
         check_is_fitted(self, "model_")
-        return self._validate_data(X, reset=False)
+        return self._with_offset(self._validate_data(X, reset=False), offset)
 
-    def _fitted_in_blocks(self, X, y, sample_weight) -> bool:
+    def _with_offset(self, X, offset: ArrayLike | None):
+        """Rows with their offsets; where y may be far from zero they are in double precision."""
+        if offset is None:
+            if self._has_offset:
+                raise ValueError(
+                    f"{type(self).__name__} was fitted with an offset or exposure; give these of "
+                    "the rows too: offset=0, or exposure=1, predicts for a unit"
+                )
+            return X
+        known = known_columns(offset, X.shape[0], self.model_.n_offsets)
+        assert known is not None
+        if getattr(self.model_, "has_location", False):
+            X = X.astype(np.float64)
+        return with_known(X, known)
+
+    def _require_same_offset(self, offset: ArrayLike | None) -> None:
+        """Raise ValueError for a chunk of a stream with an offset after one without, or so."""
+        if hasattr(self, "model_") and self._has_offset != (offset is not None):
+            raise ValueError(
+                "offset, or exposure, must be given for all chunks of a stream or for none; give "
+                "offset=0 where it is zero"
+            )
+
+    def _fitted_in_blocks(self, X, y, metadata: RowMetadata) -> bool:
         """Fit rows out of core by passes over them; False if X is, or has to serve as, an array.
 
         A memory map serves as one: the system finds the rows that are drawn.
@@ -179,7 +206,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                     f"sampler={self.sampler!r}, unlike None, visits rows at each step"
                 )
             validate_columns(self, X, reset=True)
-            posterior, attributes = self._bind_blocks(X, y, sample_weight)
+            posterior, attributes = self._bind_blocks(X, y, metadata)
             self._sample(posterior, X, y, **attributes)
         except RowsNeededError:
             if isinstance(X, np.memmap):
@@ -432,6 +459,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         y=None,
         *,
         sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         log_likelihood: bool = False,
         posterior_predictive: bool = False,
     ):
@@ -439,9 +467,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight : array-like, optional
+        X, y, sample_weight, offset : array-like, optional
             The data of the fit, or others: held-out rows for `log_likelihood`, or X alone for
-            `posterior_predictive`.
+            `posterior_predictive`. Of an exposure the logarithm is the offset.
         log_likelihood : bool, default=False
             Add the log likelihood of each row under each draw, for ``loo`` and ``compare``. It
             takes 8 bytes for each row and draw, and is refused beyond half of the available memory
@@ -498,7 +526,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         (32, 64, 150)
         """
         check_is_fitted(self, "model_")
-        return export.to_arviz(self, X, y, sample_weight, log_likelihood, posterior_predictive)
+        metadata = RowMetadata(sample_weight, offset)
+        return export.to_arviz(self, X, y, metadata, log_likelihood, posterior_predictive)
 
 
 def set_learned(estimator: Any, learned: LearnedPrecision | None) -> None:

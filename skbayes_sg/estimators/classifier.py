@@ -15,6 +15,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from skbayes_sg.data import InMemory, at_hand
+from skbayes_sg.data.row_metadata import RowMetadata, known_columns, with_known
 from skbayes_sg.data.rows import row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator, all_or_nothing, merged, rows_that_count
 from skbayes_sg.estimators.class_probabilities import (
@@ -67,7 +68,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         X,
         y: NDArray,
         classes: NDArray,
-        sample_weight: ArrayLike | None,
+        metadata: RowMetadata,
         n_total: float | None = None,
     ) -> Posterior:
         """Posterior of the model given validated data, without rows of weight 0.
@@ -76,15 +77,18 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         differ in their last bit.
         """
         codes, streaming = np.searchsorted(classes, y), n_total is not None
-        weight, factors = class_weights(self.class_weight, y, classes, sample_weight)
+        weight, factors = class_weights(self.class_weight, y, classes, metadata.sample_weight)
         if factors is not None:
             weight = np.where(factors[codes] > 0, weight, 0.0)
+        model = self._make_model(X.shape[1], classes)
+        known = known_columns(metadata.offset, X.shape[0], model.n_offsets)
+        X = X if known is None else with_known(X, known)
         X, codes, counted = rows_that_count(X, codes, weight, streaming, WEIGHTS)
         if not streaming:
             require_two(len(np.unique(codes)))
-        model = self._make_model(X.shape[1], classes)
         y = model.encode(codes, X.dtype)
         data = InMemory.of(X, y, counted, n_total, model.takes_sparse)
+        data = data if known is None else replace(data, n_known=known.shape[1])
         data = merged(data, model, streaming or self.sampler is not None)
         if factors is not None:
             labels = model.encode(np.arange(len(classes)), X.dtype)
@@ -94,23 +98,24 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             data = replace(data, weight=in_dtype(WEIGHTS, of_row, X.dtype))
         return Posterior(model, data, self._prior(model, data, classes, streaming))
 
-    def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
+    def _checked_rows(self, X, y, metadata: RowMetadata):
         X, y = self._validate_data(X, y, reset=False)
         require_known(y, self.classes_)
-        weight, factors = class_weights(self.class_weight, y, self.classes_, sample_weight)
+        given, classes = metadata.sample_weight, self.classes_
+        weight, factors = class_weights(self.class_weight, y, classes, given)
         if factors is not None:
-            weight = weight * factors[np.searchsorted(self.classes_, y)]
-        return X, y, weight
+            weight = weight * factors[np.searchsorted(classes, y)]
+        return self._with_offset(X, metadata.offset), y, weight
 
-    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+    def _posterior_of(self, X, y, metadata: RowMetadata) -> Posterior:
         if is_out_of_core(X):
-            return self._bind_blocks(X, y, sample_weight)[0]
+            return self._bind_blocks(X, y, metadata)[0]
         X, y = self._validate_data(X, y, reset=False)
         require_known(y, self.classes_)
-        return self._bind(X, y, self.classes_, sample_weight)
+        return self._bind(X, y, self.classes_, metadata)
 
     @all_or_nothing
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, offset=None):
         """Sample the posterior.
 
         Parameters
@@ -125,6 +130,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             Labels, strings or numbers, of at least two classes.
         sample_weight : array-like of shape (n_rows,), optional
             Factor of each row's log likelihood; an integer weight is a repetition.
+        offset : array-like of shape (n_rows,) or (n_rows, n_classes), optional
+            Known part of the logits: of two classes of the second one's, of more of each one's, of
+            ordered classes of what is compared with the thresholds. Predictions need it then too.
 
         Returns
         -------
@@ -138,15 +146,17 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             If a chain diverges.
         """
         self._validate_parameters()
-        if self._fitted_in_blocks(X, y, sample_weight):
+        metadata = RowMetadata(sample_weight, offset)
+        if self._fitted_in_blocks(X, y, metadata):
             return self
         X, y = self._validate_data(X, y)
         classes = self._classes_of(y)
-        posterior = self._bind(X, y, classes, sample_weight)
-        self._sample(posterior, X, y, classes_=classes, n_samples_seen_=X.shape[0])
+        posterior = self._bind(X, y, classes, metadata)
+        found = {"classes_": classes, "n_samples_seen_": X.shape[0]}
+        self._sample(posterior, X, y, _has_offset=offset is not None, **found)
         return self
 
-    def score(self, X, y, sample_weight=None) -> float:
+    def score(self, X, y, sample_weight=None, offset=None) -> float:
         """Accuracy.
 
         Parameters
@@ -155,12 +165,14 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             Or a dask collection, whose predictions are computed partition by partition.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
+        offset : array-like, optional
+            As in `fit`.
 
         Returns
         -------
         float
         """
-        y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
+        y, predicted, weight = at_hand(y, self.predict(X, offset=offset), sample_weight)
         return float(accuracy_score(y, predicted, sample_weight=weight))
 
     def _validate_chunk(self, X, y, classes: ArrayLike | None) -> tuple[Any, NDArray, NDArray]:
@@ -204,7 +216,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         return draws[some], weights[some] / weights[some].sum()
 
     @in_blocks()
-    def predict_proba(self, X) -> NDArray:
+    def predict_proba(self, X, *, offset=None) -> NDArray:
         """Class probabilities, averaged over posterior draws.
 
         The Monte Carlo error of a probability is about its posterior standard deviation over the
@@ -213,6 +225,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
+        offset : array-like, optional
+            As in `fit`; one number is that of all rows.
 
         Returns
         -------
@@ -220,7 +234,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             Columns in the order of `classes_`. Of float32 rows this and all other predictions are
             float32. For a dask collection they are lazy dask arrays.
         """
-        X = self._check_predict(X)
+        X = self._check_predict(X, offset)
         draws, weights = self._flat_draws(X.dtype)
         proba = averaged(self.model_, X, draws, weights)
         least = np.finfo(X.dtype).tiny  # none is rounded to 0
@@ -230,14 +244,14 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         return proba.astype(X.dtype, copy=False)
 
     @in_blocks()
-    def predict_log_proba(self, X) -> NDArray:
+    def predict_log_proba(self, X, *, offset=None) -> NDArray:
         """Logarithm of `predict_proba`, finite also where a probability rounds to 0."""
-        X = self._check_predict(X)
+        X = self._check_predict(X, offset)
         found = log_averaged(self.model_, X, *self._flat_draws(X.dtype))
         return found.astype(X.dtype, copy=False)
 
     @in_blocks()
-    def decision_function(self, X) -> NDArray:
+    def decision_function(self, X, *, offset=None) -> NDArray:
         """Averaged probabilities as scores without bounds, in the order of `predict_proba`.
 
         Parameters
@@ -269,31 +283,31 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         >>> bool(np.allclose(1 / (1 + np.exp(-score)), p))
         True
         """
-        X = self._check_predict(X)
+        X = self._check_predict(X, offset)
         log_proba = log_averaged(self.model_, X, *self._flat_draws(X.dtype))
         score = log_proba[:, 1] - log_proba[:, 0] if len(self.classes_) == 2 else log_proba
         return score.astype(X.dtype, copy=False)
 
     @in_blocks()
-    def predict(self, X) -> NDArray:
+    def predict(self, X, *, offset=None) -> NDArray:
         """The class of largest averaged probability, shape (n_rows,)."""
-        proba = self.predict_proba(X)
+        proba = self.predict_proba(X, offset=offset)
         return self.classes_[proba.argmax(axis=1)]
 
     @in_blocks(axis=1)
-    def predict_proba_draws(self, X) -> NDArray:
+    def predict_proba_draws(self, X, *, offset=None) -> NDArray:
         """Class probabilities under each draw, shape (draws, n_rows, n_classes).
 
         Draws in the order of `draws_`, chain by chain: `n_predict_draws` of them, or all. Draws of
         weight 0 are left out. An entry takes 8 bytes, and 4 of float32 rows.
         """
-        X = self._check_predict(X)
+        X = self._check_predict(X, offset)
         draws, _ = self._flat_draws(X.dtype)
         parts = [p.astype(X.dtype, copy=False) for _, p in probabilities(self.model_, X, draws)]
         return np.concatenate([p.transpose(0, 2, 1) for p in parts], axis=1)
 
     @in_blocks()
-    def predict_interval(self, X, level: float = 0.95) -> NDArray:
+    def predict_interval(self, X, level: float = 0.95, *, offset=None) -> NDArray:
         """Central posterior interval of each class probability.
 
         Parameters
@@ -322,7 +336,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         (3, 2, 2)
         """
         require_level(level)
-        X = self._check_predict(X)
+        X = self._check_predict(X, offset)
         draws, weights = self._flat_draws(X.dtype)
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         ends = np.empty((X.shape[0], n_outputs, 2))
@@ -333,7 +347,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         return both.astype(X.dtype, copy=False)
 
     @in_blocks()
-    def predict_uncertainty(self, X) -> Bunch:
+    def predict_uncertainty(self, X, *, offset=None) -> Bunch:
         """Uncertainty of a prediction by cause, in nats, and its Monte Carlo error.
 
         Returns
@@ -352,7 +366,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         at a temperature below 1, and those of relu units at any, are often so
         (networks.md#far-from-the-rows). Check the range of the columns beside it.
         """
-        X = self._check_predict(X)
+        X = self._check_predict(X, offset)
         total, aleatoric = np.empty(X.shape[0]), np.empty(X.shape[0])
         error = np.empty((X.shape[0], len(self.classes_)))
         draws, weights = self._flat_draws(X.dtype)

@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from skbayes_sg.data import Batch, Data, of_targets, row_blocks
+from skbayes_sg.data.row_metadata import offset_of
 from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_model import LinearRegressor
@@ -254,13 +255,19 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         return np.exp(draws[..., -1]) if given is None else np.full(draws.shape[:2], given)
 
     @in_blocks()
-    def predict(self, X, return_std: bool = False) -> NDArray | tuple[NDArray, NDArray]:
+    def predict(
+        self, X, return_std: bool = False, *, offset=None, exposure=None
+    ) -> NDArray | tuple[NDArray, NDArray]:
         """Mean and standard deviation of the predictive distribution of y.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
         return_std : bool, default=False
+        offset : float or array-like of shape (n_rows,), optional
+            As in `fit`; one number is that of all rows.
+        exposure : None
+            The mean of y is no exponential.
 
         Returns
         -------
@@ -273,16 +280,17 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         Results for float32 rows are float32, unless rounding to it would move one by more than a
         twentieth of its standard deviation, as where y are times in seconds since 1970.
         """
-        X = self._check_predict(X)
+        X = self._check_predict(X, offset_of(offset, exposure, self._has_log_link))
         if not return_std:
-            mean = np.asarray(X @ self.coef_).ravel() + self.intercept_
+            mean = np.asarray(self.model_.features(X) @ self.coef_).ravel() + self.intercept_
+            mean = self.model_.plus_known(mean[None, None], X)[0, 0]
             return in_precision(mean, X.dtype, np.sqrt(self.noise_variance_))
         mean, square = self._response(X, np.ones(1))
         std = np.sqrt(square + self.noise_variance_)
         return in_precision(mean, X.dtype, std), in_precision(std, X.dtype, std)
 
     @in_blocks()
-    def predict_interval(self, X, level: float = 0.95) -> NDArray:
+    def predict_interval(self, X, level: float = 0.95, *, offset=None, exposure=None) -> NDArray:
         """Central interval that holds a new observation with probability `level`.
 
         Given noise variance and prior precision the posterior of the coefficients is normal, and so
@@ -297,6 +305,10 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
         level : float in (0, 1), default=0.95
+        offset : float or array-like of shape (n_rows,), optional
+            As in `fit`; one number is that of all rows.
+        exposure : None
+            The mean of y is no exponential.
 
         Returns
         -------
@@ -309,7 +321,7 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
             If `level` is not between 0 and 1.
         """
         require_level(level)
-        X = self._check_predict(X)
+        X = self._check_predict(X, offset_of(offset, exposure, self._has_log_link))
         draws, weights = self._flat_draws(np.dtype(np.float64))
         fit = self._fit
         one = fit is None or fit.hyper_draws is None or isinstance(fit.scales, OnePrecision)
@@ -328,6 +340,7 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         The square is the squared length of root x + shift, plus rest. Among many rows the root is
         triangular, so that a row costs as much as half a product with a matrix of D x D.
         """
+        X, given = self.model_.features(X), X
         _, weights = self._flat_draws(np.dtype(np.float64))
         factor = (np.sqrt(weights) / scale)[:, None]
         root = self.coef_samples_.reshape(-1, X.shape[1]) - self.coef_
@@ -347,7 +360,7 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
             z = (block @ root.T).T if sparse else times(block.T)
             z += shift
             square[rows] = np.vecdot(z.T, z.T) + rest
-        return mean, square
+        return self.model_.plus_known(mean[None, None], given)[0, 0], square
 
 
 def information_of(data: Data, fit_intercept: bool) -> tuple[float, NDArray]:
@@ -356,10 +369,12 @@ def information_of(data: Data, fit_intercept: bool) -> tuple[float, NDArray]:
 
     def of_batch(batch: Batch) -> tuple[float, NDArray]:
         X = dense(batch.X).astype(np.float64, copy=False)
+        X, known = X[:, : data.n_features], X[:, data.n_features :]
         if fit_intercept:
             X = np.column_stack([X, np.ones(len(X))])
         weight = np.ones(len(X)) if batch.weight is None else batch.weight.astype(np.float64)
-        return float(weight.sum()), (X.T * weight) @ X
+        precise = weight if known.shape[1] < 2 else weight * np.exp(-known[:, 1])
+        return float(weight.sum()), (X.T * precise) @ X
 
     return data.reduce(of_batch, dim, pairs=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,14 @@ from sklearn.metrics import d2_tweedie_score
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.data import Data, InMemory, at_hand, of_columns
+from skbayes_sg.data.blockwise import in_partitions
+from skbayes_sg.data.row_metadata import (
+    RowMetadata,
+    counts_of_means,
+    known_columns,
+    offset_of,
+    with_known,
+)
 from skbayes_sg.estimators import updating
 from skbayes_sg.estimators.base import BayesianEstimator, all_or_nothing, merged, require_spread
 from skbayes_sg.estimators.classifier import WEIGHTS, BayesianClassifier, class_factors, require_two
@@ -39,7 +48,7 @@ from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import keep_parameters, warn
+from skbayes_sg.validation import checked_weights, keep_parameters, warn
 
 _CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
 
@@ -186,7 +195,9 @@ class LinearModel(BayesianEstimator):
 
     # -- theory and tables ----------------------------------------------------------------------
 
-    def predicted_covariance(self, X, y, sample_weight: ArrayLike | None = None) -> NDArray:
+    def predicted_covariance(
+        self, X, y, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None
+    ) -> NDArray:
         """Covariance of the draws of this fit in theory (math/stationary.md#predicted-covariance).
 
         Only estimators with coefficients have this method, because the theory is that of a
@@ -204,8 +215,8 @@ class LinearModel(BayesianEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight :
-            The data of the fit.
+        X, y, sample_weight, offset :
+            The data of the fit; of an exposure the logarithm is the offset.
 
         Returns
         -------
@@ -236,7 +247,7 @@ class LinearModel(BayesianEstimator):
             raise NotFittedError(
                 "predicted_covariance needs a `fit`: a stream has no stationary distribution"
             )
-        posterior = self._posterior_of(X, y, sample_weight)
+        posterior = self._posterior_of(X, y, RowMetadata(sample_weight, offset))
         if is_high_dimensional(posterior):
             raise ValueError(
                 f"predicted_covariance is a matrix of all parameters; {posterior.dim} parameters "
@@ -387,7 +398,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
     _has_rows = True
 
     @all_or_nothing
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None):
         """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
 
         Rows come in chunks of any size from one row, and in any order. They are kept up to a
@@ -425,6 +436,8 @@ class LinearClassifier(LinearModel, BayesianClassifier):
             All labels that may occur.
         sample_weight : array-like of shape (n_rows,), optional
             Factor of each row's log likelihood; an integer weight is a repetition.
+        offset : array-like of shape (n_rows,) or (n_rows, n_classes), optional
+            As in `fit`, in all chunks or in none.
 
         Returns
         -------
@@ -448,9 +461,12 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         (5000, (8, 256, 21))
         """
         X, y, known = self._validate_chunk(X, y, classes)
+        self._require_same_offset(offset)
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
-        posterior = self._bind(X, y, known, sample_weight, n_total=X.shape[0])
-        update(self, posterior, {"classes_": known, "n_samples_seen_": seen})
+        metadata = RowMetadata(sample_weight, offset)
+        posterior = self._bind(X, y, known, metadata, n_total=X.shape[0])
+        found = {"classes_": known, "n_samples_seen_": seen, "_has_offset": offset is not None}
+        update(self, posterior, found)
         return self
 
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
@@ -482,9 +498,9 @@ class LinearClassifier(LinearModel, BayesianClassifier):
             "for it",
         ]
 
-    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
+    def _bind_blocks(self, X, y, metadata: RowMetadata) -> tuple[Posterior, dict[str, Any]]:
         """Posterior of rows out of core, and the facts about them."""
-        source = source_of(X, y, sample_weight)
+        source = source_of(X, y, metadata)
         found = FirstPass(source, labels=True)
         classes, factors = self._classes_of(found.labels), None
         totals = np.zeros(len(classes))
@@ -495,6 +511,10 @@ class LinearClassifier(LinearModel, BayesianClassifier):
             present &= factors > 0
         require_two(present.sum())
         model, dtype = self._make_model(source.n_features, classes), source.dtype
+        if source.n_known not in (0, model.n_offsets):
+            raise ValueError(
+                f"offset has {source.n_known} column(s), and the model takes {model.n_offsets}"
+            )
 
         def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
             codes = np.searchsorted(classes, y)
@@ -504,7 +524,9 @@ class LinearClassifier(LinearModel, BayesianClassifier):
 
         data = found.data(encode)
         prior = self._prior(model, data, classes)
-        return Posterior(model, data, prior), {"classes_": classes, "n_samples_seen_": X.shape[0]}
+        attributes = {"classes_": classes, "n_samples_seen_": X.shape[0]}
+        attributes["_has_offset"] = metadata.offset is not None
+        return Posterior(model, data, prior), attributes
 
 
 def is_separated(estimator: Any, posterior: Posterior) -> bool:
@@ -547,7 +569,11 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         tags.target_tags.positive_only = self._family.variance_power is not None
         return tags
 
-    def score(self, X, y, sample_weight=None) -> float:
+    @property
+    def _has_log_link(self) -> bool:
+        return self._family.log_link
+
+    def score(self, X, y, sample_weight=None, offset=None, exposure=None) -> float:
         """D^2, the share of the deviance that is explained; 1 at best, 0 for the mean of y.
 
         It is R^2, the share of the variance, where noise does not depend on the mean.
@@ -557,15 +583,18 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         X : array-like or sparse matrix of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
+        offset, exposure : array-like of shape (n_rows,), optional
+            As in `fit`.
 
         Returns
         -------
         float
         """
         power = self._family.variance_power
+        offset = offset_of(offset, exposure, self._has_log_link)
         if power is None:
-            return super().score(X, y, sample_weight)
-        y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
+            return super().score(X, y, sample_weight, offset)
+        y, predicted, weight = at_hand(y, self.predict(X, offset=offset), sample_weight)
         return float(d2_tweedie_score(y, predicted, sample_weight=weight, power=power))
 
     # -- data and model -------------------------------------------------------------------------
@@ -573,33 +602,66 @@ class LinearRegressor(BayesianRegressor, LinearModel):
     def _make_model(self, data: Data) -> Predictor:
         return self._family.of_data(data, self.fit_intercept)
 
-    def _require_targets(self, y: NDArray) -> None:
-        self._family.require_targets(y)
-
     def _notices(self, posterior: Posterior) -> list[str]:
         return super()._notices(posterior) + self._family.notices(posterior.data)
 
     def _bind(
-        self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None
+        self, X, y: NDArray, metadata: RowMetadata, n_total: float | None = None
     ) -> Posterior:
-        streaming = n_total is not None
-        X, y, weights = self._of_weight(X, y, sample_weight, n_total)
+        streaming, n_features = n_total is not None, X.shape[1]
+        X, y, metadata = self._with_metadata(X, y, metadata)
+        X, y, weights = self._of_weight(X, y, metadata.sample_weight, n_total)
         data = InMemory.of(X, y, weights, n_total, Predictor.takes_sparse)
+        data = replace(data, n_known=X.shape[1] - n_features)
         model = self._make_model(data)
         if model.has_location:
             require_spread(y, data.X.dtype)
         data = merged(data, model, streaming or self.sampler is not None)
         return Posterior(model, data, self._prior(model, data, streaming=streaming))
 
-    def _bind_blocks(self, X, y, sample_weight) -> tuple[Posterior, dict[str, Any]]:
+    def _with_metadata(
+        self, X, y: NDArray, metadata: RowMetadata
+    ) -> tuple[Any, NDArray, RowMetadata]:
+        """Rows with all that is known of them: in X, in y, or in the weight.
+
+        Where rows depend on y less its linear predictor alone, an offset is taken off y. It may be
+        as far from zero as y, and X in single precision.
+        """
+        weight, offset, counts = metadata
+        known = known_columns(offset, len(y), 1)
+        if counts is not None:
+            k = counts_of_means(counts, len(y))
+            if getattr(self, "noise_variance", None) is not None:  # k rows say no more of it
+                weight = k * checked_weights(weight, len(y))
+            else:
+                y, of_means = self._family.averaged(y, k)
+                if known is not None:
+                    of_means[:, :1] += known
+                known = of_means
+        self._family.require_targets(y)
+        if known is not None and self._family.has_location:
+            y, known = y - known[:, 0], np.column_stack([0 * known[:, 0], known[:, 1:]])
+            known = known if known.any() else None
+        X = X if known is None else with_known(X, known)
+        return X, y, RowMetadata(weight)
+
+    def _bind_blocks(self, X, y, metadata: RowMetadata) -> tuple[Posterior, dict[str, Any]]:
         """Posterior of rows out of core, and the facts about them."""
-        source = source_of(X, y, sample_weight)
+        if metadata.var_weights is not None:
+            raise ValueError(
+                "var_weights: rows that are read in blocks have none; give sums and their exposure "
+                "where y are counts, or arrays in memory"
+            )
+        if metadata.offset is not None and self._family.has_location:
+            (y,) = (y,) if in_partitions(y) else (np.asarray(y),)
+            y, metadata = y - metadata.offset, metadata._replace(offset=None)
+        source = source_of(X, y, metadata)
         found = FirstPass(source, labels=False)
         if not found.n_weighted:
             raise ValueError(NO_WEIGHT)
 
         def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
-            self._require_targets(y)
+            self._family.require_targets(y)
             return y.astype(np.float64), weights_or_none("sample_weight", weight, source.dtype)
 
         data = found.data(encode)
@@ -609,7 +671,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         return Posterior(model, data, self._prior(model, data)), {"n_samples_seen_": X.shape[0]}
 
     @all_or_nothing
-    def partial_fit(self, X, y, sample_weight=None):
+    def partial_fit(self, X, y, sample_weight=None, offset=None, exposure=None, var_weights=None):
         """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
 
         The posterior of linear regression is exact up to 1,000 parameters: any chunks in any order
@@ -623,6 +685,8 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
             Factor of each row's log likelihood; an integer weight is a repetition.
+        offset, exposure, var_weights : array-like of shape (n_rows,), optional
+            As in `fit`; the first two in all chunks or in none.
 
         Returns
         -------
@@ -635,10 +699,13 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         """
         self._validate_parameters()
         X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
+        offset = offset_of(offset, exposure, self._has_log_link)
+        self._require_same_offset(offset)
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
-        posterior = self._bind(X, y, sample_weight, n_total=X.shape[0])
+        metadata = RowMetadata(sample_weight, offset, var_weights)
+        posterior = self._bind(X, y, metadata, n_total=X.shape[0])
         warn(self._family.notices(posterior.data))
-        update(self, posterior, {"n_samples_seen_": seen})
+        update(self, posterior, {"n_samples_seen_": seen, "_has_offset": offset is not None})
         return self
 
 

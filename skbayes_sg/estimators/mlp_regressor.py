@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from skbayes_sg.data import InMemory, row_blocks
+from skbayes_sg.data.row_metadata import RowMetadata, known_columns
 from skbayes_sg.estimators.base import all_or_nothing, merged
 from skbayes_sg.estimators.descriptions import OF_NETWORKS, described
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
@@ -164,10 +165,16 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         return X, y
 
     def _bind(
-        self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None
+        self, X, y: NDArray, metadata: RowMetadata, n_total: float | None = None
     ) -> Posterior:
+        """The offsets are taken off y, as the outputs of the network are not the only ones."""
         streaming = n_total is not None
-        X, y, weight = self._of_weight(X, y, sample_weight, n_total)
+        if metadata.var_weights is not None:
+            GaussianMLP.averaged(y, y)
+        n_responses = 1 if y.ndim == 1 else y.shape[1]
+        known = known_columns(metadata.offset, len(y), n_responses)
+        y = y if known is None else y - known.reshape(y.shape)
+        X, y, weight = self._of_weight(X, y, metadata.sample_weight, n_total)
         data = InMemory.of(X, y.reshape(len(y), -1), weight, n_total)
         posterior = self._scaled(data, streaming)
         few = merged(data, posterior.model, streaming or self.sampler is not None)
@@ -188,7 +195,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         return Posterior(model, data, self._prior(model, data, streaming=streaming))
 
     @all_or_nothing
-    def partial_fit(self, X, y, sample_weight=None, n_total: float | None = None):
+    def partial_fit(self, X, y, sample_weight=None, n_total: float | None = None, offset=None):
         """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
 
         See `BayesianMLPClassifier.partial_fit`. The first chunk says what mean and spread of y are,
@@ -204,6 +211,8 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         n_total : float, optional
             Rows of the population: the scale of the likelihood, the same in every call. By default
             the rows seen so far, this chunk included.
+        offset : array-like of shape (n_rows,) or (n_rows, n_responses), optional
+            As in `fit`, in all chunks or in none.
 
         Returns
         -------
@@ -220,7 +229,9 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         total = population(n_total, X.shape[0], seen)
-        follow(self, self._bind(X, y, sample_weight, total), {"n_samples_seen_": seen})
+        self._require_same_offset(offset)
+        posterior = self._bind(X, y, RowMetadata(sample_weight, offset), total)
+        follow(self, posterior, {"n_samples_seen_": seen, "_has_offset": offset is not None})
         return self
 
     # -- draws --------------------------------------------------------------------------------

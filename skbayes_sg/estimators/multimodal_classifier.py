@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.estimators.base import all_or_nothing
 from skbayes_sg.estimators.class_probabilities import probabilities
 from skbayes_sg.estimators.classifier import BayesianClassifier
@@ -22,14 +23,14 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
         X,
         y: NDArray,
         classes: NDArray,
-        sample_weight: ArrayLike | None,
+        metadata: RowMetadata,
         n_total: float | None = None,
     ) -> Posterior:
-        posterior = super()._bind(X, y, classes, sample_weight, n_total)
+        posterior = super()._bind(X, y, classes, metadata, n_total)
         return tempered(self, posterior, n_total is not None)
 
     @all_or_nothing
-    def partial_fit(self, X, y, classes=None, n_total: float | None = None):
+    def partial_fit(self, X, y, classes=None, n_total: float | None = None, offset=None):
         """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
 
         The chunks of all calls must be independent random samples of one population. A file read in
@@ -50,6 +51,8 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
             Rows of the population: the scale of the likelihood, the same in every call. By default
             the rows seen so far, this chunk included. Then the posterior narrows with the stream,
             the automatic burn-in never ends, and one point that follows the mode predicts.
+        offset : array-like of shape (n_rows,) or (n_rows, n_classes), optional
+            As in `fit`, in all chunks or in none.
 
         Returns
         -------
@@ -63,10 +66,15 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
             If the chain diverges.
         """
         X, y, known = self._validate_chunk(X, y, classes)
+        self._require_same_offset(offset)
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         total = population(n_total, X.shape[0], seen)
-        posterior = self._bind(X, y, known, None, total)
-        follow(self, posterior, {"classes_": known, "n_samples_seen_": seen})
+        posterior = self._bind(X, y, known, RowMetadata(None, offset), total)
+        follow(
+            self,
+            posterior,
+            {"classes_": known, "n_samples_seen_": seen, "_has_offset": offset is not None},
+        )
         return self
 
     def _under_draws(self, X) -> NDArray:

@@ -144,12 +144,12 @@ class BayesianOrdinalClassifier(LinearClassifier):
     # -- the order ----------------------------------------------------------------------------
 
     @all_or_nothing
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, offset=None):
         self._order_of_column = ordered_levels(y)
-        return super().fit(X, y, sample_weight)
+        return super().fit(X, y, sample_weight, offset)
 
     @all_or_nothing
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None):
         """Update the posterior by a chunk; see `BayesianLogisticRegressionSGFS.partial_fit`.
 
         Parameters
@@ -162,7 +162,8 @@ class BayesianOrdinalClassifier(LinearClassifier):
             All labels that may occur; required in the first call, unless `categories` or the column
             name them. The order is theirs; or that of `classes`, where it is the type of a column
             of ordered categories, or such a column.
-        sample_weight : array-like of shape (n_rows,), optional
+        sample_weight, offset : array-like of shape (n_rows,), optional
+            As in `fit`; the offset in all chunks or in none.
 
         Returns
         -------
@@ -183,7 +184,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
         if not (first or order is None or np.array_equal(order, self.categories_)):
             raise ValueError("categories must stay as they were in the first chunk")
         return super().partial_fit(
-            X, y, order if first and classes is None else classes, sample_weight
+            X, y, order if first and classes is None else classes, sample_weight, offset
         )
 
     def _keep_order(self, of_y: list | None, of_classes: list | None) -> None:

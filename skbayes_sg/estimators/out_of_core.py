@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,7 @@ from skbayes_sg.data import (
     is_stored,
 )
 from skbayes_sg.data.blockwise import entrywise, place
+from skbayes_sg.data.row_metadata import RowMetadata, known_columns
 from skbayes_sg.validation import checked_weights, in_dtype, real_array
 
 
@@ -79,6 +81,7 @@ class FirstPass:
                 "sample_weight is 0 for all but very few rows; leave these rows out of X and y"
             )
         sample = InMemory.of(self.sample.X, y, weight, float(self._source.n_rows))
+        sample = replace(sample, n_known=self._source.n_known)
         return OutOfCoreData(self._source, encode, sample)
 
 
@@ -120,16 +123,18 @@ def require_finite(X: NDArray, where: Callable[[int, int], str]) -> None:
     )
 
 
-def source_of(X: Any, y: Any, sample_weight: Any) -> Source:
-    """The rows of X, with one target and weight per row."""
+def source_of(X: Any, y: Any, metadata: RowMetadata) -> Source:
+    """The rows of X, with one target and weight per row, and with offsets as last columns."""
+    weight, offset, _ = metadata
     if in_partitions(X):
         from skbayes_sg.data.dask import OnWorkers
 
-        return OnWorkers(X, y, sample_weight)
-    y = _column("y", y, X.shape[0])
-    if sample_weight is not None:
-        sample_weight = _column("sample_weight", sample_weight, X.shape[0])
-    return OnDisk(X, y, sample_weight)
+        return OnWorkers(X, y, weight, offset)
+    n_rows = X.shape[0]
+    y = _column("y", y, n_rows)
+    weight = None if weight is None else _column("sample_weight", weight, n_rows)
+    n_offsets = 1 if np.ndim(np.asarray(offset)) < 2 else np.asarray(offset).shape[1]
+    return OnDisk(X, y, weight, known_columns(offset, n_rows, n_offsets))
 
 
 def _column(name: str, values: Any, n_rows: int) -> Any:
@@ -159,15 +164,18 @@ def in_blocks(axis: int = 0) -> Callable:
         def over_blocks(self, X, *args, **kwargs):
             if not is_out_of_core(X):
                 return method(self, X, *args, **kwargs)
+            of_rows = {n: kwargs.pop(n) for n in ("offset", "exposure") if np.ndim(kwargs.get(n, 0))}
             check_is_fitted(self, "draws_")
             validate_columns(self, X, reset=False)
             if in_partitions(X):
                 from skbayes_sg.data.dask import lazily
 
                 call = partial(_called, self, method.__name__, args, kwargs)
-                return lazily(call, X, axis)
-            blocks = _checked_blocks(Reader(X))
-            parts = [method(self, block, *args, **kwargs) for block in blocks]
+                return lazily(call, X, axis, of_rows)
+            reader, parts = Reader(X), []
+            for rows, block in zip(reader.slices(), _checked_blocks(reader), strict=True):
+                some = {name: np.asarray(each[rows]) for name, each in of_rows.items()}
+                parts.append(method(self, block, *args, **kwargs, **some))
             return entrywise(lambda *each: np.concatenate(each, axis=axis), *parts)
 
         return over_blocks
@@ -175,8 +183,10 @@ def in_blocks(axis: int = 0) -> Callable:
     return decorated
 
 
-def _called(model: Any, name: str, args: tuple, kwargs: dict, X: Any) -> Any:
-    return getattr(model, name)(X, *args, **kwargs)
+def _called(
+    model: Any, name: str, args: tuple, kwargs: dict[str, Any], X: Any, **of_rows: Any
+) -> Any:
+    return getattr(model, name)(X, *args, **kwargs, **of_rows)
 
 
 def validate_columns(model: Any, X: Any, reset: bool) -> None:

@@ -12,6 +12,7 @@ from sklearn.metrics import log_loss
 from sklearn.utils import Bunch
 
 from skbayes_sg.chains.parallel import in_parallel
+from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.estimators.base import BayesianEstimator, quietly
 from skbayes_sg.inference.diagnose import of_bias, of_contrasts
 from skbayes_sg.inference.variational_em import VariationalEM
@@ -221,7 +222,7 @@ def _of_known_directions(model: BayesianEstimator, data: _Data, warnings: list[s
     of_spread = [one for one in warnings if "sd_ratio" in one]
     if not of_spread or not model.model_.null_directions():
         return warnings
-    posterior = model._posterior_of(data.X, data.y, data.sample_weight)
+    posterior = model._posterior_of(data.X, data.y, RowMetadata(data.sample_weight))
     posterior = posterior.with_prior(posterior.prior.with_precision(model.prior_precision_))
     figures = of_contrasts(posterior, model.draws_, model.draw_weights_)
     if np.isnan(figures["sd_ratio"]):  # nothing is known without them

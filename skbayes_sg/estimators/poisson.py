@@ -127,7 +127,8 @@ class BayesianPoissonRegressor(LinearRegressor):
         mu)^2 / mu has mean 1 and variance 2 + 1 / (w mu). Equal rows that are merged keep that sum,
         and each of them counts.
         """
-        mu = np.exp(np.asarray(rows.X @ self.coef_).ravel() + self.intercept_)
+        eta = np.asarray(self.model_.features(rows.X) @ self.coef_).ravel() + self.intercept_
+        mu = np.exp(self.model_.plus_known(eta[None, None], rows.X)[0, 0])
         weight = np.ones(len(mu)) if rows.weight is None else rows.weight.astype(np.float64)
         given = (weight > 0).astype(np.float64) if rows.given is None else rows.given
         n = given.sum()

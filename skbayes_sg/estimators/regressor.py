@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 
 from skbayes_sg.data import at_hand
+from skbayes_sg.data.row_metadata import RowMetadata, offset_of
 from skbayes_sg.estimators.base import BayesianEstimator, all_or_nothing, rows_that_count
 from skbayes_sg.estimators.mixture_predictions import (
     in_precision,
@@ -38,8 +39,10 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
     model is a `Response`.
     """
 
-    def _require_targets(self, y: NDArray) -> None:
-        """Raise ValueError for numbers that the model does not have."""
+    @property
+    def _has_log_link(self) -> bool:
+        """Whether the mean of y is the exponential of the linear predictor."""
+        return False
 
     # -- data ---------------------------------------------------------------------------------
 
@@ -55,11 +58,10 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         with np.errstate(over="ignore"):
             if not np.isfinite(np.vdot(y, y)):
                 raise ValueError("y holds values whose squares overflow; divide it by its scale")
-        self._require_targets(y)
         return X, y
 
     def _bind(
-        self, X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None = None
+        self, X, y: NDArray, metadata: RowMetadata, n_total: float | None = None
     ) -> Posterior:
         """Posterior of the model given validated data, without rows of weight 0."""
         raise NotImplementedError
@@ -84,19 +86,21 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         is_constant = data.sample is data and bool((data.sample.y == data.sample.y[0]).all())
         return [_CONSTANT] if is_constant else super()._explained(posterior, warnings)
 
-    def _checked_rows(self, X, y, sample_weight: ArrayLike | None):
+    def _checked_rows(self, X, y, metadata: RowMetadata):
         X, y = self._validate_pair(X, y, reset=False)
-        return X, y, checked_weights(sample_weight, len(y))
+        self.model_.require_targets(y)
+        weight = checked_weights(metadata.sample_weight, len(y))
+        return self._with_offset(X, metadata.offset), y, weight
 
-    def _posterior_of(self, X, y, sample_weight: ArrayLike | None) -> Posterior:
+    def _posterior_of(self, X, y, metadata: RowMetadata) -> Posterior:
         if is_out_of_core(X):
-            return self._bind_blocks(X, y, sample_weight)[0]
-        return self._bind(*self._validate_pair(X, y, reset=False), sample_weight)
+            return self._bind_blocks(X, y, metadata)[0]
+        return self._bind(*self._validate_pair(X, y, reset=False), metadata)
 
     # -- fitting ------------------------------------------------------------------------------
 
     @all_or_nothing
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, offset=None, exposure=None, var_weights=None):
         """Sample the posterior.
 
         Parameters
@@ -108,6 +112,14 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
             Factor of each row's log likelihood; an integer weight is a repetition.
+        offset : array-like of shape (n_rows,), optional
+            Known part of the linear predictor, whose coefficient is 1. Predictions need it too.
+        exposure : array-like of shape (n_rows,), optional
+            With a log link: factor of the mean of y, such as the years or people that a count is
+            of. It stands for ``offset=log(exposure)``.
+        var_weights : array-like of shape (n_rows,), optional
+            Of how many observations y is the mean. Its variance is that of one, divided by their
+            number: noise and dispersion are those of single observations, and so are predictions.
 
         Returns
         -------
@@ -121,13 +133,17 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             If a chain diverges.
         """
         self._validate_parameters()
-        if self._fitted_in_blocks(X, y, sample_weight):
+        offset = offset_of(offset, exposure, self._has_log_link)
+        metadata = RowMetadata(sample_weight, offset, var_weights)
+        if self._fitted_in_blocks(X, y, metadata):
+            self._has_offset = offset is not None
             return self
         X, y = self._validate_pair(X, y, reset=True)
-        self._sample(self._bind(X, y, sample_weight), X, y, n_samples_seen_=X.shape[0])
+        found = {"n_samples_seen_": X.shape[0], "_has_offset": offset is not None}
+        self._sample(self._bind(X, y, metadata), X, y, **found)
         return self
 
-    def score(self, X, y, sample_weight=None) -> float:
+    def score(self, X, y, sample_weight=None, offset=None) -> float:
         """R^2, the share of the variance that is explained, in the mean over responses.
 
         Parameters
@@ -136,24 +152,30 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             Or a dask collection, whose predictions are computed partition by partition.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
+        offset : array-like, optional
+            As in `fit`.
 
         Returns
         -------
         float
         """
-        y, predicted, weight = at_hand(y, self.predict(X), sample_weight)
+        y, predicted, weight = at_hand(y, self.predict(X, offset=offset), sample_weight)
         return float(r2_score(y, predicted, sample_weight=weight))
 
     # -- predictions --------------------------------------------------------------------------
 
     @in_blocks()
-    def predict(self, X, return_std: bool = False) -> NDArray | tuple[NDArray, NDArray]:
+    def predict(
+        self, X, return_std: bool = False, *, offset=None, exposure=None
+    ) -> NDArray | tuple[NDArray, NDArray]:
         """Posterior mean of the mean of y, and the standard deviation of a new y.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
         return_std : bool, default=False
+        offset, exposure : float or array-like of shape (n_rows,), optional
+            As in `fit`; one number is that of all rows.
 
         Returns
         -------
@@ -169,7 +191,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         beyond the largest number is infinite, with a warning, and so is the standard deviation
         where the variance is.
         """
-        X = self._check_predict(X)
+        X = self._check_predict(X, offset_of(offset, exposure, self._has_log_link))
         draws, weights = self._flat_draws(np.dtype(np.float64))
         some = np.flatnonzero(weights)  # a mean may be infinite, and 0 times that is not 0
         model, weights, parts = self.model_, weights[some], []
@@ -189,7 +211,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         return (mean, in_precision(sd, X.dtype, spread)) if return_std else mean
 
     @in_blocks()
-    def predict_interval(self, X, level: float = 0.95) -> NDArray:
+    def predict_interval(self, X, level: float = 0.95, *, offset=None, exposure=None) -> NDArray:
         """Central interval that holds a new observation with probability `level`.
 
         The ends are quantiles of the mixture, over draws of the posterior, of the distributions of
@@ -200,6 +222,8 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
         level : float in (0, 1), default=0.95
+        offset, exposure : float or array-like of shape (n_rows,), optional
+            As in `fit`; one number is that of all rows.
 
         Returns
         -------
@@ -212,7 +236,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             If `level` is not between 0 and 1.
         """
         require_level(level)
-        X = self._check_predict(X)
+        X = self._check_predict(X, offset_of(offset, exposure, self._has_log_link))
         draws, weights = self._flat_draws(np.dtype(np.float64))
         ends = self._of_rows(list(mixture_intervals(self.model_, X, draws, weights, level)))
         warn_of_overflow(ends)

@@ -110,7 +110,7 @@ class FoldedRows:
         size = np.ones(rows.n_rows) if rows.weight is None else rows.weight.astype(np.float64)
         if isinstance(distribution.operator, Dense):
             root = distribution.operator.inverse().cholesky().dense()
-            along = model.outputs(root.T, rows.load(slice(None)).X)
+            along = model.outputs(root.T, model.features(rows.load(slice(None)).X))
             leverage = np.einsum("dkn,dkn->n", along, along)
             size = size * (1 + leverage / leverage.mean())
         priority = size / deterministic_rng(f"folded rows {n_before}").random(rows.n_rows)

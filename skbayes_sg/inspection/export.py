@@ -28,17 +28,18 @@ def to_arviz(
     estimator: Any,
     X: Any,
     y: Any,
-    sample_weight: Any,
+    metadata: Any,
     log_likelihood: bool,
     posterior_predictive: bool,
 ) -> Any:
     """What `BayesianEstimator.to_arviz` returns."""
     _require("X", X, {"y": y is not None, "posterior_predictive": posterior_predictive})
-    _require("y", y, {"sample_weight": sample_weight is not None, "log_likelihood": log_likelihood})
+    weighted = metadata.sample_weight is not None
+    _require("y", y, {"sample_weight": weighted, "log_likelihood": log_likelihood})
     kept, draws = kept_draws(estimator)
     groups, dims, coords = _posterior(estimator, draws, kept)
     if X is not None:
-        given = Given.to(estimator, X, y, sample_weight)
+        given = Given.to(estimator, X, y, metadata)
         shape, flat = draws.shape[:2], draws.reshape(-1, draws.shape[2])
         _require_memory(len(flat), given.X.shape[0], log_likelihood + posterior_predictive)
         if y is not None:
@@ -56,7 +57,7 @@ def to_arviz(
             new = np.concatenate(list(new_rows(estimator, flat, given)))
             new = new.reshape(*shape, given.X.shape[0], -1)  # the last axis are responses
             groups["posterior_predictive"] = {"y": new if new.shape[3] > 1 else new[..., 0]}
-        groups["constant_data"] = {"X": dense(given.X)}
+        groups["constant_data"] = {"X": dense(estimator.model_.features(given.X))}
         dims |= {"X": ["row", "feature"], "y": ["row"]}
         coords["row"] = np.arange(given.X.shape[0])
     return _assembled(groups, dims, coords, _attributes(estimator))

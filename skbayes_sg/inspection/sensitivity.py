@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax, xlogy
 
+from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.inspection.drawing import OF_COEFFICIENTS, fitted_step
 from skbayes_sg.inspection.names import logit_names, names_of_inputs
 from skbayes_sg.inspection.summary import Coefficients, quantities, require_draws
@@ -18,7 +19,9 @@ _ALPHAS = 0.99, 1.01
 _THRESHOLD = 0.05
 
 
-def prior_sensitivity(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: Any = None):
+def prior_sensitivity(
+    model: Any, X: ArrayLike, y: ArrayLike, sample_weight: Any = None, offset: Any = None
+):
     """How fast each marginal posterior changes with the power of the prior and of the likelihood.
 
     The posterior is compared with those in proportion to ``prior^alpha likelihood`` and to
@@ -32,8 +35,8 @@ def prior_sensitivity(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: Any
     X : array-like or sparse matrix of shape (n_rows, n_features)
         The rows of the fit.
     y : array-like of shape (n_rows,)
-    sample_weight : array-like of shape (n_rows,), optional
-        Those of the fit.
+    sample_weight, offset : array-like, optional
+        Those of the fit; of an exposure the logarithm is the offset.
 
     Returns
     -------
@@ -87,7 +90,7 @@ def prior_sensitivity(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: Any
     estimator, before = fitted_step(prior_sensitivity, model, OF_COEFFICIENTS, "coef_", "draws_")
     _require_likelihood(estimator)
     rows = X if before is None else before.transform(X)
-    given = Given.to(estimator, rows, y, sample_weight)
+    given = Given.to(estimator, rows, y, RowMetadata(sample_weight, offset))
     if given.targets is None or given.X.shape[0] != estimator.n_samples_seen_:
         raise ValueError(
             "prior_sensitivity needs X and y of the fit, as all of its rows make up the "

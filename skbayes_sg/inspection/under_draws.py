@@ -28,11 +28,11 @@ class Given(NamedTuple):
     weight: NDArray | None
 
     @classmethod
-    def to(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Given:
-        """Validate X and y for an estimator."""
+    def to(cls, estimator: Any, X: Any, y: Any, metadata: Any) -> Given:
+        """Validate X, y and what else is known of the rows for an estimator."""
         if y is None:
-            return cls(estimator._check_predict(X), None, None, None)
-        X, y, weight = estimator._checked_rows(X, y, sample_weight)
+            return cls(estimator._check_predict(X, metadata.offset), None, None, None)
+        X, y, weight = estimator._checked_rows(X, y, metadata)
         if hasattr(estimator, "classes_"):
             y = np.searchsorted(estimator.classes_, y)
         return cls(X, y, estimator.model_.encode(y, X.dtype), weight)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from skbayes_sg.data.rows import Batch, Data, stays_sparse
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.operators import Layout
-from skbayes_sg.linalg.scores import Scores
+from skbayes_sg.linalg.scores import Scores, dense
 from skbayes_sg.priors import GaussianPrior, Prior
 
 HIDDEN_VARIANCE = 10.0
@@ -163,6 +163,27 @@ class Model(ABC):
         """Targets as this model takes them, to go with X of the given dtype; by default as is."""
         return y
 
+    def features(self, X: NDArray) -> NDArray:
+        """The columns of X that have weights in the first block.
+
+        Those beyond are known parts of the first outputs of each row, such as offsets.
+        """
+        n_features = next(iter(self.shapes.values()))[1]
+        return X if X.shape[-1] == n_features else X[..., :n_features]
+
+    @property
+    def n_offsets(self) -> int:
+        """Numbers of a row's offset: one for each output that has one."""
+        return 1
+
+    def plus_known(self, outputs: NDArray, X: NDArray) -> NDArray:
+        """Outputs (chains, outputs, n) with the parts of them that X has beyond its features."""
+        n_features = next(iter(self.shapes.values()))[1]
+        if X.shape[-1] > n_features:
+            known = dense(X[..., n_features:]).swapaxes(-1, -2)
+            outputs[:, : known.shape[-2]] += known
+        return outputs
+
     def outputs(self, theta: NDArray, X: NDArray) -> NDArray:
         """What a row depends on theta through, such as logits, (chains, outputs, n) in X's dtype.
 
@@ -236,6 +257,8 @@ class Response(Model):
 
     counts = False
     """Whether y are whole numbers."""
+    log_link = False
+    """Whether the mean of y is the exponential of the linear predictor."""
     variance_power: float | None = None
     """Power of the mean in the variance, of the deviance that scores compare; None: R^2."""
 
@@ -247,6 +270,18 @@ class Response(Model):
     def notices(cls, data: Data) -> list[str]:
         """Warnings of numbers and weights that are hardly what the model is for."""
         return []
+
+    @classmethod
+    def averaged(cls, y: NDArray, counts: NDArray) -> tuple[NDArray, NDArray]:
+        """Targets of rows whose y are means of `counts` observations, and what they know.
+
+        That are parts of the outputs, as of `plus_known`, (n, outputs): under them the targets have
+        the distribution that the model has for one observation, or for a sum.
+        """
+        raise ValueError(
+            "var_weights: the mean of several observations of this model is not of its family; "
+            "give the single observations"
+        )
 
     def predict(self, theta: NDArray, X: NDArray) -> NDArray:
         """Mean of the response: (chains, 1, n)."""

@@ -103,6 +103,7 @@ class DRBM(Categorical, Network):
         root = np.sqrt(p * (1 - p))
         active *= root[:, None]
         A = active.reshape(len(theta), -1, active.shape[-1])
+        X = self.features(X)
         return Scores(Factor(e, X), Factor(A, None), Factor(e, None), Factor(root, None))
 
     def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
@@ -113,7 +114,7 @@ class DRBM(Categorical, Network):
         of a product serves a hundred units.
         """
         blocks = self.unpack(theta.astype(X.dtype, copy=False))
-        z = times_rows(0.5 * blocks["W"], X)
+        z = times_rows(0.5 * blocks["W"], self.features(X))
         z += 0.5 * blocks["c"][..., None]
         o = z[:, :, None] + 0.5 * blocks["U"][..., None]  # half of it
         active = np.tanh(o)
@@ -126,7 +127,7 @@ class DRBM(Categorical, Network):
         z += (blocks["d"] + self.n_hidden * math.log(2.0))[..., None]
         active += 1
         active *= 0.5
-        return z, active
+        return self.plus_known(z, X), active
 
     def _backward(self, error: NDArray, X: NDArray, kept: NDArray) -> Scores:
         """A_jk = sigmoid(o_jk) (1[y = k] - p_k) in U; its sum over k, times x, in W."""
@@ -136,4 +137,5 @@ class DRBM(Categorical, Network):
             A = kept[:, None] * error[:, :, None]
         e = A.sum(axis=-2)
         A = A.reshape(*A.shape[:-3], -1, A.shape[-1])
+        X = self.features(X)
         return Scores(Factor(e, X), Factor(A, None), Factor(e, None), Factor(error, None))

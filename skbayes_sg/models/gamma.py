@@ -26,6 +26,11 @@ class Gamma(LogLink):
         if not (y > 0).all():
             raise ValueError("y holds numbers that are not positive, which no Gamma variable is")
 
+    @classmethod
+    def averaged(cls, y: NDArray, counts: NDArray) -> tuple[NDArray, NDArray]:
+        """A mean of k observations has the shape k nu."""
+        return y, np.column_stack([np.zeros(len(y)), -np.log(counts)])
+
     def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
         return ("dispersion", np.exp(block)) if name == "log_dispersion" else (name, block)
 

@@ -73,20 +73,31 @@ class Linear(Predictor, Response):
             blocks["log_noise"][:] = math.log((square + 2 * rate) / (weights.sum() + 2 * shape))
         return theta
 
-    def _precision(self, theta: NDArray) -> NDArray | float:
-        """1 / noise variance of each chain, (chains, 1)."""
-        return np.exp(-theta[:, -1:]) if self.noise_variance is None else 1.0 / self.noise_variance
+    def _precision(self, theta: NDArray, X: NDArray) -> NDArray | float:
+        """1 / noise variance of each chain, (chains, 1).
+
+        Or of each row, where a column of X says by how much its log noise differs.
+        """
+        if self.noise_variance is not None:
+            return 1.0 / self.noise_variance
+        n_known = X.shape[-1] - self.shapes["coef"][1]
+        return np.exp(-theta[:, -1:] - X[..., -1]) if n_known == 2 else np.exp(-theta[:, -1:])
+
+    @classmethod
+    def averaged(cls, y: NDArray, counts: NDArray) -> tuple[NDArray, NDArray]:
+        """A mean of k observations has the noise variance s2 / k."""
+        return y, np.column_stack([np.zeros(len(y)), -np.log(counts)])
 
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
         r = y - self.outputs(theta, X)[:, 0]
-        precision = self._precision(theta)
+        precision = self._precision(theta, X)
         value = 0.5 * (np.log(precision) - math.log(2 * math.pi)) - 0.5 * precision * r * r
         return value.astype(X.dtype, copy=False)
 
     def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
         """(y - z) x / s2, and (r^2 / s2 - 1) / 2 for the log noise (Karagiannis Eq. 4.1)."""
         residual = y - self.outputs(theta, X)[:, 0]
-        weighted = (residual * self._precision(theta)).astype(X.dtype, copy=False)
+        weighted = (residual * self._precision(theta, X)).astype(X.dtype, copy=False)
         if self.noise_variance is not None:
             return self.times_inputs(weighted[:, None], X)
         left = np.stack([weighted, 0.5 * (residual * weighted - 1)], axis=1)
@@ -101,7 +112,7 @@ class Linear(Predictor, Response):
         Scores of coefficients and of the log noise are not correlated under the model.
         """
         n = X.shape[-2]
-        root = np.sqrt(self._precision(theta)) * np.ones((len(theta), n))
+        root = np.sqrt(self._precision(theta, X)) * np.ones((len(theta), n))
         if self.noise_variance is not None:
             return self.times_inputs(root.astype(X.dtype)[:, None], X)
         left = np.zeros((len(theta), 2, 2, n), X.dtype)
@@ -109,7 +120,7 @@ class Linear(Predictor, Response):
         return self.times_inputs(left, X)
 
     def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
-        mean = 0.5 * (1 + np.log(2 * np.pi / self._precision(theta)))
+        mean = 0.5 * (1 + np.log(2 * np.pi / self._precision(theta, X)))
         return np.full(X.shape[-2], np.squeeze(mean)), np.full(X.shape[-2], 0.5)
 
     # -- the distribution of y ----------------------------------------------------------------

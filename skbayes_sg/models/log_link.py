@@ -14,6 +14,7 @@ class LogLink(Family, Response):
     """A response of mean ``mu = exp(eta)``, which is not negative."""
 
     ratio = "rate_ratio"
+    log_link = True
     variance_power = 1.0
 
     @classmethod
@@ -64,3 +65,15 @@ class LogLink(Family, Response):
             mean = (weights @ y.astype(np.float64) + 0.5) / (weights.sum() + 1)
             theta[0, self._n_coef] = np.log(mean)
         return theta
+
+
+def sums_of_means(y: NDArray, counts: NDArray) -> NDArray:
+    """The counts of which y, means of so many counts, were computed."""
+    total = y * counts
+    whole = np.rint(total)
+    if (np.abs(total - whole) > 1e-4 * np.maximum(1.0, total)).any():
+        raise ValueError(
+            "y times var_weights is not whole: they are the numbers of counts of which y is the "
+            "mean"
+        )
+    return whole

@@ -106,6 +106,7 @@ class FeedForward(Network):
     def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, Any]:
         """Outputs, with activations (chains, units, n) and weights of the layers."""
         blocks = list(self.unpack(theta.astype(X.dtype, copy=False)).values())[: 2 * self.n_layers]
+        X, given = self.features(X), X
         coefs, intercepts = blocks[::2], blocks[1::2]
         activation, hidden = ACTIVATIONS[self._activation][0], list[NDArray]()
         for coef, intercept in zip(coefs, intercepts, strict=True):
@@ -113,14 +114,14 @@ class FeedForward(Network):
             z += intercept[..., None]
             if len(hidden) < self.n_layers - 1:
                 hidden.append(activation(z))
-        return z, (hidden, coefs)
+        return self.plus_known(z, given), (hidden, coefs)
 
     def _backward(self, error: NDArray, X: NDArray, kept: Any) -> Scores:
         """Back-propagated error times activation, layer by layer."""
         hidden, coefs = kept
         derivative, factors = ACTIVATIONS[self._activation][1], list[Factor]()
         for layer in reversed(range(self.n_layers)):
-            right = hidden[layer - 1].swapaxes(1, 2) if layer else X
+            right = hidden[layer - 1].swapaxes(1, 2) if layer else self.features(X)
             factors = [Factor(error, right), Factor(error, None), *factors]
             if layer:
                 back, slope = coefs[layer].swapaxes(1, 2), derivative(hidden[layer - 1])
@@ -204,6 +205,16 @@ class GaussianMLP(FeedForward, Response):
         # a standard deviation of 3: from a 400th of the spread of y to 400 times it, at two of them
         precision = np.where(own, 3.0**-2.0, precision)
         return super().prior(precision, np.where(own, 0.0, mean), **units)
+
+    @property
+    def n_offsets(self) -> int:
+        """One for each response, in its unit."""
+        return self.n_responses
+
+    def plus_known(self, outputs: NDArray, X: NDArray) -> NDArray:
+        found = super().plus_known(np.zeros_like(outputs), X)
+        found /= self.scale[:, None]
+        return outputs + found
 
     def encode(self, y: NDArray, dtype: np.dtype) -> NDArray:
         """Responses (n,) or (n, K) as targets (n, K)."""

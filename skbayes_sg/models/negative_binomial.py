@@ -8,7 +8,7 @@ from scipy.special import betainc, gammainc, gammaln, polygamma, psi
 
 from skbayes_sg.data.rows import Data
 from skbayes_sg.models.gamma import diagonal, information_of_shape
-from skbayes_sg.models.log_link import LogLink
+from skbayes_sg.models.log_link import LogLink, sums_of_means
 from skbayes_sg.models.predictor import once
 
 _REMEDY = (
@@ -36,6 +36,12 @@ class NegativeBinomial(LogLink):
                 "y holds numbers that are not whole, and the negative binomial distribution is one "
                 "of counts; where y is a count over an exposure, " + _REMEDY
             )
+
+    @classmethod
+    def averaged(cls, y: NDArray, counts: NDArray) -> tuple[NDArray, NDArray]:
+        """A sum of k observations has the mean k mu and the size k r."""
+        total = sums_of_means(y, counts)
+        return total, np.column_stack([np.log(counts), -np.log(counts)])
 
     @classmethod
     def notices(cls, data: Data) -> list[str]:

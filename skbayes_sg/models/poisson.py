@@ -7,13 +7,18 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, pdtr
 
 from skbayes_sg.data.rows import Data
-from skbayes_sg.models.log_link import LogLink
+from skbayes_sg.models.log_link import LogLink, sums_of_means
 
 
 class Poisson(LogLink):
     """Counts y with mean and variance ``mu = exp(eta)``."""
 
     counts = True
+
+    @classmethod
+    def averaged(cls, y: NDArray, counts: NDArray) -> tuple[NDArray, NDArray]:
+        """A sum of k observations has the mean k mu."""
+        return sums_of_means(y, counts), np.log(counts)[:, None]
 
     @classmethod
     def notices(cls, data: Data) -> list[str]:
@@ -57,7 +62,7 @@ class Poisson(LogLink):
         """The mean of mu over a normal eta is known: that of a lognormal variable."""
         eta = self.outputs(theta, X)[0]
         if root is not None:
-            deviation = self.outputs(root.T, X)[:, 0]
+            deviation = self.outputs(root.T, self.features(X))[:, 0]
             eta = eta + 0.5 * np.einsum("dn,dn->n", deviation, deviation)
         mu = np.exp(eta)
         return y - mu, mu[None]

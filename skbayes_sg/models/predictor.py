@@ -99,10 +99,13 @@ class Predictor(Model):
         """Coefficients times x plus intercepts, and shared parameters, (chains, outputs, n).
 
         They are in X's dtype or another. Rows of X are shared by the chains, or (chains, n,
-        features). The intercept of a model that has a location is added in double precision: in
-        single precision y = 1e8 + noise and its mean would be equal for most rows.
+        features). Columns of X beyond the features are known parts of the first outputs, such as
+        offsets, and are added to them; of directions, they are left out (`features`). The intercept
+        of a model that has a location is added in double precision: in single precision y = 1e8 +
+        noise and its mean would be equal for most rows.
         """
         k, n_features = self.shapes["coef"]
+        X, given = self.features(X), X
         coef = theta[:, : self._n_coef].astype(X.dtype, copy=False)
         if X.ndim == 3:
             z = coef.reshape(-1, k, n_features) @ X.swapaxes(1, 2)
@@ -118,10 +121,12 @@ class Predictor(Model):
             shared = theta[:, -len(self._shared_names) :, None].astype(X.dtype, copy=False)
             shared = np.broadcast_to(shared, (*shared.shape[:2], X.shape[-2]))
             z = np.concatenate([z, shared], axis=1)
+        z = self.plus_known(z, given)
         return z if dtype is None else z.astype(dtype, copy=False)
 
     def times_inputs(self, left: NDArray, X: NDArray) -> Scores:
         """Scores of residuals in the outputs, (chains, [labels,] outputs, n), of shared rows."""
+        X = self.features(X)
         k = self.shapes["coef"][0]
         coef, shared = left[..., :k, :], left[..., k:, :]
         factors = [Factor(coef, X)]
@@ -214,7 +219,7 @@ class Predictor(Model):
             root = self.times_inputs(np.sqrt(between), batch.X)
             return root.scaled(batch.root_weight).moment(FULL)
         columns, n = self.columns(), len(batch.y)
-        X = dense(batch.X).astype(np.float64, copy=False)
+        X = dense(self.features(batch.X)).astype(np.float64, copy=False)
         if columns.shape[1] > X.shape[1]:
             X = np.concatenate([X, np.ones((n, 1))], axis=1)
         left = X.T if batch.weight is None else X.T * batch.weight
@@ -272,7 +277,7 @@ class Predictor(Model):
         Directions are (lines, D), and `at_anchor` is of `expand_rows`. The outputs of a row change
         in proportion to the distance, so they are multiplied once for each line.
         """
-        along = self.outputs(directions, X)
+        along = self.outputs(directions, self.features(X))
         weighted = along if weight is None else along * weight
         found = np.empty((len(distances), len(directions)))
         for force, distance in zip(found, distances, strict=True):
@@ -341,7 +346,7 @@ class Family(Predictor):
         if root is None:
             information = self.observed_at(outputs, y) if observed else self.expected(outputs)
             return self.residual(outputs, y)[0], information[0]
-        deviation = self.outputs(root.T, X)  # along each column, (D, outputs, n)
+        deviation = self.outputs(root.T, self.features(X))  # along each column, (D, outputs, n)
         spread = symmetric_root(outer_products(deviation))
         nodes, weights = normal_nodes(self.widest)
         at_nodes = (spread @ nodes.T).transpose(2, 1, 0) + outputs
@@ -353,7 +358,7 @@ class Family(Predictor):
         """Of outputs that have inputs of their own: those of the shared parameters are ones."""
         if len(between) == 1 and not between.min() < 0:
             return super().moment_of(between, batch)
-        X = dense(batch.X).astype(np.float64, copy=False)
+        X = dense(self.features(batch.X)).astype(np.float64, copy=False)
         if self.fit_intercept:
             X = np.hstack([X, np.ones((len(X), 1))])
         weighted = between if batch.weight is None else between * batch.weight

@@ -37,6 +37,18 @@ class Categorical(Classification):
         last = list(self.unpack(np.arange(self.dim)).values())[-2:]
         return [NullDirections(np.atleast_2d(b.T), np.ones(self.n_logits)) for b in last]
 
+    @property
+    def n_offsets(self) -> int:
+        """One number for two classes, the log odds of the second, or one for each class."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    def plus_known(self, outputs: NDArray, X: NDArray) -> NDArray:
+        """Of two logits for two classes the second has the log odds."""
+        if outputs.shape[1] == self.n_logits > self.n_offsets:
+            super().plus_known(outputs[:, 1:], X)
+            return outputs
+        return super().plus_known(outputs, X)
+
     def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
         return {f"{name}[{k}]": row for k, row in enumerate(block)}
 
@@ -153,7 +165,8 @@ class Softmax(Categorical, Predictor):
             if self.n_logits == 1:
                 return residual, self.residual_root(z).reshape(1, 1, -1) ** 2
             return residual, _between(softmax(z)[0])
-        deviation = self.outputs(root.T, X)  # of the logits along each column, (D, logits, n)
+        # of the logits along each column, (D, logits, n)
+        deviation = self.outputs(root.T, self.features(X))
         if self.n_logits == 1:
             mean, sd = z[0, 0], np.sqrt(np.einsum("dkn,dkn->n", deviation, deviation))
             nodes, weights = normal_nodes(1)

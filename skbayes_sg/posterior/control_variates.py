@@ -220,7 +220,7 @@ class ExpandedTarget(ChainTarget):
         # the rows that stand for what is left of it, in the coordinates of the chains
         typical = laplace_points(posterior, mode)[0]
         (X, y, weight, _), pool = choose_pool(posterior, mode, typical, deterministic_rng("pool"))
-        at_anchor = model.expand_rows(model.outputs(at, X), y)
+        at_anchor, X = model.expand_rows(model.outputs(at, X), y), model.features(X)
         coordinates: Identity | Whitened = Identity()
         if whiten:
             coordinates = Whitened.of(model.columns(), at, curvature)
@@ -485,7 +485,7 @@ def choose_pool(
     def sizes(batch: Batch) -> tuple[list[NDArray]]:
         X, y, weight, _ = batch
         at_anchor = model.expand_rows(model.outputs(mode.theta, X), y)
-        change = model.outputs(points - mode.theta, X)
+        change = model.outputs(points - mode.theta, model.features(X))
         left = model.remainder(_WIDTH * change, at_anchor)
         # trace of the product of two second moments over the points, (outputs, outputs) each
         of_left = outer_products(left) / len(points)

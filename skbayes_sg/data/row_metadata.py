@@ -1,0 +1,112 @@
+"""What a row stands for beside X and y: how often it counts, and what is known of its response.
+
+A known part of the linear predictor, an offset, is one more column of X whose coefficient is 1. So
+are the logarithms by which a mean of several observations differs from a single one: of the sum's
+mean, and of the dispersion. They go with the rows wherever these go, in minibatches, pools, passes
+over blocks on disk and predictions, and a model adds them to its outputs (`Model.plus_known`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from skbayes_sg.data.blockwise import in_partitions
+from skbayes_sg.validation import real_array
+
+
+class RowMetadata(NamedTuple):
+    """What `fit` is given beside X and y, as scikit-learn calls it."""
+
+    sample_weight: ArrayLike | None = None
+    """How often each row counts"""
+    offset: ArrayLike | None = None
+    """Known part of the linear predictor"""
+    var_weights: ArrayLike | None = None
+    """Of how many observations each y is the mean"""
+
+    @classmethod
+    def of(
+        cls,
+        sample_weight: ArrayLike | None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        var_weights: ArrayLike | None = None,
+        *,
+        log_link: bool = False,
+    ) -> RowMetadata:
+        """With the offset that an exposure stands for."""
+        return cls(sample_weight, offset_of(offset, exposure, log_link), var_weights)
+
+
+def offset_of(offset: Any, exposure: Any, log_link: bool) -> Any:
+    """The offset, or the logarithm of an exposure.
+
+    Raises
+    ------
+    ValueError
+        If both are given, if the exposure is not positive, or if the link is no logarithm.
+    """
+    if exposure is None:
+        return offset
+    if offset is not None:
+        raise ValueError(
+            "offset and exposure say the same, as offset = log(exposure); give one of them"
+        )
+    if not log_link:
+        raise ValueError(
+            "exposure multiplies a mean that is an exponential, and this model's is none; give "
+            "offset, which is added to the linear predictor"
+        )
+    if in_partitions(exposure):
+        return np.log(exposure)
+    values = real_array("exposure", exposure)
+    if not ((values > 0) & (values < np.inf)).all():
+        raise ValueError("exposure must be positive and finite; leave out rows without exposure")
+    return np.log(values)
+
+
+def known_columns(offset: ArrayLike | None, n_rows: int, n_offsets: int) -> NDArray | None:
+    """The offsets of rows as columns, (n_rows, n_offsets); one number stands for all rows.
+
+    Raises
+    ------
+    ValueError
+        If the shape is another, or a number is not finite.
+    """
+    if offset is None:
+        return None
+    values = real_array("offset", offset)
+    shape = (n_rows,) if n_offsets == 1 else (n_rows, n_offsets)
+    if values.ndim and values.shape != shape:
+        of_classes = "" if n_offsets == 1 else ", one for each class or response"
+        raise ValueError(f"offset must have shape {shape}{of_classes}, got {values.shape}")
+    if not (np.abs(values) <= 1e100).all():
+        raise ValueError("offset must hold finite numbers of at most 1e+100")
+    return np.broadcast_to(values, shape).reshape(n_rows, n_offsets)
+
+
+def counts_of_means(var_weights: ArrayLike, n_rows: int) -> NDArray:
+    """`var_weights` as positive numbers, (n_rows,)."""
+    values = real_array("var_weights", var_weights)
+    if values.shape != (n_rows,):
+        raise ValueError(
+            f"var_weights must have shape ({n_rows},), the number of observations of which each y "
+            f"is the mean, got {values.shape}"
+        )
+    if not ((values > 0) & (values < np.inf)).all():
+        raise ValueError(
+            "var_weights must be positive and finite; leave out rows of no observation"
+        )
+    return values
+
+
+def with_known(X: Any, known: NDArray) -> Any:
+    """X with known parts of the outputs as its last columns, in its precision."""
+    known = known.astype(X.dtype)
+    if not sparse.issparse(X):
+        return np.hstack([X, known])
+    return sparse.csr_array(sparse.hstack([X, sparse.csr_array(known)], format="csr"))
