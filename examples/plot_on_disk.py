@@ -114,7 +114,8 @@ gains = {}
 for n, model in fits.items():
     model.set_params(n_predict_draws=None)
     raised = [
-        model.predict_proba_draws(visits)[:, :, 1].mean(axis=1) for visits in (with_it, without)
+        model.predict_draws(visits, kind="mean")[:, :, 1].mean(axis=1)
+        for visits in (with_it, without)
     ]
     gains[n] = 1000 * (PURCHASE * (raised[0] - raised[1]) - COST)
     pays = np.mean(gains[n] > 0)

@@ -47,6 +47,7 @@ from scipy.optimize import minimize
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.timing import seconds
 from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
@@ -148,7 +149,7 @@ def lazy(n_parts: int, rows_each: int) -> tuple:
 def bound(X, y) -> Posterior:
     """The posterior of dask arrays."""
     model = BayesianLogisticRegressionSGFS()
-    return model._bind_blocks(X, y, None)[0]
+    return model._bind_blocks(X, y, RowMetadata())[0]
 
 
 @contextmanager

@@ -174,7 +174,7 @@ def distance(p: NDArray, q: NDArray) -> float:
 def predicted(model: Any, X: NDArray, truth: Reference) -> NDArray:
     """Probabilities (draws, rows, classes or thirds)."""
     if truth.ends is None:
-        return model.predict_proba_draws(X)
+        return model.predict_draws(X, kind="mean")
     draws = model.draws_.reshape(-1, model.draws_.shape[-1]).astype(np.float64)
     outputs = model.model_.outputs(draws, X)
     return of_thirds(np.stack([model.model_.distribution(y, outputs) for y in truth.ends]))

@@ -284,7 +284,7 @@ def network(n_rows: int = 50, n_units: int = 3) -> Callable[[int], Ranked]:
             n_draws=60,
             random_state=replicate,
         )
-        proba = model.fit(X[:n_rows], y).predict_proba_draws(X)
+        proba = model.fit(X[:n_rows], y).predict_draws(X, kind="mean")
         logits = np.log(proba[..., 1] / proba[..., 0]).reshape(-1, len(X))
         truth, draws = z, spaced(logits)
         signs = np.where(y == 1, -1, 1)

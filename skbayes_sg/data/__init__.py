@@ -1,4 +1,4 @@
-"""Rows in any storage, and the minibatches that are drawn of them. Imports linalg."""
+"""Rows in any storage, and minibatches drawn of them. Imports linalg and validation."""
 
 from skbayes_sg.data.blockwise import (
     Encode,

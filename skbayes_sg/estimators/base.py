@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_call
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, with_known
 from skbayes_sg.diagnostics import moments, systematic
+from skbayes_sg.estimators.new_levels import levels_of, with_new_levels
 from skbayes_sg.estimators.out_of_core import is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
 from skbayes_sg.inference.many_modes import gradient_products
@@ -84,6 +86,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     """Of these: the posterior of X, y and metadata, and fitted attributes that tell of them."""
     _has_offset = False
     """Whether the last fit had offsets."""
+    _levels: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+    """Columns of each factor of `prior_groups`, of which every row of the fit had one level."""
 
     # set by `_set_fit`
     model_: Any
@@ -161,34 +165,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             raise
         require_squares(checked[0] if isinstance(checked, tuple) else checked, of_fit=reset)
         return checked
-
-    def _check_predict(self, X, offset: ArrayLike | None = None):
-        """Validated rows, with their offsets as last columns."""
-        check_is_fitted(self, "model_")
-        return self._with_offset(self._validate_data(X, reset=False), offset)
-
-    def _with_offset(self, X, offset: ArrayLike | None):
-        """Rows with their offsets; where y may be far from zero they are in double precision."""
-        if offset is None:
-            if self._has_offset:
-                raise ValueError(
-                    f"{type(self).__name__} was fitted with an offset or exposure; give these of "
-                    "the rows too: offset=0, or exposure=1, predicts for a unit"
-                )
-            return X
-        known = known_columns(offset, X.shape[0], self.model_.n_offsets)
-        assert known is not None
-        if getattr(self.model_, "has_location", False):
-            X = X.astype(np.float64)
-        return with_known(X, known)
-
-    def _require_same_offset(self, offset: ArrayLike | None) -> None:
-        """Raise ValueError for a chunk of a stream with an offset after one without, or so."""
-        if hasattr(self, "model_") and self._has_offset != (offset is not None):
-            raise ValueError(
-                "offset, or exposure, must be given for all chunks of a stream or for none; give "
-                "offset=0 where it is zero"
-            )
 
     def _fitted_in_blocks(self, X, y, metadata: RowMetadata) -> bool:
         """Fit rows out of core by passes over them; False if X is, or has to serve as, an array.
@@ -328,6 +304,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             return other
 
         warn(small_weights(posterior) + self._notices(posterior))
+        if getattr(self, "prior_groups", None) is not None:
+            attributes["_levels"] = levels_of(self._em(), posterior.data)
         posterior = self._determined(posterior)
         earlier = None if self._fit is None else self._fit.engine
         callbacks = CallbackRunner(self, twin, X=X, y=y)
@@ -357,13 +335,30 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     # -- draws --------------------------------------------------------------------------------
 
-    def _flat_draws(self, dtype: np.dtype) -> tuple[NDArray, NDArray]:
-        """All draws (S, D) and their weights (S,), summing to 1."""
-        draws = self.draws_.reshape(-1, self.draws_.shape[-1])
+    def _that_predict(self) -> tuple[Any, NDArray]:
+        """Numbers of the draws that predict, chain by chain, and their weights, summing to 1."""
+        n_chains = self.draws_.shape[0]
+        return slice(None), np.tile(self.draw_weights_ / n_chains, n_chains)
+
+    def _to_predict(
+        self, X, offset: ArrayLike | None, dtype: Any = None, every: bool = False
+    ) -> tuple[Any, Any, NDArray, NDArray]:
+        """The model, validated rows, draws and weights of a prediction.
+
+        The rows have offsets as last columns, and effects of new levels may have made model, rows
+        and draws larger. The draws are those that predict, or `every` one, in a dtype, by default
+        that of X.
+        """
+        check_is_fitted(self, "model_")
+        X = with_offset(self, self._validate_data(X, reset=False), offset)
+        some, weights = BayesianEstimator._that_predict(self) if every else self._that_predict()
+        draws = self.draws_.reshape(-1, self.draws_.shape[-1])[some]
+        dtype = X.dtype if dtype is None else np.dtype(dtype)
         if dtype.itemsize < draws.itemsize:  # else a model casts some at a time
             draws = draws.astype(dtype)
-        n_chains = self.draws_.shape[0]
-        return draws, np.tile(self.draw_weights_ / n_chains, n_chains)
+        if self._levels:
+            return *with_new_levels(self, X, draws, some), weights
+        return self.model_, X, draws, weights
 
     def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
         """Weighted mean and standard deviation over chains and draws."""
@@ -683,3 +678,28 @@ def require_finite(**attributes: Any) -> None:
     for name, values in attributes.items():
         if not np.isfinite(values).all():
             raise FloatingPointError(f"{name} is not finite; {_RESCALE}")
+
+
+def with_offset(estimator: Any, X: Any, offset: ArrayLike | None) -> Any:
+    """Rows with their offsets; where y may be far from zero they are in double precision."""
+    if offset is None:
+        if estimator._has_offset:
+            raise ValueError(
+                f"{type(estimator).__name__} was fitted with an offset or exposure; give these of "
+                "the rows too: offset=0, or exposure=1, predicts for a unit"
+            )
+        return X
+    known = known_columns(offset, X.shape[0], estimator.model_.n_offsets)
+    assert known is not None
+    if getattr(estimator.model_, "has_location", False):
+        X = X.astype(np.float64)
+    return with_known(X, known)
+
+
+def require_same_offset(estimator: Any, offset: ArrayLike | None) -> None:
+    """Raise ValueError for a chunk of a stream with an offset after one without, or so."""
+    if hasattr(estimator, "model_") and estimator._has_offset != (offset is not None):
+        raise ValueError(
+            "offset, or exposure, must be given for all chunks of a stream or for none; give "
+            "offset=0 where it is zero"
+        )

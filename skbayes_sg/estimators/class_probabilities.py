@@ -103,12 +103,11 @@ def batch_error(deviation: NDArray, weights: NDArray, n_batches: int) -> NDArray
     return np.sqrt(square * (n_batches / (n_batches - 1)))
 
 
-def central_interval(samples: NDArray, level: float, weights: NDArray) -> NDArray:
-    """Ends (..., 2) of the central interval of samples (..., S).
+def weighted_quantiles(samples: NDArray, q: NDArray, weights: NDArray) -> NDArray:
+    """Quantiles (..., levels) of samples (..., S).
 
-    For equal weights the quantiles are interpolated between two samples. Otherwise they are
-    samples: the first at which the sum of the weights reaches the probability.
+    For equal weights they are interpolated between two samples. Otherwise they are samples: the
+    first at which the sum of the weights reaches the probability.
     """
-    q = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
     how: dict[str, Any] = {"weights": weights, "method": "inverted_cdf"} if np.ptp(weights) else {}
     return np.moveaxis(np.quantile(samples, q, axis=-1, **how), 0, -1)

@@ -17,23 +17,37 @@ from sklearn.utils.multiclass import check_classification_targets
 from skbayes_sg.data import InMemory, at_hand
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, with_known
 from skbayes_sg.data.rows import row_blocks
-from skbayes_sg.estimators.base import BayesianEstimator, all_or_nothing, merged, rows_that_count
+from skbayes_sg.estimators.base import (
+    BayesianEstimator,
+    all_or_nothing,
+    merged,
+    rows_that_count,
+    with_offset,
+)
 from skbayes_sg.estimators.class_probabilities import (
     BLOCK_BYTES,
     averaged,
     batch_error,
-    central_interval,
     log_average,
     log_averaged,
     probabilities,
     under_each,
+    weighted_quantiles,
 )
+from skbayes_sg.estimators.mixture_predictions import ends_of
 from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core
 from skbayes_sg.models import Model
 from skbayes_sg.models.base import Classification
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
-from skbayes_sg.validation import checked_weights, in_dtype, require_integer, require_level, shown
+from skbayes_sg.validation import (
+    checked_weights,
+    in_dtype,
+    require_choice,
+    require_integer,
+    require_level,
+    shown,
+)
 
 WEIGHTS = "sample_weight or class_weight"
 
@@ -105,7 +119,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         weight, factors = class_weights(self.class_weight, y, classes, given)
         if factors is not None:
             weight = weight * factors[np.searchsorted(classes, y)]
-        return self._with_offset(X, metadata.offset), y, weight
+        return with_offset(self, X, metadata.offset), y, weight
 
     def _posterior_of(self, X, y, metadata: RowMetadata) -> Posterior:
         if is_out_of_core(X):
@@ -203,17 +217,18 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
 
     # -- predictions --------------------------------------------------------------------------
 
-    def _flat_draws(self, dtype: np.dtype) -> tuple[NDArray, NDArray]:
-        """`n_predict_draws` draws (S, D), evenly spaced, and their weights, which sum to 1."""
-        draws, weights = super()._flat_draws(dtype)
-        if not weights.all():
-            draws, weights = draws[weights > 0], weights[weights > 0]
+    def _that_predict(self) -> tuple[Any, NDArray]:
+        """`n_predict_draws` draws, evenly spaced, without those of weight 0."""
+        every, weights = super()._that_predict()
         if self.n_predict_draws is not None:  # it may have been set after the fit
             require_integer("n_predict_draws", self.n_predict_draws, 1, " or None")
-        if self.n_predict_draws is None or self.n_predict_draws >= len(draws):
-            return draws, weights
-        some = np.linspace(0, len(draws) - 1, self.n_predict_draws).round().astype(int)
-        return draws[some], weights[some] / weights[some].sum()
+        (some,) = np.nonzero(weights)
+        n_draws = self.n_predict_draws
+        if n_draws is not None and n_draws < len(some):
+            some = some[np.linspace(0, len(some) - 1, n_draws).round().astype(int)]
+        elif len(some) == len(weights):
+            return every, weights
+        return some, weights[some] / weights[some].sum()
 
     @in_blocks()
     def predict_proba(self, X, *, offset=None) -> NDArray:
@@ -234,21 +249,19 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             Columns in the order of `classes_`. Of float32 rows this and all other predictions are
             float32. For a dask collection they are lazy dask arrays.
         """
-        X = self._check_predict(X, offset)
-        draws, weights = self._flat_draws(X.dtype)
-        proba = averaged(self.model_, X, draws, weights)
+        model, X, draws, weights = self._to_predict(X, offset)
+        proba = averaged(model, X, draws, weights)
         least = np.finfo(X.dtype).tiny  # none is rounded to 0
         (tail,) = np.nonzero((proba < least).any(axis=1))
-        exact = np.maximum(np.exp(log_average(self.model_, X[tail], draws, weights)), least)
+        exact = np.maximum(np.exp(log_average(model, X[tail], draws, weights)), least)
         proba[tail] = np.where(proba[tail] < least, exact, proba[tail])
         return proba.astype(X.dtype, copy=False)
 
     @in_blocks()
     def predict_log_proba(self, X, *, offset=None) -> NDArray:
         """Logarithm of `predict_proba`, finite also where a probability rounds to 0."""
-        X = self._check_predict(X, offset)
-        found = log_averaged(self.model_, X, *self._flat_draws(X.dtype))
-        return found.astype(X.dtype, copy=False)
+        model, X, draws, weights = self._to_predict(X, offset)
+        return log_averaged(model, X, draws, weights).astype(X.dtype, copy=False)
 
     @in_blocks()
     def decision_function(self, X, *, offset=None) -> NDArray:
@@ -283,8 +296,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         >>> bool(np.allclose(1 / (1 + np.exp(-score)), p))
         True
         """
-        X = self._check_predict(X, offset)
-        log_proba = log_averaged(self.model_, X, *self._flat_draws(X.dtype))
+        model, X, draws, weights = self._to_predict(X, offset)
+        log_proba = log_averaged(model, X, draws, weights)
         score = log_proba[:, 1] - log_proba[:, 0] if len(self.classes_) == 2 else log_proba
         return score.astype(X.dtype, copy=False)
 
@@ -295,16 +308,33 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         return self.classes_[proba.argmax(axis=1)]
 
     @in_blocks(axis=1)
-    def predict_proba_draws(self, X, *, offset=None) -> NDArray:
-        """Class probabilities under each draw, shape (draws, n_rows, n_classes).
+    def predict_draws(self, X, kind: str = "observation", *, offset=None) -> NDArray:
+        """Draws of what is predicted, one for each draw of the posterior.
 
-        Draws in the order of `draws_`, chain by chain: `n_predict_draws` of them, or all. Draws of
-        weight 0 are left out. An entry takes 8 bytes, and 4 of float32 rows.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        kind : {"observation", "mean"}, default="observation"
+            "observation": a label of each row. "mean": the class probabilities of each row.
+        offset : array-like, optional
+            As in `fit`; one number is that of all rows.
+
+        Returns
+        -------
+        array of shape (draws, n_rows), or (draws, n_rows, n_classes) of probabilities
+            In the order of `draws_`, chain by chain: `n_predict_draws` of them, or all. Draws of
+            weight 0 are left out. Labels are the same in every call. A number takes 8 bytes, and 4
+            of float32 rows.
         """
-        X = self._check_predict(X, offset)
-        draws, _ = self._flat_draws(X.dtype)
-        parts = [p.astype(X.dtype, copy=False) for _, p in probabilities(self.model_, X, draws)]
-        return np.concatenate([p.transpose(0, 2, 1) for p in parts], axis=1)
+        require_choice("kind", kind, ("observation", "mean"))
+        model, X, draws, _ = self._to_predict(X, offset)
+        parts = [p.astype(X.dtype, copy=False) for _, p in probabilities(model, X, draws)]
+        each = np.concatenate([p.transpose(0, 2, 1) for p in parts], axis=1)
+        if kind == "mean":
+            return each
+        u = np.random.default_rng(0).random((*each.shape[:2], 1))
+        # of the last class is what is left
+        return self.classes_[(u > np.cumsum(each[..., :-1], axis=2)).sum(axis=2)]
 
     @in_blocks()
     def predict_interval(self, X, level: float = 0.95, *, offset=None) -> NDArray:
@@ -336,13 +366,12 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         (3, 2, 2)
         """
         require_level(level)
-        X = self._check_predict(X, offset)
-        draws, weights = self._flat_draws(X.dtype)
+        model, X, draws, weights = self._to_predict(X, offset)
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         ends = np.empty((X.shape[0], n_outputs, 2))
         for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), BLOCK_BYTES):
-            p = under_each(self.model_, X[rows], draws)
-            ends[rows] = central_interval(p.transpose(2, 1, 0), level, weights)
+            p = under_each(model, X[rows], draws)
+            ends[rows] = weighted_quantiles(p.transpose(2, 1, 0), ends_of(level), weights)
         both = ends if n_outputs > 1 else np.concatenate([1.0 - ends[..., ::-1], ends], axis=1)
         return both.astype(X.dtype, copy=False)
 
@@ -366,11 +395,10 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         at a temperature below 1, and those of relu units at any, are often so
         (networks.md#far-from-the-rows). Check the range of the columns beside it.
         """
-        X = self._check_predict(X, offset)
+        model, X, draws, weights = self._to_predict(X, offset)
         total, aleatoric = np.empty(X.shape[0]), np.empty(X.shape[0])
         error = np.empty((X.shape[0], len(self.classes_)))
-        draws, weights = self._flat_draws(X.dtype)
-        for rows, p in probabilities(self.model_, X, draws):
+        for rows, p in probabilities(model, X, draws):
             mean = np.tensordot(weights, p, axes=1)
             mean /= mean.sum(axis=0)  # which is 1 but for rounding; the entropy of more is negative
             total[rows] = entr(mean).sum(axis=0)

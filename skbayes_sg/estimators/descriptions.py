@@ -82,6 +82,11 @@ prior_groups : {"feature", "prefix"}, dict or callable, optional
     "other". A function maps a column's name to a label. "prefix": the part of the name before "__",
     as `ColumnTransformer` names the levels of a factor. Levels with a precision of their own are
     random intercepts, and the model is a hierarchical one (math/priors.md#groups).
+new_levels : {"sample", "zero", "refuse"}, default="sample"
+    What is predicted for a level of a factor of `prior_groups` that the fit never saw, which is a
+    row of zeros in its columns where each row of the fit had a one. "sample": its effect is drawn
+    from the distribution of the levels' effects, whose standard deviation each draw has. "zero":
+    the effect is zero. "refuse": a ValueError (math/priors.md#new-levels).
 forgetting_factor : float in (0, 1], default=1.0
     For streams that drift: `partial_fit` multiplies the information of all earlier rows by it
     before each chunk. The prior is not forgotten. 1 forgets nothing.

@@ -28,6 +28,7 @@ class BayesianGammaRegressor(LinearRegressor):
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
     prior_groups : {"feature", "prefix"}, dict or callable, optional
+    new_levels : {"sample", "zero", "refuse"}, default="sample"
     forgetting_factor : float in (0, 1], default=1.0
     n_chains : int or "auto", default="auto"
     n_draws : int or "auto", default="auto"

@@ -17,8 +17,9 @@ from skbayes_sg.data.row_metadata import offset_of
 from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_model import LinearRegressor
-from skbayes_sg.estimators.mixture_predictions import in_precision, mixture_intervals
+from skbayes_sg.estimators.mixture_predictions import in_precision
 from skbayes_sg.estimators.out_of_core import in_blocks
+from skbayes_sg.estimators.regressor import probabilities_of
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix
@@ -29,7 +30,7 @@ from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import keep_parameters, require_level, require_positive
+from skbayes_sg.validation import keep_parameters, require_positive
 
 _WEAK = 1e-6  # rows that the prior of the noise variance counts for, twice
 _LEFT = 1.01  # rows beside those that coefficients take, of which one is always left
@@ -81,6 +82,7 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
     prior_groups : {"feature", "prefix"}, dict or callable, optional
+    new_levels : {"sample", "zero", "refuse"}, default="sample"
     forgetting_factor : float in (0, 1], default=1.0
     n_chains : int or "auto", default="auto"
         Independent chains: 32 by default, for HMC and with control variates (16 above 10,000
@@ -162,6 +164,7 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         prior_mean: ArrayLike = 0.0,
         prior: FittedPosterior | Horseshoe | StudentT | str | None = None,
         prior_groups: Any = None,
+        new_levels: str = "sample",
         forgetting_factor: float = 1.0,
         n_chains: int | str = "auto",
         n_draws: int | str = "auto",
@@ -280,7 +283,11 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         Results for float32 rows are float32, unless rounding to it would move one by more than a
         twentieth of its standard deviation, as where y are times in seconds since 1970.
         """
-        X = self._check_predict(X, offset_of(offset, exposure, self._has_log_link))
+        known = offset_of(offset, exposure, self._has_log_link)
+        model, rows, *_ = self._to_predict(X, known, np.float64)
+        if model is not self.model_:  # with effects of new levels
+            return super().predict(X, return_std, offset=known)
+        X = rows
         if not return_std:
             mean = np.asarray(self.model_.features(X) @ self.coef_).ravel() + self.intercept_
             mean = self.model_.plus_known(mean[None, None], X)[0, 0]
@@ -290,21 +297,25 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         return in_precision(mean, X.dtype, std), in_precision(std, X.dtype, std)
 
     @in_blocks()
-    def predict_interval(self, X, level: float = 0.95, *, offset=None, exposure=None) -> NDArray:
-        """Central interval that holds a new observation with probability `level`.
+    def predict_quantiles(
+        self, X, levels, *, kind: str = "observation", offset=None, exposure=None
+    ) -> NDArray:
+        """Quantiles of a new observation, or of its mean.
 
         Given noise variance and prior precision the posterior of the coefficients is normal, and so
-        is y: the ends are quantiles of the mixture of these distributions over the draws of the
-        noise variance, with the covariance of the draws of the coefficients where one precision is
+        is y: they are quantiles of the mixture of these distributions over the draws of the noise
+        variance, with the covariance of the draws of the coefficients where one precision is
         sampled. In groups or under the horseshoe, whose predictive distributions may be skewed,
         they are quantiles of the mixture of the distributions of y over draws of all parameters.
-        Source: math/monte_carlo.md#predictive-intervals. Of a Pipeline it is
-        ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
+        Source: math/monte_carlo.md#predictive-intervals.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-        level : float in (0, 1), default=0.95
+        levels : array-like of shape (n_levels,)
+            Probabilities between 0 and 1.
+        kind : {"observation", "mean"}, default="observation"
+            As in `predict_interval`.
         offset : float or array-like of shape (n_rows,), optional
             As in `fit`; one number is that of all rows.
         exposure : None
@@ -312,27 +323,25 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
 
         Returns
         -------
-        array of shape (n_rows, 2)
-            Lower and upper end.
+        array of shape (n_rows, n_levels)
 
         Raises
         ------
         ValueError
-            If `level` is not between 0 and 1.
+            If a level is not between 0 and 1.
         """
-        require_level(level)
-        X = self._check_predict(X, offset_of(offset, exposure, self._has_log_link))
-        draws, weights = self._flat_draws(np.dtype(np.float64))
-        fit = self._fit
+        fit, q = self._fit, probabilities_of(levels)
         one = fit is None or fit.hyper_draws is None or isinstance(fit.scales, OnePrecision)
-        if not one:
-            ends = np.concatenate(list(mixture_intervals(self.model_, X, draws, weights, level)))
-            return in_precision(ends, X.dtype, np.diff(ends))
+        known = offset_of(offset, exposure, self._has_log_link)
+        model, rows, _, weights = self._to_predict(X, known, np.float64)
+        if kind == "mean" or not one or model is not self.model_:  # with effects of new levels
+            return super().predict_quantiles(X, q, kind=kind, offset=known)
+        X = rows
         noise = np.sqrt(self.noise_variance_samples_).ravel()
         mean, square = self._response(X, noise)
-        half = np.sqrt(1 + square) * scale_mixture_quantile(0.5 + 0.5 * level, weights, noise)
-        ends = np.column_stack([mean - half, mean + half])
-        return in_precision(ends, X.dtype, np.diff(ends))
+        halves = [scale_mixture_quantile(each, weights, noise) for each in q]
+        found = mean[:, None] + np.sqrt(1 + square)[:, None] * np.array(halves)
+        return in_precision(found, X.dtype, np.sqrt(1 + square)[:, None] * noise.mean())
 
     def _response(self, X, scale: NDArray) -> tuple[NDArray, NDArray]:
         """The mean of y without noise, and mean square of (its draws - mean) / scale, (n_rows,).
@@ -341,7 +350,7 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         triangular, so that a row costs as much as half a product with a matrix of D x D.
         """
         X, given = self.model_.features(X), X
-        _, weights = self._flat_draws(np.dtype(np.float64))
+        _, weights = self._that_predict()
         factor = (np.sqrt(weights) / scale)[:, None]
         root = self.coef_samples_.reshape(-1, X.shape[1]) - self.coef_
         shift = self.intercept_samples_.reshape(-1, 1) - self.intercept_

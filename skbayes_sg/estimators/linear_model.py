@@ -22,7 +22,13 @@ from skbayes_sg.data.row_metadata import (
     with_known,
 )
 from skbayes_sg.estimators import updating
-from skbayes_sg.estimators.base import BayesianEstimator, all_or_nothing, merged, require_spread
+from skbayes_sg.estimators.base import (
+    BayesianEstimator,
+    all_or_nothing,
+    merged,
+    require_same_offset,
+    require_spread,
+)
 from skbayes_sg.estimators.classifier import WEIGHTS, BayesianClassifier, class_factors, require_two
 from skbayes_sg.estimators.coefficient_prior import hyperprior_of, prior_of, shrinkage_of
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
@@ -48,7 +54,7 @@ from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import checked_weights, keep_parameters, warn
+from skbayes_sg.validation import checked_weights, keep_parameters, require_choice, warn
 
 _CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
 
@@ -85,6 +91,7 @@ class LinearModel(BayesianEstimator):
     _reads_blocks = True
     prior: FittedPosterior | Horseshoe | StudentT | str | None
     prior_groups: Any
+    new_levels: str
     prior_mean: ArrayLike
     fit_intercept: bool
     intercept_precision: float
@@ -135,6 +142,10 @@ class LinearModel(BayesianEstimator):
 
     def _plan(self, twin: Callable[[Fit], Any] | None = None) -> OneMode:
         return OneMode()
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        require_choice("new_levels", self.new_levels, ("sample", "zero", "refuse"))
 
     def _em(self) -> VariationalEM | Hyperprior | None:
         """How the prior precision is learned or sampled; None if it is given, or the prior is."""
@@ -461,7 +472,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         (5000, (8, 256, 21))
         """
         X, y, known = self._validate_chunk(X, y, classes)
-        self._require_same_offset(offset)
+        require_same_offset(self, offset)
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         metadata = RowMetadata(sample_weight, offset)
         posterior = self._bind(X, y, known, metadata, n_total=X.shape[0])
@@ -553,6 +564,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         prior_mean: ArrayLike = 0.0,
         prior: FittedPosterior | Horseshoe | StudentT | str | None = None,
         prior_groups: Any = None,
+        new_levels: str = "sample",
         forgetting_factor: float = 1.0,
         n_chains: int | str = "auto",
         n_draws: int | str = "auto",
@@ -700,7 +712,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         self._validate_parameters()
         X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
         offset = offset_of(offset, exposure, self._has_log_link)
-        self._require_same_offset(offset)
+        require_same_offset(self, offset)
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         metadata = RowMetadata(sample_weight, offset, var_weights)
         posterior = self._bind(X, y, metadata, n_total=X.shape[0])

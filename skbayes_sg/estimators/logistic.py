@@ -48,6 +48,7 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
         some matter much more (`priors.StudentT`). Or the `posterior_` of another fit, with the same
         features and classes: then also in place of `prior_mean` and `intercept_precision`.
     prior_groups : {"feature", "prefix"}, dict or callable, optional
+    new_levels : {"sample", "zero", "refuse"}, default="sample"
     forgetting_factor : float in (0, 1], default=1.0
     n_chains : int or "auto", default="auto"
     n_draws : int or "auto", default="auto"
@@ -120,6 +121,7 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
         prior_mean: ArrayLike = 0.0,
         prior: FittedPosterior | Horseshoe | StudentT | str | None = None,
         prior_groups: Any = None,
+        new_levels: str = "sample",
         forgetting_factor: float = 1.0,
         n_chains: int | str = "auto",
         n_draws: int | str = "auto",

@@ -28,15 +28,18 @@ def outputs_of(model: Any, X, draws: NDArray) -> Iterator[NDArray]:
         yield model.outputs(draws, block.astype(np.float64, copy=False))
 
 
-def mixture_intervals(
-    model: Any, X, draws: NDArray, weights: NDArray, level: float
-) -> Iterator[NDArray]:
-    """Central intervals (n, 2) of y in blocks of rows, of the mixture over some hundred draws."""
+def ends_of(level: float) -> NDArray:
+    """Probabilities below the ends of a central interval."""
+    return np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
+
+
+def quantiles_of(model: Any, X, draws: NDArray, weights: NDArray, q: NDArray) -> Iterator[NDArray]:
+    """Quantiles (n, levels) of y in blocks of rows, of the mixture over some hundred draws."""
     (some,) = np.nonzero(weights)
     some = some[np.linspace(0, len(some) - 1, min(len(some), _OF_INTERVALS)).astype(int)]
     weights = weights[some] / weights[some].sum()
     for outputs in outputs_of(model, X, draws[some]):
-        yield mixture_quantiles(model, outputs, weights, level)
+        yield mixture_quantiles(model, outputs, weights, q)
 
 
 def in_precision(values: NDArray, dtype: np.dtype, spread: NDArray) -> NDArray:
@@ -75,23 +78,26 @@ def mixture_moments(model: Response, outputs: NDArray, weights: NDArray) -> tupl
     return mean, np.where(np.isinf(mean), np.inf, sd)
 
 
-def mixture_quantiles(model: Response, outputs: NDArray, weights: NDArray, level: float) -> NDArray:
-    """Ends (n, 2) of the central interval of a mixture of distributions of y, (draws, outputs, n).
+def mixture_quantiles(
+    model: Response, outputs: NDArray, weights: NDArray, levels: NDArray
+) -> NDArray:
+    """Quantiles (n, levels) of a mixture of distributions of y, (draws, outputs, n).
 
-    Of counts an end is the first number at which the distribution function reaches its probability.
+    Of counts one is the first number at which the distribution function reaches its probability.
     """
     centre, width = _place(model, outputs, weights)
 
     def short_of(y: NDArray, rows: NDArray, q: NDArray) -> NDArray:
         return weights @ model.distribution(y, outputs[:, :, rows]) - q
 
-    ends = np.full((len(centre), 2), np.inf)
-    tolerance = (
-        {"xatol": 0.25, "xrtol": 0.0} if model.counts else {"fatol": _OF_AN_END * (1 - level)}
-    )
+    ends = np.full((len(centre), len(levels)), np.inf)
     with np.errstate(over="ignore"):
-        for end, side in zip(ends.T, (-0.5, 0.5), strict=True):
-            rows, q = np.arange(len(centre)), np.full(len(centre), 0.5 + side * level)
+        for end, below in zip(ends.T, levels, strict=True):
+            rows, q = np.arange(len(centre)), np.full(len(centre), below)
+            rare = 2 * min(below, 1 - below)  # the probability outside of the central interval
+            tolerance = (
+                {"xatol": 0.25, "xrtol": 0.0} if model.counts else {"fatol": _OF_AN_END * rare}
+            )
             low = centre - 2 * width
             high = np.minimum(centre + 2 * width + 1.0 * model.counts, _LARGEST)
             while (reached := short_of(low, rows, q) >= 0).any():

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from skbayes_sg.data import InMemory, row_blocks
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns
-from skbayes_sg.estimators.base import all_or_nothing, merged
+from skbayes_sg.estimators.base import all_or_nothing, merged, require_same_offset
 from skbayes_sg.estimators.descriptions import OF_NETWORKS, described
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
@@ -229,7 +229,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         total = population(n_total, X.shape[0], seen)
-        self._require_same_offset(offset)
+        require_same_offset(self, offset)
         posterior = self._bind(X, y, RowMetadata(sample_weight, offset), total)
         follow(self, posterior, {"n_samples_seen_": seen, "_has_offset": offset is not None})
         return self
@@ -265,7 +265,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
 
     def _gain(self, p: NDArray, few: Posterior, posterior: Posterior) -> float:
         """Mean log density above that of a normal distribution of the mean and spread of y."""
-        draws, weights = self._flat_draws(np.dtype(np.float64))
+        draws, weights = self.draws_.reshape(-1, self.draws_.shape[-1]), self._that_predict()[1]
         rows, model = few.data.sample, self.model_
         blocks = row_blocks(len(draws), 8 * model.row_size * rows.n_rows)
         each = [model.log_likelihood(draws[some], rows.X, rows.y) for some in blocks]

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.chains.run import rows_touched
 from skbayes_sg.data import InMemory, of_columns, row_blocks
-from skbayes_sg.estimators.base import BayesianEstimator, set_learned
+from skbayes_sg.estimators.base import BayesianEstimator, set_learned, with_offset
 from skbayes_sg.inference import averages, diagnose
 from skbayes_sg.inference.many_modes import ManyModes
 from skbayes_sg.inference.online_chain import ChainStream
@@ -161,7 +162,7 @@ class Multimodal(BayesianEstimator):
             figures |= diagnose.of_information(posterior, draws, n_gradients)
         return figures
 
-    def diagnose(self, X) -> dict[str, float]:
+    def diagnose(self, X, *, offset=None) -> dict[str, float]:
         """How far the chains agree on predictions for X, for example for held-out rows.
 
         Predictions are probabilities: of the classes, or in a regression of y below its predictive
@@ -171,6 +172,8 @@ class Multimodal(BayesianEstimator):
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
             Some hundred rows are enough.
+        offset : array-like, optional
+            As in `fit`.
 
         Returns
         -------
@@ -184,7 +187,8 @@ class Multimodal(BayesianEstimator):
             square. Both are of the same probabilities, 0 if there are none, and NaN for one chain
             or one draw.
         """
-        X = self._check_predict(X)
+        check_is_fitted(self, "model_")
+        X = with_offset(self, self._validate_data(X, reset=False), offset)
         return averages.of_predictions(averages.that_matter(self._under_draws(X)), None)
 
     def summary(self, level: float = 0.95):

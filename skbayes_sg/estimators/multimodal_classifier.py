@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.row_metadata import RowMetadata
-from skbayes_sg.estimators.base import all_or_nothing
+from skbayes_sg.estimators.base import all_or_nothing, require_same_offset
 from skbayes_sg.estimators.class_probabilities import probabilities
 from skbayes_sg.estimators.classifier import BayesianClassifier
 from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow, tempered
@@ -66,7 +66,7 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
             If the chain diverges.
         """
         X, y, known = self._validate_chunk(X, y, classes)
-        self._require_same_offset(offset)
+        require_same_offset(self, offset)
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         total = population(n_total, X.shape[0], seen)
         posterior = self._bind(X, y, known, RowMetadata(None, offset), total)

@@ -44,6 +44,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
     prior_groups : {"feature", "prefix"}, dict or callable, optional
+    new_levels : {"sample", "zero", "refuse"}, default="sample"
     forgetting_factor : float in (0, 1], default=1.0
     n_chains : int or "auto", default="auto"
     n_draws : int or "auto", default="auto"
@@ -123,6 +124,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
         prior_mean: ArrayLike = 0.0,
         prior: FittedPosterior | Horseshoe | StudentT | str | None = None,
         prior_groups: Any = None,
+        new_levels: str = "sample",
         forgetting_factor: float = 1.0,
         n_chains: int | str = "auto",
         n_draws: int | str = "auto",

@@ -164,7 +164,8 @@ def in_blocks(axis: int = 0) -> Callable:
         def over_blocks(self, X, *args, **kwargs):
             if not is_out_of_core(X):
                 return method(self, X, *args, **kwargs)
-            of_rows = {n: kwargs.pop(n) for n in ("offset", "exposure") if np.ndim(kwargs.get(n, 0))}
+            names = [name for name in ("offset", "exposure") if np.ndim(kwargs.get(name, 0))]
+            of_rows = {name: kwargs.pop(name) for name in names}
             check_is_fitted(self, "draws_")
             validate_columns(self, X, reset=False)
             if in_partitions(X):

@@ -39,6 +39,7 @@ class BayesianPoissonRegressor(LinearRegressor):
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
     prior_groups : {"feature", "prefix"}, dict or callable, optional
+    new_levels : {"sample", "zero", "refuse"}, default="sample"
     forgetting_factor : float in (0, 1], default=1.0
     n_chains : int or "auto", default="auto"
     n_draws : int or "auto", default="auto"
@@ -114,7 +115,7 @@ class BayesianPoissonRegressor(LinearRegressor):
                 *warnings,
                 f"dispersion is {found:.3g}: counts vary so many times as much as those of Poisson "
                 "do, and all intervals are too narrow; take BayesianNegativeBinomialRegressor for "
-                "counts (of rates, give the counts as y and the log exposure as a column)"
+                "counts (of rates, give the counts as y, and exposure)"
                 + _OF_WEIGHTS
                 * (data.sample.weight is not None),
             ]

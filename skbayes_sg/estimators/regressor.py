@@ -12,17 +12,24 @@ from sklearn.utils import column_or_1d
 
 from skbayes_sg.data import at_hand
 from skbayes_sg.data.row_metadata import RowMetadata, offset_of
-from skbayes_sg.estimators.base import BayesianEstimator, all_or_nothing, rows_that_count
+from skbayes_sg.estimators.base import (
+    BayesianEstimator,
+    all_or_nothing,
+    rows_that_count,
+    with_offset,
+)
+from skbayes_sg.estimators.class_probabilities import weighted_quantiles
 from skbayes_sg.estimators.mixture_predictions import (
+    ends_of,
     in_precision,
-    mixture_intervals,
     mixture_moments,
     outputs_of,
+    quantiles_of,
     warn_of_overflow,
 )
 from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.validation import checked_weights, real_array, require_level
+from skbayes_sg.validation import checked_weights, real_array, require_choice, require_level
 
 NO_WEIGHT = "sample_weight is zero for all rows; at least one row needs a positive weight"
 
@@ -90,7 +97,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         X, y = self._validate_pair(X, y, reset=False)
         self.model_.require_targets(y)
         weight = checked_weights(metadata.sample_weight, len(y))
-        return self._with_offset(X, metadata.offset), y, weight
+        return with_offset(self, X, metadata.offset), y, weight
 
     def _posterior_of(self, X, y, metadata: RowMetadata) -> Posterior:
         if is_out_of_core(X):
@@ -191,10 +198,10 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         beyond the largest number is infinite, with a warning, and so is the standard deviation
         where the variance is.
         """
-        X = self._check_predict(X, offset_of(offset, exposure, self._has_log_link))
-        draws, weights = self._flat_draws(np.dtype(np.float64))
+        offset = offset_of(offset, exposure, self._has_log_link)
+        model, X, draws, weights = self._to_predict(X, offset, np.float64)
         some = np.flatnonzero(weights)  # a mean may be infinite, and 0 times that is not 0
-        model, weights, parts = self.model_, weights[some], []
+        weights, parts = weights[some], []
         is_single = X.dtype == np.float32
         with np.errstate(over="ignore"):
             for outputs in outputs_of(model, X, draws[some]):
@@ -211,17 +218,21 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         return (mean, in_precision(sd, X.dtype, spread)) if return_std else mean
 
     @in_blocks()
-    def predict_interval(self, X, level: float = 0.95, *, offset=None, exposure=None) -> NDArray:
-        """Central interval that holds a new observation with probability `level`.
+    def predict_interval(
+        self, X, level: float = 0.95, *, kind: str = "observation", offset=None, exposure=None
+    ) -> NDArray:
+        """Central interval that holds a new observation, or its mean, with probability `level`.
 
-        The ends are quantiles of the mixture, over draws of the posterior, of the distributions of
-        y. Of counts the probability is at least `level`. Of a Pipeline it is
-        ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
+        The ends are those of `predict_quantiles`. Of counts the probability is at least `level`. Of
+        a Pipeline it is ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
         level : float in (0, 1), default=0.95
+        kind : {"observation", "mean"}, default="observation"
+            "observation": of a new y, noise and all. "mean": of the mean of y, the credible
+            interval of the line.
         offset, exposure : float or array-like of shape (n_rows,), optional
             As in `fit`; one number is that of all rows.
 
@@ -236,13 +247,102 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             If `level` is not between 0 and 1.
         """
         require_level(level)
-        X = self._check_predict(X, offset_of(offset, exposure, self._has_log_link))
-        draws, weights = self._flat_draws(np.dtype(np.float64))
-        ends = self._of_rows(list(mixture_intervals(self.model_, X, draws, weights, level)))
-        warn_of_overflow(ends)
+        given = {"kind": kind, "offset": offset, "exposure": exposure}
+        return self.predict_quantiles(X, ends_of(level), **given)
+
+    @in_blocks()
+    def predict_quantiles(
+        self, X, levels, *, kind: str = "observation", offset=None, exposure=None
+    ) -> NDArray:
+        """Quantiles of a new observation, or of its mean.
+
+        They are those of the mixture, over draws of the posterior, of the distributions of y.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        levels : array-like of shape (n_levels,)
+            Probabilities between 0 and 1.
+        kind : {"observation", "mean"}, default="observation"
+            As in `predict_interval`.
+        offset, exposure : float or array-like of shape (n_rows,), optional
+            As in `fit`; one number is that of all rows.
+
+        Returns
+        -------
+        array of shape (n_rows, n_levels), or (n_rows, n_responses, n_levels)
+            Infinite, with a warning, beyond the largest number. Of counts each is the first number
+            that y does not exceed with the probability.
+
+        Raises
+        ------
+        ValueError
+            If a level is not between 0 and 1.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from skbayes_sg import BayesianLinearRegression
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = BayesianLinearRegression(random_state=0).fit(X, y)
+        >>> model.predict_quantiles(X[:3], [0.1, 0.5, 0.9]).shape
+        (3, 3)
+        """
+        q = probabilities_of(levels)
+        require_choice("kind", kind, ("observation", "mean"))
+        offset = offset_of(offset, exposure, self._has_log_link)
+        model, X, draws, weights = self._to_predict(X, offset, np.float64)
+        if kind == "mean":
+            (some,) = np.nonzero(weights)
+            parts = [
+                weighted_quantiles(model.mean(outputs).T, q, weights[some])
+                for outputs in outputs_of(model, X, draws[some])
+            ]
+        else:
+            parts = list(quantiles_of(model, X, draws, weights, q))
+        found = self._of_rows(parts)
+        warn_of_overflow(found)
         with np.errstate(invalid="ignore"):
-            return in_precision(ends, X.dtype, np.diff(ends))
+            spread = np.ptp(found, axis=-1, keepdims=True)
+            return in_precision(found, X.dtype, spread if len(q) > 1 else np.zeros_like(spread))
+
+    @in_blocks(axis=1)
+    def predict_draws(self, X, kind: str = "observation", *, offset=None, exposure=None) -> NDArray:
+        """Draws of what is predicted, one for each draw of the posterior.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        kind : {"observation", "mean"}, default="observation"
+            "observation": a new y of each row. "mean": the mean of y.
+        offset, exposure : float or array-like of shape (n_rows,), optional
+            As in `fit`; one number is that of all rows.
+
+        Returns
+        -------
+        array of shape (draws, n_rows), or (draws, n_rows, n_responses) if y had several columns
+            In the order of `draws_`, chain by chain, without draws of weight 0. New observations
+            are the same in every call. A number takes 8 bytes.
+        """
+        require_choice("kind", kind, ("observation", "mean"))
+        offset = offset_of(offset, exposure, self._has_log_link)
+        model, X, draws, weights = self._to_predict(X, offset, np.float64)
+        rng, draws = np.random.default_rng(0), draws[weights > 0]
+        parts = [
+            (model.draw(outputs, rng) if kind == "observation" else model.mean(outputs)).T
+            for outputs in outputs_of(model, X, draws)
+        ]
+        each = np.moveaxis(self._of_rows(parts), -1, 0)
+        return in_precision(each, X.dtype, each.std(axis=0))
 
     def _of_rows(self, parts: list[NDArray]) -> NDArray:
         """Predictions of all blocks of rows, one for each row."""
         return np.concatenate(parts)
+
+
+def probabilities_of(levels: ArrayLike) -> NDArray:
+    """Levels as an array of probabilities between 0 and 1."""
+    q = np.atleast_1d(real_array("levels", levels))
+    if q.ndim != 1 or not ((q > 0) & (q < 1)).all():
+        raise ValueError(f"levels must be probabilities between 0 and 1, got {levels!r}")
+    return q

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from skbayes_sg.estimators.base import require_finite, set_learned
 from skbayes_sg.estimators.coefficient_prior import shrinkage_of
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED
+from skbayes_sg.estimators.new_levels import levels_of
 from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.inference.drift import DRIFT_LIMIT, Drift
 from skbayes_sg.inference.engine import choose, prepare
@@ -110,6 +111,10 @@ def update(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
         nothing = {"draws": np.empty((0, 0, 0)), "hyper_draws": None, "gaussian": None}
         estimator._fit = replace(estimator._fit, **nothing)
     estimator.__dict__.update(attributes)
+    if estimator.prior_groups is not None:
+        found = levels_of(em, posterior.data)
+        known = found if is_first else estimator._levels
+        estimator._levels = {label: known[label] for label in found if label in known}
     estimator.model_, estimator._stream = posterior.model, stream
     found = stream.remainder
     estimator.diagnostics_ = {} if found is None else found._asdict()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from skbayes_sg import frames
 from skbayes_sg.inspection.drawing import fitted_step
@@ -37,18 +37,21 @@ def weights_of(sample_weight: ArrayLike | None, X: Any) -> NDArray:
     return _check_sample_weight(sample_weight, np.empty((len(X), 1)), ensure_non_negative=True)
 
 
-def under_draws(asking: Callable, model: Any, X: Any) -> Iterator[tuple[NDArray, NDArray]]:
+def under_draws(
+    asking: Callable, model: Any, X: Any, offset: ArrayLike | None = None
+) -> Iterator[tuple[NDArray, NDArray]]:
     """Blocks of rows, and their expected responses, (chains, draws, outputs, rows)."""
     estimator, before = fitted_step(asking, model, _REMEDY, "draws_")
     draws = estimator.draws_
-    flat = draws.reshape(-1, draws.shape[-1]).astype(np.float64, copy=False)
-    n_blocks = 1 + len(X) * len(flat) * estimator.model_.widest // elements_at_a_time()
+    known = None if offset is None else np.asarray(offset)
+    n_blocks = 1 + len(X) * draws[..., 0].size * estimator.model_.widest // elements_at_a_time()
     for rows in np.array_split(np.arange(len(X)), min(len(X), n_blocks)):
         some = frames.take(X, rows)
         some = some if before is None else before.transform(some)
-        some = validate_data(estimator, some, reset=False, dtype=np.float64)
+        of_some = known[rows] if known is not None and known.ndim else known
+        fitted, some, flat, _ = estimator._to_predict(some, of_some, np.float64, every=True)
         with np.errstate(over="ignore"):
-            each = estimator.model_.predict(flat, some)
+            each = fitted.predict(flat, some.astype(np.float64, copy=False))
         infinite = np.isinf(each).any(axis=(0, 1))
         if infinite.any():
             raise ValueError(

@@ -308,6 +308,24 @@ class Response(Model):
         """A y of each row, (chains, n)."""
 
 
+def notices_of_means(data: Data) -> list[str]:
+    """A warning of weights that look like the numbers of observations of which y are means.
+
+    They are whole, as counts are, and three or more in the mean, which those of a bootstrap are
+    not; and no two y are equal, as repetitions of a row would be before they were counted.
+    """
+    y, weight, given = data.sample.y, data.sample.weight, data.sample.given
+    merged = given is not None and (given > 1).any()
+    if weight is None or merged or len(y) < 20 or np.ptp(weight) == 0:
+        return []
+    if weight.mean() < 3 or (weight != np.rint(weight)).any() or len(np.unique(y)) < len(y):
+        return []
+    return [
+        "sample_weight are whole numbers, and no two y are equal: a weight of k is k equal rows; "
+        "where each y is the mean of so many observations, give their numbers as var_weights"
+    ]
+
+
 class Network(Model):
     """A model with hidden units: its posterior has many modes.
 

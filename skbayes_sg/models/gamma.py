@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, gammaln, polygamma, psi
 
+from skbayes_sg.data.rows import Data
+from skbayes_sg.models.base import notices_of_means
 from skbayes_sg.models.log_link import LogLink
 from skbayes_sg.models.predictor import once
 
@@ -25,6 +27,10 @@ class Gamma(LogLink):
     def require_targets(cls, y: NDArray) -> None:
         if not (y > 0).all():
             raise ValueError("y holds numbers that are not positive, which no Gamma variable is")
+
+    @classmethod
+    def notices(cls, data: Data) -> list[str]:
+        return notices_of_means(data)
 
     @classmethod
     def averaged(cls, y: NDArray, counts: NDArray) -> tuple[NDArray, NDArray]:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from skbayes_sg.data.rows import Data
 from skbayes_sg.linalg.scores import Scores
-from skbayes_sg.models.base import Response
+from skbayes_sg.models.base import Response, notices_of_means
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 
@@ -82,6 +83,10 @@ class Linear(Predictor, Response):
             return 1.0 / self.noise_variance
         n_known = X.shape[-1] - self.shapes["coef"][1]
         return np.exp(-theta[:, -1:] - X[..., -1]) if n_known == 2 else np.exp(-theta[:, -1:])
+
+    @classmethod
+    def notices(cls, data: Data) -> list[str]:
+        return notices_of_means(data)
 
     @classmethod
     def averaged(cls, y: NDArray, counts: NDArray) -> tuple[NDArray, NDArray]:

@@ -11,10 +11,7 @@ from skbayes_sg.models.gamma import diagonal, information_of_shape
 from skbayes_sg.models.log_link import LogLink, sums_of_means
 from skbayes_sg.models.predictor import once
 
-_REMEDY = (
-    "give the count as y, and the logarithm of the exposure as a column of X with prior_mean 1 and "
-    "a large prior_precision for it"
-)
+_REMEDY = "give the count as y, and exposure"
 
 
 class NegativeBinomial(LogLink):

@@ -16,6 +16,7 @@ from skbayes_sg import (
     BayesianMLPClassifier,
 )
 from skbayes_sg.data import Reader, in_threads, is_out_of_core
+from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.data.rows import total_of
 from skbayes_sg.posterior.control_variates import ExpandedTarget, choose_pool
 from skbayes_sg.posterior.gaussian import find_mode, laplace_points
@@ -207,7 +208,7 @@ def test_a_pool_that_is_drawn_in_a_pass_is_unbiased(monkeypatch, seed):
     """The mean gradient over pools, where the posterior has its mass."""
     monkeypatch.setattr("skbayes_sg.posterior.control_variates._SMALLEST", 300)
     monkeypatch.setattr("skbayes_sg.posterior.control_variates._FROZEN", 1.0)
-    posterior = logistic()._bind_blocks(Table(X), Y, None)[0]
+    posterior = logistic()._bind_blocks(Table(X), Y, RowMetadata())[0]
     rng = np.random.default_rng(seed)
     mode = find_mode(posterior, np.zeros((1, D + 1)), rng)
     here = posterior.expand(mode.theta, posterior.layout("full"))
@@ -228,7 +229,7 @@ def test_a_pool_that_is_drawn_in_a_pass_is_unbiased(monkeypatch, seed):
 
 
 def test_chains_elsewhere_get_no_rows():
-    posterior = logistic()._bind_blocks(Table(X), Y, None)[0]
+    posterior = logistic()._bind_blocks(Table(X), Y, RowMetadata())[0]
     elsewhere = pickle.loads(pickle.dumps(posterior))
     assert len(pickle.dumps(elsewhere)) < X.nbytes / 4
     theta, some = np.zeros((1, D + 1)), slice(0, 100)
@@ -247,10 +248,11 @@ def test_predictions_of_rows_on_disk_are_those_of_the_array():
         "predict_proba",
         "predict_log_proba",
         "decision_function",
-        "predict_proba_draws",
+        "predict_draws",
     ):
-        expected = getattr(model, name)(X[:9000])
-        found = getattr(model, name)(table)
+        options = {"kind": "mean"} if name == "predict_draws" else {}
+        expected = getattr(model, name)(X[:9000], **options)
+        found = getattr(model, name)(table, **options)
         assert found.shape == expected.shape
         np.testing.assert_array_equal(found, expected, strict=True) if name == "predict" else (
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)

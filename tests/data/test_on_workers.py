@@ -160,10 +160,11 @@ def test_predictions_are_lazy_and_those_of_the_rows_in_memory(kind):
         "predict_proba",
         "predict_log_proba",
         "decision_function",
-        "predict_proba_draws",
+        "predict_draws",
     )
     for name in (*methods, "predict_interval", "predict_uncertainty"):
-        found, expected = getattr(model, name)(lazy), getattr(model, name)(memory)
+        options = {"kind": "mean"} if name == "predict_draws" else {}
+        found, expected = (getattr(model, name)(rows, **options) for rows in (lazy, memory))
         if isinstance(found, Bunch):
             found, expected = found.total, expected.total
         assert isinstance(found, da.Array)

@@ -81,7 +81,7 @@ def test_three_classes_have_three_columns():
 
 def test_predictions_average_over_draws(binary, fitted):
     X, _ = binary
-    draws = fitted.predict_proba_draws(X[:300])
+    draws = fitted.predict_draws(X[:300], kind="mean")
     assert draws.shape == (4096, 300, 2)
     proba = fitted.predict_proba(X[:300])
     np.testing.assert_allclose(proba, draws.mean(axis=0), atol=1e-12)
@@ -106,7 +106,7 @@ def test_probabilities_stay_within_0_and_1(binary):
 def test_intervals_and_uncertainty(binary, fitted):
     X, _ = binary
     ends = fitted.predict_interval(X[:50], level=0.8)
-    draws = fitted.predict_proba_draws(X[:50])
+    draws = fitted.predict_draws(X[:50], kind="mean")
     np.testing.assert_allclose(ends[..., 0], np.quantile(draws, 0.1, axis=0))
     np.testing.assert_allclose(ends[..., 1], np.quantile(draws, 0.9, axis=0))
     u = fitted.predict_uncertainty(X[:50])
@@ -127,7 +127,7 @@ def test_draws_weighted_by_a_decreasing_step(binary):
     np.testing.assert_allclose(
         model.coef_, np.average(model.coef_samples_, axis=1, weights=w).mean(axis=0)
     )
-    expected = np.average(model.predict_proba_draws(X[:9]), axis=0, weights=np.tile(w, 2))
+    expected = np.average(model.predict_draws(X[:9], kind="mean"), axis=0, weights=np.tile(w, 2))
     np.testing.assert_allclose(model.predict_proba(X[:9]), expected)
     assert model.predict_interval(X[:9]).shape == (9, 2, 2)
 

@@ -181,7 +181,7 @@ def test_uncertainty_adds_up_and_its_monte_carlo_error_is_that_of_means(fitted, 
     found = fitted.predict_uncertainty(X)
     np.testing.assert_allclose(found.total, found.aleatoric + found.epistemic)
     assert (found.epistemic > -1e-9).all()
-    draws = fitted.predict_proba_draws(X)
+    draws = fitted.predict_draws(X, kind="mean")
     naive = draws.std(axis=0) / np.sqrt(len(draws))
     assert (
         np.median(found.standard_error / np.maximum(naive, 1e-9)) > 1
@@ -194,7 +194,7 @@ def test_fewer_draws_predict_nearly_as_well(fitted, iris):
     all_draws = fitted.predict_proba(X)
     few = clone(fitted).set_params(n_predict_draws=30)
     few.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_")})
-    assert few.predict_proba_draws(X).shape == (30, 150, 3)
+    assert few.predict_draws(X, kind="mean").shape == (30, 150, 3)
     assert np.abs(few.predict_proba(X) - all_draws).max() <= 6 * 0.5 / np.sqrt(30)
     with pytest.raises(ValueError, match="n_predict_draws must be at least 1"):
         few.set_params(n_predict_draws=0).predict_proba(X)

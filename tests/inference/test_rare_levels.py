@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, VariationalEM
+from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.estimators.linear_model import is_separated
 from skbayes_sg.inference import diagnose
 from skbayes_sg.linalg import FULL
@@ -202,9 +203,9 @@ def test_a_plane_between_the_classes_is_said_under_a_learned_prior():
         warnings.simplefilter("always")
         model.fit(X, y)
     assert any("a plane separates the classes" in str(one.message) for one in said)
-    assert is_separated(model, model._posterior_of(X, y, None))
+    assert is_separated(model, model._posterior_of(X, y, RowMetadata()))
     y[0] = ~y[0]
-    assert not is_separated(model, model._posterior_of(X, y, None))
+    assert not is_separated(model, model._posterior_of(X, y, RowMetadata()))
 
 
 @pytest.mark.convergence_warnings

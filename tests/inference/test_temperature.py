@@ -113,7 +113,7 @@ def test_chains_in_modes_average_to_more_than_each_and_pass_their_own_diagnostic
     model = BayesianMLPClassifier((20,), n_chains=4, n_draws=8, random_state=seed)
     with warnings.catch_warnings(action="error"):
         model.fit(train, a)
-    each = model.predict_proba_draws(test).reshape(4, 8, len(test), 10)
+    each = model.predict_draws(test, kind="mean").reshape(4, 8, len(test), 10)
     of_chain = [log_loss(b, p) for p in each.mean(axis=1)]
     assert log_loss(b, model.predict_proba(test)) < min(of_chain)
     assert model.diagnostics_["prediction_error"] < 0.02

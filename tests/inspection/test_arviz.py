@@ -124,7 +124,7 @@ def test_log_likelihoods_are_those_of_the_predictions(fits, name):
     found = tree["log_likelihood"]["y"].values.reshape(160, 80)
     if is_classifier(model):
         codes = np.searchsorted(model.classes_, y)
-        expected = np.log(model.predict_proba_draws(FRAME)[:, np.arange(80), codes])
+        expected = np.log(model.predict_draws(FRAME, kind="mean")[:, np.arange(80), codes])
         np.testing.assert_array_equal(tree["observed_data"]["y"], codes)
     else:
         flat = model.coef_samples_.reshape(-1, 3)
@@ -184,7 +184,7 @@ def test_the_log_posterior_is_that_of_the_fit(fits, name, weight):
 def test_new_labels_have_the_probabilities_of_the_predictions(fits, name, seed):
     model, rows = fits[name], FRAME.sample(frac=1, replace=True, random_state=seed)
     new = model.to_arviz(rows, posterior_predictive=True)["posterior_predictive"]["y"].values
-    proba = model.predict_proba_draws(rows)
+    proba = model.predict_draws(rows, kind="mean")
     counts = np.stack([(new == code).sum(axis=(0, 1, 2)) for code in range(len(model.classes_))])
     expected = proba.sum(axis=(0, 1))
     error = np.sqrt((proba * (1 - proba)).sum(axis=(0, 1)))

@@ -50,7 +50,7 @@ def pipeline():
 
 
 def test_derivatives_are_those_of_the_logistic_function(binary):
-    p = binary.predict_proba_draws(X)[..., 1]
+    p = binary.predict_draws(X, kind="mean")[..., 1]
     expected = (p * (1 - p)).mean(axis=1)[:, None] * binary.coef_samples_.reshape(-1, 3)
     table = average_effects(binary, X)
     assert table.index.tolist() == ["x0", "x1", "x2"]
@@ -107,7 +107,7 @@ def test_differences_are_in_the_units_that_a_pipeline_is_given(pipeline):
 def test_contrasts_are_of_averages_under_each_draw(pipeline):
     poor, rich = FRAME.assign(income=15.0), FRAME.assign(income=25.0)
     draws = [
-        pipeline[-1].predict_proba_draws(pipeline[:-1].transform(rows))[..., 1].mean(axis=1)
+        pipeline[-1].predict_draws(pipeline[:-1].transform(rows), kind="mean")[..., 1].mean(axis=1)
         for rows in (rich, poor)
     ]
     difference, ratio = (contrast(pipeline, rich, poor, kind=k) for k in ("difference", "ratio"))

@@ -527,7 +527,7 @@ QUERIES = {
     "predict_proba": lambda model, y: model.predict_proba(X),
     "predict_log_proba": lambda model, y: model.predict_log_proba(X),
     "decision_function": lambda model, y: model.decision_function(X),
-    "predict_proba_draws": lambda model, y: model.predict_proba_draws(X),
+    "predict_draws": lambda model, y: model.predict_draws(X, kind="mean"),
     "predict_interval": lambda model, y: model.predict_interval(X[:9], level=0.5),
     "predict_uncertainty": lambda model, y: model.predict_uncertainty(X),
     "score": lambda model, y: model.score(X, y),

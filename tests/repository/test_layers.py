@@ -146,13 +146,20 @@ def test_no_room_outside_samplers_asks_of_what_kind_a_sampler_is():
 def may_have_many_parameters(path, node, owner):
     """What users call with keywords, and the posterior of arrays.
 
-    These are constructors of estimators and samplers, displays, public functions, and `summary`.
+    These are constructors of estimators and samplers, displays, public functions, and methods that
+    take what is known of rows, or have many options.
     """
     if room(path) in {"theory", "inspection"}:
         return node.name == "__init__" or not node.name.startswith("_")
     if node.name == "__init__":
         return room(path) in {"estimators", "samplers"}
-    many = {("Posterior", "of"), ("LinearModel", "summary")}
+    many = {
+        ("Posterior", "of"),
+        ("LinearModel", "summary"),
+        ("BayesianEstimator", "to_arviz"),
+        ("BayesianRegressor", "fit"),
+        ("LinearRegressor", "partial_fit"),
+    }
     return node.name in skbayes_sg.__all__ or (owner, node.name) in many
 
 

@@ -53,7 +53,7 @@ def test_draws_of_the_bold_half_of_a_cycle_do_not_count(sampler):
     model.fit(scale(X), y)
     assert (model.draw_weights_.reshape(4, 10)[:, :5] == 0).all()
     assert (model.draw_weights_.reshape(4, 10)[:, 5:] > 0).all()
-    assert model.predict_proba_draws(scale(X)).shape == (40, 150, 3)
+    assert model.predict_draws(scale(X), kind="mean").shape == (40, 150, 3)
     assert model.score(scale(X), y) > 0.9
 
 

@@ -362,8 +362,8 @@ FAULTS = [
     ),
     Fault(
         "data/dask.py",
-        "return function(part) if len(part) else empty",
-        "return function(part)",
+        "return function(part, **of_rows) if len(part) else empty",
+        "return function(part, **of_rows)",
         "predictions fail at an empty partition",
         "data/test_on_workers.py -k empty",
     ),
@@ -410,7 +410,7 @@ FAULTS = [
         "estimators/test_logistic.py",
     ),
     Fault(
-        "estimators/class_probabilities.py",
+        "estimators/mixture_predictions.py",
         "[0.5 - 0.5 * level, 0.5 + 0.5 * level]",
         "[0.05, 0.95]",
         "the level of an interval of probabilities is ignored",
@@ -460,8 +460,8 @@ FAULTS = [
     ),
     Fault(
         "estimators/linear.py",
-        "scale_mixture_quantile(0.5 + 0.5 * level, weights, noise)",
-        "scale_mixture_quantile(0.95, weights, noise)",
+        "scale_mixture_quantile(each, weights, noise) for each in q",
+        "scale_mixture_quantile(0.95, weights, noise) for each in q",
         "the level of an interval of y is ignored",
         "estimators/test_linear.py -k coverage",
     ),

@@ -199,7 +199,7 @@ def validated(X: NDArray, y: NDArray, n_passes: int) -> tuple[list, list[dict]]:
         model = BayesianMLPClassifier((30,), sampler=sampler, random_state=0, **fixed, **run)
         model.fit(X[10_000:], y[10_000:])
         if family == "SGD":
-            p = model.predict_proba_draws(X[:10_000])[-1]
+            p = model.predict_draws(X[:10_000], kind="mean")[-1]
         else:
             p = model.predict_proba(X[:10_000])
         error = _error(p.T, y[:10_000])
