@@ -308,7 +308,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         return self.classes_[proba.argmax(axis=1)]
 
     @in_blocks(axis=1)
-    def predict_draws(self, X, kind: str = "observation", *, offset=None) -> NDArray:
+    def predict_draws(
+        self, X, kind: str = "observation", *, random_state: Any = 0, offset=None
+    ) -> NDArray:
         """Draws of what is predicted, one for each draw of the posterior.
 
         Parameters
@@ -316,6 +318,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         X : array-like or sparse matrix of shape (n_rows, n_features)
         kind : {"observation", "mean"}, default="observation"
             "observation": a label of each row. "mean": the class probabilities of each row.
+        random_state : int or Generator, default=0
+            Seed of new observations.
         offset : array-like, optional
             As in `fit`; one number is that of all rows.
 
@@ -323,7 +327,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         -------
         array of shape (draws, n_rows), or (draws, n_rows, n_classes) of probabilities
             In the order of `draws_`, chain by chain: `n_predict_draws` of them, or all. Draws of
-            weight 0 are left out. Labels are the same in every call. A number takes 8 bytes, and 4
+            weight 0 are left out. A number takes 8 bytes, and 4
             of float32 rows.
         """
         require_choice("kind", kind, ("observation", "mean"))
@@ -332,7 +336,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         each = np.concatenate([p.transpose(0, 2, 1) for p in parts], axis=1)
         if kind == "mean":
             return each
-        u = np.random.default_rng(0).random((*each.shape[:2], 1))
+        u = np.random.default_rng(random_state).random((*each.shape[:2], 1))
         # of the last class is what is left
         return self.classes_[(u > np.cumsum(each[..., :-1], axis=2)).sum(axis=2)]
 

@@ -615,7 +615,10 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         return self._family.of_data(data, self.fit_intercept)
 
     def _notices(self, posterior: Posterior) -> list[str]:
-        return super()._notices(posterior) + self._family.notices(posterior.data)
+        found = super()._notices(posterior)
+        if getattr(self, "noise_variance", None) is not None:  # either kind of weight is the other
+            return found
+        return found + self._family.notices(posterior.data)
 
     def _bind(
         self, X, y: NDArray, metadata: RowMetadata, n_total: float | None = None

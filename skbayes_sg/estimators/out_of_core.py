@@ -7,6 +7,7 @@ as it is read, and errors name row and column.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -165,6 +166,13 @@ def in_blocks(axis: int = 0) -> Callable:
             if not is_out_of_core(X):
                 return method(self, X, *args, **kwargs)
             names = [name for name in ("offset", "exposure") if np.ndim(kwargs.get(name, 0))]
+            if "random_state" in inspect.signature(method).parameters:
+                if in_partitions(X) and "mean" not in (*args, kwargs.get("kind")):
+                    raise ValueError(
+                        f"{method.__name__} of rows on workers would have the same random numbers "
+                        'in each partition; give kind="mean", or rows in memory'
+                    )
+                kwargs["random_state"] = np.random.default_rng(kwargs.get("random_state", 0))
             of_rows = {name: kwargs.pop(name) for name in names}
             check_is_fitted(self, "draws_")
             validate_columns(self, X, reset=False)

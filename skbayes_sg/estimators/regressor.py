@@ -307,7 +307,9 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             return in_precision(found, X.dtype, spread if len(q) > 1 else np.zeros_like(spread))
 
     @in_blocks(axis=1)
-    def predict_draws(self, X, kind: str = "observation", *, offset=None, exposure=None) -> NDArray:
+    def predict_draws(
+        self, X, kind: str = "observation", *, random_state: Any = 0, offset=None, exposure=None
+    ) -> NDArray:
         """Draws of what is predicted, one for each draw of the posterior.
 
         Parameters
@@ -315,19 +317,21 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         X : array-like or sparse matrix of shape (n_rows, n_features)
         kind : {"observation", "mean"}, default="observation"
             "observation": a new y of each row. "mean": the mean of y.
+        random_state : int or Generator, default=0
+            Seed of new observations.
         offset, exposure : float or array-like of shape (n_rows,), optional
             As in `fit`; one number is that of all rows.
 
         Returns
         -------
         array of shape (draws, n_rows), or (draws, n_rows, n_responses) if y had several columns
-            In the order of `draws_`, chain by chain, without draws of weight 0. New observations
-            are the same in every call. A number takes 8 bytes.
+            In the order of `draws_`, chain by chain, without draws of weight 0. A number takes 8
+            bytes.
         """
         require_choice("kind", kind, ("observation", "mean"))
         offset = offset_of(offset, exposure, self._has_log_link)
         model, X, draws, weights = self._to_predict(X, offset, np.float64)
-        rng, draws = np.random.default_rng(0), draws[weights > 0]
+        rng, draws = np.random.default_rng(random_state), draws[weights > 0]
         parts = [
             (model.draw(outputs, rng) if kind == "observation" else model.mean(outputs)).T
             for outputs in outputs_of(model, X, draws)

@@ -274,9 +274,9 @@ def test_a_negative_binomial_variable_is_whole():
     X, y = simulated(BayesianNegativeBinomialRegressor, 60)
     model = BayesianNegativeBinomialRegressor(random_state=0)
     for method in (model.fit, model.partial_fit):
-        with pytest.raises(ValueError, match="logarithm of the exposure as a column"):
+        with pytest.raises(ValueError, match="give the count as y, and exposure"):
             method(X, y / 3, sample_weight=np.full(60, 3.0))
-    with pytest.warns(ConvergenceWarning, match="logarithm of the exposure as a column"):
+    with pytest.warns(ConvergenceWarning, match="give the count as y, and exposure"):
         model.fit(X, 4 * y, sample_weight=np.full(60, 0.25))  # rates that are whole
 
 
