@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-RUN = ["../README", "index", "quickstart", "posterior", "priors", "streams"]
+RUN = ["../README", "index", "quickstart", "posterior", "rows", "priors", "streams"]
 RUN += ["extending"]
 PAPERS = ["paper_ahn", "paper_mandt", "paper_handout"]
 CODE = re.compile(r"^```python\n(.*?)^```\n(?:\s*```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
