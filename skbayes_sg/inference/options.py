@@ -14,7 +14,7 @@ from skbayes_sg.chains.tuning import Tuned, start_without_pilots
 from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix
-from skbayes_sg.samplers import Sampler, State
+from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import RunLength
 
 _LONG_CHAINS = 16
@@ -93,15 +93,15 @@ class Options(NamedTuple):
             return _LONG_CHAINS
         return _MANY_CHAINS if sampler is None or sampler.shares_rows else _CHAINS
 
-    def length(self, sampler: Sampler, states: list[State]) -> RunLength:
-        """Burn-in and thinning in numbers."""
-        auto = RunLength(*map(max, sampler.run_length(states[0]), self.least))
-        return run_length(self.burn_in, self.thin, auto)
+    def spawn(self, n: int) -> list[np.random.SeedSequence]:
+        """Seeds of so many streams, none of which was there before."""
+        assert self.seed is not None
+        return self.seed.spawn(n)
 
-
-def run_length(burn_in: int | str, thin: int | str, auto: RunLength) -> RunLength:
-    """Burn-in and thinning in numbers, `auto` where they are "auto"."""
-    return RunLength(
-        auto.burn_in if burn_in == "auto" else int(burn_in),
-        auto.thin if thin == "auto" else int(thin),
-    )
+    def length(self, auto: RunLength) -> RunLength:
+        """Burn-in and thinning in numbers, where "auto" stands for those of the sampler."""
+        burn_in, thin = map(max, auto, self.least)
+        return RunLength(
+            burn_in if self.burn_in == "auto" else int(self.burn_in),
+            thin if self.thin == "auto" else int(self.thin),
+        )

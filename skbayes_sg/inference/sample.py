@@ -18,20 +18,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.chains.parallel import one_thread, time_is_up, time_limit, warnings_of
-from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, drawn, rows_touched
+from skbayes_sg.chains.run import (
+    LONG,
+    Chain,
+    DrawBlock,
+    Execution,
+    drawn,
+    rows_touched,
+    run_chains,
+    seconds,
+)
 from skbayes_sg.inference import diagnose
-from skbayes_sg.inference import engine as engines
 from skbayes_sg.inference.engine import Engine, choose, prepare
 from skbayes_sg.inference.fingerprint import Fingerprint
-from skbayes_sg.inference.options import Options
+from skbayes_sg.inference.options import Choice, Options
 from skbayes_sg.inference.precision import LearnedPrecision, as_learned
 from skbayes_sg.linalg.sizes import bytes_to_keep, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Distribution
+from skbayes_sg.posterior.gaussian import Distribution, InitialPoint, Mode
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.integrated_precision import IntegratedPrecision
 from skbayes_sg.priors.scales import OnePrecision, Scales
+from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.validation import warn
 
 _BURN_IN = 512  # steps, where chains do not agree after fewer
@@ -40,11 +49,37 @@ _BLUR = 1e-3  # rounding error of a draw, in posterior standard deviations
 _TELL_DIRECTIONS = 512  # draws, or two for each parameter
 
 
-class Plan(engines.Plan, Protocol):
+class Plan(Protocol):
     """What is particular to a kind of posterior: one with a mode, or with many."""
 
     dtype: type
     """Of the draws."""
+
+    def first(self, posterior: Posterior) -> Choice:
+        """The best sampler for this posterior, by its size, before any step."""
+
+    def fallback(self, posterior: Posterior, why: str, expandable: bool = True) -> Choice:
+        """The sampler to run where the first one is refused, and `why`.
+
+        `expandable`: whether the posterior can be expanded around a point.
+        """
+
+    def presets(self, dim: int) -> dict[str, Choice]:
+        """Samplers by name, for `dim` parameters; 0 if the number is not known yet."""
+
+    def start(
+        self,
+        posterior: Posterior,
+        rng: np.random.Generator,
+        n_chains: int,
+        last: NDArray | None,
+        initial: InitialPoint | None = None,
+    ) -> tuple[NDArray, Mode | None]:
+        """Starting points (n_chains, D), and the mode; None where there are many.
+
+        `last` are the last points of an earlier fit, (n_chains, D), and `initial` is near the mode,
+        if such a point is known.
+        """
 
     def n_draws(self, options: Options, n_chains: int, dim: int) -> tuple[int, int, list[str]]:
         """Draws of each chain at first and at most, and what memory keeps them from being."""
@@ -192,7 +227,10 @@ def sample(
             if saved is not None:
                 engine, before = saved
             elif options.warm_start and earlier and fingerprint.matches(earlier.fingerprint):
-                engine = earlier.resumed(options)
+                # at the present points of its chains, whose burn-in is over
+                auto = earlier.sampler.run_length(earlier.states[0])
+                length = RunLength(0, options.length(auto).thin)
+                engine = replace(earlier, length=length, passes=0.0, warnings=())
         if engine is None:
             options = options.seeded()
             engine, target = prepare(options, choice, posterior, plan)
@@ -206,8 +244,9 @@ def sample(
         n_draws, most, said = plan.n_draws(options, n_chains, dim)
         while n_draws < drawn(before):  # of a fit that was killed after a doubling
             n_draws = min(2 * n_draws, most)
-        if (seconds := engine.seconds(target, n_draws)) > LONG:
-            minutes = f"{seconds / 60:.0f} minute" + ("s" if seconds >= 90 else "")
+        n_steps = engine.steps(n_draws).n_steps
+        if (time := seconds(engine.sampler, target, engine.states, n_steps)) > LONG:
+            minutes = f"{time / 60:.0f} minute" + ("s" if time >= 90 else "")
             said = [
                 *said,
                 f"the chains will take about {minutes} on one core; a smaller n_draws takes less, "
@@ -224,7 +263,9 @@ def sample(
             while True:
                 summary = partial(_complete, engine, posterior, plan)
                 on_block = callbacks.over(engine, n_draws, summary, fingerprint)
-                chains = engine.sample(target, n_draws, execution._replace(on_block=on_block))
+                execution = execution._replace(on_block=on_block)
+                steps, states = engine.steps(n_draws), engine.states
+                chains = run_chains(engine.sampler, target, states, steps, execution)
                 fit = summarised(engine, posterior, plan, chains)
                 n_passes, n_wanted, n_drawn = fit.n_passes, n_draws, fit.draws.shape[1]
                 # Whether draws are of another distribution is judged of chains that agree: those
@@ -232,7 +273,8 @@ def sample(
                 more = min(2 * n_draws, most)
                 if n_drawn < n_draws or more <= n_draws or plan.is_enough(fit):
                     break
-                if engine.seconds(target, more - n_draws) > LONG:
+                n_steps = engine.steps(more - n_draws).n_steps
+                if seconds(engine.sampler, target, engine.states, n_steps) > LONG:
                     break
                 n_wanted = more
                 if callbacks.end_the_fit():
@@ -262,14 +304,15 @@ def sample(
             choice = plan.fallback(posterior, why)
             if type(choice.sampler) is not type(engine.sampler):
                 again = options._replace(precision=None, last=None).seeded()
-                assert again.seed is not None
-                again = again._replace(seed=again.seed.spawn(2)[1])
-                other, target = prepare(again, choice, posterior, plan, engine.sampled)
-                if other.seconds(target, n_draws) <= LONG:
-                    second = replace(other, learned=engine.learned, passes=other.passes + n_passes)
-                    second = replace(second, fingerprint=engine.fingerprint)
+                again = again._replace(seed=again.spawn(2)[1])
+                other, target = prepare(again, choice, posterior, plan, engine.learned)
+                steps = other.steps(n_draws)
+                if seconds(other.sampler, target, other.states, steps.n_steps) <= LONG:
+                    second = replace(other, fingerprint=engine.fingerprint)
+                    second = replace(second, passes=other.passes + n_passes)
         if second is not None:
-            chains = second.sample(target, n_draws, Execution(options.n_jobs, dtype))
+            execution = Execution(options.n_jobs, dtype, keep=True)
+            chains = run_chains(second.sampler, target, second.states, steps, execution)
             fit, n_wanted = summarised(second, posterior, plan, chains), n_draws
         elif diverged is not None:
             raise diverged
@@ -320,9 +363,9 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
         ell = ell.reshape(*eta.shape[:2], -1)
         mean = np.einsum("cdg,d->g", ell, weights) / len(ell)
         posterior = posterior.with_prior(scales.given(posterior.prior, mean))
-        path = [] if learned is None else [*learned.path[:-1]]
-        uninformed = np.zeros(len(mean), bool) if learned is None else learned.uninformed
-        learned = as_learned(scales, posterior, np.array([*path, np.exp(mean)]), uninformed)
+        assert learned is not None
+        path = np.append(learned.path[:-1], np.exp(mean)[None], axis=0)
+        learned = as_learned(engine.sampled, posterior.prior, path, learned.uninformed)
         eta = eta.astype(np.float32)
 
     draws = posterior.completed(chains)

@@ -251,7 +251,7 @@ class StochasticEM:
 
 def fit_prior(
     following: StochasticEM, target: Target, states: list[State], n_jobs: int | None = None
-) -> LearnedPrecision:
+) -> tuple[LearnedPrecision, list[State]]:
     """Burn in, then let the precisions of blocks follow the chains.
 
     Every group of chains has a path of its own, with excesses averaged over its chains. The result
@@ -271,6 +271,8 @@ def fit_prior(
     Returns
     -------
     LearnedPrecision
+    list of State
+        Where the chains stopped.
 
     Raises
     ------
@@ -295,13 +297,13 @@ def fit_prior(
     for p in paths:
         following.sampler.change_prior(p.state, final)
     known_last = following.control_variate(final, paths[0].state)
-    return LearnedPrecision(
+    learned = LearnedPrecision(
         list(blocks),
         values,
         np.exp(path),
         precision,
         paths[0].uninformed,
-        [p.state for p in paths],
+        None,
         np.maximum(moved, np.ptp(of_group, axis=0) / 2),
         np.array([_uncertainty(known_last.well_determined(block)) for block in blocks.values()]),
         stein,
@@ -310,6 +312,7 @@ def fit_prior(
         em.hyperprior is not None,
         em.asked_for,
     )
+    return learned, [p.state for p in paths]
 
 
 def _stein(target: Target, state: State) -> SteinSums:
@@ -368,5 +371,5 @@ class _InChains(VariationalEM):
 
 def learned_in_chains(scales: Scales) -> VariationalEM:
     """How chains of very many parameters learn the precision, which they do not sample."""
-    assert isinstance(scales, OnePrecision)
-    return _InChains(hyperprior=(scales.shape, scales.rate), n_updates=40)
+    shape = OnePrecision.shape
+    return _InChains(hyperprior=(shape, shape / scales.unit), n_updates=40)

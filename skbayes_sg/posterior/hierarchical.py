@@ -82,6 +82,7 @@ class HierarchicalTarget(ChainTarget):
         coordinates = PartiallyNonCentred(given.coordinates, given.prior, sampled)
         super().__init__(given.posterior, coordinates)  # type: ignore[arg-type]
         self.given, self.dim = given, given.dim + coordinates.n_hyper
+        self.sampled = sampled
         self.is_curved = sampled.curves is not None
         curvature = coordinates.bordered(given.anchor.curvature, np.ones(coordinates.n_hyper))
         self.anchor = replace(given.anchor, curvature=curvature, measured=self._noise)
@@ -92,6 +93,15 @@ class HierarchicalTarget(ChainTarget):
             return HierarchicalTarget(self.given, self.coordinates.curved(path))
         except np.linalg.LinAlgError:  # separable classes under next to no prior
             return self
+
+    def cloud(self, theta: NDArray, rng: np.random.Generator) -> NDArray:
+        normals = rng.standard_normal((len(theta), self.dim))
+        normals[:, -self.coordinates.n_hyper :] *= 2.0  # along which chains are slow
+        spread = self.anchor.curvature.inverse().cholesky()
+        return self.coordinates.inverse_transform(spread.matvec(normals))
+
+    def centred(self, theta: NDArray) -> NDArray:
+        return self.coordinates.inverse_transform(np.zeros((1, self.dim)))
 
     def _noise(self) -> Operator:
         c = self.coordinates
