@@ -25,7 +25,6 @@ from skbayes_sg.posterior.gaussian import (
     updated,
     with_observed,
 )
-from skbayes_sg.posterior.hierarchical import JointPosterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.independent_draws import IndependentDraws
@@ -125,15 +124,11 @@ class OneMode(Plan):
 
         With an anchor the sampler has measured the columns' steepness itself.
         """
-        draws = fit.draws
-        joint: Posterior | JointPosterior = posterior
-        if fit.scales is not None and fit.hyper_draws is not None:
-            draws = np.append(draws, fit.hyper_draws, axis=2)
-            joint = JointPosterior(posterior, fit.scales)
-        figures = diagnose.of_draws(draws) | diagnose.of_spread(draws)
+        draws = fit.draws if fit.hyper_draws is None else np.append(fit.draws, fit.hyper_draws, 2)
+        figures = diagnose.of_draws(draws)
         if posterior.of_sample is not posterior:
             return figures
-        figures |= diagnose.of_gradients(joint, draws, fit.weights, n_gradients)
+        figures |= diagnose.of_gradients(posterior, draws, fit.weights, n_gradients, fit.scales)
         assert fit.engine is not None
         sampler = fit.engine.sampler
         if np.isfinite(sampler.steepest_column) and sampler.variance_reduction is None:
@@ -145,10 +140,7 @@ class OneMode(Plan):
         return figures
 
     def is_enough(self, fit: Fit) -> bool:
-        figures = fit.figures
-        return diagnose.is_enough(figures) or (
-            diagnose.agrees(figures) and bool(diagnose.of_bias(figures))
-        )
+        return diagnose.is_enough(fit.figures)
 
     def gaussian(self, fit: Fit, posterior: Posterior) -> Distribution:
         """As if all rows were one chunk of a stream.

@@ -160,9 +160,8 @@ class LearnedPrecision:
         if self.sampled is not None and len(self.path) == 1:
             return []
         found, values = [], self.values
-        shape = values.shape  # one number where chains did not learn them
-        change, uncertainty, stein = (
-            np.broadcast_to(each, shape) for each in (self.change, self.uncertainty, self.stein)
+        change, uncertainty, stein, _ = np.broadcast_arrays(  # one number of sampled ones
+            self.change, self.uncertainty, self.stein, values
         )
         low, high = values <= BOUNDS[0] * 1.01, values >= BOUNDS[1] / 1.01
         remedy = remedy_of(self.asked_for, self.hyperprior)

@@ -337,15 +337,14 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
         raise ValueError(
             "no draw falls into the part of a cycle that counts; raise n_draws, or change thin"
         )
-    states = [chain.state for chain in chains]
-    touched = rows_touched(engine.sampler, states) - rows_touched(engine.sampler, engine.states)
-    passes = touched / posterior.data.n_rows
-    stopped, learned = engine.at(chains), engine.learned
-    weights = chains[0].weights / chains[0].weights.sum()
+    sampler, stopped, n_rows = engine.sampler, engine.at(chains), posterior.data.n_rows
+    touched = rows_touched(sampler, stopped.states) - rows_touched(sampler, engine.states)
+    passes, weights = touched / n_rows, chains[0].weights / chains[0].weights.sum()
 
-    scales = eta = None
-    if engine.sampled is not None:  # precisions of the prior: coordinates, or drawn given each draw
-        scales = engine.sampled.scales
+    learned, scales, eta = engine.learned, None, None
+    if learned is not None and learned.sampled is not None:
+        # precisions of the prior are coordinates, or drawn given each draw
+        scales = learned.sampled.scales
         if chains[0].draws.shape[-1] > posterior.dim:
             eta = np.concatenate([chain.draws[..., -scales.dim :] for chain in chains])
             chains = [each._replace(draws=each.draws[..., : -scales.dim]) for each in chains]
@@ -363,17 +362,20 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
         ell = ell.reshape(*eta.shape[:2], -1)
         mean = np.einsum("cdg,d->g", ell, weights) / len(ell)
         posterior = posterior.with_prior(scales.given(posterior.prior, mean))
-        assert learned is not None
         path = np.append(learned.path[:-1], np.exp(mean)[None], axis=0)
-        learned = as_learned(engine.sampled, posterior.prior, path, learned.uninformed)
+        learned = as_learned(learned.sampled, posterior.prior, path, learned.uninformed)
         eta = eta.astype(np.float32)
 
     draws = posterior.completed(chains)
     draws = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
+    # a step takes as long as a gradient of 2,000 rows, besides that of its own rows
+    work = touched
+    for before, after in zip(engine.states, stopped.states, strict=True):
+        work += 2000 * (after.t - before.t)
+    n_gradients = diagnose.n_gradients(work, n_rows, len(draws), posterior.dim)
     posterior = posterior.all_columns
     model, prior, n_passes = posterior.model, posterior.prior, engine.passes + passes
     fit = Fit(stopped, model, prior, draws, weights, n_passes, learned, scales, eta)
-    n_gradients = diagnose.affordable(engine, chains, touched, posterior.data.n_rows)
     agreement = plan.agreement(fit, posterior, n_gradients)
     steps = engine.steps(draws.shape[1])
     kept = (steps.n_steps - steps.burn_in) / steps.n_steps
