@@ -107,11 +107,3 @@ def cut_short(what: str, made: int, of: int) -> None:
 def is_cut() -> bool:
     """Whether anything was cut short so far."""
     return bool(_LIMIT.get().cut)
-
-
-def warnings_of(cut: list[str]) -> list[str]:
-    """A warning of what was cut short, if anything was."""
-    return [
-        f"TimeLimit: the time was up before the first draw; cut short: {', '.join(cut)}; results "
-        "may be off; raise seconds"
-    ] * bool(cut)

@@ -219,6 +219,24 @@ def rows_touched(sampler: Sampler, states: Sequence[State]) -> float:
     return n_rows
 
 
+def radius(sampler: Sampler, target: Target, state: State) -> float:
+    """Spectral radius of a step; the stream of rows of the state does not advance."""
+    state = copy.deepcopy(state)
+    return sampler.stationary_distribution(state, target).spectral_radius(state, target)
+
+
+def refuse_unstable(sampler: Sampler, target: Target, state: State) -> None:
+    """Raise ValueError for a step that diverges on these data.
+
+    The message gives the spectral radius and the remedy.
+    """
+    if (found := radius(sampler, target, state)) >= 1:
+        raise ValueError(
+            f"{sampler} is unstable on these data: the spectral radius of its step is "
+            f"{found:.3g}, not below 1; {sampler.advice}"
+        )
+
+
 # -- one group --------------------------------------------------------------------------------
 
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skbayes_sg.chains.parallel import in_parallel, one_thread, time_is_up
-from skbayes_sg.chains.run import burn, iterate_steps, start_chains
+from skbayes_sg.chains.run import burn, iterate_steps, radius, start_chains
 from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.samplers import SGFS, Sampler, State
+from skbayes_sg.samplers.schedules import alpha_at
 from skbayes_sg.samplers.target import Target
 
 _ALPHAS = (30.0, 20.0, 10.0, 6.0, 4.0, 3.0, 2.0, 1.0, 0.0)
@@ -37,17 +38,6 @@ class Tuned(NamedTuple):
     """Warnings about the short runs."""
 
 
-def start_without_pilots(
-    sampler: Sampler,
-    target: Target,
-    theta: NDArray,
-    seed: np.random.SeedSequence,
-    n_jobs: int | None = None,
-) -> Tuned:
-    """Start chains at theta (n_chains, D); the sampler does not change."""
-    return Tuned(sampler, start_chains(sampler, target, theta, seed))
-
-
 def raise_alpha(
     sampler: SGFS,
     target: Target,
@@ -56,21 +46,14 @@ def raise_alpha(
     n_jobs: int | None = None,
 ) -> Tuned:
     """Start chains at theta, and raise alpha until their steps are stable there."""
-    states, lowest = start_chains(sampler, target, theta, seed), sampler.alpha
-    assert isinstance(lowest, float)
+    states, lowest = start_chains(sampler, target, theta, seed), alpha_at(sampler.alpha, 0)
     for alpha in [lowest, *(a for a in sorted(_ALPHAS) if a > lowest)]:
         sampler = clone(sampler).set_params(alpha=alpha)
         for state in states:
             sampler.refresh(state, target)
-        if max(_radius(sampler, target, state) for state in states) < 1:
+        if max(radius(sampler, target, state) for state in states) < 1:
             return Tuned(sampler, states, f"; alpha={alpha:g} is stable")
     return Tuned(sampler, states, f"; alpha={alpha:g} is the largest that was tried")
-
-
-def _radius(sampler: Sampler, target: Target, state: State) -> float:
-    """Spectral radius of a step; the stream of rows of the state does not advance."""
-    state = copy.deepcopy(state)
-    return sampler.stationary_distribution(state, target).spectral_radius(state, target)
 
 
 def choose_alpha(
@@ -251,16 +234,3 @@ def stable_start(sampler: Sampler, target: Target, state: State) -> Sampler:
                 break
     candidate.start(state, target)
     return candidate
-
-
-def refuse_unstable(sampler: Sampler, target: Target, state: State) -> None:
-    """Raise ValueError for a step that diverges on these data.
-
-    The message gives the spectral radius and the remedy.
-    """
-    radius = _radius(sampler, target, state)
-    if radius >= 1:
-        raise ValueError(
-            f"{sampler} is unstable on these data: the spectral radius of its step is "
-            f"{radius:.3g}, not below 1; {sampler.advice}"
-        )

@@ -16,8 +16,15 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skbayes_sg.chains.parallel import cores, cut_short, in_parallel, one_thread, time_is_up
-from skbayes_sg.chains.run import Chain, Length, burn_chain, rows_touched, start_chains
-from skbayes_sg.chains.tuning import choose_alpha, refuse_unstable
+from skbayes_sg.chains.run import (
+    Chain,
+    Length,
+    burn_chain,
+    refuse_unstable,
+    rows_touched,
+    start_chains,
+)
+from skbayes_sg.chains.tuning import Tuned, choose_alpha
 from skbayes_sg.data import in_threads
 from skbayes_sg.inference.em_control_variate import DiagonalControlVariate, MatrixControlVariate
 from skbayes_sg.inference.fingerprint import Fingerprint
@@ -149,11 +156,11 @@ def prepare(
     with one_thread(), in_threads(cores(options.n_jobs)):
         # The precision of the prior is given; or variational EM learns it from the chains; or they
         # sample it, and start from about where Gaussian approximations find it.
-        asked = None if learned is not None else options.precision
+        asked, em = None if learned is not None else options.precision, None
         estimate = None if learned is None else PrecisionEstimate(learned)
         if isinstance(asked, Hyperprior):
             scales = asked.of(posterior)
-            if choice.sampler.needs_closed_form and not asked.is_one:
+            if choice.sampler.needs_closed_form and asked.groups is not None:
                 choice = plan.fallback(
                     posterior,
                     "several prior precisions, whose joint distribution is not known in closed "
@@ -164,7 +171,7 @@ def prepare(
                 values, nothing = scales.of(posterior.prior)[None], np.zeros(scales.dim, bool)
                 first = as_learned(anywhere, posterior.prior, values, nothing)
                 estimate = PrecisionEstimate(first)
-            elif not (asked.is_one or has_matrix(posterior.dim)):
+            elif asked.groups is not None and not has_matrix(posterior.dim):
                 raise ValueError(
                     "prior_groups, and a prior of many scales, need a matrix of all parameters, "
                     f"and {posterior.dim} are too many for one; set prior_groups=None and "
@@ -173,11 +180,14 @@ def prepare(
             elif affordable(posterior):
                 estimate = estimate_precision(scales, posterior)
             else:
-                return _learn(options, choice, posterior, plan, learned_in_chains(scales))
-        elif asked is not None:
-            return _learn(options, choice, posterior, plan, asked)
+                em = learned_in_chains(scales)
+        else:
+            em = asked
 
-        engine, target = begin(options, choice, posterior, plan, estimate)
+        if em is not None:
+            engine, target = _learn(options, choice, posterior, plan, em)
+        else:
+            engine, target = begin(options, choice, posterior, plan, estimate)
         for _ in range(0 if asked is None else _ROUNDS):
             # On a posterior far from normal no normal distribution tells where the precision is:
             # the chains burn in, and begin anew where that is elsewhere.
@@ -216,15 +226,10 @@ def prepare(
             options = options._replace(last=burnt.last)
             engine, target = begin(options, choice, posterior, plan, estimate)
             engine = replace(engine, passes=engine.passes + passes)
-        _freeze_where_burnt_in(engine, target)
+        for state in engine.states:
+            if engine.length.burn_in == 0 and state.t > 0:  # after pilots, or learning the prior
+                engine.sampler.freeze(state, target)
     return engine, target
-
-
-def _freeze_where_burnt_in(engine: Engine, target: Target) -> None:
-    """After pilots, or learning the prior, where there is no burn-in that would end with it."""
-    for state in engine.states:
-        if engine.length.burn_in == 0 and state.t > 0:
-            engine.sampler.freeze(state, target)
 
 
 def begin(
@@ -297,7 +302,11 @@ def begin(
             theta = _off_walls(target, theta, target.centred(mode.theta))
 
     # Start them, after short runs where these choose parameters.
-    sampler, states, remark, notes = choice.tune(sampler, target, theta, chain_seed, options.n_jobs)
+    if choice.tune is None:
+        tuned = Tuned(sampler, start_chains(sampler, target, theta, chain_seed))
+    else:
+        tuned = choice.tune(sampler, target, theta, chain_seed, options.n_jobs)
+    sampler, states, remark, notes = tuned
     if mode is not None:  # elsewhere the linear part of a step says little of the step
         refuse_unstable(sampler, target, states[0])
     passes = rows_touched(sampler, states) / posterior.data.n_rows
@@ -387,6 +396,4 @@ def _learn(
         engine = replace(engine, warnings=(*engine.warnings, unsettled + remedy))
     if learned is not None:
         learned = replace(learned, path=np.concatenate(paths))
-    engine = replace(engine, passes=passes, learned=learned)
-    _freeze_where_burnt_in(engine, target)
-    return engine, target
+    return replace(engine, passes=passes, learned=learned), target

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sg.chains.run import iterate_steps
-from skbayes_sg.chains.tuning import refuse_unstable, stable_start
+from skbayes_sg.chains.run import iterate_steps, refuse_unstable
+from skbayes_sg.chains.tuning import stable_start
 from skbayes_sg.data.minibatches import Partition
 from skbayes_sg.inference.fingerprint import same_parameters
 from skbayes_sg.posterior import Posterior

@@ -10,15 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from skbayes_sg.chains.tuning import Tuned, start_without_pilots
+from skbayes_sg.chains.tuning import Tuned
 from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import RunLength
-
-_LONG_CHAINS = 16
-_CHAINS, _MANY_CHAINS = 8, 32  # 32 where one product serves all chains of a group
 
 
 class RowsNeededError(ValueError):
@@ -40,15 +37,15 @@ class Choice:
     ----------
     sampler : Sampler
     reason : str
-    tune : function of `tuning`
-        Starts the chains, and chooses parameters that need short runs.
+    tune : function of `tuning`, optional
+        Starts the chains, and chooses parameters that need short runs. None: no parameter does.
     given : bool
         Whether the user gave the sampler. Then no other may run in its place.
     """
 
     sampler: Sampler
     reason: str
-    tune: Callable[..., Tuned] = start_without_pilots
+    tune: Callable[..., Tuned] | None = None
     given: bool = False
 
 
@@ -90,8 +87,8 @@ class Options(NamedTuple):
         if not isinstance(self.n_chains, str):
             return self.n_chains
         if not has_matrix(dim) and sampler is not None and sampler.variance_reduction is not None:
-            return _LONG_CHAINS
-        return _MANY_CHAINS if sampler is None or sampler.shares_rows else _CHAINS
+            return 16
+        return 32 if sampler is None or sampler.shares_rows else 8  # 32: one product serves many
 
     def spawn(self, n: int) -> list[np.random.SeedSequence]:
         """Seeds of so many streams, none of which was there before."""

@@ -70,11 +70,6 @@ class Hyperprior:
     shrinkage: Horseshoe | StudentT | None = None
     per = "block"
 
-    @property
-    def is_one(self) -> bool:
-        """Whether there is one precision, whose distribution beside a normal one is known."""
-        return self.groups is None
-
     def of(self, posterior: Posterior) -> Scales:
         """The precisions and their prior; `posterior` is under the precision of that weak prior."""
         coef = posterior.model.unpack(np.arange(posterior.dim))["coef"]
@@ -83,7 +78,7 @@ class Hyperprior:
             labels = list(self.groups)
             for g, columns in enumerate(self.groups.values()):
                 group[:, list(columns)] = g
-        kind: type[Scales] = OnePrecision if self.is_one else Groups
+        kind: type[Scales] = OnePrecision if self.groups is None else Groups
         prior, first = posterior.prior, coef[0, 0]
         unit = float(prior.precision[first] / prior.unit[first])
         found = kind(coef.ravel(), group.ravel(), labels, unit)
@@ -164,7 +159,6 @@ class LearnedPrecision:
             self.change, self.uncertainty, self.stein, values
         )
         low, high = values <= BOUNDS[0] * 1.01, values >= BOUNDS[1] / 1.01
-        remedy = remedy_of(self.asked_for, self.hyperprior)
 
         def named(which: NDArray) -> str:
             names = [self.labels[i] for i in np.flatnonzero(which)]
@@ -175,7 +169,7 @@ class LearnedPrecision:
             found.append(
                 f"the learned precision of {named(low)} is at its lower limit, {BOUNDS[0]:g}: the "
                 "weights have no bound, as with separable classes or columns of tiny numbers; "
-                f"scale the columns of X, or {remedy}"
+                f"scale the columns of X, or {remedy_of(self.asked_for, self.hyperprior)}"
             )
         elif (used := high & np.isfinite(uncertainty)).any():  # others are switched off
             found.append(
@@ -194,7 +188,7 @@ class LearnedPrecision:
             found.append(
                 f"the data hardly determine the precision of {named(vague)}: log precision is "
                 f"known to {uncertainty[vague].max():.1f} at best (few weights, or few rows for "
-                f"them); {remedy}"
+                f"them); {remedy_of(self.asked_for, self.hyperprior)}"
             )
 
         # a change of log precision by .05 never matters, nor does a share of its uncertainty

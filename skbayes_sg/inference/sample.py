@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.chains.parallel import one_thread, time_is_up, time_limit, warnings_of
+from skbayes_sg.chains.parallel import one_thread, time_is_up, time_limit
 from skbayes_sg.chains.run import (
     LONG,
     Chain,
@@ -240,7 +240,9 @@ def sample(
         posterior = engine.under(posterior)
 
         # How many draws at first and at most, and how long they may take.
-        dim, n_chains = posterior.all_columns.dim, sum(len(state.theta) for state in engine.states)
+        dim, n_chains = posterior.all_columns.dim, 0
+        for state in engine.states:
+            n_chains += len(state.theta)
         n_draws, most, said = plan.n_draws(options, n_chains, dim)
         while n_draws < drawn(before):  # of a fit that was killed after a doubling
             n_draws = min(2 * n_draws, most)
@@ -320,14 +322,21 @@ def sample(
 
         # What is said, and the normal distribution that stands for the posterior.
         n_drawn, warnings = fit.draws.shape[1], list(fit.warnings)
+        gaussian = plan.gaussian(fit, posterior.all_columns)
+        notes = callbacks.close(n_drawn, n_wanted)
+        if cut:
+            notes.append(
+                f"TimeLimit: the time was up before the first draw; cut short: {', '.join(cut)}; "
+                "results may be off; raise seconds"
+            )
         if options.n_draws == "auto" and n_wanted == n_drawn and not plan.is_enough(fit):
             warnings += diagnose.of_few_draws(fit.figures, n_drawn, most)
         return replace(
             fit,
-            gaussian=plan.gaussian(fit, posterior.all_columns),
+            gaussian=gaussian,
             warnings=warnings,
             interrupted=n_drawn < n_draws and not callbacks.ended,
-            notes=callbacks.close(n_drawn, n_wanted) + warnings_of(cut),
+            notes=notes,
         )
 
 
