@@ -278,16 +278,15 @@ class Checkpoint(Callback):
                 file.flush()
                 os.fsync(file.fileno())  # or a power failure may leave an empty file
             beside.replace(self.path)
-        except BaseException as error:
+        except OSError as error:
+            said = (
+                f"{error.strerror}: the checkpoint is not written, the one before is kept; make "
+                "room or change the path"
+            )
+            raise OSError(error.errno, said, str(self.path)) from error
+        finally:  # of what was renamed there is nothing left beside
             with suppress(OSError):
                 beside.unlink(missing_ok=True)
-            if isinstance(error, OSError):
-                said = (
-                    f"{error.strerror}: the checkpoint is not written, the one before is kept; "
-                    "make room or change the path"
-                )
-                raise OSError(error.errno, said, str(self.path)) from error
-            raise
         self._saved = progress.seconds
 
     def load(self, fingerprint: Fingerprint) -> tuple[Engine, list[DrawBlock]] | None:

@@ -20,7 +20,6 @@ from skbayes_sg.data.kept_rows import KeptRows, n_bytes, weight_of
 from skbayes_sg.diagnostics.limits import SHIFT_LIMIT
 from skbayes_sg.inference.drift import Drift
 from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
-from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.base import Classification
 from skbayes_sg.models.predictor import Predictor
@@ -240,7 +239,7 @@ class Stream:
         Above 1,000 columns none is looked for.
         """
         model, distribution = self.model, self.distribution
-        if model is None or model.conjugate or not isinstance(distribution.operator, Dense):
+        if model is None or model.conjugate or not has_matrix(model.dim):
             return self
         lines = distribution.operator.inverse().dense()
         lines /= np.sqrt(lines.diagonal())[:, None]

@@ -13,7 +13,6 @@ from skbayes_sg.inference.options import Choice, Options, RowsNeededError
 from skbayes_sg.inference.sample import Fit, Plan
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import (
     Distribution,
@@ -42,8 +41,7 @@ class OneMode(Plan):
     dtype: type = np.float64
 
     def first(self, posterior: Posterior) -> Choice:
-        model = posterior.model
-        if isinstance(model, Predictor) and model.conjugate and affordable(posterior):
+        if posterior.predictor.conjugate and affordable(posterior):
             return Choice(
                 IndependentDraws(),
                 "the posterior is conjugate: its draws are independent and exact",
@@ -106,8 +104,8 @@ class OneMode(Plan):
 
     def n_draws(self, options: Options, n_chains: int, dim: int) -> tuple[int, int, list[str]]:
         """By default 2,048 in all, and up to 16,384, or as many as 400 megabytes hold."""
-        if not isinstance(options.n_draws, str):
-            return options.n_draws, options.n_draws, []
+        if options.n_draws != "auto":
+            return int(options.n_draws), int(options.n_draws), []
         held = max(_FEWEST, _MOST_BYTES // (4 * dim) // n_chains)
         share = max(_FEWEST, _DRAWS // n_chains)
         n_draws, most = min(share, held), min(_MOST_DRAWS // n_chains, held)

@@ -98,9 +98,8 @@ class ChainStream:
     ) -> ChainStream:
         """Take the chunk's steps, and keep the last draws after burn-in, `thin` steps apart."""
         state = self.state
-        assert isinstance(state.rows, Partition)
         first = max(state.t, burn_in)
-        n_steps = state.rows.n_parts
+        n_steps = round(posterior.n_rows / state.rows.size)  # each part of the chunk once
         recorded = range(-(-first // thin) * thin - state.t, n_steps, thin)
         kept = list(self.kept)
         steps = iterate_steps(self.sampler, posterior, state, n_steps, recorded)

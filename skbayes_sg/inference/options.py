@@ -84,8 +84,8 @@ class Options(NamedTuple):
         With control variates and very many parameters memory bounds the number of draws of all
         chains, and fewer and longer ones agree sooner.
         """
-        if not isinstance(self.n_chains, str):
-            return self.n_chains
+        if self.n_chains != "auto":
+            return int(self.n_chains)
         if not has_matrix(dim) and sampler is not None and sampler.variance_reduction is not None:
             return 16
         return 32 if sampler is None or sampler.shares_rows else 8  # 32: one product serves many

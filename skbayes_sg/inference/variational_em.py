@@ -18,7 +18,6 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +35,7 @@ from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.samplers.schedules import Schedule, value_at
 from skbayes_sg.samplers.target import ModelPosterior, Target
-from skbayes_sg.validation import keep_parameters, require_choice, require_integer
+from skbayes_sg.validation import keep_parameters, real_array, require_choice, require_integer
 
 _LONGEST_MOVE = 1.0  # of rho at one update
 _DECAY, _POWER = 50.0, 0.6  # of Robbins and Monro's steps
@@ -123,19 +122,18 @@ class VariationalEM(BaseEstimator):
         require_choice("per", self.per, ("block", "feature", "class"))
         require_integer("n_updates", self.n_updates, 8)
         self.pace(0, np.ones(1), np.ones(1, bool))
-        pair = self.hyperprior
-        if pair is None:
+        if self.hyperprior is None:
             return
-        if not (
-            isinstance(pair, (tuple, list))
-            and len(pair) == 2
-            and all(isinstance(v, Real) for v in pair)
-        ):
+        pair = real_array("hyperprior", self.hyperprior)
+        if pair.shape != (2,):
             raise ValueError(
-                f"hyperprior must be None or a pair of numbers (shape, rate), got {pair!r}"
+                "hyperprior must be None or a pair of numbers (shape, rate), got "
+                f"{self.hyperprior!r}"
             )
-        if not all(0 <= float(value) < np.inf for value in pair):
-            raise ValueError(f"hyperprior must hold finite numbers of at least 0, got {pair!r}")
+        if not ((pair >= 0) & (pair < np.inf)).all():
+            raise ValueError(
+                f"hyperprior must hold finite numbers of at least 0, got {self.hyperprior!r}"
+            )
 
 
 class _Members(NamedTuple):
