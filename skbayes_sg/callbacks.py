@@ -25,10 +25,8 @@ from pathlib import Path
 from time import perf_counter, time
 from typing import Any, NamedTuple
 
-from skbayes_sg.chains.parallel import is_cut, time_is_up
-from skbayes_sg.chains.run import Chain, DrawBlock, block_draws, drawn, joined
-from skbayes_sg.inference.engine import Engine
-from skbayes_sg.inference.fingerprint import Fingerprint
+from skbayes_sg.chains.run import Chain, DrawBlock, block_draws, drawn, is_cut, joined, time_is_up
+from skbayes_sg.inference.engine import Engine, Fingerprint
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.validation import require_positive
 

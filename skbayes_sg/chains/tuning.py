@@ -1,4 +1,8 @@
-"""The start of chains, and the choice of SGFS's alpha where its structure drops correlations."""
+"""Short runs before chains start.
+
+They choose SGFS's alpha where its structure drops correlations, and take chains of posteriors with
+many modes to modes of their own.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sg.chains.parallel import in_parallel, one_thread, time_is_up
-from skbayes_sg.chains.run import burn, iterate_steps, radius, start_chains
+from skbayes_sg.chains.run import (
+    burn,
+    cut_short,
+    in_parallel,
+    iterate_steps,
+    one_thread,
+    radius,
+    start_chains,
+    time_is_up,
+)
 from skbayes_sg.diagnostics import STEIN_LIMIT
-from skbayes_sg.samplers import SGFS, Sampler, State
+from skbayes_sg.samplers import SGFS, SGHMC, CosineCycle, Sampler, State
 from skbayes_sg.samplers.schedules import alpha_at
 from skbayes_sg.samplers.target import Target
 
@@ -234,3 +246,43 @@ def stable_start(sampler: Sampler, target: Target, state: State) -> Sampler:
                 break
     candidate.start(state, target)
     return candidate
+
+
+# -- chains in modes of their own -----------------------------------------------------------------
+
+
+_BURN_INS = 4  # length of the optimisation
+
+
+def from_modes(
+    sampler: SGHMC,
+    target: Target,
+    theta: NDArray,
+    seed: np.random.SeedSequence,
+    n_jobs: int | None = None,
+) -> Tuned:
+    """Start chains at theta (n_chains, D), and take each to a mode.
+
+    The steps are those of the sampler without noise: momentum and the scale of RMSprop, under half
+    a cosine. Chains from different points find different modes, and the averages over them gain
+    most from that, as ensembles do (math/networks.md#modes).
+    """
+    states = start_chains(sampler, target, theta, seed)
+    n_steps = _BURN_INS * sampler.run_length(states[0]).burn_in
+    steps = CosineCycle(first=5e-3, last=5e-5, length=n_steps)  # MLPClassifier's are 1e-3
+    optimiser = clone(sampler).set_params(step_size=steps, temperature=0.0)
+    states = in_parallel(partial(_to_mode, optimiser, target, n_steps), states, n_jobs)
+    cut_short("steps towards a mode", min(state.t for state in states), n_steps)
+    return Tuned(
+        sampler, states, f"; chains start at modes that {n_steps} steps without noise find"
+    )
+
+
+def _to_mode(sampler: SGHMC, target: Target, n_steps: int, state: State) -> State:
+    """A copy of a state after some steps, fewer where the time is up."""
+    state = copy.deepcopy(state)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in iterate_steps(sampler, target, state, n_steps):
+            if time_is_up():
+                break
+    return state

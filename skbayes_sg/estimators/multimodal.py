@@ -13,9 +13,9 @@ from skbayes_sg.chains.run import rows_touched
 from skbayes_sg.data import InMemory, of_columns, row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator, set_learned
 from skbayes_sg.inference import averages, diagnose
+from skbayes_sg.inference.engine import Options
 from skbayes_sg.inference.many_modes import ManyModes
 from skbayes_sg.inference.online_chain import ChainStream
-from skbayes_sg.inference.options import Options
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.models import Model

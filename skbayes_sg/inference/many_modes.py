@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.chains.optimised_starts import from_modes
-from skbayes_sg.chains.tuning import choose_alpha
+from skbayes_sg.chains.tuning import choose_alpha, from_modes
 from skbayes_sg.inference import averages
-from skbayes_sg.inference.options import Choice, Options
+from skbayes_sg.inference.engine import Choice, Options
 from skbayes_sg.inference.sample import Fit, Plan
 from skbayes_sg.linalg.sizes import has_cheap_gradients
 from skbayes_sg.models import Model

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from skbayes_sg.chains.run import iterate_steps, refuse_unstable
 from skbayes_sg.chains.tuning import stable_start
 from skbayes_sg.data.minibatches import Partition
-from skbayes_sg.inference.fingerprint import same_parameters
+from skbayes_sg.inference.engine import same_parameters
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength

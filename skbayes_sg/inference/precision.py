@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.chains.parallel import time_is_up
+from skbayes_sg.chains.run import time_is_up
 from skbayes_sg.data import deterministic_rng
 from skbayes_sg.data.columns import of_columns
 from skbayes_sg.diagnostics import STEIN_LIMIT

@@ -17,21 +17,21 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.chains.parallel import one_thread, time_is_up, time_limit
 from skbayes_sg.chains.run import (
     LONG,
     Chain,
     DrawBlock,
     Execution,
     drawn,
+    one_thread,
     rows_touched,
     run_chains,
     seconds,
+    time_is_up,
+    time_limit,
 )
 from skbayes_sg.inference import diagnose
-from skbayes_sg.inference.engine import Engine, choose, prepare
-from skbayes_sg.inference.fingerprint import Fingerprint
-from skbayes_sg.inference.options import Choice, Options
+from skbayes_sg.inference.engine import Choice, Engine, Fingerprint, Options, choose, prepare
 from skbayes_sg.inference.precision import LearnedPrecision, as_learned
 from skbayes_sg.linalg.sizes import bytes_to_keep, has_matrix
 from skbayes_sg.models import Model
