@@ -143,11 +143,6 @@ class Length(NamedTuple):
     burn_in: int = 0
     thin: int = 1
 
-    @property
-    def n_steps(self) -> int:
-        """Steps of each chain."""
-        return self.burn_in + self.n_draws * self.thin
-
 
 class Chain(NamedTuple):
     """The result of a group of chains."""
@@ -300,12 +295,13 @@ def joined(blocks: Sequence[DrawBlock]) -> list[Chain]:
     return chains
 
 
-def seconds(sampler: Sampler, target: Target, states: Sequence[State], n_steps: int) -> float:
-    """An estimate of the time on one core that these groups take for so many steps.
+def seconds(sampler: Sampler, target: Target, states: Sequence[State], length: Length) -> float:
+    """An estimate of the time on one core that these groups take.
 
     From a step of a copy of the first group, which also fills caches. Where that would be long, it
     is from the faster of two more.
     """
+    n_steps = length.burn_in + length.n_draws * length.thin
     if n_steps <= 20:  # no time that anybody wants to know
         return 0.0
     state, times = copy.deepcopy(states[0]), list[float]()

@@ -30,13 +30,9 @@ from skbayes_sg.samplers.schedules import alpha_at
 from skbayes_sg.samplers.target import Target
 
 _ALPHAS = (30.0, 20.0, 10.0, 6.0, 4.0, 3.0, 2.0, 1.0, 0.0)
-_LEAST_STABLE = 3.0
 _STEPS = 500  # of a short run
 _SETTLING = 1000  # steps of the first run towards stationarity; each is twice as long as the last
-_PASSES = 200  # of a chain in short runs, as many as MLPClassifier makes at most
-_DIVERGED = 2.0  # balance of energies of a chain that leaves its posterior
-_BATCHES = 8
-_PROBES = 16
+_PASSES = 200  # of a chain in short runs
 
 
 class Tuned(NamedTuple):
@@ -95,9 +91,26 @@ def choose_alpha(
     while grid.place + 1 < len(_ALPHAS) and not time_is_up():
         if not grid.run(grid.place + 1, _STEPS):
             break
-    stationary = grid.choose()
+
+    # as many passes as MLPClassifier makes at most
+    passes = round(_PASSES * (grid.states[0].rows.noise_factor + 1))
+    length, end, stationary = _SETTLING, grid.steps + max(4 * _SETTLING, passes), False
+    while grid.steps < end and not (stationary or time_is_up()):
+        if grid.run(grid.place, min(length, max(_STEPS, end - grid.steps))):
+            stationary = _equal(grid.about_start, grid.balance, grid.about_start_se)
+            length *= 2
+        elif grid.place > 0:
+            grid.place -= 1
+        else:
+            break
     about_start, n_steps = grid.about_start, grid.steps
-    grid.climb()
+
+    for place in range(grid.place, -1, -1):  # up to the largest where the time is up
+        grid.place = place
+        if time_is_up() or not grid.run(place, _STEPS):
+            continue
+        if _equal(grid.balance, 1.0, grid.balance_se):
+            break
     alpha = _ALPHAS[grid.place]
     remark = f"; alpha={alpha:g} by the Stein ratio of short runs, {grid.balance:.2f}"
     warnings: tuple[str, ...] = ()
@@ -117,7 +130,7 @@ def _at(sampler: SGFS, place: int) -> SGFS:
 
 
 class _Grid:
-    """The groups of chains on their way up and down the values of alpha.
+    """The groups of chains on their way down and up the values of alpha.
 
     Attributes
     ----------
@@ -150,36 +163,12 @@ class _Grid:
         except (FloatingPointError, np.linalg.LinAlgError):  # the latter from matrices far out
             return False
         balance, se = _mean_and_se([one.balance for one in found])
-        if not balance < _DIVERGED:
+        if not balance < 2.0:  # of chains that leave their posterior
             return False
         self.place, self.states = place, [one.state for one in found]
         self.balance, self.balance_se = balance, se
         self.about_start, self.about_start_se = _mean_and_se([one.about_start for one in found])
         return True
-
-    def choose(self) -> bool:
-        """Whether the chains become stationary within the passes."""
-        passes = round(_PASSES * (self.states[0].rows.noise_factor + 1))
-        length, end = _SETTLING, self.steps + max(4 * _SETTLING, passes)
-        while self.steps < end and not time_is_up():
-            if not self.run(self.place, min(length, max(_STEPS, end - self.steps))):
-                if self.place == 0:
-                    return False
-                self.place -= 1
-            elif _equal(self.about_start, self.balance, self.about_start_se):
-                return True
-            else:
-                length *= 2
-        return False
-
-    def climb(self) -> None:
-        """Raise alpha until the balance is 1, or to the largest, as where the time is up."""
-        for place in range(self.place, -1, -1):
-            self.place = place
-            if time_is_up():
-                continue
-            if self.run(place, _STEPS) and _equal(self.balance, 1.0, self.balance_se):
-                return
 
 
 def _equal(figure: float, expected: float, se: float) -> bool:
@@ -220,7 +209,7 @@ def _injected_energy(state: State) -> float:
     """tr K W, by random signs; exact for diagonal matrices."""
     if state.memory.noise_root is None:
         return 0.0
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], (_PROBES, state.theta.shape[1]))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (16, state.theta.shape[1]))
     noise = state.memory.noise_root.matvec(signs)
     return float((noise * state.memory.preconditioner.matvec(noise)).sum(axis=1).mean())
 
@@ -228,7 +217,7 @@ def _injected_energy(state: State) -> float:
 def _mean_and_se(groups: list[NDArray]) -> tuple[float, float]:
     """Mean over steps and chains, and its standard error by batch means."""
     each = np.concatenate(groups, axis=1)
-    batches = np.array([part.mean(axis=0) for part in np.array_split(each, _BATCHES)])
+    batches = np.array([part.mean(axis=0) for part in np.array_split(each, 8)])
     return float(each.mean()), float(batches.std(ddof=1) / np.sqrt(batches.size))
 
 
@@ -238,7 +227,7 @@ def stable_start(sampler: Sampler, target: Target, state: State) -> Sampler:
     If none is stable, alpha is the largest one, 30.
     """
     for alpha in sorted(_ALPHAS):
-        if alpha >= _LEAST_STABLE:
+        if alpha >= 3.0:
             candidate = clone(sampler).set_params(alpha=alpha)
             trial = copy.deepcopy(state)
             candidate.start(trial, target)

@@ -29,12 +29,9 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import column_steepness
 from skbayes_sg.posterior.hierarchical import joint_gradient
 from skbayes_sg.priors.scales import Scales
-from skbayes_sg.samplers.base import Report
 
 _CERTAIN = 4.0  # standard errors; the worst of many parameters counts
 _EXCUSED = 0.5  # of a Stein ratio, by its standard error
-_WIDER = 1.0  # of a Stein ratio above 1, where its distribution is not promised
-_MANY_GRADIENTS, _MOST_GRADIENTS = 256, 1024
 _ALONG = 0.02  # of them: relu units bend at single points, which longer steps find more evenly
 _WIDE_WHERE_STIFF = 2.5  # information by gradients, of which SGFS with right averages has up to 1.8
 _FEWEST_ROWS = 1000  # on which columns are looked at
@@ -61,14 +58,15 @@ def diagnose_run(
     list of str
     """
     sampler, learned = run.sampler, run.learned
-    sums, reports, n_chains = list[diagnostics.SteinSums](), list[Report](), 0
+    sums, of_groups, n_chains = list[diagnostics.SteinSums](), dict[str, list[float]](), 0
     of_sampler: list[str] = []  # the groups have the same warnings, with different figures
     for chain in chains:
         report = sampler.report(chain.state)
         if len(report.warnings) > len(of_sampler):
             of_sampler = report.warnings
+        for name, figure in report.figures.items():
+            of_groups.setdefault(name, []).append(figure)
         sums.append(chain.stein)
-        reports.append(report)
         n_chains += len(chain.draws)
     ratio, se = diagnostics.stein_ratio_of_sums(sums)
     figures = agreement | {
@@ -77,16 +75,20 @@ def diagnose_run(
         "stein_se": se if sampler.draws_are_points else np.nan,
     }
     warnings = [*run.warnings, *of_sampler]
-    for name in reports[0].figures:
-        figures[name] = float(np.mean([report.figures[name] for report in reports]))
+    for name, values in of_groups.items():
+        figures[name] = float(np.mean(values))
     if learned is not None:
         warnings += learned.warnings()
     if sampler.draws_are_points and not np.isfinite(ratio):
         warnings.append(f"stein_ratio is {ratio}: chains left the posterior; {sampler.advice}")
     if "between_chains" in figures:
         warnings += _of_averages(figures, sampler.bias_advice)
-        of_distribution = _of_modes if figures["temperature"] == 1 else _of_wide_draws
-        warnings += of_distribution(figures, sampler.bias_advice)
+        if figures["temperature"] == 1:
+            warnings += _of_modes(figures, sampler.bias_advice)
+        elif ratio > 1:
+            # draws far wider than the tempered posterior; they may be narrower, as chains in modes
+            # of their own do not go through all of it
+            warnings += _of_stein(figures, sampler.bias_advice, 1.0)
     else:
         # whether gradients know mean and standard deviation of every parameter well enough
         known = _CERTAIN * figures.get("mean_shift_se", np.nan) < 2 * SHIFT_LIMIT
@@ -151,15 +153,6 @@ def is_enough(figures: dict[str, float]) -> bool:
 def agrees(figures: dict[str, float]) -> bool:
     """Whether chains agree, so that what is wrong with their draws is wrong with the sampler."""
     return figures["r_hat_max"] <= figures.get("r_hat_limit", np.inf)
-
-
-def n_gradients(work: float, n_rows: int, n_chains: int, dim: int) -> int:
-    """Gradients of all rows that take a tenth of the `work` of a run, in rows, within bounds.
-
-    As many as tell means and standard deviations of `dim` parameters, and 256 to 1,024.
-    """
-    each = -(-gradients.fewest(dim) // n_chains)
-    return min(_MOST_GRADIENTS, max(_MANY_GRADIENTS, each * n_chains), int(0.1 * work / n_rows))
 
 
 def of_gradients(
@@ -298,7 +291,7 @@ def of_contrasts(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict
         for member, sign in zip(coordinates[:, :-1].T, signs, strict=False):
             rows[member, last] = -sign * signs[-1]
     contrasts = _Contrasts(posterior, rows[stay])
-    return of_gradients(contrasts, draws @ rows[stay].T, weights, _MANY_GRADIENTS)
+    return of_gradients(contrasts, draws @ rows[stay].T, weights, 256)
 
 
 class _Contrasts(Posterior):
@@ -478,14 +471,6 @@ def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
             f"{bias_remedy}{more}, or lower prior_precision"
         )
     return warnings
-
-
-def _of_wide_draws(figures: dict[str, float], bias_remedy: str) -> list[str]:
-    """A warning about draws that are far wider than the tempered posterior.
-
-    They may be narrower: chains in modes of their own do not go through all of it.
-    """
-    return _of_stein(figures, bias_remedy, _WIDER) if figures["stein_ratio"] > 1 else []
 
 
 def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:

@@ -30,6 +30,7 @@ from skbayes_sg.chains.run import (
     time_is_up,
     time_limit,
 )
+from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.engine import Choice, Engine, Fingerprint, Options, choose, prepare
 from skbayes_sg.inference.precision import LearnedPrecision, as_learned
@@ -246,8 +247,8 @@ def sample(
         n_draws, most, said = plan.n_draws(options, n_chains, dim)
         while n_draws < drawn(before):  # of a fit that was killed after a doubling
             n_draws = min(2 * n_draws, most)
-        n_steps = engine.steps(n_draws).n_steps
-        if (time := seconds(engine.sampler, target, engine.states, n_steps)) > LONG:
+        steps = engine.steps(n_draws)
+        if (time := seconds(engine.sampler, target, engine.states, steps)) > LONG:
             minutes = f"{time / 60:.0f} minute" + ("s" if time >= 90 else "")
             said = [
                 *said,
@@ -275,8 +276,8 @@ def sample(
                 more = min(2 * n_draws, most)
                 if n_drawn < n_draws or more <= n_draws or plan.is_enough(fit):
                     break
-                n_steps = engine.steps(more - n_draws).n_steps
-                if seconds(engine.sampler, target, engine.states, n_steps) > LONG:
+                steps = engine.steps(more - n_draws)
+                if seconds(engine.sampler, target, engine.states, steps) > LONG:
                     break
                 n_wanted = more
                 if callbacks.end_the_fit():
@@ -309,7 +310,7 @@ def sample(
                 again = again._replace(seed=again.spawn(2)[1])
                 other, target = prepare(again, choice, posterior, plan, engine.learned)
                 steps = other.steps(n_draws)
-                if seconds(other.sampler, target, other.states, steps.n_steps) <= LONG:
+                if seconds(other.sampler, target, other.states, steps) <= LONG:
                     second = replace(other, fingerprint=engine.fingerprint)
                     second = replace(second, passes=other.passes + n_passes)
         if second is not None:
@@ -381,13 +382,15 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
     work = touched
     for before, after in zip(engine.states, stopped.states, strict=True):
         work += 2000 * (after.t - before.t)
-    n_gradients = diagnose.n_gradients(work, n_rows, len(draws), posterior.dim)
+    # gradients of all rows that take a tenth of that, and tell means and standard deviations
+    of_chain = -(-fewest(posterior.dim) // len(draws))
+    n_gradients = min(1024, max(256, of_chain * len(draws)), int(0.1 * work / n_rows))
     posterior = posterior.all_columns
     model, prior, n_passes = posterior.model, posterior.prior, engine.passes + passes
     fit = Fit(stopped, model, prior, draws, weights, n_passes, learned, scales, eta)
     agreement = plan.agreement(fit, posterior, n_gradients)
-    steps = engine.steps(draws.shape[1])
-    kept = (steps.n_steps - steps.burn_in) / steps.n_steps
+    n_draws, burn_in, thin = engine.steps(draws.shape[1])
+    kept = n_draws * thin / (burn_in + n_draws * thin)
     figures, warnings = diagnose.diagnose_run(engine, chains, agreement, kept * passes)
     return replace(fit, figures=figures, warnings=warnings)
 
