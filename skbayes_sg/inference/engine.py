@@ -260,7 +260,9 @@ class Engine:
 
     def under(self, posterior: Posterior) -> Posterior:
         """The posterior under the learned prior, if there is one."""
-        return posterior if self.learned is None else self.learned.under(posterior)
+        if self.learned is None:
+            return posterior
+        return posterior.with_prior(posterior.prior.with_precision(self.learned.precision))
 
     def steps(self, n_draws: int) -> Length:
         """What is left to run for so many draws."""
@@ -395,7 +397,8 @@ def begin(
     """
     learned, initial, path = estimate or (None, None, None)
     sampled = None if learned is None else learned.sampled
-    posterior = posterior if learned is None else learned.under(posterior)
+    if learned is not None:
+        posterior = posterior.with_prior(posterior.prior.with_precision(learned.precision))
     start_seed, chain_seed = options.spawn(2)
     sampler = clone(choice.sampler)
     sampler.asked_for = choice.given
@@ -527,7 +530,7 @@ def _learn(
                 found = replace(found, uninformed=learned.uninformed)
             learned, diverged = found, False
             paths.append(found.path)
-            posterior = found.under(posterior)
+            posterior = posterior.with_prior(posterior.prior.with_precision(found.precision))
             if engine.anchor is None:
                 length = options.length(engine.sampler.run_length(moved[0]))
                 engine, target = replace(engine, states=moved, length=length), posterior

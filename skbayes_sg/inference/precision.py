@@ -146,10 +146,6 @@ class LearnedPrecision:
     asked_for: bool = False
     """Whether the user gave VariationalEM, and so has its parameters."""
 
-    def under(self, posterior: Posterior) -> Posterior:
-        """The same data under this prior."""
-        return posterior.with_prior(posterior.prior.with_precision(self.precision))
-
     def warnings(self) -> list[str]:
         """Warnings about the learned precisions; none where these are the first ones yet."""
         if self.sampled is not None and len(self.path) == 1:
@@ -269,8 +265,8 @@ def estimate_precision(scales: Scales, posterior: Posterior) -> PrecisionEstimat
     # the mode of a conjugate model is a step from any point
     serves = posterior.data is all_rows.data and not posterior.predictor.conjugate
     if posterior.predictor.conjugate or not isinstance(scales, OnePrecision):
-        learned, initial = _step_by_step(scales, posterior, in_mean)
-        return PrecisionEstimate(learned, initial if serves else None)
+        learned, here = _step_by_step(scales, posterior, in_mean)
+        return PrecisionEstimate(learned, here if serves else None)
 
     # one precision, from the weak prior to the mean of its logarithm
     path, first = NormalPath(posterior, scales, in_mean), posterior.prior
@@ -288,8 +284,9 @@ def estimate_precision(scales: Scales, posterior: Posterior) -> PrecisionEstimat
             break
     values = np.append(scales.of(first)[None], np.exp(np.array(rho[1:]))[:, None], axis=0)
     sampled = Sampled(scales, np.array(rho[-1:]), np.array([width]))
+    initial = path.initial(rho[-1]) if serves else None
     learned = as_learned(sampled, path.under(rho[-1]).prior, values, uninformed)
-    return PrecisionEstimate(learned, path.initial(rho[-1]) if serves else None, path)
+    return PrecisionEstimate(learned, initial, path)
 
 
 def _step_by_step(
