@@ -49,7 +49,7 @@ def in_parallel(function: Callable, each: Iterable, n_jobs: int | None) -> list:
     BLAS runs with one thread. The products of a step are too small for two threads, workers must
     not compete for cores, and a sum that is split over threads rounds differently.
     """
-    task = delayed(under_limit(function))
+    task = delayed(partial(_until, _LIMIT.get().end, function))
     with one_thread():  # outermost, as threads of one process share the limit
         return Parallel(n_jobs=n_jobs)(map(task, each))
 
@@ -107,12 +107,8 @@ def time_limit(end: float) -> Iterator[list[str]]:
         _LIMIT.reset(before)
 
 
-def under_limit(function: Callable) -> Callable:
-    """The function for a task of another thread or process, under the present limit."""
-    return partial(_under, _LIMIT.get().end, function)
-
-
-def _under(end: float, function: Callable, *args: Any) -> Any:
+def _until(end: float, function: Callable, *args: Any) -> Any:
+    """Call a function in another thread or process, under the limit of this one."""
     with time_limit(end):
         return function(*args)
 
@@ -224,18 +220,17 @@ def run_chains(
     unit = max(map(block_of, states))
     unit //= math.gcd(unit, thin)
     blocks = [*map(list, before)]
+    pace, started = None, perf_counter()  # seconds per draw, once they are known
+    if not blocks:
+        burn_in_all = partial(burn_chain, sampler, target, burn_in)
+        blocks.append(in_parallel(burn_in_all, states, n_jobs))
+        made = burn_in
+        for chain, state in zip(blocks[0], states, strict=True):
+            made = min(made, chain.state.t - state.t)
+        cut_short("steps of burn-in", made, burn_in)
+        pace = (perf_counter() - started) / burn_in * thin if burn_in else None
     with one_thread(), Parallel(n_jobs=n_jobs) as parallel:
-        pace, started = None, perf_counter()  # seconds per draw, once they are known
         try:
-            if not blocks:
-                burn_in_all = delayed(under_limit(partial(burn_chain, sampler, target, burn_in)))
-                blocks.append(parallel(map(burn_in_all, states)))
-                made = burn_in
-                for chain, state in zip(blocks[0], states, strict=True):
-                    made = min(made, chain.state.t - state.t)
-                cut_short("steps of burn-in", made, burn_in)
-                pace = (perf_counter() - started) / burn_in * thin if burn_in else None
-
             while (left := n_draws - drawn(blocks)) > 0:
                 if on_block is not None:
                     size = block_draws(n_draws)
