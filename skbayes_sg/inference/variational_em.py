@@ -55,7 +55,6 @@ _LONGEST_MOVE = 1.0  # of rho at one update
 _DECAY, _POWER = 50.0, 0.6  # of Robbins and Monro's steps
 _FEWEST_UPDATES = 4  # whose second half has two parts to compare
 _NO_INFORMATION = 0.01
-_BY_CHANCE = 1e-3
 
 
 def _robbins_monro(t: int) -> float:
@@ -203,10 +202,14 @@ class MatrixControlVariate:
         """At theta (chains, D), with the gradient of the log posterior there, (chains, D)."""
         return (theta - posterior.prior.mean) * gradient.dot(self._A.T) + self._A.diagonal()
 
-    def well_determined(self, block: NDArray) -> NDArray:
-        """The data's share of what is known of some parameters, (n, n)."""
+    def shares(self, block: NDArray) -> tuple[float, float]:
+        """The data's largest share of what is known of a parameter, and the sum of their squares.
+
+        Eigenvalues have the same sum of squares.
+        """
         root = np.sqrt(self._prior[block])
-        return np.eye(len(block)) - root[:, None] * self._covariance[np.ix_(block, block)] * root
+        share = np.eye(len(block)) - root[:, None] * self._covariance[np.ix_(block, block)] * root
+        return float(share.diagonal().max()), float(np.sum(share**2))
 
 
 class DiagonalControlVariate:
@@ -247,10 +250,10 @@ class DiagonalControlVariate:
             term[:, coordinates] += rest * (signs * theta[:, coordinates] * along + 1)
         return term
 
-    def well_determined(self, block: NDArray) -> NDArray:
-        """The diagonal of the data's share, (n,)."""
-        information = self._information[block]
-        return information / (information + self._prior[block])
+    def shares(self, block: NDArray) -> tuple[float, float]:
+        """As of `MatrixControlVariate`."""
+        share = self._information[block] / (self._information[block] + self._prior[block])
+        return float(share.max()), float(np.sum(share**2))
 
 
 ControlVariate = MatrixControlVariate | DiagonalControlVariate
@@ -301,21 +304,34 @@ class StochasticEM:
         rho = np.log(members.mean(initial / target.prior.unit))
         path = np.empty((em.n_updates, len(rho)))
         pace, last = np.full(len(rho), _robbins_monro(0)), np.zeros(len(rho))
+        shape, rate = (0.0, 0.0) if em.hyperprior is None else em.hyperprior
+        thin = self.length.thin
         with one_thread(), np.errstate(over="ignore", invalid="ignore"):
             burn(sampler, target, state, self.length.burn_in)
-            known, stein = self.control_variate(target, state), _stein(target, state)
-            uninformed = [
-                _says_nothing(known.well_determined(block)) for block in self.blocks.values()
-            ]
+            known = self.control_variate(target, state)
+            stein = SteinSums(target.coordinates.inverse_transform(state.theta))
+            largest = [known.shares(block)[0] for block in self.blocks.values()]
             for t in range(em.n_updates):
                 if t >= _FEWEST_UPDATES and time_is_up():
                     path = path[:t]
                     break
                 if t in restarts(em.n_updates):
                     sampler.restart(state, target)
-                    known, stein = self.control_variate(target, state), _stein(target, state)
-                excess = members.mean(self._excess(target, state, known, stein))
-                now = _with_hyperprior(em, rho, excess / self.length.thin, members.sizes)
+                    known = self.control_variate(target, state)
+                    stein = SteinSums(target.coordinates.inverse_transform(state.theta))
+                # over the steps of an update, each parameter's scaled square minus 1, with its
+                # control variate
+                excess, here = np.zeros(target.dim), target.coordinates  # new under each prior
+                for block in iterate_steps(sampler, target, state, thin):
+                    thetas = here.inverse_transform(block.thetas)
+                    gradients = here.pushforward(block.gradients)
+                    for theta, gradient in zip(thetas, gradients, strict=True):
+                        each = target.prior.scaled_squares(theta) - 1
+                        each = each + known.term(target.posterior, theta, gradient)
+                        excess += each.mean(axis=0)
+                        stein.add(theta[None], gradient[None])
+                of_hyperprior = 2 * (rate * np.exp(rho) - shape) / members.sizes
+                now = members.mean(excess) / thin + of_hyperprior
                 pace = em.pace(t, pace, now * last >= 0)
                 step = np.clip(pace * now, -_LONGEST_MOVE, _LONGEST_MOVE)
                 rho = path[t] = np.clip(rho - step, *np.log(BOUNDS))
@@ -323,29 +339,11 @@ class StochasticEM:
                 precision = members.spread(np.exp(rho), initial)
                 target = target.with_prior(target.prior.with_precision(precision))
                 sampler.change_prior(state, target)
-        return _Path(path, state, stein, np.array(uninformed))
+        return _Path(path, state, stein, np.array(largest) < _NO_INFORMATION)
 
     def control_variate(self, target: Target, state: State) -> ControlVariate:
         """The control variate at the point of the first chain."""
         return self.known(target.posterior, target.coordinates.inverse_transform(state.theta[:1]))
-
-    def _excess(
-        self, target: Target, state: State, known: ControlVariate, stein: SteinSums
-    ) -> NDArray:
-        """Sum over the steps of an update of each parameter's scaled square minus 1, (D,).
-
-        The control variate is added.
-        """
-        excess = np.zeros(target.dim)
-        here = target.coordinates
-        for block in iterate_steps(self.sampler, target, state, self.length.thin):
-            thetas = here.inverse_transform(block.thetas)
-            gradients = here.pushforward(block.gradients)
-            for theta, gradient in zip(thetas, gradients, strict=True):
-                squares = target.prior.scaled_squares(theta)
-                excess += (squares - 1 + known.term(target.posterior, theta, gradient)).mean(axis=0)
-                stein.add(theta[None], gradient[None])
-        return excess
 
 
 def fit_prior(
@@ -391,11 +389,25 @@ def fit_prior(
     members = _Members.of(blocks, target.prior.unit)
     precision = members.spread(values, target.prior.precision)
     moved = np.abs(path[three_quarters:].mean(axis=0) - path[half:three_quarters].mean(axis=0))
-    stein, stein_error = _stein_of_blocks([p.stein for p in paths], list(blocks.values()))
     final = target.with_prior(target.prior.with_precision(precision))
     for p in paths:
         following.sampler.change_prior(p.state, final)
-    known_last = following.control_variate(final, paths[0].state)
+    # Standard deviation of log precision, from the expected curvature of the log evidence: half the
+    # sum of the squared shares of the data (math/priors.md#learning-the-prior). And the Stein ratio
+    # of each block, with a bound of its error by chance from the spread of the chains (Student's t,
+    # Bonferroni).
+    known = following.control_variate(final, paths[0].state)
+    stein_of_chains = stein_ratios([p.stein for p in paths])  # (chains, D)
+    n_chains, of_blocks, uncertainty = len(stein_of_chains), [], []
+    for block in blocks.values():
+        of_blocks.append(stein_of_chains[:, block].mean(axis=1))
+        largest, squares = known.shares(block)
+        uncertainty.append(np.inf if largest < _NO_INFORMATION else (0.5 * squares) ** -0.5)
+    stein: NDArray = np.stack(of_blocks, axis=1)
+    stein_error = np.full(len(blocks), np.inf)
+    if n_chains > 1:
+        by_chance = stdtrit(n_chains - 1, 1 - 1e-3 / (2 * len(blocks)))
+        stein_error = stein.std(axis=0, ddof=1) / np.sqrt(n_chains) * by_chance
     learned = LearnedPrecision(
         list(blocks),
         values,
@@ -404,52 +416,14 @@ def fit_prior(
         paths[0].uninformed,
         None,
         np.maximum(moved, np.ptp(of_group, axis=0) / 2),
-        np.array([_uncertainty(known_last.well_determined(block)) for block in blocks.values()]),
-        stein,
+        np.array(uncertainty),
+        stein.mean(axis=0),
         stein_error,
         em.per == "feature",
         em.hyperprior is not None,
         em.asked_for,
     )
     return learned, [p.state for p in paths]
-
-
-def _stein(target: Target, state: State) -> SteinSums:
-    return SteinSums(target.coordinates.inverse_transform(state.theta))
-
-
-def _with_hyperprior(em: VariationalEM, rho: NDArray, excess: NDArray, sizes: NDArray) -> NDArray:
-    """The mean excess of each block, with the part of the hyperprior."""
-    shape, rate = (0.0, 0.0) if em.hyperprior is None else em.hyperprior
-    return excess + 2 * (rate * np.exp(rho) - shape) / sizes
-
-
-def _says_nothing(determined: NDArray) -> bool:
-    """Whether the data have next to no share in what is known of a block."""
-    each = determined if determined.ndim == 1 else determined.diagonal()
-    return bool(each.max() < _NO_INFORMATION)
-
-
-def _uncertainty(determined: NDArray) -> float:
-    """Standard deviation of log lambda, from the expected curvature of the log evidence.
-
-    Half the sum of the squared shares of the data, eigenvalues of a matrix or a diagonal
-    (math/priors.md#learning-the-prior).
-    """
-    return float(np.inf if _says_nothing(determined) else (0.5 * np.sum(determined**2)) ** -0.5)
-
-
-def _stein_of_blocks(sums: list[SteinSums], blocks: list[NDArray]) -> tuple[NDArray, NDArray]:
-    """Stein ratio of each block, and a bound of its error by chance.
-
-    The bound comes from the spread of the chains (Student's t, Bonferroni).
-    """
-    each = stein_ratios(sums)  # (chains, D)
-    of_block: NDArray = np.stack([each[:, block].mean(axis=1) for block in blocks], axis=1)
-    if len(each) == 1:
-        return of_block[0], np.full(len(blocks), np.inf)
-    se = of_block.std(axis=0, ddof=1) / np.sqrt(len(each))
-    return of_block.mean(axis=0), se * stdtrit(len(each) - 1, 1 - _BY_CHANCE / (2 * len(blocks)))
 
 
 # -- very many parameters ---------------------------------------------------------------------
