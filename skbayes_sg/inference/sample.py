@@ -299,7 +299,6 @@ def sample(
 
         # The next engine, for a default whose draws are wrong, or whose chains part or diverged.
         # Its chains start anew: points of the wrong distribution are no better than the mode.
-        second = None
         given = options.sampler is not None or (options.burn_in, options.thin) != ("auto", "auto")
         exact = engine.sampler.needs_closed_form and engine.sampled is not None
         if wrong and engine.anchor is not None and not (given or exact or time_is_up()):
@@ -307,17 +306,17 @@ def sample(
             choice = plan.fallback(posterior, why)
             if type(choice.sampler) is not type(engine.sampler):
                 again = options._replace(precision=None, last=None).seeded()
-                again = again._replace(seed=again.spawn(2)[1])
-                other, target = prepare(again, choice, posterior, plan, engine.learned)
-                steps = other.steps(n_draws)
-                if seconds(other.sampler, target, other.states, steps) <= LONG:
-                    second = replace(other, fingerprint=engine.fingerprint)
-                    second = replace(second, passes=other.passes + n_passes)
-        if second is not None:
-            execution = Execution(options.n_jobs, dtype, keep=True)
-            chains = run_chains(second.sampler, target, second.states, steps, execution)
-            fit, n_wanted = summarised(second, posterior, plan, chains), n_draws
-        elif diverged is not None:
+                again = again._replace(seed=again.spawn(2)[1])  # not that of the first
+                second, target = prepare(again, choice, posterior, plan, engine.learned)
+                passes, fingerprint = second.passes + n_passes, engine.fingerprint
+                second = replace(second, passes=passes, fingerprint=fingerprint)
+                steps, states = second.steps(n_draws), second.states
+                if seconds(second.sampler, target, states, steps) <= LONG:
+                    execution = Execution(options.n_jobs, dtype, keep=True)
+                    chains = run_chains(second.sampler, target, states, steps, execution)
+                    fit, n_wanted = summarised(second, posterior, plan, chains), n_draws
+                    diverged = None
+        if diverged is not None:
             raise diverged
         assert fit is not None
 
