@@ -340,17 +340,18 @@ def prepare(
             engine, target = _learn(options, choice, posterior, plan, em)
         else:
             engine, target = begin(options, choice, posterior, plan, estimate)
+
+        # On a posterior far from normal no normal distribution tells where a sampled precision is.
+        # Chains that have it as a coordinate burn in, and begin anew where that is elsewhere.
         for _ in range(0 if asked is None else _ROUNDS):
-            # On a posterior far from normal no normal distribution tells where the precision is:
-            # the chains burn in, and begin anew where that is elsewhere.
             sampled = engine.sampled
             if sampled is None or estimate is None or not target.has_scale:
+                break
+            if engine.length.burn_in < 2 or time_is_up():
                 break
             # the burn-in that the sampler asks for, and the points of its second half
             n_steps = engine.sampler.run_length(engine.states[0]).burn_in
             n_steps = min(engine.length.burn_in, n_steps)
-            if engine.length.burn_in < 2 or time_is_up():
-                break
             burn = partial(burn_chain, engine.sampler, target, n_steps, keep=True)
             chains: list[Chain] = in_parallel(burn, engine.states, options.n_jobs)
             points = np.concatenate([chain.draws.reshape(-1, target.dim) for chain in chains])
@@ -365,6 +366,7 @@ def prepare(
             if time_is_up() or (np.abs(centre - sampled.centre) <= 1.5 * sampled.width).all():
                 engine = replace(burnt, burnt=n_steps, passes=passes)
                 break
+
             found, path, initial = estimate.learned, estimate.path, None
             sampled = Sampled(scales, centre, np.maximum(sampled.width, eta.std(axis=0)))
             ell = scales.log_precisions(centre[None])
