@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from skbayes_sg.chains.run import (
     burn,
@@ -56,7 +55,7 @@ def raise_alpha(
     """Start chains at theta, and raise alpha until their steps are stable there."""
     states, lowest = start_chains(sampler, target, theta, seed), alpha_at(sampler.alpha, 0)
     for alpha in [lowest, *(a for a in sorted(_ALPHAS) if a > lowest)]:
-        sampler = clone(sampler).set_params(alpha=alpha)
+        sampler = copy.copy(sampler).set_params(alpha=alpha)
         for state in states:
             sampler.refresh(state, target)
         if max(radius(sampler, target, state) for state in states) < 1:
@@ -126,7 +125,7 @@ def choose_alpha(
 
 def _at(sampler: SGFS, place: int) -> SGFS:
     """The sampler with the alpha of a place in the grid."""
-    return clone(sampler).set_params(alpha=_ALPHAS[place])
+    return copy.copy(sampler).set_params(alpha=_ALPHAS[place])
 
 
 class _Grid:
@@ -228,7 +227,7 @@ def stable_start(sampler: Sampler, target: Target, state: State) -> Sampler:
     """
     for alpha in sorted(_ALPHAS):
         if alpha >= 3.0:
-            candidate = clone(sampler).set_params(alpha=alpha)
+            candidate = copy.copy(sampler).set_params(alpha=alpha)
             trial = copy.deepcopy(state)
             candidate.start(trial, target)
             if trial.memory.radius < 1:
@@ -259,7 +258,7 @@ def from_modes(
     states = start_chains(sampler, target, theta, seed)
     n_steps = _BURN_INS * sampler.run_length(states[0]).burn_in
     steps = CosineCycle(first=5e-3, last=5e-5, length=n_steps)  # MLPClassifier's are 1e-3
-    optimiser = clone(sampler).set_params(step_size=steps, temperature=0.0)
+    optimiser = copy.copy(sampler).set_params(step_size=steps, temperature=0.0)
     states = in_parallel(partial(_to_mode, optimiser, target, n_steps), states, n_jobs)
     cut_short("steps towards a mode", min(state.t for state in states), n_steps)
     return Tuned(
