@@ -28,7 +28,6 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import moments_along
 from skbayes_sg.posterior.gaussian import (
     Distribution,
-    by_expected,
     expanded,
     folded,
     in_the_mean,
@@ -309,7 +308,7 @@ class Stream:
         assert now.model is not None
         old, kept = now.kept.split(_LEFT_FREE * kept_budget)
         summed = folded(now.model, old, now.folded, now.posterior)
-        at = by_expected(now.posterior) if summed.by_expected else now.posterior
+        at = now.posterior.as_expected() if summed.by_expected else now.posterior
         sample = with_folded(now.sample, now.model, old, at, _OF_CHECK * budget)
         return replace(now, folded=summed, kept=kept, sample=sample)
 

@@ -18,7 +18,7 @@ from skbayes_sg.chains.parallel import time_is_up
 from skbayes_sg.data import deterministic_rng
 from skbayes_sg.data.columns import of_columns
 from skbayes_sg.diagnostics import STEIN_LIMIT
-from skbayes_sg.linalg import DIAGONAL, Operator
+from skbayes_sg.linalg import DIAGONAL, Dense, Diag
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import (
@@ -306,7 +306,7 @@ def _step_by_step(scales: Scales, posterior: Posterior) -> PrecisionEstimate:
         # mode of several. What the data know of the coefficients of each group, as their number.
         before = eta
         if isinstance(scales, OnePrecision):
-            joint, _ = JointDistribution.of(distribution, posterior.prior, scales)
+            joint, _ = JointDistribution.of(distribution, posterior.normal_prior, scales)
             centre, width = np.array([joint.mean]), np.array([joint.sd])
             known = scales.sizes - joint.at * joint.j.sum()
         else:
@@ -331,18 +331,18 @@ def _step_by_step(scales: Scales, posterior: Posterior) -> PrecisionEstimate:
 
 def _normal_approximation(
     posterior: Posterior, here: InitialPoint
-) -> tuple[Distribution, Operator]:
+) -> tuple[Distribution, Diag | Dense]:
     """The distribution at the mode or in the mean, and the likelihood's part of its curvature."""
     model, guess = posterior.predictor, here.theta
     if model.conjugate:
         mode = expanded_twice(posterior, guess)
-        distribution, curvature = known_at(posterior.prior, mode), mode.curvature
+        distribution, curvature = known_at(posterior, mode), mode.curvature
     elif _worth_a_mean(posterior):
         distribution = updated(posterior, guess)
-        guess, curvature = distribution.mode, distribution.operator  # type: ignore[assignment]
+        guess, curvature = distribution.mode, distribution.operator.plain()
     else:
-        mode = find_mode(posterior, here if here.curvature else guess, deterministic_rng("prior"))
-        distribution, curvature = known_at(posterior.prior, mode), mode.curvature
+        mode = find_mode(posterior, guess, deterministic_rng("prior"), here.curvature)
+        distribution, curvature = known_at(posterior, mode), mode.curvature
         guess = mode.theta
     return distribution, curvature + posterior.prior.curvature(guess) * -1.0
 

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.data import Batch, Data, InMemory
 from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
-from skbayes_sg.linalg import DIAGONAL, FULL, Diagonal, Layout, Operator, Partitioned
+from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Diagonal, Layout, Operator, Partitioned
 from skbayes_sg.linalg.coordinates import Coordinates, Identity
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.priors import Prior
+from skbayes_sg.priors import Distribution, Prior
 from skbayes_sg.samplers.target import Target
 
 
@@ -27,7 +27,7 @@ class Expansion(NamedTuple):
     log_prob: float
     gradient: NDArray
     """(1, D)"""
-    curvature: Operator
+    curvature: Diag | Dense
     """Model Fisher plus prior precision: minus the expected Hessian."""
 
 
@@ -120,6 +120,12 @@ class Posterior(Target):
         """The model of a posterior with one mode: rows depend on outputs linear in theta."""
         assert isinstance(self.model, Predictor)
         return self.model
+
+    @property
+    def normal_prior(self) -> Distribution:
+        """The prior of such a posterior, of whose family its Gaussian approximation is."""
+        assert isinstance(self.prior, Distribution)
+        return self.prior
 
     @property
     def all_columns(self) -> Posterior:
@@ -248,7 +254,7 @@ class Posterior(Target):
 
     def expected_under_gaussian(
         self, theta: NDArray, root: NDArray, observed: bool = False
-    ) -> tuple[NDArray, Operator]:
+    ) -> tuple[NDArray, Dense]:
         """Gradient and curvature in the mean over N(theta, root root^T), in one pass.
 
         The posterior is that of a `Predictor`, and the prior quadratic. The curvature is that of
@@ -320,6 +326,5 @@ def affordable(posterior: Posterior) -> bool:
     """Whether a D x D curvature is worth its cost, once per fit."""
     if has_matrix(posterior.dim):
         return True
-    model, dense = posterior.model, posterior.data.sample.is_dense
-    one = isinstance(model, Predictor) and len(model.columns()) == 1
-    return one and dense and has_matrix_once(posterior.dim)
+    one = posterior.model.fixed_inputs and len(posterior.predictor.columns()) == 1
+    return one and posterior.data.sample.is_dense and has_matrix_once(posterior.dim)

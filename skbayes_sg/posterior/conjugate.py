@@ -9,9 +9,9 @@ from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import ChainTarget
-from skbayes_sg.posterior.gaussian import Distribution, Mode, known_at
+from skbayes_sg.posterior.gaussian import Mode, known_at
 from skbayes_sg.posterior.precision import JointDistribution
-from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers.target import ClosedForm
 
@@ -36,12 +36,12 @@ class ClosedTarget(ChainTarget):
     def __init__(
         self, posterior: Posterior, mode: Mode, scales: OnePrecision | None = None
     ) -> None:
-        model, prior = posterior.predictor, posterior.prior
-        self._mode, known = mode, known_at(prior, mode)
+        model, prior = posterior.predictor, posterior.normal_prior
+        self._mode, known = mode, known_at(posterior, mode)
         whitened = Whitened.of(model.columns(), known.mean[None], known.operator.dense())
         if scales is None:
             super().__init__(posterior, whitened)
-            self.closed_form: ClosedForm = _standard(known)
+            self.closed_form: ClosedForm = known.standard()
             return
         whitened = whitened.along(*scales.members(prior))
         super().__init__(posterior, _WithPrecision(whitened))  # type: ignore[arg-type]
@@ -72,11 +72,3 @@ class _WithPrecision:
 
     def transform(self, theta: NDArray) -> NDArray:
         return np.concatenate([self.whitened.transform(theta[..., :-1]), theta[..., -1:]], axis=-1)
-
-
-def _standard(distribution: Distribution) -> Distribution:
-    """The same distribution in its own whitened coordinates."""
-    ones = np.ones(distribution.operator.dim)
-    if isinstance(distribution, GaussianPrior):
-        return GaussianPrior(ones)
-    return NormalInverseGammaPrior(ones, (distribution.shape, distribution.rate))

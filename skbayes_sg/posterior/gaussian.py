@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,7 @@ from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Expansion, Posterior, is_high_dimensional
 from skbayes_sg.posterior.whitening import low_rank
-from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
-from skbayes_sg.priors.normal import plain
+from skbayes_sg.priors import Distribution, GaussianPrior, Prior
 
 _ENOUGH = 1e-3  # squared distance to the mode, in posterior standard deviations per parameter
 _MOST_POINTS = 128
@@ -42,8 +41,7 @@ _MOST_STEPS = 25
 _CONVERGED = 0.1  # relative change of the curvature, and squared shift, that one step can make
 CLOSE = 0.01  # the same of a last step, where steps go on from a distribution
 
-Distribution = GaussianPrior | NormalInverseGammaPrior
-Means = Callable[[NDArray, NDArray], tuple[NDArray, Operator]]
+Means = Callable[[NDArray, NDArray], tuple[NDArray, Dense]]
 """Gradient and curvature in the mean over N(theta, root root^T), of theta (1, D) and root."""
 
 
@@ -52,7 +50,7 @@ class Mode(NamedTuple):
 
     theta: NDArray
     """(1, D)"""
-    curvature: Operator
+    curvature: Diag | Dense
     """Model Fisher plus prior precision there."""
     gradient: NDArray
     """Of the log posterior there, (1, D)."""
@@ -72,7 +70,7 @@ class InitialPoint(NamedTuple):
 
     theta: NDArray
     """(1, D)"""
-    curvature: Operator | None
+    curvature: Diag | Dense | None
     """Of the posterior near there; None where parameters are too many for a matrix."""
 
 
@@ -80,15 +78,18 @@ class InitialPoint(NamedTuple):
 
 
 def find_mode(
-    posterior: Posterior, start: NDArray | InitialPoint, rng: np.random.Generator
+    posterior: Posterior,
+    theta: NDArray,
+    rng: np.random.Generator,
+    curvature: Diag | Dense | None = None,
 ) -> Mode:
-    """Mode of a posterior whose model Fisher is its curvature, from a start (1, D).
+    """Mode of a posterior whose model Fisher is its curvature, from theta (1, D).
 
     Fisher scoring with step halving runs on growing subsets of the rows. A subset of m rows fixes
     the mode to about sqrt(N / m) posterior standard deviations. So all rows are read only in the
     last two or three iterations. Where a curvature costs as much as tens of gradients, L-BFGS runs
-    in whitened coordinates. From an `InitialPoint` no subsets are searched, and its curvature
-    serves for the first steps.
+    in whitened coordinates. Where a `curvature` near the mode is known, theta is near it too: no
+    subsets are searched, and that curvature serves for the first steps.
 
     Accurate to a few hundredths of a posterior standard deviation. Nothing is raised when the
     iterations run out (separable data under a weak prior). Burn-in covers the remaining distance,
@@ -99,7 +100,6 @@ def find_mode(
     ValueError
         If squares of values of X overflow.
     """
-    theta, curvature = start if isinstance(start, InitialPoint) else (start, None)
     dim, sample = posterior.dim, posterior.of_sample
     n_rows = sample.n_rows
     with np.errstate(over="ignore", invalid="ignore"):
@@ -154,7 +154,7 @@ def finite_expansion(posterior: Posterior, theta: NDArray, layout: Layout) -> Ex
 
 
 def _fisher_scoring(
-    posterior: Posterior, theta: NDArray, enough: float, curvature: Operator | None
+    posterior: Posterior, theta: NDArray, enough: float, curvature: Diag | Dense | None
 ) -> tuple[NDArray, int]:
     """Steps P^-1 gradient, halved until the log posterior does not fall: the mode, and how many.
 
@@ -163,14 +163,13 @@ def _fisher_scoring(
     determine it to a relative error of sqrt(D / m). Later, or where none is given, P is the
     curvature of the rows at the point itself.
     """
-    model = posterior.model
     here = _evaluated(posterior, theta, curvature)
     for iteration in range(1, 51):
         if iteration == 8 and curvature is not None:
             curvature = None
             here = _evaluated(posterior, theta, curvature)
         metric = here.curvature
-        if curvature is None and isinstance(model, Predictor) and not model.canonical:
+        if curvature is None and not posterior.predictor.canonical:
             # No less for single parameters than the rows have it: of counts that vary less than a
             # negative binomial variable can, it is many times the Fisher information about the
             # dispersion, with which steps would overshoot for ever.
@@ -190,7 +189,7 @@ def _fisher_scoring(
     return theta, iteration
 
 
-def _evaluated(posterior: Posterior, theta: NDArray, curvature: Operator | None) -> Expansion:
+def _evaluated(posterior: Posterior, theta: NDArray, curvature: Diag | Dense | None) -> Expansion:
     """The expansion at theta, with a known curvature if there is one."""
     if curvature is None:
         return posterior.expand(theta, FULL)
@@ -198,7 +197,7 @@ def _evaluated(posterior: Posterior, theta: NDArray, curvature: Operator | None)
     return Expansion(float(value[0]), gradient, curvature)
 
 
-def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Operator | None) -> Mode:
+def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Diag | Dense | None) -> Mode:
     """L-BFGS in whitened coordinates, where a gradient costs far less than a curvature."""
     wide = is_high_dimensional(posterior)
     if wide:
@@ -226,29 +225,28 @@ def expanded_twice(posterior: Posterior, theta: NDArray) -> Mode:
     Far from the mode a sum of squares would be the small difference of two large ones.
     """
     first = finite_expansion(posterior, theta, FULL)
-    near = known_at(posterior.prior, Mode(theta, first.curvature, first.gradient, 1.0)).mode
+    near = known_at(posterior, Mode(theta, first.curvature, first.gradient, 1.0)).mode
     here = finite_expansion(posterior, near, FULL)
     return Mode(near, here.curvature, here.gradient, 2.0)
 
 
-def known_at(prior: Prior, here: Mode) -> Distribution:
+def known_at(posterior: Posterior, here: Mode) -> Distribution:
     """The posterior from its expansion at a point: exact if conjugate."""
-    assert isinstance(prior, Distribution)
-    return prior.updated(here.theta, here.gradient, here.curvature)  # type: ignore[arg-type]
+    return posterior.normal_prior.updated(here.theta, here.gradient, here.curvature)
 
 
 def distribution_at(anchor: Mode, posterior: Posterior) -> Distribution:
     """The posterior from its expansion: exact if conjugate, else normal around the anchor."""
     if posterior.predictor.conjugate:
-        return known_at(posterior.prior, anchor)
+        return known_at(posterior, anchor)
     at_mode = anchor._replace(gradient=np.zeros_like(anchor.gradient))
     if not posterior.predictor.has_other_curvature:
-        return known_at(posterior.prior, at_mode)
+        return known_at(posterior, at_mode)
     theta = anchor.theta
     observed = Dense(posterior.observed(theta) + posterior.prior.hessian(theta))
     if not _is_definite(observed):
-        return by_expected(known_at(posterior.prior, at_mode))
-    return known_at(posterior.prior, at_mode._replace(curvature=observed))
+        return known_at(posterior, at_mode).as_expected()
+    return known_at(posterior, at_mode._replace(curvature=observed))
 
 
 def distance(anchor: Mode, other: Mode) -> float:
@@ -275,8 +273,6 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     """
     if is_high_dimensional(posterior):
         return mode
-    if isinstance(mode.curvature, Diag):
-        mode = mode._replace(curvature=posterior.expand(mode.theta, FULL).curvature)
     points, rows = laplace_points(posterior, mode)
     blocks = np.array_split(rows, 1 + len(rows) * len(points) // elements_at_a_time())
     points = np.concatenate([points, 2 * mode.theta - points])  # in pairs: odd powers cancel
@@ -335,15 +331,14 @@ def updated(posterior: Posterior, guess: NDArray) -> Distribution:
     parameters the precision is a diagonal, and the mean is the mode. Source:
     math/streams.md#streams-as-bayesian-updating.
     """
-    prior = posterior.prior
-    assert isinstance(prior, Distribution)
+    prior = posterior.normal_prior
     if not has_matrix(posterior.dim):
         mode = find_mode(posterior, guess, np.random.default_rng(0))
         left = np.where(prior.precision > 0, 0.0, mode.gradient)  # a diagonal makes no good step
         diagonal = Diag(mode.curvature.diagonal())
         return prior.updated(mode.theta, left, diagonal)
     if posterior.predictor.conjugate:
-        return known_at(prior, expanded_twice(posterior, guess))
+        return known_at(posterior, expanded_twice(posterior, guess))
     here = finite_expansion(posterior, guess, FULL)
     precision = here.curvature
     step = precision.inverse().matvec(here.gradient)
@@ -354,13 +349,13 @@ def updated(posterior: Posterior, guess: NDArray) -> Distribution:
     return agreeing(posterior.expected_under_gaussian, theta, precision, _CONVERGED)
 
 
-def carried(normal: GaussianPrior, before: Posterior, after: Posterior) -> Operator:
+def carried(normal: Distribution, before: Posterior, after: Posterior) -> Diag | Dense:
     """The precision of a normal distribution under another prior, which the rows do not see."""
     there, here = before.prior.curvature(normal.mode), after.prior.curvature(normal.mode)
-    return plain(normal.operator) + (here + there * -1.0)
+    return normal.operator.plain() + (here + there * -1.0)
 
 
-def agreeing(means: Means, theta: NDArray, precision: Operator, limit: float) -> GaussianPrior:
+def agreeing(means: Means, theta: NDArray, precision: Diag | Dense, limit: float) -> GaussianPrior:
     """The normal distribution that agrees with its own means, from one near it.
 
     Newton steps are taken by halves, no longer than a posterior standard deviation per parameter,
@@ -374,11 +369,10 @@ def agreeing(means: Means, theta: NDArray, precision: Operator, limit: float) ->
         if _is_near(shift, gradient, covariance, curvature, limit):
             theta, precision = theta + shift, curvature
             break
-        precision = precision * 0.5 + curvature * 0.5
+        precision = curvature * 0.5 + precision * 0.5
         shift = 0.5 * precision.inverse().matvec(gradient)
         length = np.sqrt(np.sum(shift * precision.matvec(shift)) / theta.size)
         theta = theta + shift / max(length, 1.0)
-    assert isinstance(precision, Dense)
     return GaussianPrior(precision, theta[0])
 
 
@@ -399,14 +393,6 @@ def _is_definite(matrix: Operator) -> bool:
     return True
 
 
-def by_expected(distribution: Distribution) -> Distribution:
-    """The distribution, marked as one that the expected information had to make."""
-    assert isinstance(distribution, GaussianPrior)
-    marked = GaussianPrior(plain(distribution.operator), distribution.mean)
-    marked.by_expected = True
-    return marked
-
-
 # -- rows in blocks ---------------------------------------------------------------------------
 
 
@@ -422,10 +408,9 @@ def expanded(
         close = _is_near(shift, gradient, covariance, curvature, _CONVERGED)
         if not (close and _is_definite(curvature)):
             break
-        assert isinstance(curvature, Dense)
         distribution = GaussianPrior(curvature, distribution.mean + shift[0])
         if _is_near(shift, gradient, covariance, curvature, CLOSE):
-            return by_expected(distribution) if prior.by_expected else distribution
+            return distribution.as_expected() if prior.by_expected else distribution
     found = updated(Posterior(model, joined(blocks), prior), distribution.mode)
     return with_observed(model, blocks, prior, found)
 
@@ -445,12 +430,12 @@ def with_observed(
         return near
     means = partial(_in_the_mean_over, _likelihoods(model, blocks), prior, True)
     try:
-        found = agreeing(means, near.mode, plain(near.operator), CLOSE)
+        found = agreeing(means, near.mode, near.operator.plain(), CLOSE)
     except np.linalg.LinAlgError:
-        return by_expected(near)
-    if not _is_definite(plain(found.operator)):
-        return by_expected(near)
-    return by_expected(found) if prior.by_expected else found
+        return near.as_expected()
+    if not _is_definite(found.operator.plain()):
+        return near.as_expected()
+    return found.as_expected() if prior.by_expected else found
 
 
 def folded(
@@ -467,8 +452,8 @@ def folded(
         expected = model.has_other_curvature and not _is_definite(curvature)
     if expected:
         gradient, curvature = in_the_mean(model, blocks, prior, distribution, observed=False)
-    found: Distribution = prior.updated(theta, gradient, curvature)  # type: ignore[arg-type]
-    return by_expected(found) if expected else found
+    found = prior.updated(theta, gradient, curvature)
+    return found.as_expected() if expected else found
 
 
 def in_the_mean(
@@ -477,7 +462,7 @@ def in_the_mean(
     prior: Distribution,
     distribution: Distribution,
     observed: bool = True,
-) -> tuple[NDArray, Operator]:
+) -> tuple[NDArray, Dense]:
     """Gradient and curvature of rows and prior in the mean over a distribution.
 
     The curvature is the observed one, where the model has another than the expected one, if
@@ -504,9 +489,9 @@ def _in_the_mean_over(
     observed: bool,
     theta: NDArray,
     root: NDArray | None,
-) -> tuple[NDArray, Operator]:
+) -> tuple[NDArray, Any]:
     """The same over N(theta, root root^T), or at theta without a root, with a diagonal."""
-    gradient, curvature = prior.gradient(theta), FULL.keep(prior.curvature(theta))
+    gradient, curvature = prior.gradient(theta), prior.curvature(theta)
     for block in rows:
         if root is None:
             _, slope, information = block.expand(theta, DIAGONAL)

@@ -29,7 +29,7 @@ from skbayes_sg.posterior.gaussian import (
     known_at,
     updated,
 )
-from skbayes_sg.priors import GaussianPrior
+from skbayes_sg.priors import Distribution
 from skbayes_sg.priors.scales import OnePrecision
 
 
@@ -38,7 +38,7 @@ class Node(NamedTuple):
 
     rho: float
     """Log precision."""
-    normal: GaussianPrior
+    normal: Distribution
     known: float
     """What the data know of the coefficients, as a number of them."""
 
@@ -86,8 +86,9 @@ class NormalPath:
         model = here.predictor
         guess = model.guess(rows.y, rows.weight)
         if not self.in_mean:
-            start = self.initial(rho) if self._nodes else guess
-            normal = known_at(here.prior, find_mode(here, start, deterministic_rng("prior")))
+            start = self.initial(rho) if self._nodes else InitialPoint(guess, None)
+            mode = find_mode(here, start.theta, deterministic_rng("prior"), start.curvature)
+            normal = known_at(here, mode)
         elif self._nodes:
             # of the same rows under another prior, which alone changes the gradient in the mean
             near = self.near(rho)
@@ -98,7 +99,6 @@ class NormalPath:
             normal = agreeing(here.expected_under_gaussian, theta, precision, CLOSE)
         else:
             normal = updated(here, guess)
-        assert isinstance(normal, GaussianPrior)
 
         weights, covariance = self._weights, normal.operator.inverse().dense()
         away = np.where(weights > 0, normal.mean - self.posterior.prior.mean, 0.0)

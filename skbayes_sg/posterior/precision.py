@@ -20,10 +20,8 @@ from scipy.special import polygamma, psi
 
 from skbayes_sg.linalg import FULL, Dense
 from skbayes_sg.linalg.coordinates import reproducible_eigh
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution, Mode, expanded_twice, known_at
-from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import OnePrecision
 
 _TINY = np.finfo(np.float64).tiny
@@ -63,7 +61,7 @@ class JointDistribution:
 
     @classmethod
     def of(
-        cls, distribution: Distribution, prior: Prior, scales: OnePrecision
+        cls, distribution: Distribution, prior: Distribution, scales: OnePrecision
     ) -> tuple[JointDistribution, NDArray]:
         """From a distribution under the prior's precision, and T, whose columns are the axes."""
         lower, n = distribution.operator.cholesky().dense(), distribution.operator.dim
@@ -74,7 +72,7 @@ class JointDistribution:
 
     @classmethod
     def along(
-        cls, T: NDArray, distribution: Distribution, prior: Prior, scales: OnePrecision
+        cls, T: NDArray, distribution: Distribution, prior: Distribution, scales: OnePrecision
     ) -> JointDistribution:
         """The same along known axes."""
         weights = scales.weights(prior)[: len(T)]
@@ -84,14 +82,12 @@ class JointDistribution:
         j = np.clip(j, _TINY, 1 / at)  # but for rounding
         linear, squares = (weights * away) @ T, float(weights @ away**2)
         joint = cls(scales, at, j, linear, squares)
-        if not isinstance(distribution, NormalInverseGammaPrior):
+        if distribution.noise is None or prior.noise is None:
             return joint
-        assert isinstance(prior, NormalInverseGammaPrior)
-        joint = replace(joint, noise=(distribution.shape, 0.0))
+        shape, rate = distribution.noise
+        joint = replace(joint, noise=(shape, 0.0))
         of_mean = float(joint._given(np.log([at]))[2][0])
-        return replace(
-            joint, noise=(distribution.shape, max(distribution.rate - of_mean, prior.rate))
-        )
+        return replace(joint, noise=(shape, max(rate - of_mean, prior.noise[1])))
 
     def _given(self, rho: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Precision and mean along the axes, (n, D), and half the squared distances, (n,).
@@ -238,12 +234,12 @@ def covariance_over(
         whitened = target.coordinates.whitened
         return whitened.covariance(target.closed_form.covariance)
     model = posterior.model
-    if isinstance(model, Predictor) and model.conjugate:
+    if model.conjugate:
         here = expanded_twice(posterior, theta)
     else:
         found = posterior.expand(theta, FULL)
         here = Mode(theta, Dense(found.curvature.dense()), found.gradient, 1.0)
-    joint, T = JointDistribution.of(known_at(posterior.prior, here), posterior.prior, scales)
+    joint, T = JointDistribution.of(known_at(posterior, here), posterior.normal_prior, scales)
     if joint.noise is not None:
         T = block_diag(T, 1.0)
     return T @ joint.covariance @ T.T

@@ -23,7 +23,6 @@ from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
 from skbayes_sg.posterior.gaussian import Mode, known_at
-from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.priors.scales import Scales
 
 
@@ -71,13 +70,12 @@ class QuadraticTarget(ChainTarget):
 
     def __init__(self, posterior: Posterior, mode: Mode, scales: Scales) -> None:
         model, prior = posterior.predictor, posterior.prior
-        distribution = known_at(prior, mode)
+        distribution = known_at(posterior, mode)
         self._shape: float | None = None
         centre = distribution.mean[None]
-        if isinstance(distribution, NormalInverseGammaPrior):
-            self._shape = distribution.shape
-            # so that the rate over it is the shape
-            gamma = float(np.log(distribution.rate / distribution.shape))
+        if distribution.noise is not None:
+            self._shape, rate = distribution.noise
+            gamma = float(np.log(rate / self._shape))  # so that the rate over it is the shape
             phi = np.exp(-0.5 * gamma) * (distribution.mean - prior.mean)
             centre = (prior.mean + phi)[None]
             centre[0, -1] = 0.0

@@ -1,6 +1,5 @@
 """Which form of a posterior chains move on."""
 
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior, is_high_dimensional
 from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.conjugate import ClosedTarget
@@ -52,7 +51,7 @@ def target_of(
     if sampled is None:
         return ExpandedTarget.at(posterior, anchor, sampler.follows_coordinates)
     model, scales = posterior.model, sampled.scales
-    if isinstance(model, Predictor) and model.conjugate:
+    if model.conjugate:
         return HierarchicalTarget(QuadraticTarget(posterior, anchor, scales), sampled)
     if sampler.variance_reduction is None:
         return HierarchicalTarget(WhitenedTarget(posterior, anchor, scales), sampled)

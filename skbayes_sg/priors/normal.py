@@ -64,6 +64,14 @@ class Sheared:
     def dense(self) -> NDArray:
         return self.matvec(np.eye(self.dim))
 
+    def squares(self, v: NDArray) -> NDArray:
+        """Terms of v^T A v in the coordinates in which it is diagonal."""
+        return self.values * self.shear(v) ** 2
+
+    def plain(self) -> Dense:
+        """The same matrix, in a storage that can be added."""
+        return Dense(self.dense())
+
 
 Precision = Diag | Dense | Sheared
 
@@ -85,6 +93,8 @@ class GaussianPrior:
     """
 
     quadratic = True
+    noise: tuple[float, float] | None = None
+    """Shape and rate of the noise variance, where the prior is of that too."""
     by_expected = False
     """Whether, as a posterior, its precision is the expected information of rows for want of a
     positive definite observed one."""
@@ -117,7 +127,7 @@ class GaussianPrior:
         return self.precision
 
     def log_density(self, theta: NDArray) -> NDArray:
-        return -0.5 * squares_of(self.operator, theta - self.mean).sum(axis=1)
+        return -0.5 * self.operator.squares(theta - self.mean).sum(axis=1)
 
     def gradient(self, theta: NDArray) -> NDArray:
         if theta.dtype == np.float32 and isinstance(self.operator, Diag):
@@ -131,20 +141,34 @@ class GaussianPrior:
         return self.precision.astype(np.float32), self.mean.astype(np.float32)
 
     def curvature(self, theta: NDArray) -> Diag | Dense:
-        return plain(self.operator)
+        return self.operator.plain()
 
     def hessian(self, theta: NDArray) -> NDArray:
         return self.operator.dense()
 
     def scaled_squares(self, theta: NDArray) -> NDArray:
-        return squares_of(self.operator, theta - self.mean)
+        return self.operator.squares(theta - self.mean)
 
     # -- as a posterior -----------------------------------------------------------------------
+
+    def restricted(self, kept: NDArray) -> GaussianPrior:
+        """The prior of some parameters, which are independent of the others."""
+        return GaussianPrior(self.precision[kept], self.mean[kept], self.unit[kept])
 
     @property
     def mode(self) -> NDArray:
         """Point of the largest density, (1, D)."""
         return self.mean[None].copy()
+
+    def standard(self) -> GaussianPrior:
+        """The distribution in its own whitened coordinates."""
+        return GaussianPrior(np.ones(self.operator.dim))
+
+    def as_expected(self) -> GaussianPrior:
+        """The distribution, marked as one that the expected information had to make."""
+        marked = GaussianPrior(self.operator.plain(), self.mean)
+        marked.by_expected = True
+        return marked
 
     def updated(self, theta: NDArray, gradient: NDArray, curvature: Diag | Dense) -> Self:
         """The posterior with this gradient (1, D) and curvature at theta (1, D), if quadratic."""
@@ -184,18 +208,6 @@ class _Normal(Protocol):
     mean: NDArray
 
 
-def plain(operator: Precision) -> Diag | Dense:
-    """The same matrix, in a storage that can be added."""
-    return Dense(operator.dense()) if isinstance(operator, Sheared) else operator
-
-
-def squares_of(operator: Precision, deviation: NDArray) -> NDArray:
-    """`Prior.scaled_squares` of deviations (chains, D) from the mean."""
-    if isinstance(operator, Sheared):
-        return operator.values * operator.shear(deviation) ** 2
-    return operator.matvec(deviation) * deviation
-
-
 def normals(precision: Precision, rng: np.random.Generator, n_draws: int) -> NDArray:
     """Draws of N(0, precision^-1), (n_draws, D)."""
     root = precision.inverse().cholesky()
@@ -204,9 +216,8 @@ def normals(precision: Precision, rng: np.random.Generator, n_draws: int) -> NDA
 
 def mixed_normals(ours: _Normal, theirs: _Normal, share: float) -> tuple[Diag | Dense, NDArray]:
     """Precision and mean of the weighted geometric mean of two normal densities."""
-    a, b = plain(ours.operator) * share, plain(theirs.operator) * (1 - share)
-    precision = a + b
-    assert isinstance(precision, Diag | Dense)
+    a, b = ours.operator.plain() * share, theirs.operator.plain() * (1 - share)
+    precision: Diag | Dense = a + b
     dim = precision.dim
     m, n = ours.mean[:dim], theirs.mean[:dim]
     return precision, m + precision.inverse().matvec(b.matvec(n - m))

@@ -16,7 +16,6 @@ from skbayes_sg.priors.normal import (
     mixed_normals,
     moments,
     normals,
-    squares_of,
 )
 
 
@@ -62,7 +61,7 @@ class NormalInverseGammaPrior:
         self._slope = 0.5 * self.operator.dim + self.shape
 
     def with_precision(self, precision: NDArray) -> NormalInverseGammaPrior:
-        rest = (self.shape, self.rate), self.mean[:-1], self.unit[:-1], self.centre
+        rest = self.noise, self.mean[:-1], self.unit[:-1], self.centre
         return NormalInverseGammaPrior(precision[:-1], *rest)
 
     def independent(self, theta: NDArray) -> NDArray:
@@ -75,12 +74,6 @@ class NormalInverseGammaPrior:
         squares = self.operator.matvec(coef) * coef
         return coef, inverse, 0.5 * inverse * squares.sum(axis=1, keepdims=True)
 
-    def _scaled_shift(self, coef: NDArray, inverse: NDArray) -> NDArray:
-        """Precision times deviation under each chain's noise, (chains, D - 1)."""
-        if isinstance(self.operator, Diag):
-            return inverse * self.operator.values * coef
-        return inverse * self.operator.matvec(coef)
-
     def log_density(self, theta: NDArray) -> NDArray:
         _, inverse, energy = self._split(theta)
         return -(self._slope * theta[:, -1:] + energy + self.rate * inverse)[:, 0]
@@ -88,25 +81,24 @@ class NormalInverseGammaPrior:
     def gradient(self, theta: NDArray) -> NDArray:
         coef, inverse, energy = self._split(theta)
         of_noise = energy + self.rate * inverse - self._slope
-        return np.concatenate([-self._scaled_shift(coef, inverse), of_noise], axis=1)
+        return np.concatenate([-inverse * self.operator.matvec(coef), of_noise], axis=1)
 
     def curvature(self, theta: NDArray) -> Diag | Dense:
         inverse = np.exp(-theta[:, -1]).mean()
-        if isinstance(self.operator, Diag):
-            return Diag(np.append(inverse * self.operator.values, self._slope))
-        return Dense(block_diag(inverse * self.operator.dense(), self._slope))
+        of_coef = self.operator.plain() * inverse
+        return of_coef.bordered(np.ones(of_coef.dim), np.array([self._slope]))
 
     def hessian(self, theta: NDArray) -> NDArray:
         coef, inverse, energy = self._split(theta)
         corner = (energy + self.rate * inverse).item()
         hessian = block_diag(inverse * self.operator.dense(), corner)
-        hessian[-1, :-1] = hessian[:-1, -1] = -self._scaled_shift(coef, inverse)[0]
+        hessian[-1, :-1] = hessian[:-1, -1] = -(inverse * self.operator.matvec(coef))[0]
         return hessian
 
     def scaled_squares(self, theta: NDArray) -> NDArray:
         """Scaled squares of the coefficients; 0 for the log noise variance."""
         coef, inverse = theta[:, :-1] - self.mean[:-1], np.exp(-theta[:, -1:])
-        squares = squares_of(self.operator, coef)
+        squares = self.operator.squares(coef)
         return np.concatenate([inverse * squares, np.zeros_like(inverse)], axis=1)
 
     def determined_by(self, n_rows: float, n_determined: float) -> Self:
@@ -127,6 +119,26 @@ class NormalInverseGammaPrior:
         return found
 
     # -- as a posterior -----------------------------------------------------------------------
+
+    @property
+    def noise(self) -> tuple[float, float]:
+        """Shape and rate of the noise variance."""
+        return self.shape, self.rate
+
+    def restricted(self, kept: NDArray) -> NormalInverseGammaPrior:
+        """The prior of some parameters, the last of which is the log noise variance."""
+        coef = kept[:-1]
+        return NormalInverseGammaPrior(
+            self.precision[coef], self.noise, self.mean[coef], self.unit[coef]
+        )
+
+    def standard(self) -> NormalInverseGammaPrior:
+        """The distribution in its own whitened coordinates, given the noise."""
+        return NormalInverseGammaPrior(np.ones(self.operator.dim), self.noise)
+
+    def as_expected(self) -> Self:
+        """Itself: the two informations agree."""
+        return self
 
     def less_determined(self, prior: Self) -> Self:
         """The posterior of a stream under its prior, less what its rows determine.
@@ -157,10 +169,7 @@ class NormalInverseGammaPrior:
         (math/streams.md#streams-as-bayesian-updating).
         """
         s2 = np.exp(theta[0, -1])
-        if isinstance(curvature, Diag):
-            precision: Diag | Dense = Diag(s2 * curvature.values[:-1])
-        else:
-            precision = Dense(s2 * curvature.matrix[:-1, :-1])
+        precision = curvature.leading(self.operator.dim) * s2
         slope = curvature.diagonal()[-1]
         scaled = s2 * gradient[:, :-1]
         step = precision.inverse().matvec(scaled)
