@@ -12,7 +12,7 @@ from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.gaussian import Mode, known_at
 from skbayes_sg.posterior.precision import JointDistribution
 from skbayes_sg.priors import Prior
-from skbayes_sg.priors.scales import OnePrecision
+from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.target import ClosedForm
 
 
@@ -29,13 +29,11 @@ class ClosedTarget(ChainTarget):
     posterior : Posterior
     mode : Mode
         A point near the mode.
-    scales : OnePrecision, optional
-        A precision that is sampled.
+    scales : Scales, optional
+        One precision that is sampled.
     """
 
-    def __init__(
-        self, posterior: Posterior, mode: Mode, scales: OnePrecision | None = None
-    ) -> None:
+    def __init__(self, posterior: Posterior, mode: Mode, scales: Scales | None = None) -> None:
         model, prior = posterior.predictor, posterior.normal_prior
         self._mode, known = mode, known_at(posterior, mode)
         whitened = Whitened.of(model.columns(), known.mean[None], known.operator.dense())

@@ -29,8 +29,7 @@ from skbayes_sg.posterior.full_data import WhitenedTarget
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred, Sampled
 from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.quadratic import QuadraticTarget
-from skbayes_sg.priors.integrated_precision import IntegratedPrecision
-from skbayes_sg.priors.scales import OnePrecision, Scales
+from skbayes_sg.priors.scales import IntegratedPrecision, Scales
 
 
 class JointPosterior(NamedTuple):
@@ -134,16 +133,16 @@ class IntegratedTarget(ChainTarget):
     ----------
     given : ExpandedTarget
         Under lambda_0.
-    scales : OnePrecision
+    integrated : IntegratedPrecision
     """
 
     samples_precision = True
 
-    def __init__(self, given: ExpandedTarget, scales: OnePrecision) -> None:
+    def __init__(self, given: ExpandedTarget, integrated: IntegratedPrecision) -> None:
         coordinates, prior = given.coordinates, given.prior
         assert isinstance(coordinates, Whitened)
         super().__init__(given.posterior, coordinates)
-        self.given, self._prior = given, IntegratedPrecision(scales)
+        self.given, self._prior, scales = given, integrated, integrated.scales
         self.anchor = given.anchor
         self._at = float(scales.of(prior)[0])
         weights = scales.weights(prior)

@@ -22,7 +22,7 @@ from skbayes_sg.linalg import FULL, Dense
 from skbayes_sg.linalg.coordinates import reproducible_eigh
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution, Mode, expanded_twice, known_at
-from skbayes_sg.priors.scales import OnePrecision
+from skbayes_sg.priors.scales import Scales
 
 _TINY = np.finfo(np.float64).tiny
 _ROUNDING = 1e-9
@@ -37,7 +37,7 @@ class JointDistribution:
 
     Attributes
     ----------
-    scales : OnePrecision
+    scales : Scales
     at : float
         lambda_0.
     j, linear : arrays of shape (D,)
@@ -47,7 +47,7 @@ class JointDistribution:
         Of the noise variance for lambda = 0, but for the shape's share of the coefficients.
     """
 
-    scales: OnePrecision
+    scales: Scales
     at: float
     j: NDArray
     linear: NDArray
@@ -61,7 +61,7 @@ class JointDistribution:
 
     @classmethod
     def of(
-        cls, distribution: Distribution, prior: Distribution, scales: OnePrecision
+        cls, distribution: Distribution, prior: Distribution, scales: Scales
     ) -> tuple[JointDistribution, NDArray]:
         """From a distribution under the prior's precision, and T, whose columns are the axes."""
         lower, n = distribution.operator.cholesky().dense(), distribution.operator.dim
@@ -72,7 +72,7 @@ class JointDistribution:
 
     @classmethod
     def along(
-        cls, T: NDArray, distribution: Distribution, prior: Distribution, scales: OnePrecision
+        cls, T: NDArray, distribution: Distribution, prior: Distribution, scales: Scales
     ) -> JointDistribution:
         """The same along known axes."""
         weights = scales.weights(prior)[: len(T)]
@@ -223,9 +223,7 @@ class JointDistribution:
         return np.diag(share @ variance) + (away * share[:, None]).T @ away
 
 
-def covariance_over(
-    scales: OnePrecision, posterior: Posterior, target: Any, theta: NDArray
-) -> NDArray:
+def covariance_over(scales: Scales, posterior: Posterior, target: Any, theta: NDArray) -> NDArray:
     """Covariance of the parameters, normal given the precision, (D, D).
 
     `theta` (1, D) is near the posterior mean.

@@ -9,8 +9,7 @@ from skbayes_sg.posterior.gaussian import Mode
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget, IntegratedTarget
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.quadratic import QuadraticTarget
-from skbayes_sg.priors.integrated_precision import IntegratedPrior
-from skbayes_sg.priors.scales import OnePrecision
+from skbayes_sg.priors.scales import IntegratedPrior
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.target import Target
 
@@ -36,16 +35,15 @@ def target_of(
         If the sampler cannot sample such precisions.
     """
     if sampled is not None and not (anchor is not None and sampler.follows_coordinates):
-        if not isinstance(sampled.scales, OnePrecision):
+        integrated = sampled.scales.integrated
+        if integrated is None:
             raise ValueError(_NOT_SAMPLED)
-        posterior = posterior.with_prior(IntegratedPrior(posterior.prior, sampled.scales))
+        posterior = posterior.with_prior(IntegratedPrior(posterior.prior, integrated))
         sampled = None
     if anchor is None:
         return posterior
     if sampler.needs_closed_form:
-        one = None if sampled is None else sampled.scales
-        assert one is None or isinstance(one, OnePrecision)  # several have another sampler
-        return ClosedTarget(posterior, anchor, one)
+        return ClosedTarget(posterior, anchor, None if sampled is None else sampled.scales)
     if is_high_dimensional(posterior):
         return FullDataTarget.at(posterior, anchor)
     if sampled is None:
@@ -65,10 +63,10 @@ def moved_by(sampler: Sampler, given: ExpandedTarget, sampled: Sampled) -> Chain
     say little of most coefficients: the sum of squares that tells a precision is then slow. Else
     one precision is integrated out.
     """
-    scales = sampled.scales
-    if not sampler.rejects and isinstance(scales, OnePrecision):
+    integrated = sampled.scales.integrated
+    if not sampler.rejects and integrated is not None:
         # the sum of squares takes at most 4 times as long to forget itself as a coefficient
-        given_coefficients = 2 / scales.sizes[0]  # variance of a log precision, beside that of all
-        if sampled.width[0] ** 2 <= 4 * given_coefficients:
-            return IntegratedTarget(given, scales)
+        given_coefficients = 2 / sampled.scales.sizes[0]  # variance of a log precision
+        if sampled.width[0] ** 2 <= 4 * given_coefficients:  # beside that of all
+            return IntegratedTarget(given, integrated)
     return HierarchicalTarget(given, sampled)

@@ -614,8 +614,8 @@ FAULTS = [
     ),
     Fault(
         "priors/normal.py",
-        "plain(theirs.operator) * (1 - share)",
-        "plain(theirs.operator) * 0.0",
+        "theirs.operator.plain() * (1 - share)",
+        "theirs.operator.plain() * 0.0",
         "a stream forgets its prior too",
         "priors/test_priors.py",
     ),
@@ -655,7 +655,7 @@ FAULTS = [
         "posterior/test_hierarchical.py -k standard",
     ),
     Fault(
-        "priors/integrated_precision.py",
+        "priors/scales.py",
         "less = self._at - self._integrated.mean_precision(squares)",
         "less = 0.0 * squares",
         "samplers by name follow the prior under one precision",
