@@ -176,9 +176,7 @@ class OneMode(Plan):
         cheap &= posterior.data.sample is posterior.data
         if anchor is not None and not cheap:
             return distribution_at(anchor, posterior)
-        found = updated(posterior, (weights @ draws)[None])
-        assert isinstance(prior, Distribution)
-        return with_observed(posterior.predictor, [posterior.data.sample], prior, found)
+        return with_observed(posterior, updated(posterior, (weights @ draws)[None]))
 
 
 def _require_rows(posterior: Posterior, why: str) -> None:

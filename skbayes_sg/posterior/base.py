@@ -60,9 +60,7 @@ class Posterior(Target):
         self.data = data
         self.prior = prior
         self.dim = model.dim
-        self.n_rows = data.sample.n_rows  # that can be drawn
         self.n_total = data.n_total
-        self.weighted = data.sample.weight is not None
         self.one_mode = model.fixed_inputs
         self.widest = model.widest  # numbers of the largest array of a gradient, per row and chain
         self._row_size = model.row_size
@@ -114,6 +112,16 @@ class Posterior(Target):
             return self
         data = self.data.sample.repeated(1 / temperature)
         return Posterior(self.model, data, self.prior)
+
+    @cached_property
+    def n_rows(self) -> int:  # type: ignore[override]
+        """Rows that can be drawn."""
+        return self.data.sample.n_rows
+
+    @cached_property
+    def weighted(self) -> bool:  # type: ignore[override]
+        """Whether rows have weights."""
+        return self.data.sample.weight is not None
 
     @property
     def predictor(self) -> Predictor:

@@ -15,7 +15,7 @@ to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,14 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from skbayes_sg.data import InMemory
-from skbayes_sg.data.kept_rows import joined
 from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Coordinates, Whitened
 from skbayes_sg.linalg.operators import DIAGONAL, FULL, Layout
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Expansion, Posterior, is_high_dimensional
 from skbayes_sg.posterior.whitening import low_rank
 from skbayes_sg.priors import Distribution, GaussianPrior, Prior
@@ -393,16 +390,14 @@ def _is_definite(matrix: Operator) -> bool:
     return True
 
 
-# -- rows in blocks ---------------------------------------------------------------------------
+# -- of a stream ------------------------------------------------------------------------------
 
 
-def expanded(
-    model: Predictor, blocks: Sequence[InMemory], prior: Distribution, near: Distribution
-) -> Distribution:
-    """The posterior of these rows, from a distribution that is near it: mostly in one pass."""
-    distribution, most = near, 0 if not has_matrix(model.dim) else _MOST_STEPS
-    for _ in range(most):
-        gradient, curvature = in_the_mean(model, blocks, prior, distribution)
+def expanded(posterior: Posterior, near: Distribution) -> Distribution:
+    """The posterior from a distribution that is near it: mostly in one pass."""
+    prior, distribution = posterior.normal_prior, near
+    for _ in range(_MOST_STEPS * has_matrix(posterior.dim)):
+        gradient, curvature = in_the_mean(posterior, distribution)
         covariance = distribution.operator.inverse().dense()
         shift = gradient @ covariance
         close = _is_near(shift, gradient, covariance, curvature, _CONVERGED)
@@ -411,14 +406,11 @@ def expanded(
         distribution = GaussianPrior(curvature, distribution.mean + shift[0])
         if _is_near(shift, gradient, covariance, curvature, CLOSE):
             return distribution.as_expected() if prior.by_expected else distribution
-    found = updated(Posterior(model, joined(blocks), prior), distribution.mode)
-    return with_observed(model, blocks, prior, found)
+    return with_observed(posterior, updated(posterior.of_sample, distribution.mode))
 
 
-def with_observed(
-    model: Predictor, blocks: Sequence[InMemory], prior: Distribution, near: Distribution
-) -> Distribution:
-    """The posterior of these rows, from that by the expected information, which is near it.
+def with_observed(posterior: Posterior, near: Distribution) -> Distribution:
+    """The posterior from that by the expected information, which is near it.
 
     Its precision is the observed information and the prior's, in the mean over itself: where an
     effect bends, the expected information makes standard deviations that are half or twice the
@@ -426,76 +418,46 @@ def with_observed(
     between clusters of outliers; then `near` stays, with a mark. It stays without one where the
     two agree, and above 1,000 parameters. Source: math/streams.md#observed-information.
     """
-    if not (model.has_other_curvature and has_matrix(model.dim)):
+    if not (posterior.predictor.has_other_curvature and has_matrix(posterior.dim)):
         return near
-    means = partial(_in_the_mean_over, _likelihoods(model, blocks), prior, True)
+    means = partial(posterior.expected_under_gaussian, observed=True)
     try:
         found = agreeing(means, near.mode, near.operator.plain(), CLOSE)
     except np.linalg.LinAlgError:
         return near.as_expected()
     if not _is_definite(found.operator.plain()):
         return near.as_expected()
-    return found.as_expected() if prior.by_expected else found
+    return found.as_expected() if posterior.normal_prior.by_expected else found
 
 
-def folded(
-    model: Predictor, blocks: Sequence[InMemory], prior: Distribution, distribution: Distribution
-) -> Distribution:
-    """The prior times the likelihood of these rows as expanded at a distribution.
+def folded(posterior: Posterior, distribution: Distribution) -> Distribution:
+    """The prior times the likelihood of the rows as expanded at a distribution.
 
     It is by the expected information where the distribution is, and where the observed one is not
     positive definite.
     """
-    theta, expected = distribution.mode, distribution.by_expected
+    expected = distribution.by_expected
     if not expected:
-        gradient, curvature = in_the_mean(model, blocks, prior, distribution)
-        expected = model.has_other_curvature and not _is_definite(curvature)
+        gradient, curvature = in_the_mean(posterior, distribution)
+        expected = posterior.predictor.has_other_curvature and not _is_definite(curvature)
     if expected:
-        gradient, curvature = in_the_mean(model, blocks, prior, distribution, observed=False)
-    found = prior.updated(theta, gradient, curvature)
+        gradient, curvature = in_the_mean(posterior, distribution, observed=False)
+    found = posterior.normal_prior.updated(distribution.mode, gradient, curvature)
     return found.as_expected() if expected else found
 
 
 def in_the_mean(
-    model: Predictor,
-    blocks: Sequence[InMemory],
-    prior: Distribution,
-    distribution: Distribution,
-    observed: bool = True,
-) -> tuple[NDArray, Dense]:
-    """Gradient and curvature of rows and prior in the mean over a distribution.
+    posterior: Posterior, distribution: Distribution, observed: bool = True
+) -> tuple[NDArray, Any]:
+    """Gradient and curvature in the mean over a distribution.
 
     The curvature is the observed one, where the model has another than the expected one, if
     `observed`. Above 1,000 parameters they are those at the mode, and the curvature is a diagonal,
     and expected.
     """
-    root = None
-    if has_matrix(model.dim):
-        root = distribution.operator.inverse().cholesky().dense()
-        observed &= model.has_other_curvature
-    rows = _likelihoods(model, blocks)
-    return _in_the_mean_over(rows, prior, observed, distribution.mode, root)
-
-
-def _likelihoods(model: Predictor, blocks: Sequence[InMemory]) -> list[Posterior]:
-    """Posteriors of the blocks alone, without a prior."""
-    none = GaussianPrior(Diag(np.zeros(model.dim)))
-    return [Posterior(model, rows, none) for rows in blocks]
-
-
-def _in_the_mean_over(
-    rows: Sequence[Posterior],
-    prior: Distribution,
-    observed: bool,
-    theta: NDArray,
-    root: NDArray | None,
-) -> tuple[NDArray, Any]:
-    """The same over N(theta, root root^T), or at theta without a root, with a diagonal."""
-    gradient, curvature = prior.gradient(theta), prior.curvature(theta)
-    for block in rows:
-        if root is None:
-            _, slope, information = block.expand(theta, DIAGONAL)
-        else:
-            slope, information = block.expected_under_gaussian(theta, root, observed)
-        gradient, curvature = gradient + slope, information + curvature
-    return gradient, curvature
+    if not has_matrix(posterior.dim):
+        _, gradient, curvature = posterior.expand(distribution.mode, DIAGONAL)
+        return gradient, curvature
+    root = distribution.operator.inverse().cholesky().dense()
+    observed &= posterior.predictor.has_other_curvature
+    return posterior.expected_under_gaussian(distribution.mode, root, observed)

@@ -122,10 +122,12 @@ class ModelPosterior(Protocol):
     """
 
     prior: Prior
-    n_rows: int
-    """Rows that can be drawn."""
     dim: int
     """Parameters, D."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that can be drawn."""
 
     @property
     def widest(self) -> int:
