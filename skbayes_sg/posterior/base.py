@@ -24,11 +24,22 @@ from skbayes_sg.samplers.target import Target
 class Expansion(NamedTuple):
     """Second-order expansion of the log posterior at one theta."""
 
+    theta: NDArray
+    """(1, D)"""
     log_prob: float
     gradient: NDArray
     """(1, D)"""
     curvature: Diag | Dense
     """Model Fisher plus prior precision: minus the expected Hessian."""
+    passes: float = 1.0
+    """Rows touched over rows, to find theta and to expand there."""
+
+    def under(self, before: Prior, after: Prior) -> Expansion:
+        """The same point under another prior, which moves gradient and curvature."""
+        gradient = self.gradient - before.gradient(self.theta) + after.gradient(self.theta)
+        information = self.curvature + before.curvature(self.theta) * -1.0
+        curvature = information + after.curvature(self.theta)
+        return self._replace(curvature=curvature, gradient=gradient)
 
 
 class Drawn(Protocol):
@@ -258,7 +269,7 @@ class Posterior(Target):
         value = self._scale * value + self.prior.log_density(theta)
         gradient = self._scale * gradient + self.prior.gradient(theta)
         curvature = information * self._scale + layout.keep(self.prior.curvature(theta))
-        return Expansion(float(value[0]), gradient, curvature)
+        return Expansion(theta, float(value[0]), gradient, curvature)
 
     def expected_under_gaussian(
         self, theta: NDArray, root: NDArray, observed: bool = False

@@ -30,7 +30,7 @@ from skbayes_sg.linalg.operators import DIAGONAL, FULL, Layout
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.posterior import Expansion, Posterior, is_high_dimensional
 from skbayes_sg.posterior.whitening import low_rank
-from skbayes_sg.priors import Distribution, GaussianPrior, Prior
+from skbayes_sg.priors import Distribution, GaussianPrior
 
 _ENOUGH = 1e-3  # squared distance to the mode, in posterior standard deviations per parameter
 _MOST_POINTS = 128
@@ -42,24 +42,8 @@ Means = Callable[[NDArray, NDArray], tuple[NDArray, Dense]]
 """Gradient and curvature in the mean over N(theta, root root^T), of theta (1, D) and root."""
 
 
-class Mode(NamedTuple):
-    """A centre of the posterior and the curvature there."""
-
-    theta: NDArray
-    """(1, D)"""
-    curvature: Diag | Dense
-    """Model Fisher plus prior precision there."""
-    gradient: NDArray
-    """Of the log posterior there, (1, D)."""
-    passes: float
-    """Rows touched over rows."""
-
-    def under(self, before: Prior, after: Prior) -> Mode:
-        """The same point under another prior, which moves gradient and curvature."""
-        gradient = self.gradient - before.gradient(self.theta) + after.gradient(self.theta)
-        information = self.curvature + before.curvature(self.theta) * -1.0
-        curvature = information + after.curvature(self.theta)
-        return self._replace(curvature=curvature, gradient=gradient)
+Mode = Expansion
+"""An expansion at a centre of the posterior."""
 
 
 class InitialPoint(NamedTuple):
@@ -125,7 +109,7 @@ def find_mode(
                 here = part.expand(theta, FULL)
                 curvature = here.curvature  # for the first steps of the next part
                 passes += (iterations + 1) * size / n_rows
-            mode = Mode(theta, here.curvature, here.gradient, passes)
+            mode = here._replace(passes=passes)
 
         # All rows, where a sample is all that is in memory, and each step a pass. A step with the
         # curvature of m rows leaves D / m of the squared distance, so the last one need not be
@@ -191,7 +175,7 @@ def _evaluated(posterior: Posterior, theta: NDArray, curvature: Diag | Dense | N
     if curvature is None:
         return posterior.expand(theta, FULL)
     value, gradient = posterior.slope(theta)
-    return Expansion(float(value[0]), gradient, curvature)
+    return Expansion(theta, float(value[0]), gradient, curvature)
 
 
 def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Diag | Dense | None) -> Mode:
@@ -213,7 +197,7 @@ def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Diag | Dens
     result = minimize(objective, start, jac=True, method="L-BFGS-B", options=bound)
     theta = coordinates.inverse_transform(result.x[None])
     here = posterior.expand(theta, DIAGONAL if wide else FULL)
-    return Mode(theta, here.curvature, here.gradient, result.nfev + 2.0)
+    return here._replace(passes=result.nfev + 2.0)
 
 
 def expanded_twice(posterior: Posterior, theta: NDArray) -> Mode:
@@ -221,10 +205,8 @@ def expanded_twice(posterior: Posterior, theta: NDArray) -> Mode:
 
     Far from the mode a sum of squares would be the small difference of two large ones.
     """
-    first = finite_expansion(posterior, theta, FULL)
-    near = known_at(posterior, Mode(theta, first.curvature, first.gradient, 1.0)).mode
-    here = finite_expansion(posterior, near, FULL)
-    return Mode(near, here.curvature, here.gradient, 2.0)
+    near = known_at(posterior, finite_expansion(posterior, theta, FULL)).mode
+    return finite_expansion(posterior, near, FULL)._replace(passes=2.0)
 
 
 def known_at(posterior: Posterior, here: Mode) -> Distribution:
@@ -286,8 +268,7 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     if not moves and posterior.of_sample is posterior:
         return mode
     centre = mode.theta + shift if moves else mode.theta
-    here = posterior.expand(centre, FULL)
-    return Mode(centre, here.curvature, here.gradient, mode.passes + 1)
+    return posterior.expand(centre, FULL)._replace(passes=mode.passes + 1)
 
 
 def laplace_points(posterior: Posterior, mode: Mode) -> tuple[NDArray, NDArray]:
@@ -456,8 +437,8 @@ def in_the_mean(
     and expected.
     """
     if not has_matrix(posterior.dim):
-        _, gradient, curvature = posterior.expand(distribution.mode, DIAGONAL)
-        return gradient, curvature
+        here = posterior.expand(distribution.mode, DIAGONAL)
+        return here.gradient, here.curvature
     root = distribution.operator.inverse().cholesky().dense()
     observed &= posterior.predictor.has_other_curvature
     return posterior.expected_under_gaussian(distribution.mode, root, observed)

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag, solve_triangular
 from scipy.special import polygamma, psi
 
-from skbayes_sg.linalg import FULL, Dense
+from skbayes_sg.linalg import FULL
 from skbayes_sg.linalg.coordinates import reproducible_eigh
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Distribution, Mode, expanded_twice, known_at
+from skbayes_sg.posterior.gaussian import Distribution, expanded_twice, known_at
 from skbayes_sg.priors.scales import Scales
 
 _TINY = np.finfo(np.float64).tiny
@@ -231,12 +231,8 @@ def covariance_over(scales: Scales, posterior: Posterior, target: Any, theta: ND
     if isinstance(target.closed_form, JointDistribution):
         whitened = target.coordinates.whitened
         return whitened.covariance(target.closed_form.covariance)
-    model = posterior.model
-    if model.conjugate:
-        here = expanded_twice(posterior, theta)
-    else:
-        found = posterior.expand(theta, FULL)
-        here = Mode(theta, Dense(found.curvature.dense()), found.gradient, 1.0)
+    conjugate = posterior.model.conjugate
+    here = expanded_twice(posterior, theta) if conjugate else posterior.expand(theta, FULL)
     joint, T = JointDistribution.of(known_at(posterior, here), posterior.normal_prior, scales)
     if joint.noise is not None:
         T = block_diag(T, 1.0)
