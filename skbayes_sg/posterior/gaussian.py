@@ -30,7 +30,7 @@ from skbayes_sg.linalg.operators import DIAGONAL, FULL, Layout
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.posterior import Expansion, Posterior, is_high_dimensional
 from skbayes_sg.posterior.whitening import low_rank
-from skbayes_sg.priors import Distribution, GaussianPrior
+from skbayes_sg.priors import Distribution, GaussianPrior, Prior
 
 _ENOUGH = 1e-3  # squared distance to the mode, in posterior standard deviations per parameter
 _MOST_POINTS = 128
@@ -327,9 +327,9 @@ def updated(posterior: Posterior, guess: NDArray) -> Distribution:
     return agreeing(posterior.expected_under_gaussian, theta, precision, _CONVERGED)
 
 
-def carried(normal: Distribution, before: Posterior, after: Posterior) -> Diag | Dense:
+def carried(normal: Distribution, before: Prior, after: Prior) -> Diag | Dense:
     """The precision of a normal distribution under another prior, which the rows do not see."""
-    there, here = before.prior.curvature(normal.mode), after.prior.curvature(normal.mode)
+    there, here = before.curvature(normal.mode), after.curvature(normal.mode)
     return normal.operator.plain() + (here + there * -1.0)
 
 

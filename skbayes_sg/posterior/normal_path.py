@@ -29,7 +29,7 @@ from skbayes_sg.posterior.gaussian import (
     known_at,
     updated,
 )
-from skbayes_sg.priors import Distribution
+from skbayes_sg.priors import Distribution, Prior
 from skbayes_sg.priors.scales import OnePrecision
 
 
@@ -38,6 +38,7 @@ class Node(NamedTuple):
 
     rho: float
     """Log precision."""
+    prior: Prior
     normal: Distribution
     known: float
     """What the data know of the coefficients, as a number of them."""
@@ -80,25 +81,24 @@ class NormalPath:
 
     def at(self, rho: float, within: float = 0.0) -> Node:
         """The distribution under a log precision, or a known one that is near."""
-        if self._nodes and abs(self.near(rho).rho - rho) <= within:
-            return self.near(rho)
-        here, rows = self.under(rho), self.posterior.data.sample
-        model = here.predictor
-        guess = model.guess(rows.y, rows.weight)
-        if not self.in_mean:
-            start = self.initial(rho) if self._nodes else InitialPoint(guess, None)
-            mode = find_mode(here, start.theta, deterministic_rng("prior"), start.curvature)
-            normal = known_at(here, mode)
-        elif self._nodes:
-            # of the same rows under another prior, which alone changes the gradient in the mean
+        here = self.under(rho)
+        if not self._nodes:
+            rows = self.posterior.data.sample
+            theta, precision = here.model.guess(rows.y, rows.weight), None
+        else:
             near = self.near(rho)
-            before, theta = self.under(near.rho), near.normal.mode
-            precision = carried(near.normal, before, here)
-            gradient = here.prior.gradient(theta) - before.prior.gradient(theta)
+            if abs(near.rho - rho) <= within:
+                return near
+            theta, precision = near.normal.mode, carried(near.normal, near.prior, here.prior)
+        normal: Distribution
+        if not self.in_mean:
+            normal = known_at(here, find_mode(here, theta, deterministic_rng("prior"), precision))
+        elif precision is None:
+            normal = updated(here, theta)
+        else:  # of the same rows: the prior alone changes the gradient in the mean
+            gradient = here.prior.gradient(theta) - near.prior.gradient(theta)
             theta = theta + precision.inverse().matvec(gradient)
             normal = agreeing(here.expected_under_gaussian, theta, precision, CLOSE)
-        else:
-            normal = updated(here, guess)
 
         weights, covariance = self._weights, normal.operator.inverse().dense()
         away = np.where(weights > 0, normal.mean - self.posterior.prior.mean, 0.0)
@@ -109,13 +109,13 @@ class NormalPath:
         known = self.scales.sizes[0] - np.exp(rho) * of_rows
         k = int(self.curve[0].searchsorted(rho))
         self.curve = np.insert(self.curve, k, (rho, np.log(squares), slope), axis=1)
-        self._nodes.insert(k, Node(rho, normal, float(known)))
+        self._nodes.insert(k, Node(rho, here.prior, normal, float(known)))
         return self._nodes[k]
 
     def initial(self, rho: float) -> InitialPoint:
         """Near the mode under a log precision, from the nearest distribution."""
-        near, here = self.near(rho), self.under(rho)
-        return InitialPoint(near.normal.mode, carried(near.normal, self.under(near.rho), here))
+        near, prior = self.near(rho), self.under(rho).prior
+        return InitialPoint(near.normal.mode, carried(near.normal, near.prior, prior))
 
     def moments(self) -> tuple[float, float]:
         """Mean and standard deviation of log precision, as chains found them if they did."""
