@@ -24,6 +24,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import (
     Distribution,
     InitialPoint,
+    NormalPath,
     expanded_twice,
     find_mode,
     known_at,
@@ -31,7 +32,6 @@ from skbayes_sg.posterior.gaussian import (
 )
 from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.precision import JointDistribution
 from skbayes_sg.priors.scales import Groups, OnePrecision, Scales
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT

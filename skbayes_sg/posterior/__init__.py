@@ -4,6 +4,8 @@ Imports data, linalg, models, priors and samplers.
 """
 
 from skbayes_sg.posterior.base import (
+    Anchor,
+    ChainTarget,
     Drawn,
     Expansion,
     Posterior,
@@ -11,4 +13,12 @@ from skbayes_sg.posterior.base import (
     is_high_dimensional,
 )
 
-__all__ = ["Drawn", "Expansion", "Posterior", "affordable", "is_high_dimensional"]
+__all__ = [
+    "Anchor",
+    "ChainTarget",
+    "Drawn",
+    "Expansion",
+    "Posterior",
+    "affordable",
+    "is_high_dimensional",
+]

@@ -40,8 +40,7 @@ from skbayes_sg.linalg.operators import FULL
 from skbayes_sg.linalg.scores import Scores, outer_products
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
+from skbayes_sg.posterior import Anchor, ChainTarget, Posterior
 from skbayes_sg.posterior.gaussian import Mode, laplace_points
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales

@@ -1,14 +1,12 @@
 """Which form of a posterior chains move on."""
 
-from skbayes_sg.posterior import Posterior, is_high_dimensional
-from skbayes_sg.posterior.chain_target import ChainTarget
-from skbayes_sg.posterior.conjugate import ClosedTarget
+from skbayes_sg.posterior import ChainTarget, Posterior, is_high_dimensional
+from skbayes_sg.posterior.conjugate import ClosedTarget, QuadraticTarget
 from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.posterior.full_data import FullDataTarget, WhitenedTarget
 from skbayes_sg.posterior.gaussian import Mode
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget, IntegratedTarget
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.quadratic import QuadraticTarget
 from skbayes_sg.priors.scales import IntegratedPrior
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.target import Target

@@ -2,7 +2,7 @@
 
 A `State` is a group of chains. Of a posterior samplers know these interfaces only.
 `posterior.Posterior` is a target whose chains move in the coordinates of the model, and
-`posterior.chain_target.ChainTarget` one in coordinates of their own. What is measured in the
+`posterior.ChainTarget` one in coordinates of their own. What is measured in the
 coordinates of the model is asked of `Target.posterior`.
 """
 
