@@ -339,12 +339,6 @@ def updated(posterior: Posterior, guess: NDArray) -> Distribution:
     return agreeing(posterior.expected_under_gaussian, theta, precision, _CONVERGED)
 
 
-def carried(normal: Distribution, before: Prior, after: Prior) -> Diag | Dense:
-    """The precision of a normal distribution under another prior, which the rows do not see."""
-    there, here = before.curvature(normal.mode), after.curvature(normal.mode)
-    return normal.operator.plain() + (here + there * -1.0)
-
-
 def agreeing(means: Means, theta: NDArray, precision: Diag | Dense, limit: float) -> GaussianPrior:
     """The normal distribution that agrees with its own means, from one near it.
 
@@ -515,7 +509,7 @@ class NormalPath:
             near = self.near(rho)
             if abs(near.rho - rho) <= within:
                 return near
-            theta, precision = near.normal.mode, carried(near.normal, near.prior, here.prior)
+            theta, precision = self.initial(rho)
         normal: Distribution
         if not self.in_mean:
             normal = known_at(here, find_mode(here, theta, deterministic_rng("prior"), precision))
@@ -541,7 +535,9 @@ class NormalPath:
     def initial(self, rho: float) -> InitialPoint:
         """Near the mode under a log precision, from the nearest distribution."""
         near, prior = self.near(rho), self.under(rho).prior
-        return InitialPoint(near.normal.mode, carried(near.normal, near.prior, prior))
+        theta = near.normal.mode
+        change = prior.curvature(theta) + near.prior.curvature(theta) * -1.0
+        return InitialPoint(theta, near.normal.operator.plain() + change)
 
     def moments(self) -> tuple[float, float]:
         """Mean and standard deviation of log precision, as chains found them if they did."""

@@ -299,7 +299,7 @@ FAULTS = [
     ),
     Fault(
         "posterior/control_variates.py",
-        "rest += self._slope_there",
+        "rest += self._gradient_there",
         "rest += 0",
         "the gradient at the anchor is dropped",
         "posterior/test_control_variates.py -k gradients",
