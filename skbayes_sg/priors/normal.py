@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,55 +180,35 @@ class GaussianPrior:
 
         Source: math/streams.md#logistic-regression-as-an-update.
         """
-        found = type(self)(*mixed_normals(self, other, share))
+        b = other.operator.plain() * (1 - share)
+        precision: Diag | Dense = self.operator.plain() * share + b
+        shift = precision.inverse().matvec(b.matvec(other.mean - self.mean))
+        found = type(self)(precision, self.mean + shift)
         if self.by_expected:
             found.by_expected = True
         return found
 
     @classmethod
     def of_draws(cls, draws: NDArray, weights: NDArray) -> Self:
-        """Independent normal distributions with the moments of weighted draws (S, D)."""
-        return cls(*moments(draws, weights))
+        """Independent normal distributions with the moments of draws (S, D), weights of sum 1."""
+        parts = np.array_split(draws, 1 + draws.size // elements_at_a_time(), axis=1)
+        means, squares = [], []
+        for part in parts:  # in double precision, some columns at a time
+            part = part.astype(np.float64, copy=False)
+            means.append(weights @ part)
+            squares.append(weights @ (part - means[-1]) ** 2)
+        return cls(Diag(1.0 / np.concatenate(squares)), np.concatenate(means))
 
     def draw(self, rng: np.random.Generator, n_draws: int) -> NDArray:
         """Independent draws, (n_draws, D)."""
-        return self.mean + normals(self.operator, rng, n_draws)
+        return self.mean + self.deviations(rng, n_draws)
+
+    def deviations(self, rng: np.random.Generator, n_draws: int) -> NDArray:
+        """Of independent draws from the mean, (n_draws, D)."""
+        root = self.operator.inverse().cholesky()
+        return root.matvec(rng.standard_normal((n_draws, self.operator.dim)))
 
     @property
     def variance(self) -> NDArray:
         """Variance of each parameter, (D,)."""
         return self.operator.inverse().diagonal()
-
-
-# -- of any precision matrix ------------------------------------------------------------------
-
-
-class _Normal(Protocol):
-    operator: Precision
-    mean: NDArray
-
-
-def normals(precision: Precision, rng: np.random.Generator, n_draws: int) -> NDArray:
-    """Draws of N(0, precision^-1), (n_draws, D)."""
-    root = precision.inverse().cholesky()
-    return root.matvec(rng.standard_normal((n_draws, precision.dim)))
-
-
-def mixed_normals(ours: _Normal, theirs: _Normal, share: float) -> tuple[Diag | Dense, NDArray]:
-    """Precision and mean of the weighted geometric mean of two normal densities."""
-    a, b = ours.operator.plain() * share, theirs.operator.plain() * (1 - share)
-    precision: Diag | Dense = a + b
-    dim = precision.dim
-    m, n = ours.mean[:dim], theirs.mean[:dim]
-    return precision, m + precision.inverse().matvec(b.matvec(n - m))
-
-
-def moments(draws: NDArray, weights: NDArray) -> tuple[Diag, NDArray]:
-    """Precisions and means of weighted draws (S, D), weights of sum 1."""
-    parts = np.array_split(draws, 1 + draws.size // elements_at_a_time(), axis=1)
-    means, squares = [], []
-    for part in parts:  # in double precision, some columns at a time
-        part = part.astype(np.float64, copy=False)
-        means.append(weights @ part)
-        squares.append(weights @ (part - means[-1]) ** 2)
-    return Diag(1.0 / np.concatenate(squares)), np.concatenate(means)

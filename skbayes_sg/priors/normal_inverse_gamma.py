@@ -10,13 +10,7 @@ from scipy.linalg import block_diag
 from scipy.special import gammainc, polygamma
 
 from skbayes_sg.linalg import Dense, Diag
-from skbayes_sg.priors.normal import (
-    GaussianPrior,
-    Precision,
-    mixed_normals,
-    moments,
-    normals,
-)
+from skbayes_sg.priors.normal import GaussianPrior, Precision
 
 
 class NormalInverseGammaPrior:
@@ -53,11 +47,11 @@ class NormalInverseGammaPrior:
         unit: NDArray | None = None,
         centre: NDArray | None = None,
     ) -> None:
-        coef = GaussianPrior(precision, unit=unit, centre=centre)  # given s2 = 1
+        coef = GaussianPrior(precision, mean, unit, centre)  # given s2 = 1
         self.operator, self.centre = coef.operator, centre
         self.shape, self.rate = noise
         self.precision, self.unit = np.append(coef.precision, 0.0), np.append(coef.unit, 1.0)
-        self.mean = np.append(np.broadcast_to(mean, self.operator.dim), 0.0)
+        self.mean = np.append(coef.mean, 0.0)
         self._slope = 0.5 * self.operator.dim + self.shape
 
     def with_precision(self, precision: NDArray) -> NormalInverseGammaPrior:
@@ -119,6 +113,11 @@ class NormalInverseGammaPrior:
         return found
 
     # -- as a posterior -----------------------------------------------------------------------
+
+    @property
+    def coef(self) -> GaussianPrior:
+        """That of the coefficients, for a noise variance of 1."""
+        return GaussianPrior(self.operator, self.mean[:-1], self.unit[:-1])
 
     @property
     def noise(self) -> tuple[float, float]:
@@ -184,13 +183,13 @@ class NormalInverseGammaPrior:
         Source: math/streams.md#logistic-regression-as-an-update.
         """
         rest = 1 - share
-        precision, mean = mixed_normals(self, other, share)
-        ours, theirs = self.mean[:-1] - mean, other.mean[:-1] - mean
+        coef = self.coef.mixed(other.coef, share)
+        ours, theirs = self.mean[:-1] - coef.mean, other.mean[:-1] - coef.mean
         energy = share * (ours @ self.operator.matvec(ours))
         energy += rest * (theirs @ other.operator.matvec(theirs))
         shape = share * self.shape + rest * other.shape
         rate = share * self.rate + rest * other.rate + 0.5 * energy
-        return type(self)(precision, (shape, float(rate)), mean)
+        return type(self)(coef.operator, (shape, float(rate)), coef.mean)
 
     @classmethod
     def of_draws(cls, draws: NDArray, weights: NDArray) -> Self:
@@ -198,19 +197,18 @@ class NormalInverseGammaPrior:
 
         They are mean and variance of each coefficient, and mean and variance of 1 / s2.
         """
-        precision, mean = moments(draws[:, :-1], weights)
+        coef = GaussianPrior.of_draws(draws[:, :-1], weights)
         noise = draws[:, -1].astype(np.float64, copy=False)
         inverse = np.exp(-noise)
         centre = weights @ inverse
         variance = weights @ (inverse - centre) ** 2
-        precision = precision * float(weights @ np.exp(noise))
-        return cls(precision, (float(centre**2 / variance), float(centre / variance)), mean)
+        precision = coef.operator * float(weights @ np.exp(noise))
+        return cls(precision, (float(centre**2 / variance), float(centre / variance)), coef.mean)
 
     def draw(self, rng: np.random.Generator, n_draws: int) -> NDArray:
         """Independent draws, (n_draws, D)."""
         noise = np.log(self.rate) - np.log(rng.gamma(self.shape, size=(n_draws, 1)))
-        spread = normals(self.operator, rng, n_draws)
-        coef = self.mean[:-1] + np.exp(0.5 * noise) * spread
+        coef = self.mean[:-1] + np.exp(0.5 * noise) * self.coef.deviations(rng, n_draws)
         return np.concatenate([coef, noise], axis=1)
 
     @property

@@ -614,8 +614,8 @@ FAULTS = [
     ),
     Fault(
         "priors/normal.py",
-        "theirs.operator.plain() * (1 - share)",
-        "theirs.operator.plain() * 0.0",
+        "other.operator.plain() * (1 - share)",
+        "other.operator.plain() * 0.0",
         "a stream forgets its prior too",
         "priors/test_priors.py",
     ),
