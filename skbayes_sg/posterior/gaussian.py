@@ -96,7 +96,6 @@ def find_mode(
     dim, sample = posterior.dim, posterior.of_sample
     n_rows = sample.n_rows
     with np.errstate(over="ignore", invalid="ignore"):
-        finite_expansion(posterior.of_rows(slice(0, 1000)), theta, DIAGONAL)
         if not has_matrix(dim):
             return _whitened_lbfgs(posterior, theta, curvature)
 
@@ -156,7 +155,10 @@ def _fisher_scoring(
     determine it to a relative error of sqrt(D / m). Later, or where none is given, P is the
     curvature of the rows at the point itself.
     """
-    here = _evaluated(posterior, theta, curvature)
+    if curvature is None:
+        here = finite_expansion(posterior, theta, FULL)
+    else:
+        here = _evaluated(posterior, theta, curvature)
     for iteration in range(1, 51):
         if iteration == 8 and curvature is not None:
             curvature = None
@@ -194,9 +196,10 @@ def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Diag | Dens
     """L-BFGS in whitened coordinates, where a gradient costs far less than a curvature."""
     wide = is_high_dimensional(posterior)
     if wide:
+        finite_expansion(posterior.of_rows(slice(0, 1000)), theta, DIAGONAL)
         coordinates: Coordinates = low_rank(posterior, theta, outliers=False)
     else:
-        curvature = curvature or posterior.expand(theta, FULL).curvature
+        curvature = curvature or finite_expansion(posterior, theta, FULL).curvature
         coordinates = Whitened.of(posterior.predictor.columns(), theta, curvature.dense())
 
     def objective(u: NDArray) -> tuple[float, NDArray]:

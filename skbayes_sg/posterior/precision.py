@@ -228,7 +228,7 @@ def covariance_over(scales: Scales, posterior: Posterior, target: Any, theta: ND
 
     `theta` (1, D) is near the posterior mean.
     """
-    if isinstance(target.closed_form, JointDistribution):
+    if target.closed_form is not None:
         whitened = target.coordinates.whitened
         return whitened.covariance(target.closed_form.covariance)
     conjugate = posterior.model.conjugate

@@ -160,7 +160,7 @@ class OnePrecision(Scales):
         super().__init__(block, group, labels, unit)
         self.rate = self.shape / unit
 
-    @cached_property
+    @property
     def integrated(self) -> IntegratedPrecision:
         return IntegratedPrecision(self)
 
