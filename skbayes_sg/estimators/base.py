@@ -27,8 +27,8 @@ from skbayes_sg.data import InMemory
 from skbayes_sg.diagnostics import moments, systematic
 from skbayes_sg.estimators.out_of_core import is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
+from skbayes_sg.inference.engine import Choice, Options, RowsNeededError
 from skbayes_sg.inference.many_modes import gradient_products
-from skbayes_sg.inference.options import Choice, Options, RowsNeededError
 from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
 from skbayes_sg.inference.sample import Fit, Plan, in_single_precision, sample
 from skbayes_sg.inference.variational_em import VariationalEM

@@ -9,9 +9,8 @@ moved. Nothing is drawn at random, so that errors do not add up over chunks.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,6 @@ from skbayes_sg.data.kept_rows import InBlocks, KeptRows, n_bytes, weight_of
 from skbayes_sg.diagnostics.limits import SHIFT_LIMIT
 from skbayes_sg.inference.drift import Drift
 from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
-from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.base import Classification
 from skbayes_sg.models.predictor import Predictor
@@ -43,8 +41,6 @@ _SPREAD = 0.2  # relative error of a standard deviation: rows of one class, in o
 _LEFT_FREE = 0.75  # of the budget after rows were folded, so that they are folded in large parts
 _OF_CHECK = 0.5  # of the budget at most, for the rows that check what was folded
 _ENOUGH_TO_LEARN = 10  # rare rows for each parameter, from which a learned prior stays
-# a stream stays as it is when asked
-_DISTRIBUTIONS: WeakKeyDictionary[Stream, Distribution] = WeakKeyDictionary()
 
 
 class Misfit(NamedTuple):
@@ -164,15 +160,13 @@ class Stream:
             now = now._expanded()
         return now._within(budget)._checked(since=before)
 
-    @property
+    @cached_property
     def distribution(self) -> Distribution:
         """The posterior of all rows. To ask for it does not change how the stream goes on."""
-        if self not in _DISTRIBUTIONS:
-            found: Any = self._expanded().posterior
-            if not found.quadratic and has_matrix(len(found.mean)):
-                found = found.less_determined(self.prior)
-            _DISTRIBUTIONS[self] = found
-        return _DISTRIBUTIONS[self]
+        found: Any = self._expanded().posterior
+        if not found.quadratic and has_matrix(len(found.mean)):
+            found = found.less_determined(self.prior)
+        return found
 
     def draws(self, n_draws: int) -> NDArray:
         """Independent draws of the posterior, (n_draws, D); the same at every call."""
@@ -239,7 +233,7 @@ class Stream:
         Above 1,000 columns none is looked for.
         """
         model, distribution = self.model, self.distribution
-        if model is None or model.conjugate or not isinstance(distribution.operator, Dense):
+        if model is None or model.conjugate or not has_matrix(model.dim):
             return self
         if not self.kept.blocks:  # all rows are a normal distribution
             return replace(self, misfit=RIGHT, diagnosed_at=self.n_rows)
@@ -316,16 +310,6 @@ class Stream:
             return self
         assert self.model is not None
         return replace(self, remainder=self.sample.remainder(self.model, self.posterior))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Also of version 0.3 and before, where less than a thousand rows waited."""
-        if "settled" in state:
-            waiting: InMemory | None = state["waiting"]
-            kept = KeptRows() if waiting is None else KeptRows().with_rows(waiting)
-            prior, posterior, seed = (state[name] for name in ("prior", "posterior", "seed"))
-            then = Stream(prior, state["settled"], posterior, seed, None, kept, posterior.mean)
-            state = vars(then)
-        vars(self).update(state)
 
 
 def _has_labels(model: Predictor | None) -> bool:

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from skbayes_sg.chains.tuning import raise_alpha
 from skbayes_sg.inference import diagnose
-from skbayes_sg.inference.options import Choice, Options, RowsNeededError
+from skbayes_sg.inference.engine import Choice, Options, RowsNeededError
 from skbayes_sg.inference.sample import Fit, Plan
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import (
     Distribution,
@@ -25,7 +24,6 @@ from skbayes_sg.posterior.gaussian import (
     updated,
     with_observed,
 )
-from skbayes_sg.posterior.hierarchical import JointPosterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.independent_draws import IndependentDraws
@@ -43,8 +41,7 @@ class OneMode(Plan):
     dtype: type = np.float64
 
     def first(self, posterior: Posterior) -> Choice:
-        model = posterior.model
-        if isinstance(model, Predictor) and model.conjugate and affordable(posterior):
+        if posterior.predictor.conjugate and affordable(posterior):
             return Choice(
                 IndependentDraws(),
                 "the posterior is conjugate: its draws are independent and exact",
@@ -109,8 +106,8 @@ class OneMode(Plan):
 
     def n_draws(self, options: Options, n_chains: int, dim: int) -> tuple[int, int, list[str]]:
         """By default 2,048 in all, and up to 16,384, or as many as 400 megabytes hold."""
-        if not isinstance(options.n_draws, str):
-            return options.n_draws, options.n_draws, []
+        if options.n_draws != "auto":
+            return int(options.n_draws), int(options.n_draws), []
         held = max(_FEWEST, _MOST_BYTES // (4 * dim) // n_chains)
         share = max(_FEWEST, _DRAWS // n_chains)
         n_draws, most = min(share, held), min(_MOST_DRAWS // n_chains, held)
@@ -127,15 +124,11 @@ class OneMode(Plan):
 
         With an anchor the sampler has measured the columns' steepness itself.
         """
-        draws = fit.draws
-        joint: Posterior | JointPosterior = posterior
-        if fit.scales is not None and fit.hyper_draws is not None:
-            draws = np.append(draws, fit.hyper_draws, axis=2)
-            joint = JointPosterior(posterior, fit.scales)
-        figures = diagnose.of_draws(draws) | diagnose.of_spread(draws)
+        draws = fit.draws if fit.hyper_draws is None else np.append(fit.draws, fit.hyper_draws, 2)
+        figures = diagnose.of_draws(draws)
         if posterior.of_sample is not posterior:
             return figures
-        figures |= diagnose.of_gradients(joint, draws, fit.weights, n_gradients)
+        figures |= diagnose.of_gradients(posterior, draws, fit.weights, n_gradients, fit.scales)
         assert fit.engine is not None
         sampler = fit.engine.sampler
         if np.isfinite(sampler.steepest_column) and sampler.variance_reduction is None:
@@ -147,10 +140,7 @@ class OneMode(Plan):
         return figures
 
     def is_enough(self, fit: Fit) -> bool:
-        figures = fit.figures
-        return diagnose.is_enough(figures) or (
-            diagnose.agrees(figures) and bool(diagnose.of_bias(figures))
-        )
+        return diagnose.is_enough(fit.figures)
 
     def gaussian(self, fit: Fit, posterior: Posterior) -> Distribution:
         """As if all rows were one chunk of a stream.

@@ -65,6 +65,9 @@ class FullDataTarget(ChainTarget):
         prior = posterior.prior.curvature(mode.theta).diagonal()
         return cls(posterior, coordinates, 1.0 - coordinates.pullback_diagonal(prior))
 
+    def cloud(self, theta: NDArray, rng: np.random.Generator) -> NDArray:
+        return self.coordinates.inverse_transform(rng.standard_normal(theta.shape))
+
     def _measured_steepness(self) -> dict[str, float]:
         """How far the posterior around the mode is from a standard normal one.
 

@@ -187,6 +187,8 @@ class Target(ABC):
     """Whether these coordinates follow the posterior far from the anchor too."""
     samples_precision: bool = False
     """Whether the precision of the prior is not given."""
+    sampled: Any = None
+    """Precisions that are coordinates of the chains; None if there are none."""
     coordinates: Coordinates
     """Coordinates of the chains, those of the model without an anchor."""
 
@@ -218,6 +220,17 @@ class Target(ABC):
         Also the logarithms of the factors by which volumes grow, (chains,).
         """
         raise TypeError("the scale of the coefficients is given")
+
+    def cloud(self, theta: NDArray, rng: np.random.Generator) -> NDArray:
+        """Where chains start, (chains, D), in the coordinates of the model, hyperparameters last.
+
+        `theta` are points about the mode, without hyperparameters.
+        """
+        return theta
+
+    def centred(self, theta: NDArray) -> NDArray:
+        """A point that all of `cloud` are about; the mode theta, or one of hyperparameters too."""
+        return theta
 
     def with_prior(self, prior: Prior) -> Target:
         """The same data, and anchor, under another prior, where chains do not sample it."""

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, VariationalEM
+from skbayes_sg.chains.run import go_on
 from skbayes_sg.estimators.linear_model import is_separated
 from skbayes_sg.inference import diagnose
 from skbayes_sg.linalg import FULL
@@ -189,6 +190,30 @@ def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypat
     with pytest.warns(ConvergenceWarning, match="sd_ratio is 2"):
         model.fit(X, y > 0)
     assert isinstance(model.sampler_, UnderdampedLangevin)
+
+
+def test_an_interrupt_of_the_second_sampler_keeps_its_draws(monkeypatch):
+    X, y = logistic_data(400, 4)
+    calls = []
+
+    def interrupted(sampler, *args):
+        calls.extend([sampler] * isinstance(sampler, HMC))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return go_on(sampler, *args)
+
+    monkeypatch.setattr(
+        "skbayes_sg.inference.diagnose.of_bias",
+        lambda figures, *_: [] if "accept_rate" in figures else ["sd_ratio is 2.00, not 1"],
+    )
+    monkeypatch.setattr("skbayes_sg.chains.run.go_on", interrupted)
+    monkeypatch.setattr("skbayes_sg.chains.run._SECONDS", 0.0)
+    model = BayesianLogisticRegressionSGFS(prior_precision=1.0, n_draws=256, random_state=0)
+    said = r"interrupted: each chain has \d+ of \d+ draws"
+    with pytest.warns(ConvergenceWarning, match=said), pytest.raises(KeyboardInterrupt):
+        model.fit(X, y > 0)
+    assert isinstance(model.sampler_, HMC)
+    assert 4 <= model.draws_.shape[1] < 256
 
 
 @pytest.mark.convergence_warnings

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sg import BayesianLogisticRegressionSGFS
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.kept_rows import n_bytes
-from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.inference.folded_rows import FoldedRows
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
@@ -155,25 +154,6 @@ def test_above_a_thousand_parameters_folded_rows_are_checked_by_their_diagonal()
         model = streamed(given, X, y, ORDERS["sorted"](X, y), 5)
     assert model.diagnostics_["folded_shift"] > 1
     assert "rows that are no longer kept" in str(said[-1].message)
-
-
-def test_a_stream_of_version_0_3_goes_on():
-    X, y = data_of(900, 3, 2)
-    model = streamed(GIVEN, X[:300], y[:300], np.arange(300), 1)
-    now = model._stream
-    old = {"prior": now.prior, "settled": now.prior, "posterior": now.posterior, "seed": now.seed}
-    for waiting, expected in ((now.kept.blocks[0], 0.01), (None, 0.1)):
-        state = {**old, "waiting": waiting}
-        if waiting is None:
-            state["settled"] = now.posterior
-        then = Stream.__new__(Stream)
-        then.__setstate__(state)
-        one = clone(model)
-        vars(one).update(vars(model) | {"_stream": then})
-        np.testing.assert_array_equal(one.coef_, model.coef_)
-        for rows in np.split(np.arange(300, 900), 6):
-            one.partial_fit(X[rows], y[rows])
-        assert off(one, at_once(one, X, y))[0] < expected
 
 
 # -- beyond the budget ------------------------------------------------------------------------

@@ -390,8 +390,8 @@ FAULTS = [
     ),
     Fault(
         "inference/diagnose.py",
-        "return draws[:, :, diagnostics.least_agreed(draws, worst)]",
-        "return draws[:, :, : 2 * worst]",
+        "draws = draws[:, :, diagnostics.least_agreed(draws, worst)]",
+        "draws = draws[:, :, : 2 * worst]",
         "of many parameters the first are ranked, not the worst",
         "diagnostics/test_diagnostics.py -k agree_least",
     ),
@@ -662,7 +662,7 @@ FAULTS = [
         "priors/test_integrated_precision.py -k integral",
     ),
     Fault(
-        "inference/em_control_variate.py",
+        "inference/variational_em.py",
         "return (theta - posterior.prior.mean) *",
         "return theta *",
         "the control variate of EM is not around the prior mean",
@@ -697,7 +697,7 @@ FAULTS = [
         "estimators/test_number_of_draws.py -k promise",
     ),
     Fault(
-        "chains/parallel.py",
+        "chains/run.py",
         "limit = _INSIDE.pop()",
         "limit = _INSIDE.pop(0)",
         "the first of two fits in threads to end gives BLAS its threads again",
