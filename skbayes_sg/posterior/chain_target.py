@@ -93,6 +93,25 @@ class Anchor:
         share = self.curvature.inverse().dense() * self.noise.dense()
         return float(self.n_total**2 * np.sum(share) / self.curvature.dim)
 
+    @property
+    def far_from_mode(self) -> str | None:
+        """Why a pool of some rows around a point so far from the mode will not do.
+
+        Rows were chosen by their remainders there. A pool of all rows is right around any point.
+        """
+        if np.isinf(self.steepness) and self.pool_error > 0:
+            return (
+                "the mode was not found to a posterior standard deviation per parameter, and "
+                "control variates need it; columns with only a few rows that are not zero hide it"
+            )
+        return None
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What `diagnostics_` tells of it."""
+        names = ("noise_number", "steepness", "column_steepness", "pool_error")
+        return {name: getattr(self, name) for name in names}
+
 
 class ChainTarget(Target):
     """A posterior in the coordinates of chains, on the rows of a pool if it has an anchor.

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 
 from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
-from skbayes_sg.samplers.target import Anchored, State, Target
+from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import require_integer
 
 NEEDS_ROWS_AGAIN = "needs rows that it can draw again; use SGFS or SGLD with partial_fit"
@@ -27,40 +27,6 @@ WITHOUT_ANCHOR = 'use sampler="hmc", or sampler=None, which chooses by the data'
 
 class NoExpansionError(ValueError):
     """There is no point around which the posterior could be expanded."""
-
-
-def far_from_mode(anchor: Anchored) -> str | None:
-    """Why a pool of some rows around a point far from the mode will not do.
-
-    Rows were chosen by their remainders there. A pool of all rows is right around any point.
-    """
-    if math.isinf(anchor.steepness) and anchor.pool_error > 0:
-        return (
-            "the mode was not found to a posterior standard deviation per parameter, and control "
-            "variates need it; columns with only a few rows that are not zero hide it"
-        )
-    return None
-
-
-def anchor_figures(anchor: Anchored) -> dict[str, float]:
-    """What `diagnostics_` tells of the anchor of control variates."""
-    return {
-        "noise_number": anchor.noise_number,
-        "steepness": anchor.steepness,
-        "column_steepness": anchor.column_steepness,
-        "pool_error": anchor.pool_error,
-    }
-
-
-def pool_warnings(figures: dict[str, float]) -> list[str]:
-    """A warning if the choice of the pool moves the mean by .05 standard deviations or more."""
-    error = figures.get("pool_error", 0.0)
-    if not error > 0.05:
-        return []
-    return [
-        f"pool_error is {error:.2f}: few rows dominate, and the posterior mean may be off by so "
-        'many standard deviations; use sampler="hmc", which takes all rows at each step'
-    ]
 
 
 class RunLength(NamedTuple):
@@ -88,7 +54,7 @@ class Sampler(BaseEstimator, ABC):
 
     A new sampler writes `step`, and `start` if it keeps a memory; all else has defaults. The
     methods of every sampler stand in this order: `validate`, `refusal`, `resolve_auto`
-    (parameters); `start`, `step`, `restart`, `freeze`, `change_prior`, `draw`, `weight` (motion);
+    (parameters); `start`, `step`, `restart`, `freeze`, `change_prior`, `draw` (motion);
     `run_length`, `stationary_distribution`, `report` (theory and figures).
     """
 
@@ -213,13 +179,9 @@ class Sampler(BaseEstimator, ABC):
     def change_prior(self, state: State, target: Target) -> None:
         """Update the memory, when the posterior has another prior than at the last step."""
 
-    def draw(self, state: State) -> NDArray:
-        """The draw to record, (chains, D)."""
-        return state.theta
-
-    def weight(self, state: State) -> float:
-        """Weight of the draw about to be recorded."""
-        return 1.0
+    def draw(self, state: State) -> tuple[NDArray, float]:
+        """The draw to record, (chains, D), and its weight."""
+        return state.theta, 1.0
 
     # -- distribution and report ------------------------------------------------------------------
 

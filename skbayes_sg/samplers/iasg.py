@@ -120,9 +120,9 @@ class IASG(ConstantStep):
             ratios = relative_noise(*self._noise_and_curvature(state, target)) * memory.averaging
             memory.expected = float(ratios.min()), float(ratios.max())
 
-    def draw(self, state: State) -> NDArray:
+    def draw(self, state: State) -> tuple[NDArray, float]:
         """The average of the last whole window; the point itself in the first window."""
-        return state.theta if state.memory.average is None else state.memory.average
+        return (state.theta if state.memory.average is None else state.memory.average), 1.0
 
     # -- the operators ------------------------------------------------------------------------
 

@@ -10,14 +10,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg import theory
 from skbayes_sg.linalg import Dense, Diag, Operator, stored
-from skbayes_sg.samplers.base import (
-    Report,
-    RunLength,
-    Sampler,
-    anchor_figures,
-    far_from_mode,
-    pool_warnings,
-)
+from skbayes_sg.samplers.base import Report, RunLength, Sampler
 from skbayes_sg.samplers.schedules import Schedule, alpha_at, weight_at
 from skbayes_sg.samplers.stationary import StationaryDistribution
 from skbayes_sg.samplers.target import State, Target
@@ -117,8 +110,8 @@ class UnderdampedLangevin(Sampler):
         """
         anchor = target.anchor
         assert anchor is not None
-        if (far := far_from_mode(anchor)) is not None:
-            return far
+        if anchor.far_from_mode is not None:
+            return anchor.far_from_mode
         given = None if isinstance(self.alpha, str) else alpha_at(self.alpha, 0)
         # A step overshoots where the gradient is more than (1 + alpha^2) / 2 times as steep as at
         # the anchor. Above 20 single walls of the posterior bias any; Metropolis steps they do not.
@@ -175,7 +168,7 @@ class UnderdampedLangevin(Sampler):
             # to measure that of the rows of a whole pool would take a D x D product of them
             noise=None if state.rows.full_data else anchor.noise,
             prior=Diag(target.prior.curvature(anchor.theta).diagonal()),
-            figures=anchor_figures(anchor),
+            figures=anchor.figures,
         )
         self._refresh(state, target)
 
@@ -211,12 +204,9 @@ class UnderdampedLangevin(Sampler):
             state.memory.prior = prior
             self._refresh(state, target)
 
-    def weight(self, state: State) -> float:
-        """The step taken from the draw if alpha anneals; 0 in the first part of a cycle.
-
-        Source: handout Eq. 3.8; math/sgfs.md#weights-of-annealed-draws.
-        """
-        return weight_at(self.alpha, state.t)
+    def draw(self, state: State) -> tuple[NDArray, float]:
+        """The points; those of the first part of a cycle have weight 0."""
+        return state.theta, weight_at(self.alpha, state.t)
 
     # -- the operators ------------------------------------------------------------------------
 
@@ -256,8 +246,7 @@ class UnderdampedLangevin(Sampler):
 
     def report(self, state: State) -> Report:
         """Also the figures of the anchor. One minibatch serves all chains."""
-        figures = state.memory.figures
-        return Report(state.t * state.rows.size, dict(figures), pool_warnings(figures))
+        return Report(state.t * state.rows.size, state.memory.figures, [])
 
 
 @dataclass(frozen=True)

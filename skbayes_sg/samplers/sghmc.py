@@ -174,9 +174,9 @@ class SGHMC(Sampler):
         state.memory.adapting = False
         state.memory.window = _WINDOW // _LOOK_EVERY
 
-    def weight(self, state: State) -> float:
-        """The step taken from the draw, as for SGLD; 0 in the first part of a cycle."""
-        return self._step_at(state) * weight_at(self.step_size, state.t)
+    def draw(self, state: State) -> tuple[NDArray, float]:
+        """Weighted by the step taken from the draw, as for SGLD; 0 as a cycle begins."""
+        return state.theta, self._step_at(state) * weight_at(self.step_size, state.t)
 
     def _rows(self, state: State) -> Rows:
         rows = state.rows.draw()

@@ -226,9 +226,9 @@ class SGLD(Sampler):
                 added = memory.preconditioner.matvec(added[None])[0]
             memory.step_size = 0.2 / (memory.stiffness + max(0.0, added.max()))
 
-    def weight(self, state: State) -> float:
-        """The step taken from the draw (handout Eq. 3.8); 0 in the first part of a cycle."""
-        return self._eta(state) * weight_at(self.step_size, state.t)
+    def draw(self, state: State) -> tuple[NDArray, float]:
+        """Weighted by the step taken from the draw (handout Eq. 3.8); 0 as a cycle begins."""
+        return state.theta, self._eta(state) * weight_at(self.step_size, state.t)
 
     def _eta(self, state: State) -> float:
         if isinstance(self.step_size, str):

@@ -90,6 +90,14 @@ class Anchored(Protocol):
         """Error of the gradient by the choice of the pool, in posterior standard deviations."""
 
     @property
+    def far_from_mode(self) -> str | None:
+        """Why a pool of some rows around a point so far from the mode will not do."""
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What `diagnostics_` tells of it."""
+
+    @property
     def noise_number(self) -> float:
         """kappa = n Tr(Lam^-1 M) / D, the same for every batch size n.
 

@@ -85,7 +85,7 @@ def test_a_state_is_the_whole_checkpoint(cls, posterior):
         np.testing.assert_array_equal(state.theta, twin.theta)
     assert state.t == 75
     assert state.theta.shape == state.gradient.shape == (3, posterior.dim)
-    assert sampler.draw(state).dtype == np.float64
+    assert sampler.draw(state)[0].dtype == np.float64
     assert np.isfinite(state.theta).all()
 
 

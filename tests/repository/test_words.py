@@ -170,7 +170,7 @@ FOR = [
     ("samplers/schedules.py", "damping", having("damping")),
     ("samplers/schedules.py", "step_size", having("step_size")),
     ("samplers/schedules.py", "temperature", having("temperature")),
-    ("samplers/sgfs_formulas.py", "alpha={} is too small for this C", {samplers.SGFS}),
+    ("samplers/sgfs.py", "alpha={} is too small for this C", {samplers.SGFS}),
     ("samplers/sghmc.py", "a step_size or temperature that changes", {samplers.SGHMC}),
     ("samplers/stationary.py", "the posterior has no covariance", having("noise_variance")),
 ]

@@ -128,7 +128,7 @@ def test_alpha_may_follow_a_schedule_within_bounds():
         sampler.step(state, mine)
     assert state.memory.alpha == 5.0
     assert state.memory.time_step == pytest.approx(2 / math.sqrt(26))
-    assert 0 < sampler.weight(state) <= 1
+    assert 0 < sampler.draw(state)[1] <= 1
     assert sampler.steepest_column == 50
     falls = UnderdampedLangevin(lambda t: 1.0 - t, batch_size=30)
     state = falls.init(mine, start, np.random.default_rng(0))
@@ -146,6 +146,7 @@ class Steep:
     theta = curvature = noise = None
     pool_size, batch_size, pool_error, noise_number = 500, 32, 0.0, 0.5
     stiffness = column_steepness = 1.0
+    far_from_mode = None
     dim, samples_precision, has_scale = 3, False, False
 
     def __init__(self, steepness):

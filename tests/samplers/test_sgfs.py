@@ -19,7 +19,7 @@ from skbayes_sg.linalg import FULL, Dense, Diag
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS
-from skbayes_sg.samplers.sgfs_formulas import exact, mandt, paper
+from skbayes_sg.samplers.sgfs import exact, mandt, paper
 
 EXACT = [
     pytest.param(
