@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skbayes_sg.data.minibatches import Minibatches
+from skbayes_sg.samplers.schedules import is_auto
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import require_integer
@@ -125,7 +126,7 @@ class Sampler(BaseEstimator, ABC):
     @property
     def rows_per_step(self) -> int:
         """The batch size; 500 if it is "auto"."""
-        return 500 if isinstance(self.batch_size, str) else self.batch_size
+        return 500 if self.batch_size == "auto" else int(self.batch_size)
 
     def validate(self, target: Target) -> None:
         """Refuse parameters that are impossible, or impossible for this posterior.
@@ -135,7 +136,7 @@ class Sampler(BaseEstimator, ABC):
         ValueError, TypeError
             The message names the parameter and the remedy.
         """
-        if not (isinstance(self.batch_size, str) and self.batch_size == "auto"):
+        if not is_auto(self.batch_size):
             require_integer("batch_size", self.batch_size, 1)
 
     def refusal(self, target: Target) -> str | None:

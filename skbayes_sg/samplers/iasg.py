@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg import theory
-from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Layout, Operator
+from skbayes_sg.linalg import DIAGONAL, FULL, Diag, Layout, Operator
 from skbayes_sg.samplers.base import Report, RunLength
 from skbayes_sg.samplers.constant_sgd import ConstantMemory, ConstantStep, relative_noise
 from skbayes_sg.samplers.stationary import LinearStep
@@ -135,8 +135,7 @@ class IASG(ConstantStep):
         M, Lam = self._noise_and_curvature(state, target)
         auto, one_pass = self.step_size == "auto", self.window == "pass"
         if self.structure == "scalar":  # K = h: directions of small curvature average least
-            assert isinstance(Lam, Dense)
-            eigenvalues = np.linalg.eigvalsh(Lam.matrix)
+            eigenvalues = np.linalg.eigvalsh(Lam.dense())
             h = 1 / eigenvalues[-1] if auto else float(self.step_size)
             memory.length = max(1, round(steps)) if one_pass else int(self.window)
             memory.slowest = h * eigenvalues[0] * memory.length
@@ -145,9 +144,12 @@ class IASG(ConstantStep):
         # K = k Lam^-1, with the same F = 1 - k in every direction of a full Lam
         covariance = Lam.inverse()
         # a window of ten passes at most: where it were more, rows contradict the model: it is said
-        noise = _trace_of_product(covariance, M) / Lam.dim
+        if self.structure == "full":
+            noise = float(np.sum(covariance.dense() * M.dense())) / Lam.dim
+        else:
+            noise = float(covariance.diagonal() @ M.diagonal()) / Lam.dim
         noise = min(noise, 10.0 * max(steps, 1.0))
-        length = noise if isinstance(self.window, str) else self.window
+        length = noise if one_pass else float(self.window)
         k = min(0.5, 5 / max(length, 1.0)) if auto else float(self.step_size)
         memory.length = _right_on_average(noise, 1 - k) if one_pass else int(self.window)
         memory.averaging = _averaging(1 - k, memory.length)
@@ -187,12 +189,6 @@ class IASG(ConstantStep):
                 "counts, or the window is off; use SGFS"
             )
         return report
-
-
-def _trace_of_product(A: Operator, B: Operator) -> float:
-    if isinstance(A, Dense) and isinstance(B, Dense):
-        return float(np.sum(A.matrix * B.matrix))
-    return float(A.diagonal() @ B.diagonal())
 
 
 def _right_on_average(noise: float, rho: float) -> int:

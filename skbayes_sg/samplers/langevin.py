@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skbayes_sg import theory
 from skbayes_sg.linalg import Dense, Diag, Operator, stored
 from skbayes_sg.samplers.base import Report, RunLength, Sampler
-from skbayes_sg.samplers.schedules import Schedule, alpha_at, weight_at
+from skbayes_sg.samplers.schedules import Schedule, is_auto, value_at, weight_at
 from skbayes_sg.samplers.stationary import StationaryDistribution
 from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import keep_parameters
@@ -98,10 +98,12 @@ class UnderdampedLangevin(Sampler):
 
     def validate(self, target: Target) -> None:
         super().validate(target)
-        if alpha_at(self.alpha, 0) == 0 and isinstance(self.alpha, (int, float)):
-            raise ValueError(
-                "alpha must be positive: control variates leave too little noise to sample with"
-            )
+        if not is_auto(self.alpha):
+            self._alpha_at(0)
+
+    def _alpha_at(self, t: int) -> float:
+        """Positive, as control variates leave too little noise to sample with."""
+        return value_at(self.alpha, t, "alpha", "(0, 1e6]")
 
     def refusal(self, target: Target) -> str | None:
         """Why the posterior is too far from Gaussian for control variates, or steps of one length.
@@ -112,7 +114,7 @@ class UnderdampedLangevin(Sampler):
         assert anchor is not None
         if anchor.far_from_mode is not None:
             return anchor.far_from_mode
-        given = None if isinstance(self.alpha, str) else alpha_at(self.alpha, 0)
+        given = None if self.alpha == "auto" else self._alpha_at(0)
         # A step overshoots where the gradient is more than (1 + alpha^2) / 2 times as steep as at
         # the anchor. Above 20 single walls of the posterior bias any; Metropolis steps they do not.
         steepest = 20.0 if given is None else (1 + given**2) / 2
@@ -147,13 +149,13 @@ class UnderdampedLangevin(Sampler):
         anchor = target.anchor
         assert anchor is not None
         gentle = anchor.steepness <= _GENTLE
-        if isinstance(self.alpha, str):
+        if self.alpha == "auto":
             # a linear force, however stiff, is integrated exactly: what counts is the slope beyond
             nonlinear = anchor.steepness / anchor.stiffness
             self.alpha = math.sqrt(max(3.0, 3 * nonlinear - 1, 2 * anchor.steepness - 1))
-        if isinstance(self.batch_size, str):
+        if self.batch_size == "auto":
             self.batch_size = anchor.batch_size if gentle else anchor.pool_size
-        self.batch_size = min(self.batch_size, anchor.pool_size)
+        self.batch_size = min(int(self.batch_size), anchor.pool_size)
         short = "" if gentle else "; short steps of all rows"
         return f" (noise number {anchor.noise_number:.2g}, steepness {anchor.steepness:.2g}{short})"
 
@@ -176,7 +178,7 @@ class UnderdampedLangevin(Sampler):
         """One step of BAOAB, with the gradient at the present point."""
         memory = state.memory
         if callable(self.alpha):
-            alpha = alpha_at(self.alpha, state.t)
+            alpha = self._alpha_at(state.t)
             if abs(alpha - memory.alpha) > _SMALL_CHANGE * memory.alpha:
                 self._refresh(state, target)
         gradient = target.noisy_gradient(state.theta, state.rows.draw())
@@ -214,11 +216,7 @@ class UnderdampedLangevin(Sampler):
         """The operators of the step, for the present alpha and prior."""
         memory, anchor = state.memory, target.anchor
         assert anchor is not None
-        memory.alpha = alpha_at(self.alpha, state.t)
-        if not memory.alpha > 0:
-            raise ValueError(
-                f"alpha must be positive and at most 1e6, alpha({state.t}) is {memory.alpha}"
-            )
+        memory.alpha = self._alpha_at(state.t)
         memory.time_step = 2.0 / math.sqrt(1.0 + memory.alpha**2)
         memory.persistence = math.exp(-memory.time_step)
         M, c = memory.noise, state.rows.noise_factor
@@ -234,7 +232,7 @@ class UnderdampedLangevin(Sampler):
 
         A steep posterior gets fewer effective draws, not a longer run.
         """
-        delta = 2.0 / math.sqrt(1.0 + alpha_at(self.alpha, 0) ** 2)
+        delta = 2.0 / math.sqrt(1.0 + self._alpha_at(0) ** 2)
         return RunLength(min(math.ceil(25 / delta), 400), min(math.ceil(1.5 / delta), 12))
 
     def stationary_distribution(self, state: State, target: Target) -> UnderdampedStep:
@@ -286,7 +284,7 @@ def operators(Lam: Operator, M: Operator | None, delta: float) -> tuple[Operator
     G = (Lam + M).inverse()
     rest = (M * 4.0 + Lam * (4.0 - delta**2)).inverse()
     k = delta**2 * (1.0 + c) / (1.0 - c)
-    if isinstance(M, Diag) and isinstance(Lam, Diag):
+    if isinstance(Lam, Diag):  # and so is M
         return G, Diag(keep * (G.diagonal() - k * G.diagonal() * M.diagonal() * rest.diagonal()))
     lost = G.dense() @ M.dense() @ rest.dense()
     return G, Dense(keep * (G.dense() - 0.5 * k * (lost + lost.T)))

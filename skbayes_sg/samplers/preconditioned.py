@@ -118,7 +118,9 @@ class PreconditionedSampler(Sampler):
         spread = scores.n_rows > 1 or memory.over_steps is not None  # the last part of a chunk
         if memory.adapting and spread and state.t % self._period(target) == 0:
             memory.learnt += 1
-            weight = None if self.kappa is None else self._kappa_at(memory.learnt)
+            weight = None
+            if self.kappa is not None:
+                weight = value_at(self.kappa, memory.learnt, "kappa", "(0, 1]")
             self._learn(state, target, rows, scores, weight)
             self.refresh(state, target)
         else:
@@ -193,7 +195,7 @@ class PreconditionedSampler(Sampler):
 
         A measurement of a diagonal costs about one step.
         """
-        if not isinstance(self.refresh_every, str):
+        if self.refresh_every != "auto":
             return int(self.refresh_every)
         if self.covariance == "single_row":
             return 1
@@ -297,14 +299,6 @@ class PreconditionedSampler(Sampler):
         for average, new in zip(averages, measured, strict=True):
             if average is not None and new is not None:
                 average.blend(new, 1 / memory.count if weight is None else weight)
-
-    def _kappa_at(self, t: int) -> float:
-        """kappa_t of the user's schedule."""
-        assert self.kappa is not None
-        weight = value_at(self.kappa, t, "kappa")
-        if not 0 < weight <= 1:
-            raise ValueError(f"kappa must lie in (0, 1], kappa({t}) is {weight}")
-        return weight
 
     def _noise_and_curvature(self, state: State, target: Target) -> tuple[Operator, Operator]:
         """M = c N I1, and Lam, the model Fisher of all rows plus the prior's curvature.

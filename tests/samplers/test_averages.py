@@ -107,8 +107,8 @@ def test_with_the_prior_algorithm_1_of_ahn_runs_where_its_p_is_singular(alpha, s
     ("kappa", "error", "message"),
     [
         (0.5, TypeError, "kappa must be None or a callable"),
-        (lambda t: 0.0, ValueError, r"kappa must lie in \(0, 1\], kappa\(1\) is 0"),
-        (lambda t: 1.5, ValueError, r"kappa\(1\) is 1.5"),
+        (lambda t: 0.0, ValueError, r"kappa\(1\) must be a finite number in \(0, 1\], got 0"),
+        (lambda t: 1.5, ValueError, r"kappa\(1\) must .*, got 1.5"),
         (lambda t: "small", ValueError, r"kappa\(1\) must be a finite number"),
     ],
 )
@@ -119,11 +119,11 @@ def test_an_impossible_schedule_is_named(gaussian, kappa, error, message):
 
 def test_a_schedule_that_turns_bad_on_the_way_is_named(gaussian):
     sampler = SGFS(kappa=lambda t: 3.0 - t, batch_size=20, refresh_every=1)
-    with pytest.raises(ValueError, match=r"kappa\(1\) is 2"):
+    with pytest.raises(ValueError, match=r"kappa\(1\) must .*, got 2"):
         sampler.validate(gaussian.posterior)
     sampler.set_params(kappa=lambda t: 1.0 - (t - 1) / 4, adapt="always")
     state = start(sampler, gaussian.posterior, 1)
-    with pytest.raises(ValueError, match=r"kappa\(5\) is 0"):
+    with pytest.raises(ValueError, match=r"kappa\(5\) must .*, got 0"):
         run_chain(sampler, gaussian.posterior, state, Length(10))
 
 

@@ -133,10 +133,12 @@ def test_alpha_may_follow_a_schedule_within_bounds():
     falls = UnderdampedLangevin(lambda t: 1.0 - t, batch_size=30)
     state = falls.init(mine, start, np.random.default_rng(0))
     falls.step(state, mine)
-    with pytest.raises(ValueError, match=r"positive and at most 1e6, alpha\(1\) is 0"):
+    with pytest.raises(
+        ValueError, match=r"alpha\(1\) must be a finite number in \(0, 1e6\], got 0"
+    ):
         falls.step(state, mine)
-    for alpha, message in ((-1.0, "between 0 and 1e6"), ("long", '"auto", a number or a callable')):
-        with pytest.raises(ValueError, match=message):
+    for alpha in (-1.0, "long"):
+        with pytest.raises(ValueError, match="alpha must be a finite number in"):
             UnderdampedLangevin(alpha).validate(mine)
 
 

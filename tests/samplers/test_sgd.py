@@ -387,17 +387,29 @@ def test_iasg_reports_the_sandwich():
 @pytest.mark.parametrize(
     ("sampler", "error", "message"),
     [
-        (SGD(step_size=0.0), ValueError, "step_size must be positive"),
+        (SGD(step_size=0.0), ValueError, r"step_size must be a finite number in \(0, inf\)"),
         (SGD(step_size=lambda t: "big"), ValueError, r"step_size\(0\) must be a finite number"),
-        (SGD(step_size="fast"), ValueError, 'step_size must be "auto"'),
-        (ConstantSGD(step_size=-1.0), ValueError, "step_size must be positive"),
-        (ConstantSGD(step_size=lambda t: 1.0), ValueError, 'must be "auto" or a number'),
+        (SGD(step_size="fast"), ValueError, r"step_size must be a finite number in \(0, inf\)"),
+        (
+            ConstantSGD(step_size=-1.0),
+            ValueError,
+            r"step_size must be a finite number in \(0, inf\)",
+        ),
+        (
+            ConstantSGD(step_size=lambda t: 1.0),
+            ValueError,
+            r"step_size must be a finite number in .*, got <function",
+        ),
         (ConstantSGD(structure="block"), ValueError, "structure must be one of"),
         (ConstantSGD(correction="none"), ValueError, "correction must be one of"),
-        (MomentumSGD(damping=0.0), ValueError, r"damping must lie in \(0, 1\]"),
-        (MomentumSGD(damping=1.5), ValueError, r"damping must lie in \(0, 1\]"),
+        (MomentumSGD(damping=0.0), ValueError, r"damping must be a finite number in \(0, 1\]"),
+        (MomentumSGD(damping=1.5), ValueError, r"damping must be a finite number in \(0, 1\]"),
         (MomentumSGD(damping="high"), ValueError, "damping must be a finite number"),
-        (MomentumSGD(damping=lambda t: 0.5), ValueError, r"damping must lie in \(0, 1\]"),
+        (
+            MomentumSGD(damping=lambda t: 0.5),
+            ValueError,
+            r"damping must be a finite number in \(0, 1\]",
+        ),
         (MomentumSGD(structure="sqrt"), ValueError, "structure must be one of"),
         (IASG(window=0), ValueError, "window must be at least 1"),
         (IASG(window=2.5), TypeError, 'window must be an integer or "pass"'),
@@ -421,7 +433,9 @@ def test_a_schedule_that_stops_being_positive_is_named(gaussian):
     sampler = SGD(lambda t: 1e-4 - 1e-4 * t, batch_size=20)
     state = start(sampler, gaussian.posterior, 1)
     sampler.step(state, gaussian.posterior)
-    with pytest.raises(ValueError, match=r"step_size\(1\) is 0"):
+    with pytest.raises(
+        ValueError, match=r"step_size\(1\) must be a finite number in \(0, inf\), got 0"
+    ):
         sampler.step(state, gaussian.posterior)
 
 

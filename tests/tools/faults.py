@@ -124,8 +124,8 @@ FAULTS = [
     ),
     Fault(
         "samplers/sgld.py",
-        "temperature = temperature_at(self.temperature, state.t)",
-        "temperature = temperature_at(self.temperature, 0)",
+        "value_at(self.temperature, state.t, ",
+        "value_at(self.temperature, 0, ",
         "the schedule of SGLD's temperature is ignored",
         "samplers/test_sgld.py",
     ),
