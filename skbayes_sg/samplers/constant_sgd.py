@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.linalg import Dense, Diag, Operator, Rotated
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report
-from skbayes_sg.samplers.preconditioned import Memory, PreconditionedSampler
+from skbayes_sg.samplers.preconditioned import PreconditionedSampler
 from skbayes_sg.samplers.schedules import POSITIVE, is_auto, number_in
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import State, Target
@@ -21,19 +21,11 @@ from skbayes_sg.validation import keep_parameters, require_choice
 _MATRICES = ("full", "kron", "diag")  # structures with a step of its own for each direction
 
 
-@dataclass
-class ConstantMemory(Memory):
-    """The averages of a sampler with a constant step."""
-
-    noiseless: int = 0  # directions without noise of any kind
-
-
 class ConstantStep(PreconditionedSampler):
     """``theta += step_size H gradient``, where a subclass defines P and so H."""
 
     structures: tuple[str, ...] = ("full", "diag", "scalar")
     """What `structure` may be."""
-    memory_type: type[ConstantMemory] = ConstantMemory
     refuses_streams = NEEDS_ROWS_AGAIN  # its distribution is that of the frozen step
     bias_remedy = 'use structure="full", or SGFS'
     remedy = 'use structure="full", or give a smaller step_size'

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Operator
-from skbayes_sg.samplers.constant_sgd import ConstantMemory, ConstantStep
+from skbayes_sg.samplers.constant_sgd import ConstantStep
 from skbayes_sg.samplers.schedules import number_in
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import keep_parameters
-
-
-@dataclass
-class _Memory(ConstantMemory):
-    velocity: NDArray | float = 0.0
 
 
 class MomentumSGD(ConstantStep):
@@ -61,8 +56,6 @@ class MomentumSGD(ConstantStep):
     >>> MomentumSGD(damping=0.1)
     MomentumSGD(damping=0.1)
     """
-
-    memory_type = _Memory
 
     def __init__(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,14 +31,6 @@ _CHOICES = {
     "curvature": ("model", "empirical"),
     "adapt": ("burn_in", "always"),
 }
-
-
-@dataclass
-class FisherMemory(Memory):
-    """The averages of SGFS."""
-
-    alpha: float = 0.0  # alpha of the present `preconditioner` and `noise_root`
-    step: float = 1.0  # K of an annealed alpha over 2 P^-1, mean over the coordinates
 
 
 class SGFS(PreconditionedSampler):
@@ -135,7 +126,6 @@ class SGFS(PreconditionedSampler):
     remedy = 'raise alpha, or batch_size, or use structure="full"'
     bias_remedy = "raise alpha"
     remedy_of_default = 'raise burn_in, or use sampler="hmc"'
-    memory_type = FisherMemory
     follows_coordinates = True
     alpha: Schedule | str
 
@@ -313,7 +303,7 @@ class SGFS(PreconditionedSampler):
 
 
 def exact(
-    memory: FisherMemory, N: float, rows: Batches, B: str | float | ArrayLike
+    memory: Memory, N: float, rows: Batches, B: str | float | ArrayLike
 ) -> tuple[Operator, Operator]:
     """P = F + c N I1 + prior and W = alpha^2 B + prior, F the model Fisher of all rows.
 
@@ -332,7 +322,7 @@ def exact(
 
 
 def paper(
-    memory: FisherMemory, N: float, rows: Batches, B: str | float | ArrayLike
+    memory: Memory, N: float, rows: Batches, B: str | float | ArrayLike
 ) -> tuple[Operator, Operator | None]:
     """P = gamma I_N, gamma = (n + N) / n; W = alpha^2 B: Algorithm 1 of Ahn et al. as printed."""
     P = memory.I1 * N * ((rows.size + N) / rows.size)
@@ -340,7 +330,7 @@ def paper(
 
 
 def mandt(
-    memory: FisherMemory, N: float, rows: Batches, B: str | float | ArrayLike
+    memory: Memory, N: float, rows: Batches, B: str | float | ArrayLike
 ) -> tuple[Operator, Operator | None]:
     """P = c N I1: optimal in continuous time (Mandt et al. Eq. 36 and the corollary after it)."""
     I_N, c = memory.I1 * N, rows.noise_factor

@@ -207,7 +207,7 @@ def test_iasg_with_one_row_averages_over_a_pass():
         known.Lam, noise_of(known, state)
     )
     assert np.trace(predicted @ known.Lam) / 4 == pytest.approx(1.0, abs=0.1)
-    assert 120 < state.memory.length < 200
+    assert 120 < state.memory.window.length < 200
 
 
 def test_a_window_is_ten_passes_at_most_and_the_report_says_so():
@@ -217,11 +217,11 @@ def test_a_window_is_ten_passes_at_most_and_the_report_says_so():
     state = start(sampler, known.posterior, 2, theta=np.tile(known.mean, (2, 1)))
     state = run_chain(sampler, known.posterior, state, Length(1, 400)).state
     assert not sampler.report(state).warnings
-    one_pass, before = state.rows.noise_factor, state.memory.length
+    one_pass, before = state.rows.noise_factor, state.memory.window.length
     assert before < 2 * one_pass
     state.memory.I1 = state.memory.I1 * 100.0
     sampler.freeze(state, known.posterior)
-    assert 5 * one_pass < state.memory.length <= 10 * one_pass
+    assert 5 * one_pass < state.memory.window.length <= 10 * one_pass
     (warning,) = sampler.report(state).warnings
     assert "IASG: theory expects from" in warning
 

@@ -130,11 +130,11 @@ def test_window_is_solved_for_a_variance_ratio_of_one():
     state = known_state(sampler, known, dense=True)
     K = sampler._operators(state, known.posterior)[0].dense()
     M = state.rows.noise_factor * known.N * known.I1
-    assert 60 < state.memory.length < 100  # a little less than one pass of 100 steps
-    averaged = theory.iasg_cov(known.Lam, M, K, state.memory.length)
+    assert 60 < state.memory.window.length < 100  # a little less than one pass of 100 steps
+    averaged = theory.iasg_cov(known.Lam, M, K, state.memory.window.length)
     assert np.trace(averaged @ known.Lam) / 4 == pytest.approx(1.0, abs=0.01)
     one_pass = IASG(structure="scalar", batch_size=20)
-    assert known_state(one_pass, known, dense=True).memory.length == 99
+    assert known_state(one_pass, known, dense=True).memory.window.length == 99
 
 
 @pytest.mark.parametrize("rho", [0.5, 0.98, 0.0, -0.9])
@@ -378,9 +378,9 @@ def test_iasg_reports_the_sandwich():
         sampler.stationary_distribution(state, posterior).covariance(Lam, M) @ Lam
     ).real
     assert ratios.min() > 3
-    np.testing.assert_allclose(state.memory.expected, (ratios.min(), ratios.max()), rtol=0.1)
+    np.testing.assert_allclose(state.memory.window.expected, (ratios.min(), ratios.max()), rtol=0.1)
     (warning,) = sampler.report(state).warnings
-    assert f"from {state.memory.expected[0]:.2f}" in warning
+    assert f"from {state.memory.window.expected[0]:.2f}" in warning
     assert warning.endswith("the prior counts, or the window is off; use SGFS")
 
 

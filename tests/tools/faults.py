@@ -285,8 +285,8 @@ FAULTS = [
     ),
     Fault(
         "samplers/iasg.py",
-        "if memory.filled >= memory.length:",
-        "if memory.filled > memory.length:",
+        "if window.filled >= window.length:",
+        "if window.filled > window.length:",
         "the window of IASG is one too long",
         "samplers/test_sgd.py",
     ),
