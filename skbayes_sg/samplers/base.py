@@ -150,8 +150,10 @@ class Sampler(BaseEstimator, ABC):
     # -- motion -------------------------------------------------------------------------------
 
     def init(self, target: Target, theta: NDArray, rng: np.random.Generator) -> State:
-        """State of a group of chains at theta (chains, D), with streams spawned from `rng`."""
-        self.validate(target)
+        """State of a group of chains at theta (chains, D), with streams spawned from `rng`.
+
+        Whether parameters are possible is a question to `validate`, which a fit asks first.
+        """
         normals, rows = rng.spawn(2)
         state = State(theta.copy(), normals, self.minibatches(target, rows, len(theta)))
         self.start(state, target)

@@ -13,7 +13,7 @@ from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.linalg import Dense, Diag, Operator, Rotated
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report
 from skbayes_sg.samplers.preconditioned import PreconditionedSampler
-from skbayes_sg.samplers.schedules import POSITIVE, is_auto, number_in
+from skbayes_sg.samplers.schedules import POSITIVE, is_auto, value_at
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import keep_parameters, require_choice
@@ -40,7 +40,7 @@ class ConstantStep(PreconditionedSampler):
         super().validate(target)
         require_choice("structure", self.structure, self.structures)
         if not is_auto(self.step_size):
-            number_in(POSITIVE, "step_size", self.step_size)
+            value_at(self.step_size, None, "step_size", POSITIVE)
 
     def resolve_auto(self, target: Target) -> str:
         """Choose batch_size if it is "auto"."""

@@ -13,7 +13,7 @@ from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Layout, Operator, stored
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
-from skbayes_sg.samplers.schedules import number_in
+from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.stationary import ExactDistribution
 from skbayes_sg.samplers.target import FastGradient, State, Target
 from skbayes_sg.validation import keep_parameters, require_choice, require_integer
@@ -221,7 +221,7 @@ class HMC(Sampler):
     def validate(self, target: Target) -> None:
         if self.n_leapfrog is not None:
             require_integer("n_leapfrog", self.n_leapfrog, 1, " or None")
-        number_in("(0, 1)", "target_accept", self.target_accept)
+        value_at(self.target_accept, None, "target_accept", "(0, 1)")
         require_choice("structure", self.structure, ("auto", "full", "diag"))
         require_choice("single_gradients", self.single_gradients, (True, False))
         require_choice("variance_reduction", self.variance_reduction, (None, "control_variate"))

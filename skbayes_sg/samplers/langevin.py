@@ -12,7 +12,6 @@ from skbayes_sg import theory
 from skbayes_sg.linalg import Dense, Diag, Operator, stored
 from skbayes_sg.samplers.base import Report, RunLength, Sampler
 from skbayes_sg.samplers.schedules import Schedule, is_auto, value_at, weight_at
-from skbayes_sg.samplers.stationary import StationaryDistribution
 from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import keep_parameters
 
@@ -208,7 +207,7 @@ class UnderdampedLangevin(Sampler):
 
     def draw(self, state: State) -> tuple[NDArray, float]:
         """The points; those of the first part of a cycle have weight 0."""
-        return state.theta, weight_at(self.alpha, state.t)
+        return state.theta, weight_at(self.alpha, state.t) if callable(self.alpha) else 1.0
 
     # -- the operators ------------------------------------------------------------------------
 
@@ -248,7 +247,7 @@ class UnderdampedLangevin(Sampler):
 
 
 @dataclass(frozen=True)
-class UnderdampedStep(StationaryDistribution):
+class UnderdampedStep:
     """``v += delta G gradient``, BAOAB's drifts around ``v = c v + eta``; always stable.
 
     Attributes
@@ -267,6 +266,9 @@ class UnderdampedStep(StationaryDistribution):
     def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
         G, root = self.G.dense(), self.root.dense()
         return theory.underdamped_cov(Lam, M, G, root @ root.T, self.delta, self.c)
+
+    def spectral_radius(self, state: State, target: Target) -> float:
+        return 0.0
 
 
 def operators(Lam: Operator, M: Operator | None, delta: float) -> tuple[Operator, Operator]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Operator
 from skbayes_sg.samplers.constant_sgd import ConstantStep
-from skbayes_sg.samplers.schedules import number_in
+from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import keep_parameters
@@ -70,7 +70,7 @@ class MomentumSGD(ConstantStep):
 
     def validate(self, target: Target) -> None:
         super().validate(target)
-        number_in("(0, 1]", "damping", self.damping)
+        value_at(self.damping, None, "damping", "(0, 1]")
 
     def _move(self, state: State, change: NDArray) -> None:
         state.memory.velocity = (1 - self.damping) * state.memory.velocity + change

@@ -11,7 +11,7 @@ from typing import Any
 Schedule = float | Callable[[int], float]
 
 ANY, POSITIVE = "(-inf, inf)", "(0, inf)"
-"""Intervals, as `number_in` takes them."""
+"""Intervals, as `value_at` takes them."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,19 @@ def is_auto(value: object) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def number_in(interval: str, name: str, value: Any) -> float:
-    """`value`, unless it is no number of an interval such as "(0, 1]".
+def value_at(schedule: Any, t: int | None, name: str, interval: str = ANY) -> float:
+    """The value of a number-or-callable at step t, in an interval such as "(0, 1]".
+
+    Without t it must be a number.
 
     Raises
     ------
     ValueError
-        The message names the parameter and the interval.
+        If it is no such number; the message names the parameter and the interval.
     """
+    value = schedule
+    if callable(schedule) and t is not None:
+        value, name = schedule(t), f"{name}({t})"
     if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
         number, (low, high) = float(value), map(float, interval[1:-1].split(","))
         closed = (number == low and interval[0] == "[") or (number == high and interval[-1] == "]")
@@ -100,13 +105,6 @@ def number_in(interval: str, name: str, value: Any) -> float:
             return number
     where = "" if interval == ANY else f" in {interval}"
     raise ValueError(f"{name} must be a finite number{where}, got {value!r}")
-
-
-def value_at(schedule: Schedule | str, t: int, name: str, interval: str = ANY) -> float:
-    """The value of a number-or-callable at step t, which must lie in an interval."""
-    if callable(schedule):
-        return number_in(interval, f"{name}({t})", schedule(t))
-    return number_in(interval, name, schedule)
 
 
 def weight_at(schedule: object, t: int) -> float:

@@ -17,7 +17,6 @@ from skbayes_sg.samplers.schedules import (
     POSITIVE,
     Schedule,
     is_auto,
-    number_in,
     value_at,
     weight_at,
 )
@@ -159,11 +158,11 @@ class SGFS(PreconditionedSampler):
             if self.structure == "kron":
                 raise ValueError('structure="kron" keeps no coordinates for an array B')
         elif self.B not in ("fisher", "precision", "bounded"):
-            number_in(POSITIVE, "B", self.B)
+            value_at(self.B, None, "B", POSITIVE)
         elif self.B != "fisher" and self.variant != "exact":
             raise ValueError(f'B="{self.B}" needs variant="exact"')
         if self.h_max is not None:
-            number_in(POSITIVE, "h_max", self.h_max)
+            value_at(self.h_max, None, "h_max", POSITIVE)
             if self.structure not in ("diag", "scalar"):
                 raise ValueError(
                     'h_max bounds the entries of a diagonal; use structure="diag" or "scalar"'

@@ -15,7 +15,6 @@ from skbayes_sg.samplers.schedules import (
     POSITIVE,
     Schedule,
     is_auto,
-    number_in,
     value_at,
     weight_at,
 )
@@ -110,7 +109,7 @@ class SGHMC(Sampler):
         super().validate(target)
         if not is_auto(self.step_size):
             value_at(self.step_size, 0, "step_size", POSITIVE)
-        number_in("(0, 1]", "damping", self.damping)
+        value_at(self.damping, None, "damping", "(0, 1]")
         value_at(self.temperature, 0, "temperature", "[0, inf)")
         require_choice("share_rows", self.share_rows, (True, False))
         require_choice("single", self.single, (True, False))

@@ -19,7 +19,6 @@ from skbayes_sg.samplers.schedules import (
     POSITIVE,
     Schedule,
     is_auto,
-    number_in,
     value_at,
     weight_at,
 )
@@ -144,7 +143,7 @@ class SGLD(Sampler):
             if not isinstance(self.clip, tuple) or len(self.clip) != 2:
                 raise ValueError(f"clip must be a pair (kind, threshold), got {self.clip!r}")
             require_choice("the kind of clip", self.clip[0], sorted(CLIPS))
-            number_in(POSITIVE, "the threshold of clip", self.clip[1])
+            value_at(self.clip[1], None, "the threshold of clip", POSITIVE)
         if is_matrix(self.preconditioner) or callable(self.preconditioner):
             self._given_preconditioner(0, target.dim)
             if callable(self.preconditioner) and self.step_size == "auto":

@@ -115,4 +115,4 @@ def test_a_changing_step_has_no_distribution():
 )
 def test_impossible_parameters(parameters, match):
     with pytest.raises(ValueError, match=match):
-        begun(SGHMC(**parameters))
+        SGHMC(**parameters).validate(KnownGaussian().posterior)
