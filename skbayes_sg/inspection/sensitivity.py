@@ -102,7 +102,9 @@ def prior_sensitivity(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: Any
     found = Coefficients.of(estimator)
     labels, names, drawn = quantities(estimator, found, features, logits)
     values = drawn[:, kept].reshape(len(flat), -1).T.astype(np.float64)
-    rates = np.array([[_rate(each, scaled) for each in values] for scaled in (prior, likelihood)])
+    rates = np.array(
+        [[rate_of_change(each, scaled) for each in values] for scaled in (prior, likelihood)]
+    )
     columns = dict(zip(("prior", "likelihood"), rates, strict=True))
     return table(labels, names, columns | {"diagnosis": _diagnosis(*rates)})
 
@@ -117,7 +119,7 @@ def _require_likelihood(estimator: Any) -> None:
     require_draws(estimator, "prior_sensitivity")
 
 
-def _rate(values: NDArray, log_density: NDArray) -> float:
+def rate_of_change(values: NDArray, log_density: NDArray) -> float:
     """Distance per doubling of a power of the density, from draws (n,) of a quantity."""
     order, n = np.argsort(values), len(values)
     widths, steps = np.diff(values[order]), np.arange(1, n) / n

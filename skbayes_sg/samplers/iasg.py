@@ -155,8 +155,8 @@ class IASG(ConstantStep):
         noise = min(noise, 10.0 * max(steps, 1.0))
         length = noise if one_pass else float(self.window)
         k = min(0.5, 5 / max(length, 1.0)) if auto else float(self.step_size)
-        window.length = _right_on_average(noise, 1 - k) if one_pass else int(self.window)
-        window.averaging = _averaging(1 - k, window.length)
+        window.length = right_on_average(noise, 1 - k) if one_pass else int(self.window)
+        window.averaging = averaged_variance(1 - k, window.length)
         return covariance * k, None
 
     _burn_in_operators = _operators
@@ -197,8 +197,8 @@ class IASG(ConstantStep):
         return report
 
 
-def _right_on_average(noise: float, rho: float) -> int:
-    """The T at which `noise` times `_averaging` is nearest to 1.
+def right_on_average(noise: float, rho: float) -> int:
+    """The T at which `noise` times `averaged_variance` is nearest to 1.
 
     It falls with T, or with even and with odd T where rho < 0: no list of all T is needed, which
     heavy weights make long.
@@ -206,12 +206,12 @@ def _right_on_average(noise: float, rho: float) -> int:
     nearest: list[int] = []
     for first in (1, 2):
         lengths = range(first, math.ceil(max(noise, 1.0)) + 2, 2)
-        below = bisect_left(lengths, -1.0, key=lambda T: -noise * _averaging(rho, T))
+        below = bisect_left(lengths, -1.0, key=lambda T: -noise * averaged_variance(rho, T))
         nearest += lengths[max(0, below - 1) : below + 1]
-    return min(sorted(nearest), key=lambda T: abs(noise * _averaging(rho, T) - 1))
+    return min(sorted(nearest), key=lambda T: abs(noise * averaged_variance(rho, T) - 1))
 
 
-def _averaging(rho: float, T: int) -> float:
+def averaged_variance(rho: float, T: int) -> float:
     """Variance of the mean of T iterates over M / Lam^2, F = rho.
 
     Source: math/averaging.md#iterate-averaging.

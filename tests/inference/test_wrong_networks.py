@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers import warnings_of
 from sklearn.base import clone
 from sklearn.datasets import load_wine, make_moons
 from sklearn.exceptions import ConvergenceWarning
@@ -98,14 +99,6 @@ def test_the_gain_is_the_difference_of_two_log_losses(n_classes, weighted):
     ]
     found = averages.gain_over_shares(proba[some], rows.some(some), rows)
     assert found == pytest.approx(losses[0] - losses[1])
-
-
-def warnings_of(model, X, y):
-    """What a fit warns of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(X, y)
-    return [str(one.message) for one in caught if one.category is ConvergenceWarning]
 
 
 @pytest.fixture(scope="module")

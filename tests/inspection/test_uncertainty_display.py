@@ -2,7 +2,6 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.impute import SimpleImputer
@@ -12,15 +11,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from skbayes_sg import BayesianLogisticRegressionSGFS, UncertaintyDisplay
 
 matplotlib.use("Agg")
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usefixtures("_closed_figures"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 SHORT = {"n_chains": 3, "n_draws": 20, "burn_in": 8, "thin": 1, "random_state": 0}
 X, Y = load_iris(return_X_y=True)
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from conftest import KnownGaussian, assert_moments, noise_of, start
+from helpers import step_matrices
 from sklearn.base import clone
 
 from skbayes_sg import theory
@@ -25,12 +26,6 @@ def known_state(sampler, known):
     state.memory.fisher = None if sampler.variant == "paper" else state.memory.fisher
     sampler.refresh(state, known.posterior)
     return state
-
-
-def step_matrices(state):
-    """K and W of the frozen transition."""
-    K, root = state.memory.preconditioner.dense(), state.memory.noise_root.dense()
-    return K, root @ root.T
 
 
 # -- B ----------------------------------------------------------------------------------------

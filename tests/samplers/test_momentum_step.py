@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers import mode_from_zero
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, theory
 from skbayes_sg.linalg import Dense, Diag
@@ -108,7 +109,7 @@ def test_the_whole_pool_of_all_rows_has_no_noise(posterior):
 
 def test_steps_are_counted():
     posterior = softmax_posterior()
-    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
+    mode = mode_from_zero(posterior)
     mine = ExpandedTarget.at(posterior, mode)
     sampler = UnderdampedLangevin(2.0, batch_size=30)
     state = sampler.init(mine, np.zeros((2, posterior.dim)), np.random.default_rng(0))
@@ -120,7 +121,7 @@ def test_steps_are_counted():
 
 def test_alpha_may_follow_a_schedule_within_bounds():
     posterior = softmax_posterior()
-    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
+    mode = mode_from_zero(posterior)
     mine, start = ExpandedTarget.at(posterior, mode), np.zeros((2, posterior.dim))
     sampler = UnderdampedLangevin(lambda t: 3.0 + t, batch_size=30)
     state = sampler.init(mine, start, np.random.default_rng(0))

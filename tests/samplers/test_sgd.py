@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from conftest import KnownGaussian, logistic_data, noise_of, start, z_scores
+from helpers import step_matrices
 from scipy.optimize import minimize_scalar
 
 from skbayes_sg import diagnostics, theory
@@ -13,7 +14,7 @@ from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import IASG, SGD, ConstantSGD, MomentumSGD, PolynomialDecay
-from skbayes_sg.samplers.iasg import _averaging, _right_on_average
+from skbayes_sg.samplers.iasg import averaged_variance, right_on_average
 
 
 def known_state(sampler, known, dense):
@@ -141,13 +142,13 @@ def test_window_is_solved_for_a_variance_ratio_of_one():
 def test_the_window_is_the_best_of_all_lengths(rho):
     for noise in (0.1, 0.9, 3.3, 40.2, 999.5):
         lengths = range(1, int(noise) + 3)  # up to the next integer above `noise` and one more
-        off = [abs(noise * _averaging(rho, T) - 1) for T in lengths]
-        assert _right_on_average(noise, rho) == lengths[np.argmin(off)]
+        off = [abs(noise * averaged_variance(rho, T) - 1) for T in lengths]
+        assert right_on_average(noise, rho) == lengths[np.argmin(off)]
 
 
 def test_the_window_of_heavy_weights_is_found_at_once():
-    T = _right_on_average(1e9, 1 - 5e-9)
-    assert 1e9 * _averaging(1 - 5e-9, T) == pytest.approx(1.0, abs=1e-6)
+    T = right_on_average(1e9, 1 - 5e-9)
+    assert 1e9 * averaged_variance(1 - 5e-9, T) == pytest.approx(1.0, abs=1e-6)
 
 
 def test_step_size_multiplies_the_preconditioned_gradient(gaussian):
@@ -260,9 +261,9 @@ def test_the_distribution_is_the_posteriors_however_little_noise_the_gradient_ha
     M = state.rows.noise_factor * known.N * known.I1
     distribution = sampler.stationary_distribution(state, known.posterior).covariance(known.Lam, M)
     assert theory.kl_gauss(distribution, np.linalg.inv(known.Lam)) < 1e-9
-    K, root = state.memory.preconditioner.dense(), state.memory.noise_root.dense()
+    K, W = step_matrices(state)
     assert np.abs(np.linalg.eigvals(np.eye(4) - K @ known.Lam)).max() < 1
-    least = np.linalg.eigvals(np.linalg.solve(known.Lam, M + root @ root.T)).real.min()
+    least = np.linalg.eigvals(np.linalg.solve(known.Lam, M + W)).real.min()
     assert least == pytest.approx(1.0)  # no more is injected than is missing
 
 

@@ -12,6 +12,7 @@ from conftest import (
     start,
     z_scores,
 )
+from helpers import step_matrices
 
 from skbayes_sg import theory
 from skbayes_sg.chains.run import Length, run_chain
@@ -30,14 +31,6 @@ EXACT = [
     for r in (False, True)
     for a in (0.0, 2.0)
 ]
-
-
-def step_matrices(state):
-    """K and W of the frozen transition."""
-    memory = state.memory
-    K = memory.preconditioner.dense()
-    root = np.zeros_like(K) if memory.noise_root is None else memory.noise_root.dense()
-    return K, root @ root.T
 
 
 # -- one step ---------------------------------------------------------------------------------
