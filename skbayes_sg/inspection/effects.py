@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg import frames
 from skbayes_sg.inspection.drawing import last_step
+from skbayes_sg.inspection.names import positions
 from skbayes_sg.inspection.responses import (
     rows_of,
     table_of_outputs,
@@ -23,7 +24,7 @@ from skbayes_sg.inspection.responses import (
     weights_of,
 )
 from skbayes_sg.inspection.summary import figures_of
-from skbayes_sg.validation import is_integer, require_choice
+from skbayes_sg.validation import require_choice
 
 _STEP = 1e-3  # of a derivative, in standard deviations of the column
 
@@ -185,15 +186,7 @@ def _columns(X: Any, features: Any, kind: str) -> list[int]:
     if features is None:
         every = range(len(names))
         return [j for j in every if kind == "difference" or frames.is_number(X, j)]
-    found = []
-    for feature in [features] if isinstance(features, str) or is_integer(features) else features:
-        if feature in names:
-            found.append(names.index(feature))
-        elif is_integer(feature) and 0 <= feature < len(names):
-            found.append(int(feature))
-        else:
-            raise ValueError(f"features: X has no column {feature!r}; its columns are {names}")
-    return found
+    return positions(features, names)
 
 
 def _changes(X: Any, column: int, kind: str) -> list[_Change]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -157,20 +156,9 @@ def _assembled(
     coords: dict[str, Any],
     attributes: dict[str, Any],
 ) -> Any:
-    """A data tree; an InferenceData for an ArviZ below 1.0, which cannot read data trees."""
-    if _old_arviz():
-        import arviz
-
-        return arviz.from_dict(**groups, dims=dims, coords=coords, attrs=attributes)
+    """A data tree."""
     try:
         from arviz_base import from_dict
     except ImportError as error:
         raise ImportError('to_arviz needs arviz-base: pip install "skbayes_sg[arviz]"') from error
     return from_dict(groups, dims=dims, coords=coords, attrs={"/": attributes})
-
-
-def _old_arviz() -> bool:
-    try:
-        return int(metadata.version("arviz").split(".")[0]) < 1
-    except metadata.PackageNotFoundError:
-        return False

@@ -21,7 +21,7 @@ from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
+from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.posterior.full_data import WhitenedTarget
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred, Sampled
@@ -29,6 +29,7 @@ from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.quadratic import QuadraticTarget
 from skbayes_sg.priors.integrated_precision import IntegratedPrecision
 from skbayes_sg.priors.scales import OnePrecision, Scales
+from skbayes_sg.samplers.target import Anchor
 
 
 def joint_gradient(posterior: Posterior, scales: Scales, theta: NDArray) -> NDArray:

@@ -21,10 +21,11 @@ from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
+from skbayes_sg.posterior.chain_target import ChainTarget
 from skbayes_sg.posterior.gaussian import Mode, known_at
 from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.priors.scales import Scales
+from skbayes_sg.samplers.target import Anchor
 
 
 @dataclass(frozen=True, eq=False)

@@ -109,7 +109,10 @@ def test_single_precision_and_constant_columns(model):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"features": (0, "age")}, "features: there is no 'age'; give positions below 4, or names"),
+        (
+            {"features": (0, "age")},
+            "features: X has no column 'age'; give positions below 4, or names",
+        ),
         ({"features": (1, 1)}, "features must be two different columns"),
         ({"features": (1,)}, "features must be two different columns"),
         ({"kinds": "entropy"}, "kinds must be one of"),
