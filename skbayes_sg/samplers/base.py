@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,11 +80,6 @@ class Sampler(BaseEstimator, ABC):
     """Whether steps may be rejected, so that draws are exact for any shape of the posterior."""
     draws_are_points = True
     """Whether draws are points of the chain, so that its Stein ratio holds for them."""
-
-    def __sklearn_clone__(self) -> Self:
-        twin = super().__sklearn_clone__()
-        twin.asked_for = self.asked_for
-        return twin
 
     @property
     def advice(self) -> str:

@@ -17,6 +17,7 @@ from skbayes_sg.validation import keep_parameters
 
 STEEP_COLUMN = 50.0  # column steepness above which walls bias the sds of single parameters
 _SMALL_CHANGE = 0.01  # of a scheduled alpha, or of a prior precision, without a new factorisation
+_ALPHAS = "(0, 1e6]"  # at 0 control variates leave too little noise to sample with
 _GENTLE = 2.0  # steepness up to which minibatches and long steps are right
 
 
@@ -98,11 +99,12 @@ class UnderdampedLangevin(Sampler):
     def validate(self, target: Target) -> None:
         super().validate(target)
         if not is_auto(self.alpha):
-            self._alpha_at(0)
+            value_at(self.alpha, 0, "alpha", _ALPHAS)
 
     def _alpha_at(self, t: int) -> float:
-        """Positive, as control variates leave too little noise to sample with."""
-        return value_at(self.alpha, t, "alpha", "(0, 1e6]")
+        if callable(self.alpha):
+            return value_at(self.alpha, t, "alpha", _ALPHAS)
+        return float(self.alpha)
 
     def refusal(self, target: Target) -> str | None:
         """Why the posterior is too far from Gaussian for control variates, or steps of one length.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Minibatches, Rows, rows_of
 from skbayes_sg.linalg import DIAGONAL, Diag, Partitioned
-from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
+from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, RunLength, Sampler
 from skbayes_sg.samplers.schedules import (
     POSITIVE,
     Schedule,
@@ -226,8 +226,3 @@ class SGHMC(Sampler):
             return LinearStep(K, damping=self.damping)
         root = (K.inverse() * (2 * temperature * self.damping)).cholesky()
         return LinearStep(K, root, damping=self.damping)
-
-    def report(self, state: State) -> Report:
-        """A minibatch serves all chains, and counts once for each."""
-        rows = state.t * state.rows.size * len(state.theta)
-        return super().report(state)._replace(rows_touched=rows)
