@@ -4,7 +4,6 @@ Imports data, linalg, models, priors and samplers.
 """
 
 from skbayes_sg.posterior.base import (
-    Anchor,
     ChainTarget,
     Drawn,
     Expansion,
@@ -14,7 +13,6 @@ from skbayes_sg.posterior.base import (
 )
 
 __all__ = [
-    "Anchor",
     "ChainTarget",
     "Drawn",
     "Expansion",

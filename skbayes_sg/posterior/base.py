@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
@@ -19,7 +18,7 @@ from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import Distribution, Prior
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import Anchor, Target
 
 
 class Expansion(NamedTuple):
@@ -351,84 +350,6 @@ def affordable(posterior: Posterior) -> bool:
 
 
 # -- in the coordinates of chains ---------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Anchor:
-    """The anchor under the present prior, in the coordinates of the chains.
-
-    Attributes
-    ----------
-    theta : array of shape (1, D)
-        The point, in the coordinates of the model.
-    curvature : Operator
-        Model Fisher of all rows plus the curvature of the prior there.
-    pool_size : int
-        Rows of the pool.
-    probability : array of shape (pool_size,)
-        Of each draw of one of them.
-    batch_size : int
-        Rows of a minibatch whose noise is at most 1/32 of the curvature, or of the pool.
-    n_total : float
-    measured : function
-        Measures the noise where it is not known yet.
-    pool_error : float
-        Error of the gradient by the choice of the pool, in posterior standard deviations.
-    full_noise_number : float
-        About the noise number, where minibatches are the whole pool.
-    steepness : float
-        Of the posterior around the anchor, see `steepness`.
-    column_steepness : float
-        Along the lines of single parameters, see `column_steepness`.
-    stiffness : float
-        Largest eigenvalue of the curvature at the anchor over `curvature`.
-    """
-
-    theta: NDArray
-    curvature: Operator
-    pool_size: int
-    probability: NDArray
-    batch_size: int
-    n_total: float
-    measured: Callable[[], Operator]
-    pool_error: float = 0.0
-    full_noise_number: float = 0.0
-    steepness: float = 1.0
-    column_steepness: float = 1.0
-    stiffness: float = 1.0
-
-    @classmethod
-    def of_all(
-        cls,
-        theta: NDArray,
-        curvature: Operator,
-        n_rows: int,
-        n_total: float,
-        **steepness: float,
-    ) -> Anchor:
-        """Of chains that take all rows in every step, without noise."""
-        q, none = np.full(n_rows, 1 / n_rows), partial(Diag, np.zeros(curvature.dim))
-        return cls(theta, curvature, n_rows, q, n_rows, n_total, none, **steepness)
-
-    @cached_property
-    def noise(self) -> Operator:
-        """Covariance of one row's contribution to the gradient.
-
-        It is the mean over the Laplace approximation; that of n rows is n times smaller, times N^2.
-        """
-        return self.measured()
-
-    @cached_property
-    def noise_number(self) -> float:
-        """kappa = n Tr(Lam^-1 M) / D for minibatches of n rows.
-
-        An estimate where minibatches are the whole pool. Source:
-        math/control_variates.md#noise-number.
-        """
-        if self.batch_size == self.pool_size:
-            return self.full_noise_number
-        share = self.curvature.inverse().dense() * self.noise.dense()
-        return float(self.n_total**2 * np.sum(share) / self.curvature.dim)
 
 
 class ChainTarget(Target):

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.coordinates import Whitened
-from skbayes_sg.posterior import Anchor, ChainTarget, Posterior
+from skbayes_sg.posterior import ChainTarget, Posterior
 from skbayes_sg.posterior.gaussian import Mode, known_at
 from skbayes_sg.posterior.precision import JointDistribution
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
-from skbayes_sg.samplers.target import ClosedForm
+from skbayes_sg.samplers.target import Anchor, ClosedForm
 
 
 class ClosedTarget(ChainTarget):

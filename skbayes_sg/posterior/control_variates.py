@@ -40,14 +40,14 @@ from skbayes_sg.linalg.operators import FULL
 from skbayes_sg.linalg.scores import Scores, outer_products
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.posterior import Anchor, ChainTarget, Posterior
+from skbayes_sg.posterior import ChainTarget, Posterior
 from skbayes_sg.posterior.gaussian import Mode, laplace_points
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.base import NoExpansionError
 from skbayes_sg.samplers.langevin import STEEP_COLUMN
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
-from skbayes_sg.samplers.target import FastGradient
+from skbayes_sg.samplers.target import Anchor, FastGradient
 
 _WIDTH = 2.0  # of the points, in posterior standard deviations: the remainder grows as its square
 _UNIFORM = 0.1  # share of the draws that treats all rows alike: no weight is above ten

@@ -158,11 +158,12 @@ def _fisher_scoring(
     if curvature is None:
         here = finite_expansion(posterior, theta, FULL)
     else:
-        here = _evaluated(posterior, theta, curvature)
+        value, gradient = posterior.slope(theta)
+        here = Expansion(theta, float(value[0]), gradient, curvature)
     for iteration in range(1, 51):
         if iteration == 8 and curvature is not None:
             curvature = None
-            here = _evaluated(posterior, theta, curvature)
+            here = posterior.expand(theta, FULL)
         metric = here.curvature
         if curvature is None and not posterior.predictor.canonical:
             # No less for single parameters than the rows have it: of counts that vary less than a
@@ -176,20 +177,16 @@ def _fisher_scoring(
             return theta + step, iteration
         slack = 1e-6 * abs(here.log_prob)  # float32 rows sum the likelihood to about seven digits
         for _ in range(30):
-            ahead = _evaluated(posterior, theta + step, curvature)
+            if curvature is None:
+                ahead = posterior.expand(theta + step, FULL)
+            else:
+                value, gradient = posterior.slope(theta + step)
+                ahead = Expansion(theta + step, float(value[0]), gradient, curvature)
             if ahead.log_prob >= here.log_prob - slack:
                 break
             step *= 0.5
         theta, here = theta + step, ahead
     return theta, iteration
-
-
-def _evaluated(posterior: Posterior, theta: NDArray, curvature: Diag | Dense | None) -> Expansion:
-    """The expansion at theta, with a known curvature if there is one."""
-    if curvature is None:
-        return posterior.expand(theta, FULL)
-    value, gradient = posterior.slope(theta)
-    return Expansion(theta, float(value[0]), gradient, curvature)
 
 
 def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Diag | Dense | None) -> Mode:

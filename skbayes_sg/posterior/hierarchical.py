@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Whitened
-from skbayes_sg.posterior import Anchor, ChainTarget, Posterior
+from skbayes_sg.posterior import ChainTarget, Posterior
 from skbayes_sg.posterior.conjugate import QuadraticTarget
 from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.posterior.full_data import WhitenedTarget
 from skbayes_sg.posterior.gaussian import NormalPath
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred, Sampled
 from skbayes_sg.priors.scales import IntegratedPrecision, Scales
+from skbayes_sg.samplers.target import Anchor
 
 
 def joint_gradient(posterior: Posterior, scales: Scales, theta: NDArray) -> NDArray:
