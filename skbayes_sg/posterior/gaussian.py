@@ -37,7 +37,7 @@ from scipy.optimize import minimize
 from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Coordinates, Whitened
-from skbayes_sg.linalg.operators import DIAGONAL, FULL, Layout
+from skbayes_sg.linalg.operators import DIAGONAL, FULL
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.posterior import Expansion, Posterior, is_high_dimensional
 from skbayes_sg.posterior.whitening import low_rank
@@ -133,10 +133,8 @@ def find_mode(
         return mode._replace(theta=theta, passes=passes)
 
 
-def finite_expansion(posterior: Posterior, theta: NDArray, layout: Layout) -> Expansion:
-    """`Posterior.expand`, with a ValueError if squares of values of X overflow."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        here = posterior.expand(theta, layout)
+def finite(here: Expansion) -> Expansion:
+    """The first expansion of a fit, or a ValueError if squares of values of X overflow in it."""
     if not np.isfinite(here.curvature.diagonal()).all():
         raise ValueError(
             "X holds values whose squares overflow; scale its columns, for example by "
@@ -156,7 +154,7 @@ def _fisher_scoring(
     curvature of the rows at the point itself.
     """
     if curvature is None:
-        here = finite_expansion(posterior, theta, FULL)
+        here = finite(posterior.expand(theta, FULL))
     else:
         value, gradient = posterior.slope(theta)
         here = Expansion(theta, float(value[0]), gradient, curvature)
@@ -193,10 +191,10 @@ def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Diag | Dens
     """L-BFGS in whitened coordinates, where a gradient costs far less than a curvature."""
     wide = is_high_dimensional(posterior)
     if wide:
-        finite_expansion(posterior.of_rows(slice(0, 1000)), theta, DIAGONAL)
+        finite(posterior.of_rows(slice(0, 1000)).expand(theta, DIAGONAL))
         coordinates: Coordinates = low_rank(posterior, theta, outliers=False)
     else:
-        curvature = curvature or finite_expansion(posterior, theta, FULL).curvature
+        curvature = curvature or finite(posterior.expand(theta, FULL)).curvature
         coordinates = Whitened.of(posterior.predictor.columns(), theta, curvature.dense())
 
     def objective(u: NDArray) -> tuple[float, NDArray]:
@@ -217,8 +215,8 @@ def expanded_twice(posterior: Posterior, theta: NDArray) -> Mode:
 
     Far from the mode a sum of squares would be the small difference of two large ones.
     """
-    near = known_at(posterior, finite_expansion(posterior, theta, FULL)).mode
-    return finite_expansion(posterior, near, FULL)._replace(passes=2.0)
+    near = known_at(posterior, finite(posterior.expand(theta, FULL))).mode
+    return finite(posterior.expand(near, FULL))._replace(passes=2.0)
 
 
 def known_at(posterior: Posterior, here: Mode) -> Distribution:
@@ -329,7 +327,7 @@ def updated(posterior: Posterior, guess: NDArray) -> Distribution:
         return prior.updated(mode.theta, left, diagonal)
     if posterior.predictor.conjugate:
         return known_at(posterior, expanded_twice(posterior, guess))
-    here = finite_expansion(posterior, guess, FULL)
+    here = finite(posterior.expand(guess, FULL))
     precision = here.curvature
     step = precision.inverse().matvec(here.gradient)
     theta = guess + step

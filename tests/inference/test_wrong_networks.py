@@ -72,7 +72,7 @@ def test_draws_are_doubled_while_averages_are_not_known_and_draws_may_help(chang
 @pytest.mark.parametrize(("ratio", "said"), [(1.5, 0), (2.5, 1), (5e6, 1)])
 def test_at_another_temperature_draws_may_not_be_far_too_wide(ratio, said):
     figures = GOOD | {"stein_ratio": ratio, "stein_se": 1e7}
-    assert len(diagnose._of_stein(figures, "remedy", diagnose._WIDER)) == said
+    assert len(diagnose._of_stein(figures, "remedy", 1.0)) == said
 
 
 @pytest.mark.parametrize("gain", [-0.1, -50.0, np.nan])
