@@ -140,6 +140,14 @@ def _short_runs_may_warn(request):
         warnings.simplefilter("ignore", ConvergenceWarning)
 
 
+@pytest.fixture
+def _closed_figures():
+    """Pictures do not stay in memory."""
+    yield
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.close("all")
+
+
 @pytest.fixture(scope="module")
 def _short_searches():
     """Chains of networks take some ten steps to a mode, and as few for each alpha tried."""

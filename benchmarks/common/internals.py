@@ -47,7 +47,7 @@ def mode_of(posterior: Posterior, rng: np.random.Generator | None = None) -> Mod
 
 def mode_at(theta: NDArray, curvature: NDArray) -> Mode:
     """A mode that is known: theta (D,) and the curvature (D, D) there."""
-    return Mode(theta[None], Dense(curvature), np.zeros((1, len(theta))), 0.0)
+    return Mode(theta[None], np.nan, np.zeros((1, len(theta))), Dense(curvature), 0.0)
 
 
 def exact_mode(

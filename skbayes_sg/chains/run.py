@@ -476,7 +476,7 @@ def iterate_steps(
         size, kept = min(block, n_steps - start), 0
         for i in range(size):
             if start + i in recorded:
-                draws[kept], weights[kept] = sampler.draw(state), sampler.weight(state)
+                draws[kept], weights[kept] = sampler.draw(state)
                 kept += 1
             thetas[i] = state.theta
             try:

@@ -25,7 +25,7 @@ from skbayes_sg.chains.run import (
 )
 from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.samplers import SGFS, SGHMC, CosineCycle, Sampler, State
-from skbayes_sg.samplers.schedules import alpha_at
+from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.target import Target
 
 _ALPHAS = (30.0, 20.0, 10.0, 6.0, 4.0, 3.0, 2.0, 1.0, 0.0)
@@ -53,7 +53,7 @@ def raise_alpha(
     n_jobs: int | None = None,
 ) -> Tuned:
     """Start chains at theta, and raise alpha until their steps are stable there."""
-    states, lowest = start_chains(sampler, target, theta, seed), alpha_at(sampler.alpha, 0)
+    states, lowest = start_chains(sampler, target, theta, seed), value_at(sampler.alpha, 0, "alpha")
     for alpha in [lowest, *(a for a in sorted(_ALPHAS) if a > lowest)]:
         sampler = copy.copy(sampler).set_params(alpha=alpha)
         for state in states:

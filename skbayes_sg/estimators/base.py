@@ -476,8 +476,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         Returns
         -------
         xarray.DataTree
-            `arviz.InferenceData` if an ArviZ below 1.0 is installed.
-
             - ``posterior``: a variable for each block of parameters, dimensions (chain, draw) and
               "feature", "class" or hidden units, by name. Two classes have no dimension "class":
               coefficients are those of ``classes_[1]``. A sampled noise variance is one variable.

@@ -88,7 +88,7 @@ def update(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
     require_finite(posterior_=stream.posterior.mean)
     if stream.may_learn and isinstance(em, Hyperprior):
         # the prior that all rows lead to, while all of them are kept
-        rows = stream.kept.joined
+        rows = stream.kept.data.sample
         prior = estimator._prior(stream.model, rows, classes, streaming=True)
         of_all = Posterior(stream.model, rows, prior)
         if affordable(of_all):

@@ -101,6 +101,12 @@ def diagnose_run(
                 "raise n_draws or thin"
             )
         warnings += of_bias(figures, sampler.bias_advice)
+    if figures.get("pool_error", 0.0) > 0.05:
+        warnings.append(
+            f"pool_error is {figures['pool_error']:.2f}: few rows dominate, and the posterior mean "
+            'may be off by so many standard deviations; use sampler="hmc", which takes all rows at '
+            "each step"
+        )
     steep = figures.get("column_steepness", 1.0)
     if steep > sampler.steepest_column:
         warnings.append(

@@ -57,7 +57,7 @@ from skbayes_sg.posterior.gaussian import Mode, distance, expanded_twice, poster
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.targets import target_of
 from skbayes_sg.samplers import Sampler, State
-from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoExpansionError, RunLength, far_from_mode
+from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoExpansionError, RunLength
 from skbayes_sg.samplers.target import Target
 
 if TYPE_CHECKING:
@@ -427,7 +427,7 @@ def begin(
     try:
         target = target_of(posterior, anchor, sampler, sampled, path)
         why = sampler.refusal(target)
-        expandable = target.anchor is None or far_from_mode(target.anchor) is None
+        expandable = target.anchor is None or target.anchor.far_from_mode is None
     except NoExpansionError as error:
         why, expandable = str(error), False
     if why is not None:

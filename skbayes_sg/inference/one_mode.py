@@ -93,8 +93,10 @@ class OneMode(Plan):
     ) -> tuple[NDArray, Mode | None]:
         """Over-dispersed around the mode, or where the last fit stopped."""
         sample = posterior.data.sample
-        guess = initial or posterior.model.guess(sample.y, sample.weight)
-        mode = find_mode(posterior, guess if last is None else last.mean(axis=0)[None], rng)
+        here = initial or InitialPoint(posterior.model.guess(sample.y, sample.weight), None)
+        if last is not None:
+            here = InitialPoint(last.mean(axis=0)[None], None)
+        mode = find_mode(posterior, here.theta, rng, here.curvature)
         # A diagonal ignores correlations. Twice its width starts chains too far out to learn
         # useful matrices.
         factor = 1.0 if isinstance(mode.curvature, Diag) else 2.0
@@ -154,7 +156,7 @@ class OneMode(Plan):
             anchor = anchor.under(before, prior)
         if fit.engine.sampler.needs_closed_form:
             assert anchor is not None
-            return known_at(prior, anchor)
+            return known_at(posterior, anchor)
         n_chains, _, dim = fit.draws.shape
         draws, weights = fit.draws.reshape(-1, dim), np.tile(fit.weights / n_chains, n_chains)
         if not has_matrix(dim):
@@ -164,9 +166,7 @@ class OneMode(Plan):
         cheap &= posterior.data.sample is posterior.data
         if anchor is not None and not cheap:
             return distribution_at(anchor, posterior)
-        found = updated(posterior, (weights @ draws)[None])
-        assert isinstance(prior, Distribution)
-        return with_observed(posterior.predictor, [posterior.data.sample], prior, found)
+        return with_observed(posterior, updated(posterior, (weights @ draws)[None]))
 
 
 def _require_rows(posterior: Posterior, why: str) -> None:

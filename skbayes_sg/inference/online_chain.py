@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from skbayes_sg.chains.run import iterate_steps, refuse_unstable
 from skbayes_sg.chains.tuning import stable_start
@@ -69,7 +68,7 @@ class ChainStream:
         cls, sampler: Sampler, posterior: Posterior, theta: NDArray, rng: np.random.Generator
     ) -> ChainStream:
         """A stream with its chain at theta (1, D)."""
-        asked, sampler = clone(sampler), clone(sampler)
+        asked, sampler = copy.copy(sampler), copy.copy(sampler)
         state = sampler.init(posterior, theta, rng)
         if sampler.needs_pilots:
             sampler = stable_start(sampler, posterior, state)

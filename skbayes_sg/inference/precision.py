@@ -18,11 +18,12 @@ from skbayes_sg.chains.run import time_is_up
 from skbayes_sg.data import deterministic_rng
 from skbayes_sg.data.columns import of_columns
 from skbayes_sg.diagnostics import STEIN_LIMIT
-from skbayes_sg.linalg import DIAGONAL, Operator
+from skbayes_sg.linalg import DIAGONAL, Dense, Diag
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import (
     InitialPoint,
+    NormalPath,
     expanded_twice,
     find_mode,
     known_at,
@@ -30,7 +31,6 @@ from skbayes_sg.posterior.gaussian import (
 )
 from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.precision import JointDistribution
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Groups, OnePrecision, Scales
@@ -303,21 +303,20 @@ def _step_by_step(
     eta = scales.start(posterior.prior)
     for _ in range(_MOST_APPROXIMATIONS):
         # the distribution at the mode or in the mean, and the curvature there
-        curvature: Operator
+        curvature: Diag | Dense
         try:
             if in_mean and not model.conjugate:
                 distribution = updated(posterior, here.theta)
-                theta = distribution.mode
-                curvature = distribution.operator  # type: ignore[assignment]
+                theta, curvature = distribution.mode, distribution.operator.plain()
             else:
                 if model.conjugate:
                     mode = expanded_twice(posterior, here.theta)
                     theta = here.theta
                 else:
-                    start = here if here.curvature else here.theta
-                    mode = find_mode(posterior, start, deterministic_rng("prior"))
+                    rng = deterministic_rng("prior")
+                    mode = find_mode(posterior, here.theta, rng, here.curvature)
                     theta = mode.theta
-                distribution, curvature = known_at(posterior.prior, mode), mode.curvature
+                distribution, curvature = known_at(posterior, mode), mode.curvature
         except np.linalg.LinAlgError:  # separable classes under next to no prior
             if len(path) == 1:
                 raise
@@ -329,7 +328,7 @@ def _step_by_step(
         # mode of several. What the data know of the coefficients of each group, as their number.
         before = eta
         if one is not None:
-            joint, _ = JointDistribution.of(distribution, posterior.prior, one)
+            joint, _ = JointDistribution.of(distribution, posterior.normal_prior, one)
             centre, width = np.array([joint.mean]), np.array([joint.sd])
             known = one.sizes - joint.at * joint.j.sum()
         else:

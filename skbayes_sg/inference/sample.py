@@ -39,8 +39,7 @@ from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution, InitialPoint, Mode
 from skbayes_sg.priors import Prior
-from skbayes_sg.priors.integrated_precision import IntegratedPrecision
-from skbayes_sg.priors.scales import OnePrecision, Scales
+from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.validation import warn
 
@@ -358,14 +357,14 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
             eta = np.concatenate([chain.draws[..., -scales.dim :] for chain in chains])
             chains = [each._replace(draws=each.draws[..., : -scales.dim]) for each in chains]
         else:
-            assert isinstance(scales, OnePrecision)
+            assert scales.integrated is not None
             prior, theta = posterior.prior, np.concatenate([chain.draws for chain in chains])
             flat = theta.reshape(-1, theta.shape[-1]).astype(np.float64)
             noise = 1.0 if prior.quadratic else np.exp(-flat[:, -1])
             squares = noise * scales.squares(prior, flat - prior.mean)[:, 0]
             # of a copy, so that a warm start goes on as if nothing was drawn
             rng = copy.deepcopy(chains[0].state.normals)
-            eta = IntegratedPrecision(scales).draw(squares, rng).reshape(*theta.shape[:2], 1)
+            eta = scales.integrated.draw(squares, rng).reshape(*theta.shape[:2], 1)
         # the prior that is reported is that under the geometric means of these precisions
         ell = scales.log_precisions(eta.reshape(-1, scales.dim).astype(np.float64))
         ell = ell.reshape(*eta.shape[:2], -1)

@@ -20,15 +20,14 @@ from numpy.typing import NDArray
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Whitened
-from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
+from skbayes_sg.posterior import ChainTarget, Posterior
+from skbayes_sg.posterior.conjugate import QuadraticTarget
 from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.posterior.full_data import WhitenedTarget
+from skbayes_sg.posterior.gaussian import NormalPath
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred, Sampled
-from skbayes_sg.posterior.normal_path import NormalPath
-from skbayes_sg.posterior.quadratic import QuadraticTarget
-from skbayes_sg.priors.integrated_precision import IntegratedPrecision
-from skbayes_sg.priors.scales import OnePrecision, Scales
+from skbayes_sg.priors.scales import IntegratedPrecision, Scales
+from skbayes_sg.samplers.target import Anchor
 
 
 def joint_gradient(posterior: Posterior, scales: Scales, theta: NDArray) -> NDArray:
@@ -133,16 +132,16 @@ class IntegratedTarget(ChainTarget):
     ----------
     given : ExpandedTarget
         Under lambda_0.
-    scales : OnePrecision
+    integrated : IntegratedPrecision
     """
 
     samples_precision = True
 
-    def __init__(self, given: ExpandedTarget, scales: OnePrecision) -> None:
+    def __init__(self, given: ExpandedTarget, integrated: IntegratedPrecision) -> None:
         coordinates, prior = given.coordinates, given.prior
         assert isinstance(coordinates, Whitened)
         super().__init__(given.posterior, coordinates)
-        self.given, self._prior = given, IntegratedPrecision(scales)
+        self.given, self._prior, scales = given, integrated, integrated.scales
         self.anchor = given.anchor
         self._at = float(scales.of(prior)[0])
         weights = scales.weights(prior)

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers import warnings_of
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.preprocessing import StandardScaler
 
@@ -72,10 +73,8 @@ def test_separable_classes_have_a_wide_distribution():
     X, _ = labels(100, 4)
     y = X[:, 0] > X[:, 1]
     model = BayesianLogisticRegressionSGFS(fit_intercept=False, random_state=0)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        model.fit(X, y)
-    assert not any("precision" in str(one.message) for one in said)
+    said = warnings_of(model, X, y)
+    assert not any("precision" in text for text in said)
     _, sd, error = log_precision(model)
     assert sd > 1
     assert error < 0.3 * sd

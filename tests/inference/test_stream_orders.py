@@ -216,7 +216,7 @@ def test_rows_take_no_more_than_the_budget():
         stream = model._stream
         kept = [*stream.kept.blocks, *([stream.sample.rows] if stream.sample else [])]
         assert sum(map(n_bytes, kept)) <= 2000 * 8 * 5
-    assert stream.sample.n_folded + stream.kept.joined.n_rows == 6000
+    assert stream.sample.n_folded + stream.kept.data.n_rows == 6000
 
 
 def test_the_remainder_of_all_folded_rows_is_the_difference_of_their_expansions(seed):

@@ -6,10 +6,9 @@ import pytest
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import ExpandedTarget
-from skbayes_sg.posterior.gaussian import find_mode, posterior_mean
+from skbayes_sg.posterior.gaussian import NormalPath, find_mode, posterior_mean
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget, joint_gradient
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.priors import GaussianPrior, Horseshoe, StudentT
 from skbayes_sg.priors.scales import Groups, OnePrecision
 

@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 from conftest import differences, leaves
+from helpers import scaled_iris
 from sklearn.base import clone
-from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler, minmax_scale
+from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import (
     BayesianGammaRegressor,
@@ -41,8 +41,7 @@ pytestmark = pytest.mark.usefixtures("_short_runs_may_warn")
 
 @pytest.fixture(scope="module")
 def iris():
-    X, y = load_iris(return_X_y=True)
-    return minmax_scale(X), y
+    return scaled_iris()
 
 
 # -- the constructors -------------------------------------------------------------------------

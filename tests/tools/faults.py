@@ -52,14 +52,14 @@ FAULTS = [
         "inspection/test_abstention.py",
     ),
     Fault(
-        "samplers/sgfs_formulas.py",
+        "samplers/sgfs.py",
         "P = F + I_N * c + memory.prior",
         "P = F + I_N * c",
         "the prior is dropped from P of SGFS",
         "samplers/test_sgfs.py",
     ),
     Fault(
-        "samplers/sgfs_formulas.py",
+        "samplers/sgfs.py",
         "* memory.alpha**2 + W",
         "* memory.alpha + W",
         "SGFS injects alpha B instead of alpha^2 B",
@@ -73,7 +73,7 @@ FAULTS = [
         "samplers/test_averages.py",
     ),
     Fault(
-        "samplers/sgfs_formulas.py",
+        "samplers/sgfs.py",
         "C.inverse() * alpha**2, P * -1.0",
         "C.inverse() * alpha**2, P * -0.5",
         "half of the gradient noise is taken from what a given C injects",
@@ -124,8 +124,8 @@ FAULTS = [
     ),
     Fault(
         "samplers/sgld.py",
-        "temperature = temperature_at(self.temperature, state.t)",
-        "temperature = temperature_at(self.temperature, 0)",
+        "value_at(self.temperature, state.t, ",
+        "value_at(self.temperature, 0, ",
         "the schedule of SGLD's temperature is ignored",
         "samplers/test_sgld.py",
     ),
@@ -137,7 +137,7 @@ FAULTS = [
         "samplers/test_sgld.py",
     ),
     Fault(
-        "samplers/mass_matrix.py",
+        "samplers/hmc.py",
         "wide = (vectors * (scale / roots)) / d[:, None]",
         "wide = (scale / d)[:, None] * vectors / roots",
         "the metric is rescaled along coordinates, so that directions without data get stiff",
@@ -208,8 +208,8 @@ FAULTS = [
     ),
     Fault(
         "chains/run.py",
-        "draws[kept], weights[kept] = sampler.draw(state), sampler.weight(state)",
-        "draws[kept], weights[kept] = sampler.draw(state)[::-1], sampler.weight(state)",
+        "draws[kept], weights[kept] = sampler.draw(state)",
+        "draws[kept], weights[kept] = sampler.draw(state)[0][::-1], sampler.draw(state)[1]",
         "chains are swapped within their group",
         "chains/test_chains.py",
     ),
@@ -285,8 +285,8 @@ FAULTS = [
     ),
     Fault(
         "samplers/iasg.py",
-        "if memory.filled >= memory.length:",
-        "if memory.filled > memory.length:",
+        "if window.filled >= window.length:",
+        "if window.filled > window.length:",
         "the window of IASG is one too long",
         "samplers/test_sgd.py",
     ),
@@ -299,7 +299,7 @@ FAULTS = [
     ),
     Fault(
         "posterior/control_variates.py",
-        "rest += self._slope_there",
+        "rest += self._gradient_there",
         "rest += 0",
         "the gradient at the anchor is dropped",
         "posterior/test_control_variates.py -k gradients",
@@ -614,8 +614,8 @@ FAULTS = [
     ),
     Fault(
         "priors/normal.py",
-        "plain(theirs.operator) * (1 - share)",
-        "plain(theirs.operator) * 0.0",
+        "other.operator.plain() * (1 - share)",
+        "other.operator.plain() * 0.0",
         "a stream forgets its prior too",
         "priors/test_priors.py",
     ),
@@ -655,7 +655,7 @@ FAULTS = [
         "posterior/test_hierarchical.py -k standard",
     ),
     Fault(
-        "priors/integrated_precision.py",
+        "priors/scales.py",
         "less = self._at - self._integrated.mean_precision(squares)",
         "less = 0.0 * squares",
         "samplers by name follow the prior under one precision",
