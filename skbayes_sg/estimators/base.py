@@ -643,6 +643,9 @@ class KeptInterrupt(KeyboardInterrupt):
 def all_or_nothing(method: Callable) -> Callable:
     """Restore the attributes of the estimator if a call raises.
 
+    scikit-learn's validation sets some before anything is computed, and a warning after all are set
+    may be an error.
+
     NumPy does not warn of overflow on the way. A result that is not finite is refused
     (`require_finite`), and so is a matrix or number that overflow or underflow made singular. An
     error of the machine (memory is full, a worker process was killed) gets a remedy.
