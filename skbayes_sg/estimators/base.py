@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_callbacks
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, with_known
-from skbayes_sg.diagnostics import moments, systematic
+from skbayes_sg.diagnostics import systematic
 from skbayes_sg.estimators.new_levels import levels_of, with_new_levels
 from skbayes_sg.estimators.out_of_core import is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
@@ -39,6 +39,8 @@ from skbayes_sg.inspection import export
 from skbayes_sg.linalg.sizes import has_cheap_gradients, is_sorted_soon
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.base import is_high_dimensional
+from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.samplers import SAMPLERS, Sampler
 from skbayes_sg.validation import in_dtype, is_word, require_integer, warn
 from skbayes_sg.version import __version__
@@ -137,13 +139,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _read_off(self, fit: Fit) -> None:
         """Set the attributes that are computed from the draws."""
         raise NotImplementedError
-
-    def _determined(self, posterior: Posterior) -> Posterior:
-        """The posterior that chains sample; parameters that only the prior knows may be left out.
-
-        By default all parameters.
-        """
-        return posterior
 
     # -- data ---------------------------------------------------------------------------------
 
@@ -306,7 +301,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         warn(small_weights(posterior) + self._notices(posterior))
         if getattr(self, "prior_groups", None) is not None:
             attributes["_levels"] = levels_of(self._em(), posterior.data)
-        posterior = self._determined(posterior)
+        if self.sampler is None and is_high_dimensional(posterior):
+            # without those parameters that only the prior knows
+            posterior = nonzero_columns(posterior)
         earlier = None if self._fit is None else self._fit.engine
         callbacks = CallbackRunner(self, twin, X=X, y=y)
         fit = sample(posterior, self._plan(twin), self._options(posterior.dim), callbacks, earlier)
@@ -335,11 +332,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     # -- draws --------------------------------------------------------------------------------
 
-    def _that_predict(self) -> tuple[Any, NDArray]:
-        """Numbers of the draws that predict, chain by chain, and their weights, summing to 1."""
-        n_chains = self.draws_.shape[0]
-        return slice(None), np.tile(self.draw_weights_ / n_chains, n_chains)
-
     def _to_predict(
         self, X, offset: ArrayLike | None, dtype: Any = None, every: bool = False
     ) -> tuple[Any, Any, NDArray, NDArray]:
@@ -351,7 +343,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         X = with_offset(self, self._validate_data(X, reset=False), offset)
-        some, weights = BayesianEstimator._that_predict(self) if every else self._that_predict()
+        some, weights = draws_that_predict(self, every)
         draws = self.draws_.reshape(-1, self.draws_.shape[-1])[some]
         dtype = X.dtype if dtype is None else np.dtype(dtype)
         if dtype.itemsize < draws.itemsize:  # else a model casts some at a time
@@ -359,10 +351,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         if self._levels:
             return *with_new_levels(self, X, draws, some), weights
         return self.model_, X, draws, weights
-
-    def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
-        """Weighted mean and standard deviation over chains and draws."""
-        return moments(samples, self.draw_weights_)
 
     # -- files, copies, ArviZ -----------------------------------------------------------------
 
@@ -704,3 +692,22 @@ def require_same_offset(estimator: Any, offset: ArrayLike | None) -> None:
             "offset, or exposure, must be given for all chunks of a stream or for none; give "
             "offset=0 where it is zero"
         )
+
+
+def draws_that_predict(estimator: Any, every: bool = False) -> tuple[Any, NDArray]:
+    """Numbers of the draws that predict, chain by chain, and their weights, summing to 1.
+
+    A classifier may ask for `n_predict_draws` of them, evenly spaced, of those that have a weight.
+    """
+    n_chains, n_draws = len(estimator.draws_), getattr(estimator, "n_predict_draws", None)
+    weights = np.tile(estimator.draw_weights_ / n_chains, n_chains)
+    if n_draws is not None:  # it may have been set after the fit
+        require_integer("n_predict_draws", n_draws, 1, " or None")
+    (some,) = np.nonzero(weights)
+    if every or not hasattr(estimator, "classes_"):
+        return slice(None), weights
+    if n_draws is not None and n_draws < len(some):
+        some = some[np.linspace(0, len(some) - 1, n_draws).round().astype(int)]
+    elif len(some) == len(weights):
+        return slice(None), weights
+    return some, weights[some] / weights[some].sum()

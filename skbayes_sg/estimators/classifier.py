@@ -189,18 +189,6 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         y, predicted, weight = at_hand(y, self.predict(X, offset=offset), sample_weight)
         return float(accuracy_score(y, predicted, sample_weight=weight))
 
-    def _validate_chunk(self, X, y, classes: ArrayLike | None) -> tuple[Any, NDArray, NDArray]:
-        """X, y and all labels that may occur in a stream."""
-        self._validate_parameters()
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                "class_weight: the shares of the classes in a stream are not known; give a dict"
-            )
-        first = not hasattr(self, "model_")
-        X, y = self._validate_data(X, y, reset=first)
-        given = None if classes is None else np.asarray(getattr(classes, "categories", classes))
-        return X, y, known_classes(y, given, None if first else self.classes_)
-
     def _classes_of(self, y: NDArray) -> NDArray:
         """The labels of a fit, sorted."""
         return classes_of(y)
@@ -216,19 +204,6 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         raise NotImplementedError
 
     # -- predictions --------------------------------------------------------------------------
-
-    def _that_predict(self) -> tuple[Any, NDArray]:
-        """`n_predict_draws` draws, evenly spaced, without those of weight 0."""
-        every, weights = super()._that_predict()
-        if self.n_predict_draws is not None:  # it may have been set after the fit
-            require_integer("n_predict_draws", self.n_predict_draws, 1, " or None")
-        (some,) = np.nonzero(weights)
-        n_draws = self.n_predict_draws
-        if n_draws is not None and n_draws < len(some):
-            some = some[np.linspace(0, len(some) - 1, n_draws).round().astype(int)]
-        elif len(some) == len(weights):
-            return every, weights
-        return some, weights[some] / weights[some].sum()
 
     @in_blocks()
     def predict_proba(self, X, *, offset=None) -> NDArray:
@@ -416,6 +391,21 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
 
 
 # -- labels and their weights -----------------------------------------------------------------
+
+
+def chunk_of(
+    estimator: Any, X: Any, y: Any, classes: ArrayLike | None
+) -> tuple[Any, NDArray, NDArray]:
+    """X, y and all labels that may occur in a stream."""
+    estimator._validate_parameters()
+    if isinstance(estimator.class_weight, str):
+        raise ValueError(
+            "class_weight: the shares of the classes in a stream are not known; give a dict"
+        )
+    first = not hasattr(estimator, "model_")
+    X, y = estimator._validate_data(X, y, reset=first)
+    given = None if classes is None else np.asarray(getattr(classes, "categories", classes))
+    return X, y, known_classes(y, given, None if first else estimator.classes_)
 
 
 def class_weights(

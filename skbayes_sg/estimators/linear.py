@@ -14,6 +14,8 @@ from scipy.special import ndtr, ndtri
 
 from skbayes_sg.data import Batch, Data, of_targets, row_blocks
 from skbayes_sg.data.row_metadata import offset_of
+from skbayes_sg.diagnostics import moments
+from skbayes_sg.estimators.base import draws_that_predict
 from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_model import LinearRegressor
@@ -246,7 +248,7 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
 
     def _read_off(self, fit: Fit) -> None:
         super()._read_off(fit)
-        noise = self.noise_variance or self._moments(self.noise_variance_samples_)[0]
+        noise = self.noise_variance or moments(self.noise_variance_samples_, self.draw_weights_)[0]
         self.noise_variance_ = float(noise)
 
     # -- predictions --------------------------------------------------------------------------
@@ -350,7 +352,7 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         triangular, so that a row costs as much as half a product with a matrix of D x D.
         """
         X, given = self.model_.features(X), X
-        _, weights = self._that_predict()
+        _, weights = draws_that_predict(self)
         factor = (np.sqrt(weights) / scale)[:, None]
         root = self.coef_samples_.reshape(-1, X.shape[1]) - self.coef_
         shift = self.intercept_samples_.reshape(-1, 1) - self.intercept_

@@ -21,6 +21,7 @@ from skbayes_sg.data.row_metadata import (
     offset_of,
     with_known,
 )
+from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators import updating
 from skbayes_sg.estimators.base import (
     BayesianEstimator,
@@ -29,7 +30,13 @@ from skbayes_sg.estimators.base import (
     require_same_offset,
     require_spread,
 )
-from skbayes_sg.estimators.classifier import WEIGHTS, BayesianClassifier, class_factors, require_two
+from skbayes_sg.estimators.classifier import (
+    WEIGHTS,
+    BayesianClassifier,
+    chunk_of,
+    class_factors,
+    require_two,
+)
 from skbayes_sg.estimators.coefficient_prior import hyperprior_of, prior_of, shrinkage_of
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.out_of_core import FirstPass, source_of, weights_or_none
@@ -47,7 +54,6 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.base import is_high_dimensional
 from skbayes_sg.posterior.control_variates import ExpandedTarget, mean_noise
 from skbayes_sg.posterior.gaussian import Distribution
-from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.posterior.precision import covariance_over
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision
@@ -168,11 +174,6 @@ class LinearModel(BayesianEstimator):
             )
         return prior_of(self, model, data, classes, streaming)
 
-    def _determined(self, posterior: Posterior) -> Posterior:
-        """Without columns of zeros, where there are very many parameters."""
-        high_dimensional = self.sampler is None and is_high_dimensional(posterior)
-        return nonzero_columns(posterior) if high_dimensional else posterior
-
     def _notices(self, posterior: Posterior) -> list[str]:
         """A warning about columns of one value, where the prior is learned."""
         if self._em() is None:
@@ -193,8 +194,8 @@ class LinearModel(BayesianEstimator):
         """Coefficients and intercepts from the draws, and the normal approximation."""
         n_normal = fit.model.dim - ("log_noise" in fit.model.shapes)
         self.prior_precision_ = fit.prior.precision[:n_normal].copy()
-        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
-        intercept = self._moments(self.intercept_samples_)[0]
+        self.coef_, self.coef_std_ = moments(self.coef_samples_, self.draw_weights_)
+        intercept = moments(self.intercept_samples_, self.draw_weights_)[0]
         self.intercept_ = intercept if self._has_rows else float(intercept)
         self.__dict__.pop("posterior_", None)
         if fit.gaussian is not None:
@@ -264,7 +265,7 @@ class LinearModel(BayesianEstimator):
                 "are too many for one"
             )
         target = engine.target(posterior)
-        theta = self._moments(self.draws_)[0][None]
+        theta = moments(self.draws_, self.draw_weights_)[0][None]
         posterior = engine.under(posterior)
         if engine.sampled is not None:
             scales = engine.sampled.scales
@@ -470,7 +471,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         >>> model.n_samples_seen_, model.draws_.shape
         (5000, (8, 256, 21))
         """
-        X, y, known = self._validate_chunk(X, y, classes)
+        X, y, known = chunk_of(self, X, y, classes)
         require_same_offset(self, offset)
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         metadata = RowMetadata(sample_weight, offset)
@@ -542,7 +543,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
 def is_separated(estimator: Any, posterior: Posterior) -> bool:
     """Whether the posterior mean is right about every row in memory."""
     rows, model = posterior.data.sample, estimator.model_
-    mean = estimator._moments(estimator.draws_)[0][None]
+    mean = moments(estimator.draws_, estimator.draw_weights_)[0][None]
     batches = map(rows.load, rows.blocks(model.row_size))
     return all(model.is_right(mean, batch.X, batch.y).all() for batch in batches)
 
@@ -730,4 +731,4 @@ def dispersion_samples(estimator: Any) -> NDArray:
 
 def dispersion(estimator: Any) -> float:
     """Posterior mean of the dispersion."""
-    return float(estimator._moments(estimator.dispersion_samples_)[0])
+    return float(moments(estimator.dispersion_samples_, estimator.draw_weights_)[0])

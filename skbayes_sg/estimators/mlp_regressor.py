@@ -12,7 +12,13 @@ from scipy.special import logsumexp
 
 from skbayes_sg.data import InMemory, row_blocks
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns
-from skbayes_sg.estimators.base import all_or_nothing, merged, require_same_offset
+from skbayes_sg.diagnostics import moments
+from skbayes_sg.estimators.base import (
+    all_or_nothing,
+    draws_that_predict,
+    merged,
+    require_same_offset,
+)
 from skbayes_sg.estimators.descriptions import OF_NETWORKS, described
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
@@ -245,7 +251,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
 
     def _read_off(self, fit: Fit | Posterior) -> None:
         super()._read_off(fit)
-        noise = self._moments(self.noise_variance_samples_)[0]
+        noise = moments(self.noise_variance_samples_, self.draw_weights_)[0]
         self.noise_variance_ = noise if self.model_.n_responses > 1 else float(noise)
 
     def _of_rows(self, parts: list[NDArray]) -> NDArray:
@@ -265,7 +271,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
 
     def _gain(self, p: NDArray, few: Posterior, posterior: Posterior) -> float:
         """Mean log density above that of a normal distribution of the mean and spread of y."""
-        draws, weights = self.draws_.reshape(-1, self.draws_.shape[-1]), self._that_predict()[1]
+        draws, weights = self.draws_.reshape(-1, self.draws_.shape[-1]), draws_that_predict(self)[1]
         rows, model = few.data.sample, self.model_
         blocks = row_blocks(len(draws), 8 * model.row_size * rows.n_rows)
         each = [model.log_likelihood(draws[some], rows.X, rows.y) for some in blocks]
