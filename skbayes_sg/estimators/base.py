@@ -682,18 +682,23 @@ def require_finite(**attributes: Any) -> None:
 
 def with_offset(estimator: Any, X: Any, offset: ArrayLike | None) -> Any:
     """Rows with their offsets; where y may be far from zero they are in double precision."""
+    require_offset(estimator, offset)
     if offset is None:
-        if estimator._has_offset:
-            raise ValueError(
-                f"{type(estimator).__name__} was fitted with an offset or exposure; give these of "
-                "the rows too: offset=0, or exposure=1, predicts for a unit"
-            )
         return X
     known = known_columns(offset, X.shape[0], estimator.model_.n_offsets)
     assert known is not None
     if getattr(estimator.model_, "has_location", False):
         X = X.astype(np.float64)
     return with_known(X, known)
+
+
+def require_offset(estimator: Any, offset: ArrayLike | None) -> None:
+    """Raise ValueError for rows without an offset where those of the fit had one."""
+    if offset is None and estimator._has_offset:
+        raise ValueError(
+            f"{type(estimator).__name__} was fitted with an offset or exposure; give these of "
+            "the rows too: offset=0, or exposure=1, predicts for a unit"
+        )
 
 
 def require_same_offset(estimator: Any, offset: ArrayLike | None) -> None:

@@ -26,6 +26,7 @@ from skbayes_sg.estimators.base import (
     BayesianEstimator,
     all_or_nothing,
     merged,
+    require_offset,
     require_same_offset,
     require_spread,
 )
@@ -633,6 +634,13 @@ class LinearRegressor(BayesianRegressor, LinearModel):
             require_spread(y, data.X.dtype)
         data = merged(data, model, streaming or self.sampler is not None)
         return Posterior(model, data, self._prior(model, data, streaming=streaming))
+
+    def _checked_rows(self, X, y, metadata: RowMetadata):
+        if metadata.var_weights is None:
+            return super()._checked_rows(X, y, metadata)
+        require_offset(self, metadata.offset)
+        X, y, metadata = self._with_metadata(*self._validate_pair(X, y, reset=False), metadata)
+        return X, y, checked_weights(metadata.sample_weight, len(y))
 
     def _with_metadata(
         self, X, y: NDArray, metadata: RowMetadata
