@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, with_known
 from skbayes_sg.diagnostics import moments, systematic
 from skbayes_sg.estimators.new_levels import levels_of, with_new_levels
-from skbayes_sg.estimators.out_of_core import is_out_of_core, validate_columns
+from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
 from skbayes_sg.inference.many_modes import gradient_products
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
@@ -192,7 +192,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     # -- parameters ---------------------------------------------------------------------------
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters of the estimator, and those of its sampler as ``sampler__<parameter>``.
 
         A sampler given by name becomes an instance first, in the form that the name stands for.
@@ -642,7 +642,7 @@ class KeptInterrupt(KeyboardInterrupt):
     """Ctrl-C, after which the estimator has the draws so far."""
 
 
-def all_or_nothing(method: Callable) -> Callable:
+def all_or_nothing(method: Method) -> Method:
     """Restore the attributes of the estimator if a call raises.
 
     NumPy does not warn of overflow on the way. A result that is not finite is refused
@@ -670,7 +670,7 @@ def all_or_nothing(method: Callable) -> Callable:
                 raise RuntimeError(_KILLED.format(str(error).split("\n")[0])) from error
             raise
 
-    return guarded
+    return cast(Method, guarded)
 
 
 def require_finite(**attributes: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,7 +129,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         return self._bind(X, y, self.classes_, metadata)
 
     @all_or_nothing
-    def fit(self, X, y, sample_weight=None, offset=None):
+    def fit(self, X, y, sample_weight=None, offset=None) -> Self:
         """Sample the posterior.
 
         Parameters

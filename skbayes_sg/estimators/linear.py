@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -256,6 +256,21 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         """Draws of the noise variance, or the given value, (n_chains, n_draws)."""
         given, draws = self.model_.noise_variance, self.draws_
         return np.exp(draws[..., -1]) if given is None else np.full(draws.shape[:2], given)
+
+    @overload
+    def predict(
+        self, X, return_std: Literal[False] = False, *, offset=None, exposure=None
+    ) -> NDArray: ...
+
+    @overload
+    def predict(
+        self, X, return_std: Literal[True], *, offset=None, exposure=None
+    ) -> tuple[NDArray, NDArray]: ...
+
+    @overload
+    def predict(
+        self, X, return_std: bool = False, *, offset=None, exposure=None
+    ) -> NDArray | tuple[NDArray, NDArray]: ...
 
     @in_blocks()
     def predict(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -410,7 +410,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
     _has_rows = True
 
     @all_or_nothing
-    def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None) -> Self:
         """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
 
         Rows come in chunks of any size from one row, and in any order. They are kept up to a
@@ -694,7 +694,9 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         return Posterior(model, data, self._prior(model, data)), {"n_samples_seen_": X.shape[0]}
 
     @all_or_nothing
-    def partial_fit(self, X, y, sample_weight=None, offset=None, exposure=None, var_weights=None):
+    def partial_fit(
+        self, X, y, sample_weight=None, offset=None, exposure=None, var_weights=None
+    ) -> Self:
         """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
 
         The posterior of linear regression is exact up to 1,000 parameters: any chunks in any order

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,7 +107,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
     # -- fitting ------------------------------------------------------------------------------
 
     @all_or_nothing
-    def fit(self, X, y, sample_weight=None, offset=None, exposure=None, var_weights=None):
+    def fit(self, X, y, sample_weight=None, offset=None, exposure=None, var_weights=None) -> Self:
         """Sample the posterior.
 
         Parameters
@@ -170,6 +170,21 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         return float(r2_score(y, predicted, sample_weight=weight))
 
     # -- predictions --------------------------------------------------------------------------
+
+    @overload
+    def predict(
+        self, X, return_std: Literal[False] = False, *, offset=None, exposure=None
+    ) -> NDArray: ...
+
+    @overload
+    def predict(
+        self, X, return_std: Literal[True], *, offset=None, exposure=None
+    ) -> tuple[NDArray, NDArray]: ...
+
+    @overload
+    def predict(
+        self, X, return_std: bool = False, *, offset=None, exposure=None
+    ) -> NDArray | tuple[NDArray, NDArray]: ...
 
     @in_blocks()
     def predict(
