@@ -38,6 +38,7 @@ from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection import export
 from skbayes_sg.linalg.sizes import has_cheap_gradients, is_sorted_soon
 from skbayes_sg.models import Model
+from skbayes_sg.models.base import Response
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SAMPLERS, Sampler
 from skbayes_sg.validation import in_dtype, is_word, require_integer, warn
@@ -342,23 +343,24 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _to_predict(
         self, X, offset: ArrayLike | None, dtype: Any = None, every: bool = False
-    ) -> tuple[Any, Any, NDArray, NDArray]:
-        """The model, validated rows, draws and weights of a prediction.
+    ) -> tuple[Any, Any, NDArray, NDArray, np.dtype]:
+        """The model, rows, draws and weights of a prediction, and the dtype of X.
 
         The rows have offsets as last columns, and effects of new levels may have made model, rows
-        and draws larger. The draws are those that predict, or `every` one, in a dtype, by default
-        that of X.
+        and draws larger. They are in double precision where offsets may be far from zero. The draws
+        are those that predict, or `every` one, in a dtype, by default that of X.
         """
         check_is_fitted(self, "model_")
-        X = with_offset(self, self._validate_data(X, reset=False), offset)
+        X = self._validate_data(X, reset=False)
+        of_rows, X = X.dtype, with_offset(self, X, offset)
         some, weights = BayesianEstimator._that_predict(self) if every else self._that_predict()
         draws = self.draws_.reshape(-1, self.draws_.shape[-1])[some]
         dtype = X.dtype if dtype is None else np.dtype(dtype)
         if dtype.itemsize < draws.itemsize:  # else a model casts some at a time
             draws = draws.astype(dtype)
         if self._levels:
-            return *with_new_levels(self, X, draws, some), weights
-        return self.model_, X, draws, weights
+            return *with_new_levels(self, X, draws, some), weights, of_rows
+        return self.model_, X, draws, weights, of_rows
 
     def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
         """Weighted mean and standard deviation over chains and draws."""
@@ -687,7 +689,7 @@ def with_offset(estimator: Any, X: Any, offset: ArrayLike | None) -> Any:
         return X
     known = known_columns(offset, X.shape[0], estimator.model_.n_offsets)
     assert known is not None
-    if getattr(estimator.model_, "has_location", False):
+    if isinstance(estimator.model_, Response) and not estimator.model_.log_link:
         X = X.astype(np.float64)
     return with_known(X, known)
 
