@@ -124,6 +124,10 @@ def ordered_levels(y: Any) -> list | None:
         column = frame[:, 0]
     else:
         column = nw.from_native(y, series_only=True, pass_through=True)
+    if isinstance(column, nw.Series) and column.dtype == nw.Categorical:
+        native = column.to_native()  # of pyarrow, whose order narwhals forgets
+        if getattr(getattr(native, "type", None), "ordered", False) and len(native):
+            return native.unify_dictionaries().chunk(0).dictionary.to_pylist()
     dtype = getattr(column, "dtype", y)
     is_ordered = isinstance(dtype, nw.Enum) or getattr(dtype, "ordered", False)
     return list(dtype.categories) if is_ordered else None

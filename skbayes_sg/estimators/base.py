@@ -19,6 +19,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -155,7 +156,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """
         kinds = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
         try:
-            checked = validate_data(self, X, y, reset=reset, **kinds, **more)
+            with config_context(array_api_dispatch=False):  # arrays of any library become NumPy's
+                checked = validate_data(self, X, y, reset=reset, **kinds, **more)
         except (ValueError, TypeError) as error:
             columns = text_columns(X)
             if columns:
