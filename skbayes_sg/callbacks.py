@@ -25,10 +25,8 @@ from pathlib import Path
 from time import perf_counter, time
 from typing import Any, NamedTuple
 
-from skbayes_sg.chains.parallel import is_cut, time_is_up
-from skbayes_sg.chains.run import Chain, DrawBlock, block_draws, drawn, joined
-from skbayes_sg.inference.engine import Engine
-from skbayes_sg.inference.fingerprint import Fingerprint
+from skbayes_sg.chains.run import Chain, DrawBlock, block_draws, drawn, is_cut, joined, time_is_up
+from skbayes_sg.inference.engine import Engine, Fingerprint
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.validation import require_positive
 
@@ -278,16 +276,15 @@ class Checkpoint(Callback):
                 file.flush()
                 os.fsync(file.fileno())  # or a power failure may leave an empty file
             beside.replace(self.path)
-        except BaseException as error:
+        except OSError as error:
+            said = (
+                f"{error.strerror}: the checkpoint is not written, the one before is kept; make "
+                "room or change the path"
+            )
+            raise OSError(error.errno, said, str(self.path)) from error
+        finally:  # of what was renamed there is nothing left beside
             with suppress(OSError):
                 beside.unlink(missing_ok=True)
-            if isinstance(error, OSError):
-                said = (
-                    f"{error.strerror}: the checkpoint is not written, the one before is kept; "
-                    "make room or change the path"
-                )
-                raise OSError(error.errno, said, str(self.path)) from error
-            raise
         self._saved = progress.seconds
 
     def load(self, fingerprint: Fingerprint) -> tuple[Engine, list[DrawBlock]] | None:

@@ -140,11 +140,19 @@ def _short_runs_may_warn(request):
         warnings.simplefilter("ignore", ConvergenceWarning)
 
 
+@pytest.fixture
+def _closed_figures():
+    """Pictures do not stay in memory."""
+    yield
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.close("all")
+
+
 @pytest.fixture(scope="module")
 def _short_searches():
     """Chains of networks take some ten steps to a mode, and as few for each alpha tried."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skbayes_sg.chains.optimised_starts._BURN_INS", 1)
+        patch.setattr("skbayes_sg.chains.tuning._BURN_INS", 1)
         patch.setattr("skbayes_sg.samplers.sghmc._FEWEST_STEPS", 8)
         patch.setattr("skbayes_sg.samplers.sghmc._CHEAP", 0.0)
         patch.setattr("skbayes_sg.chains.tuning._SETTLING", 40)

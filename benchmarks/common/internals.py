@@ -12,7 +12,7 @@ from skbayes_sg import (
     diagnostics,
 )
 from skbayes_sg.chains.run import Length, iterate_steps, restarts, run_chain
-from skbayes_sg.inference.engine import Engine
+from skbayes_sg.inference import sample
 from skbayes_sg.linalg import FULL, Dense
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
@@ -47,7 +47,7 @@ def mode_of(posterior: Posterior, rng: np.random.Generator | None = None) -> Mod
 
 def mode_at(theta: NDArray, curvature: NDArray) -> Mode:
     """A mode that is known: theta (D,) and the curvature (D, D) there."""
-    return Mode(theta[None], Dense(curvature), np.zeros((1, len(theta))), 0.0)
+    return Mode(theta[None], np.nan, np.zeros((1, len(theta))), Dense(curvature), 0.0)
 
 
 def exact_mode(
@@ -110,15 +110,15 @@ class SamplingWatch:
     """Seconds that fits spend in their chains: burn-in and draws."""
 
     def __init__(self) -> None:
-        self.seconds, sample = 0.0, Engine.sample
+        self.seconds, run = 0.0, sample.run_chains
 
-        def timed(*args, **options):
+        def timed(*args):
             begin = time.perf_counter()
-            result = sample(*args, **options)
+            result = run(*args)
             self.seconds += time.perf_counter() - begin
             return result
 
-        Engine.sample = timed  # type: ignore[method-assign]
+        sample.run_chains = timed
 
 
 class Stopwatch:

@@ -1,24 +1,30 @@
 """Chains from their starting points to their draws.
 
 The chains of a group move together, as one `State`. `run_chains` takes all groups through burn-in
-and draws, as joblib tasks, in rounds between which callbacks look on. `iterate_steps` is the only
-loop over steps.
+and draws, as joblib tasks with BLAS in one thread, in rounds between which callbacks look on, until
+the time is up. `iterate_steps` is the only loop over steps.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, partial
+from math import inf
+from threading import Lock
 from time import get_clock_info, perf_counter, process_time
-from typing import NamedTuple
+from time import time as wall_clock
+from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import ThreadpoolController  # a dependency of scikit-learn
 
-from skbayes_sg.chains.parallel import cut_short, one_thread, time_is_up, under_limit
 from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.linalg.sizes import is_overhead
 from skbayes_sg.samplers import Sampler, State
@@ -30,17 +36,108 @@ _SECONDS = 1.0  # of a round: an interrupt loses no more
 _FEWEST_DRAWS = 4  # that R-hat can be computed of
 
 
+# -- tasks, with BLAS in one thread ---------------------------------------------------------------
+
+
+cores = effective_n_jobs
+"""Tasks that may run at a time here, of `n_jobs`."""
+
+
+def in_parallel(function: Callable, each: Iterable, n_jobs: int | None) -> list:
+    """`function` of each, in order, as joblib tasks.
+
+    BLAS runs with one thread. The products of a step are too small for two threads, workers must
+    not compete for cores, and a sum that is split over threads rounds differently.
+    """
+    task = delayed(partial(_until, _LIMIT.get().end, function))
+    with one_thread():  # outermost, as threads of one process share the limit
+        return Parallel(n_jobs=n_jobs)(map(task, each))
+
+
+# -- BLAS -------------------------------------------------------------------------------------
+
+_controller = cache(ThreadpoolController)  # to find the libraries takes as long as fifty steps
+_LOCK, _INSIDE = Lock(), list[Any]()  # the limit that the first user set, and None for each other
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """BLAS has one thread inside: two take three times as long for the small products of a step.
+
+    The number belongs to the process. Fits in several threads, and one inside another, share the
+    limit: the first sets it, and the last to end restores what was before.
+    """
+    with _LOCK:
+        _INSIDE.append(None if _INSIDE else _controller().limit(limits=1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _LOCK:
+            limit = _INSIDE.pop()
+            if limit is not None:
+                limit.restore_original_limits()
+            # let other threads set the number: threadpoolctl 3.8 heeds the first one until then
+            for library in _controller().lib_controllers:
+                if hasattr(library, "clear_controlling_thread"):
+                    library.clear_controlling_thread()
+
+
+# -- the time of a fit ------------------------------------------------------------------------
+
+
+class _Limit(NamedTuple):
+    end: float  # by `time.time`, which processes share
+    cut: list[str]
+
+
+_NONE = _Limit(inf, [])
+_LIMIT: ContextVar[_Limit] = ContextVar("limit of the time of a fit", default=_NONE)
+"""What comes before the draws asks for it at its joints. It belongs to the thread, as the number of
+threads of a pass does; tasks of other threads and processes carry it with them."""
+
+
+@contextmanager
+def time_limit(end: float) -> Iterator[list[str]]:
+    """Inside, time is up from this moment on; the value is the list of what was cut short."""
+    limit = _Limit(end, [])
+    before = _LIMIT.set(limit)
+    try:
+        yield limit.cut
+    finally:
+        _LIMIT.reset(before)
+
+
+def _until(end: float, function: Callable, *args: Any) -> Any:
+    """Call a function in another thread or process, under the limit of this one."""
+    with time_limit(end):
+        return function(*args)
+
+
+def time_is_up() -> bool:
+    """Whether to stop at the next joint."""
+    return wall_clock() >= _LIMIT.get().end
+
+
+def cut_short(what: str, made: int, of: int) -> None:
+    """Note what was cut short where the time is up, unless it is complete."""
+    if made < of and time_is_up():
+        _LIMIT.get().cut.append(f"{what} ({made} of {of})")
+
+
+def is_cut() -> bool:
+    """Whether anything was cut short so far."""
+    return bool(_LIMIT.get().cut)
+
+
+# -- what a run takes and gives -------------------------------------------------------------------
+
+
 class Length(NamedTuple):
     """What a run draws: so many draws of each chain, after burn-in and `thin` steps apart."""
 
     n_draws: int
     burn_in: int = 0
     thin: int = 1
-
-    @property
-    def n_steps(self) -> int:
-        """Steps of each chain."""
-        return self.burn_in + self.n_draws * self.thin
 
 
 class Chain(NamedTuple):
@@ -123,18 +220,17 @@ def run_chains(
     unit = max(map(block_of, states))
     unit //= math.gcd(unit, thin)
     blocks = [*map(list, before)]
+    pace, started = None, perf_counter()  # seconds per draw, once they are known
+    if not blocks:
+        burn_in_all = partial(burn_chain, sampler, target, burn_in)
+        blocks.append(in_parallel(burn_in_all, states, n_jobs))
+        made = burn_in
+        for chain, state in zip(blocks[0], states, strict=True):
+            made = min(made, chain.state.t - state.t)
+        cut_short("steps of burn-in", made, burn_in)
+        pace = (perf_counter() - started) / burn_in * thin if burn_in else None
     with one_thread(), Parallel(n_jobs=n_jobs) as parallel:
-        pace, started = None, perf_counter()  # seconds per draw, once they are known
         try:
-            if not blocks:
-                burn_in_all = delayed(under_limit(partial(burn_chain, sampler, target, burn_in)))
-                blocks.append(parallel(map(burn_in_all, states)))
-                made = burn_in
-                for chain, state in zip(blocks[0], states, strict=True):
-                    made = min(made, chain.state.t - state.t)
-                cut_short("steps of burn-in", made, burn_in)
-                pace = (perf_counter() - started) / burn_in * thin if burn_in else None
-
             while (left := n_draws - drawn(blocks)) > 0:
                 if on_block is not None:
                     size = block_draws(n_draws)
@@ -194,12 +290,13 @@ def joined(blocks: Sequence[DrawBlock]) -> list[Chain]:
     return chains
 
 
-def seconds(sampler: Sampler, target: Target, states: Sequence[State], n_steps: int) -> float:
-    """An estimate of the time on one core that these groups take for so many steps.
+def seconds(sampler: Sampler, target: Target, states: Sequence[State], length: Length) -> float:
+    """An estimate of the time on one core that these groups take.
 
     From a step of a copy of the first group, which also fills caches. Where that would be long, it
     is from the faster of two more.
     """
+    n_steps = length.burn_in + length.n_draws * length.thin
     if n_steps <= 20:  # no time that anybody wants to know
         return 0.0
     state, times = copy.deepcopy(states[0]), list[float]()
@@ -217,6 +314,24 @@ def rows_touched(sampler: Sampler, states: Sequence[State]) -> float:
     for state in states:
         n_rows += sampler.report(state).rows_touched
     return n_rows
+
+
+def radius(sampler: Sampler, target: Target, state: State) -> float:
+    """Spectral radius of a step; the stream of rows of the state does not advance."""
+    state = copy.deepcopy(state)
+    return sampler.stationary_distribution(state, target).spectral_radius(state, target)
+
+
+def refuse_unstable(sampler: Sampler, target: Target, state: State) -> None:
+    """Raise ValueError for a step that diverges on these data.
+
+    The message gives the spectral radius and the remedy.
+    """
+    if (found := radius(sampler, target, state)) >= 1:
+        raise ValueError(
+            f"{sampler} is unstable on these data: the spectral radius of its step is "
+            f"{found:.3g}, not below 1; {sampler.advice}"
+        )
 
 
 # -- one group --------------------------------------------------------------------------------
@@ -361,7 +476,7 @@ def iterate_steps(
         size, kept = min(block, n_steps - start), 0
         for i in range(size):
             if start + i in recorded:
-                draws[kept], weights[kept] = sampler.draw(state), sampler.weight(state)
+                draws[kept], weights[kept] = sampler.draw(state)
                 kept += 1
             thetas[i] = state.theta
             try:

@@ -1,4 +1,8 @@
-"""The start of chains, and the choice of SGFS's alpha where its structure drops correlations."""
+"""Short runs before chains start.
+
+They choose SGFS's alpha where its structure drops correlations, and take chains of posteriors with
+many modes to modes of their own.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +12,26 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
-from skbayes_sg.chains.parallel import in_parallel, one_thread, time_is_up
-from skbayes_sg.chains.run import burn, iterate_steps, start_chains
+from skbayes_sg.chains.run import (
+    burn,
+    cut_short,
+    in_parallel,
+    iterate_steps,
+    one_thread,
+    radius,
+    start_chains,
+    time_is_up,
+)
 from skbayes_sg.diagnostics import STEIN_LIMIT
-from skbayes_sg.samplers import SGFS, Sampler, State
+from skbayes_sg.samplers import SGFS, SGHMC, CosineCycle, Sampler, State
+from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.target import Target
 
 _ALPHAS = (30.0, 20.0, 10.0, 6.0, 4.0, 3.0, 2.0, 1.0, 0.0)
-_LEAST_STABLE = 3.0
 _STEPS = 500  # of a short run
 _SETTLING = 1000  # steps of the first run towards stationarity; each is twice as long as the last
-_PASSES = 200  # of a chain in short runs, as many as MLPClassifier makes at most
-_DIVERGED = 2.0  # balance of energies of a chain that leaves its posterior
-_BATCHES = 8
-_PROBES = 16
+_PASSES = 200  # of a chain in short runs
 
 
 class Tuned(NamedTuple):
@@ -37,17 +45,6 @@ class Tuned(NamedTuple):
     """Warnings about the short runs."""
 
 
-def start_without_pilots(
-    sampler: Sampler,
-    target: Target,
-    theta: NDArray,
-    seed: np.random.SeedSequence,
-    n_jobs: int | None = None,
-) -> Tuned:
-    """Start chains at theta (n_chains, D); the sampler does not change."""
-    return Tuned(sampler, start_chains(sampler, target, theta, seed))
-
-
 def raise_alpha(
     sampler: SGFS,
     target: Target,
@@ -56,21 +53,14 @@ def raise_alpha(
     n_jobs: int | None = None,
 ) -> Tuned:
     """Start chains at theta, and raise alpha until their steps are stable there."""
-    states, lowest = start_chains(sampler, target, theta, seed), sampler.alpha
-    assert isinstance(lowest, float)
+    states, lowest = start_chains(sampler, target, theta, seed), value_at(sampler.alpha, 0, "alpha")
     for alpha in [lowest, *(a for a in sorted(_ALPHAS) if a > lowest)]:
-        sampler = clone(sampler).set_params(alpha=alpha)
+        sampler = copy.copy(sampler).set_params(alpha=alpha)
         for state in states:
             sampler.refresh(state, target)
-        if max(_radius(sampler, target, state) for state in states) < 1:
+        if max(radius(sampler, target, state) for state in states) < 1:
             return Tuned(sampler, states, f"; alpha={alpha:g} is stable")
     return Tuned(sampler, states, f"; alpha={alpha:g} is the largest that was tried")
-
-
-def _radius(sampler: Sampler, target: Target, state: State) -> float:
-    """Spectral radius of a step; the stream of rows of the state does not advance."""
-    state = copy.deepcopy(state)
-    return sampler.stationary_distribution(state, target).spectral_radius(state, target)
 
 
 def choose_alpha(
@@ -100,9 +90,26 @@ def choose_alpha(
     while grid.place + 1 < len(_ALPHAS) and not time_is_up():
         if not grid.run(grid.place + 1, _STEPS):
             break
-    stationary = grid.choose()
+
+    # as many passes as MLPClassifier makes at most
+    passes = round(_PASSES * (grid.states[0].rows.noise_factor + 1))
+    length, end, stationary = _SETTLING, grid.steps + max(4 * _SETTLING, passes), False
+    while grid.steps < end and not (stationary or time_is_up()):
+        if grid.run(grid.place, min(length, max(_STEPS, end - grid.steps))):
+            stationary = _equal(grid.about_start, grid.balance, grid.about_start_se)
+            length *= 2
+        elif grid.place > 0:
+            grid.place -= 1
+        else:
+            break
     about_start, n_steps = grid.about_start, grid.steps
-    grid.climb()
+
+    for place in range(grid.place, -1, -1):  # up to the largest where the time is up
+        grid.place = place
+        if time_is_up() or not grid.run(place, _STEPS):
+            continue
+        if _equal(grid.balance, 1.0, grid.balance_se):
+            break
     alpha = _ALPHAS[grid.place]
     remark = f"; alpha={alpha:g} by the Stein ratio of short runs, {grid.balance:.2f}"
     warnings: tuple[str, ...] = ()
@@ -118,11 +125,11 @@ def choose_alpha(
 
 def _at(sampler: SGFS, place: int) -> SGFS:
     """The sampler with the alpha of a place in the grid."""
-    return clone(sampler).set_params(alpha=_ALPHAS[place])
+    return copy.copy(sampler).set_params(alpha=_ALPHAS[place])
 
 
 class _Grid:
-    """The groups of chains on their way up and down the values of alpha.
+    """The groups of chains on their way down and up the values of alpha.
 
     Attributes
     ----------
@@ -155,36 +162,12 @@ class _Grid:
         except (FloatingPointError, np.linalg.LinAlgError):  # the latter from matrices far out
             return False
         balance, se = _mean_and_se([one.balance for one in found])
-        if not balance < _DIVERGED:
+        if not balance < 2.0:  # of chains that leave their posterior
             return False
         self.place, self.states = place, [one.state for one in found]
         self.balance, self.balance_se = balance, se
         self.about_start, self.about_start_se = _mean_and_se([one.about_start for one in found])
         return True
-
-    def choose(self) -> bool:
-        """Whether the chains become stationary within the passes."""
-        passes = round(_PASSES * (self.states[0].rows.noise_factor + 1))
-        length, end = _SETTLING, self.steps + max(4 * _SETTLING, passes)
-        while self.steps < end and not time_is_up():
-            if not self.run(self.place, min(length, max(_STEPS, end - self.steps))):
-                if self.place == 0:
-                    return False
-                self.place -= 1
-            elif _equal(self.about_start, self.balance, self.about_start_se):
-                return True
-            else:
-                length *= 2
-        return False
-
-    def climb(self) -> None:
-        """Raise alpha until the balance is 1, or to the largest, as where the time is up."""
-        for place in range(self.place, -1, -1):
-            self.place = place
-            if time_is_up():
-                continue
-            if self.run(place, _STEPS) and _equal(self.balance, 1.0, self.balance_se):
-                return
 
 
 def _equal(figure: float, expected: float, se: float) -> bool:
@@ -225,7 +208,7 @@ def _injected_energy(state: State) -> float:
     """tr K W, by random signs; exact for diagonal matrices."""
     if state.memory.noise_root is None:
         return 0.0
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], (_PROBES, state.theta.shape[1]))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (16, state.theta.shape[1]))
     noise = state.memory.noise_root.matvec(signs)
     return float((noise * state.memory.preconditioner.matvec(noise)).sum(axis=1).mean())
 
@@ -233,7 +216,7 @@ def _injected_energy(state: State) -> float:
 def _mean_and_se(groups: list[NDArray]) -> tuple[float, float]:
     """Mean over steps and chains, and its standard error by batch means."""
     each = np.concatenate(groups, axis=1)
-    batches = np.array([part.mean(axis=0) for part in np.array_split(each, _BATCHES)])
+    batches = np.array([part.mean(axis=0) for part in np.array_split(each, 8)])
     return float(each.mean()), float(batches.std(ddof=1) / np.sqrt(batches.size))
 
 
@@ -243,8 +226,8 @@ def stable_start(sampler: Sampler, target: Target, state: State) -> Sampler:
     If none is stable, alpha is the largest one, 30.
     """
     for alpha in sorted(_ALPHAS):
-        if alpha >= _LEAST_STABLE:
-            candidate = clone(sampler).set_params(alpha=alpha)
+        if alpha >= 3.0:
+            candidate = copy.copy(sampler).set_params(alpha=alpha)
             trial = copy.deepcopy(state)
             candidate.start(trial, target)
             if trial.memory.radius < 1:
@@ -253,14 +236,41 @@ def stable_start(sampler: Sampler, target: Target, state: State) -> Sampler:
     return candidate
 
 
-def refuse_unstable(sampler: Sampler, target: Target, state: State) -> None:
-    """Raise ValueError for a step that diverges on these data.
+# -- chains in modes of their own -----------------------------------------------------------------
 
-    The message gives the spectral radius and the remedy.
+
+_BURN_INS = 4  # length of the optimisation
+
+
+def from_modes(
+    sampler: SGHMC,
+    target: Target,
+    theta: NDArray,
+    seed: np.random.SeedSequence,
+    n_jobs: int | None = None,
+) -> Tuned:
+    """Start chains at theta (n_chains, D), and take each to a mode.
+
+    The steps are those of the sampler without noise: momentum and the scale of RMSprop, under half
+    a cosine. Chains from different points find different modes, and the averages over them gain
+    most from that, as ensembles do (math/networks.md#modes).
     """
-    radius = _radius(sampler, target, state)
-    if radius >= 1:
-        raise ValueError(
-            f"{sampler} is unstable on these data: the spectral radius of its step is "
-            f"{radius:.3g}, not below 1; {sampler.advice}"
-        )
+    states = start_chains(sampler, target, theta, seed)
+    n_steps = _BURN_INS * sampler.run_length(states[0]).burn_in
+    steps = CosineCycle(first=5e-3, last=5e-5, length=n_steps)  # MLPClassifier's are 1e-3
+    optimiser = copy.copy(sampler).set_params(step_size=steps, temperature=0.0)
+    states = in_parallel(partial(_to_mode, optimiser, target, n_steps), states, n_jobs)
+    cut_short("steps towards a mode", min(state.t for state in states), n_steps)
+    return Tuned(
+        sampler, states, f"; chains start at modes that {n_steps} steps without noise find"
+    )
+
+
+def _to_mode(sampler: SGHMC, target: Target, n_steps: int, state: State) -> State:
+    """A copy of a state after some steps, fewer where the time is up."""
+    state = copy.deepcopy(state)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in iterate_steps(sampler, target, state, n_steps):
+            if time_is_up():
+                break
+    return state

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.rows import InMemory, row_blocks
+from skbayes_sg.data.rows import Batch, Data, InMemory, row_blocks, total_of
 
 _LEAST_SHARE = 0.01  # of a weight, that forgetting left
 _BLOCK = 1 << 20  # bytes, of which a call copies one at most besides its own rows
@@ -37,9 +39,9 @@ class KeptRows:
         return float(sum(weight_of(block).sum(dtype=np.float64) for block in self.blocks))
 
     @property
-    def joined(self) -> InMemory:
-        """All rows in one block."""
-        return joined(self.blocks)
+    def data(self) -> InBlocks:
+        """All rows, if there are some."""
+        return InBlocks(self.blocks)
 
     def with_rows(self, rows: InMemory) -> KeptRows:
         """These rows and newer ones."""
@@ -76,6 +78,35 @@ class KeptRows:
             return 0
         weights = np.cumsum([float(weight_of(block).sum()) for block in self.blocks])
         return int(np.sum(weights[:old] < _LEAST_SHARE * weights[-1]))
+
+
+class InBlocks(Data):
+    """Rows in blocks, which a pass visits one after the other.
+
+    Parameters
+    ----------
+    blocks : sequence of InMemory
+        At least one.
+    """
+
+    def __init__(self, blocks: Sequence[InMemory]) -> None:
+        self._blocks = blocks
+        self.n_total = float(self.n_rows)
+
+    @property
+    def n_rows(self) -> int:
+        return sum(rows.n_rows for rows in self._blocks)
+
+    @cached_property
+    def sample(self) -> InMemory:
+        """A copy of all rows."""
+        return joined(self._blocks)
+
+    def reduce(
+        self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
+    ) -> tuple:
+        each = (map(rows.load, rows.blocks(row_size, pairs)) for rows in self._blocks)
+        return total_of(function, chain.from_iterable(each))
 
 
 def some_of(rows: InMemory, which: Rows) -> InMemory:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 Rows = NDArray | slice
 """Row numbers, (n,) shared by the chains or (chains, n), or a slice."""
 
-
 _MAX_INDICES = 1 << 18  # drawn ahead: 2 MB
 
 

@@ -123,9 +123,8 @@ class InMemory(Data):
     ) -> Self:
         """Convert to the storage with the fastest row access: C order, small sparse matrices dense.
 
-        Sparse matrices of many columns stay sparse in every product, if the model takes them.
-        A memory-mapped array stays on disk. It becomes a plain array, because the subclass costs
-        time at every access.
+        Sparse matrices of many columns stay sparse in every product, if the model takes them. A
+        memory map becomes a plain array, because the subclass costs time at every access.
         """
         sparse_rows = False
         if sparse.issparse(X):
@@ -133,7 +132,7 @@ class InMemory(Data):
             X = X.toarray() if small else sparse.csr_array(X)
             sparse_rows = takes_sparse and stays_sparse(X)
         else:
-            X = np.asarray(X) if isinstance(X, np.memmap) else np.ascontiguousarray(X)
+            X = np.ascontiguousarray(X)
         n_total = float(X.shape[0] if n_total is None else n_total)
         return cls(X, y, weight, n_total, sparse_rows)
 
@@ -157,18 +156,15 @@ class InMemory(Data):
         """
         shared = isinstance(rows, slice) or rows.ndim == 1
         X = self.X[rows] if self.sparse_rows and shared else self.take(rows)
-        if isinstance(rows, slice):
-            weight = None if self.weight is None else self.weight[rows]
-            return Batch(X, self.y[rows], weight)
-        weight = None if self.weight is None else self.weight.take(rows)
-        return Batch(X, self.y.take(rows, axis=0), weight)
+        return Batch(X, self.y[rows], None if self.weight is None else self.weight[rows])
 
     def take(self, rows: Rows) -> NDArray:
         """A dense block of rows of X, (*rows.shape, features)."""
-        if isinstance(self.X, np.ndarray):
-            return self.X[rows] if isinstance(rows, slice) else self.X.take(rows, axis=0)
-        dense = self.X[rows if isinstance(rows, slice) else rows.ravel()].toarray()
-        return dense if isinstance(rows, slice) else dense.reshape(*rows.shape, -1)
+        if isinstance(rows, slice):
+            return self.X[rows] if self.is_dense else self.X[rows].toarray()
+        if self.is_dense:
+            return self.X.take(rows, axis=0)  # in a quarter of the time of self.X[rows]
+        return self.X[rows.ravel()].toarray().reshape(*rows.shape, -1)
 
     def reduce(
         self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
@@ -242,7 +238,7 @@ class InMemory(Data):
     @cached_property
     def nonzero_columns(self) -> NDArray:
         """Numbers of the columns that are not zero in all rows, ascending."""
-        if isinstance(self.X, np.ndarray):
+        if self.is_dense:
             return np.flatnonzero(self.X[:, : self.n_features].any(axis=0))
         counts = np.bincount(self.X.indices, self.X.data != 0, self.X.shape[1])
         return np.flatnonzero(counts[: self.n_features])

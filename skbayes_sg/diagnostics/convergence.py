@@ -41,17 +41,16 @@ def r_hat_limit(n_chains: int, means_are_known: bool) -> float:
 
 def ess_bulk(draws: NDArray, weights: NDArray | None = None) -> NDArray:
     """Effective number of independent draws for the centre of each marginal; shape (D,)."""
-    draws, weights = _counting(draws, weights)
-    return _ess(_rank_normalise(_split(draws)), weights)
+    return r_hat_and_ess_bulk(draws, weights)[1]
 
 
 def r_hat_and_ess_bulk(draws: NDArray, weights: NDArray | None = None) -> tuple[NDArray, NDArray]:
     """`r_hat` and `ess_bulk` from one ranking of the draws, which is most of their cost."""
     draws, weights = _counting(draws, weights)
     halves = _split(draws)
-    ranked = _rank_normalise(halves)
-    folded = _rank_normalise(np.abs(halves - np.median(halves, axis=(0, 1))))
-    return np.maximum(_r_hat(ranked), _r_hat(folded)), _ess(ranked, weights)
+    bulk, ranked = _of_ranks(halves)
+    tails, _ = _of_ranks(np.abs(halves - np.median(halves, axis=(0, 1))))
+    return np.maximum(bulk, tails), _ess(ranked, weights)
 
 
 def least_agreed(draws: NDArray, n: int) -> NDArray:
@@ -214,19 +213,16 @@ def _split(draws: NDArray) -> NDArray:
     return np.concatenate([draws[:, :half], draws[:, -half:]], axis=0)
 
 
-def _rank_normalise(draws: NDArray) -> NDArray:
-    """Normal scores of the ranks; ties have their mean rank."""
+def _of_ranks(draws: NDArray) -> tuple[NDArray, NDArray]:
+    """R-hat of the normal scores of the ranks, (D,), and these; ties have their mean rank."""
     flat = np.ascontiguousarray(draws.reshape(-1, draws.shape[-1]).T)  # (D, draws)
     scores = ndtri((rankdata(flat, axis=1) - 3 / 8) / (flat.shape[1] + 1 / 4))
-    return np.ascontiguousarray(scores.T).reshape(draws.shape)
-
-
-def _r_hat(x: NDArray) -> NDArray:
-    n = x.shape[1]
-    between = n * x.mean(axis=1).var(axis=0, ddof=1)
-    within = x.var(axis=1, ddof=1).mean(axis=0)
+    ranked = np.ascontiguousarray(scores.T).reshape(draws.shape)
+    n = draws.shape[1]
+    between = n * ranked.mean(axis=1).var(axis=0, ddof=1)
+    within = ranked.var(axis=1, ddof=1).mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.sqrt((between / within + n - 1) / n)
+        return np.sqrt((between / within + n - 1) / n), ranked
 
 
 def _ess(x: NDArray, weights: NDArray | None) -> NDArray:

@@ -31,8 +31,8 @@ from skbayes_sg.diagnostics import moments, systematic
 from skbayes_sg.estimators.new_levels import levels_of, with_new_levels
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
+from skbayes_sg.inference.engine import Choice, Options, RowsNeededError
 from skbayes_sg.inference.many_modes import gradient_products
-from skbayes_sg.inference.options import Choice, Options, RowsNeededError
 from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
 from skbayes_sg.inference.sample import Fit, Plan, in_single_precision, sample
 from skbayes_sg.inference.variational_em import VariationalEM
@@ -480,8 +480,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         Returns
         -------
         xarray.DataTree
-            `arviz.InferenceData` if an ArviZ below 1.0 is installed.
-
             - ``posterior``: a variable for each block of parameters, dimensions (chain, draw) and
               "feature", "class" or hidden units, by name. Two classes have no dimension "class":
               coefficients are those of ``classes_[1]``. A sampled noise variance is one variable.

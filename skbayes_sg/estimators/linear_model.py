@@ -46,9 +46,8 @@ from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.base import is_high_dimensional
-from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.control_variates import ExpandedTarget, mean_noise
 from skbayes_sg.posterior.gaussian import Distribution
-from skbayes_sg.posterior.noise_of_points import mean_noise
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.posterior.precision import covariance_over
 from skbayes_sg.priors import Prior

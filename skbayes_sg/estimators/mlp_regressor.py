@@ -18,8 +18,8 @@ from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_o
 from skbayes_sg.estimators.mlp import hidden_layers
 from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow, tempered
 from skbayes_sg.estimators.regressor import BayesianRegressor
+from skbayes_sg.inference.engine import Options
 from skbayes_sg.inference.online_chain import population
-from skbayes_sg.inference.options import Options
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.models import GaussianMLP
 from skbayes_sg.posterior import Posterior

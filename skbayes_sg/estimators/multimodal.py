@@ -14,14 +14,15 @@ from skbayes_sg.chains.run import rows_touched
 from skbayes_sg.data import InMemory, of_columns, row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator, set_learned, with_offset
 from skbayes_sg.inference import averages, diagnose
+from skbayes_sg.inference.engine import Options
 from skbayes_sg.inference.many_modes import ManyModes
 from skbayes_sg.inference.online_chain import ChainStream
-from skbayes_sg.inference.options import Options, run_length
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
+from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.validation import real_array, require_bounded, require_positive, warn
 
 _DIAGNOSED_ROWS = 100
@@ -293,7 +294,8 @@ def follow(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
         rng = np.random.default_rng(chain_seed)
         stream = ChainStream.begin(sampler, posterior, theta, rng)
     stream = stream.chunk(posterior)
-    burn_in, thin = run_length(estimator.burn_in, estimator.thin, stream.run_length())
+    options = options._replace(least=RunLength(0, 1))  # that of chains in modes is for a fit
+    burn_in, thin = options.length(stream.run_length())
     if fresh:
         warn(
             f"partial_fit: the first {burn_in} steps of {stream.sampler.rows_per_step} "

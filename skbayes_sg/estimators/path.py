@@ -11,7 +11,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import log_loss
 from sklearn.utils import Bunch
 
-from skbayes_sg.chains.parallel import in_parallel
+from skbayes_sg.chains.run import in_parallel
 from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.estimators.base import BayesianEstimator, quietly
 from skbayes_sg.inference.diagnose import of_bias, of_contrasts

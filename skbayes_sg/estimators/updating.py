@@ -88,12 +88,11 @@ def update(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
     require_finite(posterior_=stream.posterior.mean)
     if stream.may_learn and isinstance(em, Hyperprior):
         # the prior that all rows lead to, while all of them are kept
-        rows = stream.kept.joined
+        rows = stream.kept.data.sample
         prior = estimator._prior(stream.model, rows, classes, streaming=True)
         of_all = Posterior(stream.model, rows, prior)
         if affordable(of_all):
             learned = estimate_precision(em.of(of_all), of_all).learned
-            assert learned is not None
             stream = stream.under(prior.with_precision(learned.precision))
     if learned is not None:
         stream = replace(stream, learned_from=stream.rare)
@@ -156,9 +155,7 @@ def _learned_from(
     if isinstance(em, Hyperprior):
         precision = em.of(posterior)
         if affordable(posterior):
-            found = estimate_precision(precision, posterior).learned
-            assert found is not None
-            return found
+            return estimate_precision(precision, posterior).learned
     if posterior.n_rows < 2:
         raise ValueError(
             "prior_precision is learned from the first chunk, which needs at least 2 rows; "

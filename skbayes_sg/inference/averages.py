@@ -39,10 +39,11 @@ def of_predictions(p: NDArray, log_prob: NDArray | None) -> dict[str, float]:
     }
     if log_prob is not None:
         p = np.concatenate([p, log_prob.reshape(*p.shape[:2], 1)], axis=2)
+    names = ("r_hat_max", "ess_min", "ess_tail_min")
     if not p.size or p.shape[1] < 4:
-        unknown = dict.fromkeys(("r_hat_max", "ess_min", "ess_tail_min"), np.nan)
-        return unknown | of_all
-    return of_draws(p) | of_all
+        return dict.fromkeys(names, np.nan) | of_all
+    figures = of_draws(p)
+    return {name: figures[name] for name in names} | of_all
 
 
 def is_enough(figures: dict[str, float], exact: bool) -> bool:

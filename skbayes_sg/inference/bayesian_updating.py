@@ -9,18 +9,17 @@ moved. Nothing is drawn at random, so that errors do not add up over chunks.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import InMemory
-from skbayes_sg.data.kept_rows import KeptRows, n_bytes, weight_of
+from skbayes_sg.data.kept_rows import InBlocks, KeptRows, n_bytes, weight_of
 from skbayes_sg.diagnostics.limits import SHIFT_LIMIT
 from skbayes_sg.inference.drift import Drift
 from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
-from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.base import Classification
 from skbayes_sg.models.predictor import Predictor
@@ -28,7 +27,6 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import moments_along
 from skbayes_sg.posterior.gaussian import (
     Distribution,
-    by_expected,
     expanded,
     folded,
     in_the_mean,
@@ -43,8 +41,6 @@ _SPREAD = 0.2  # relative error of a standard deviation: rows of one class, in o
 _LEFT_FREE = 0.75  # of the budget after rows were folded, so that they are folded in large parts
 _OF_CHECK = 0.5  # of the budget at most, for the rows that check what was folded
 _ENOUGH_TO_LEARN = 10  # rare rows for each parameter, from which a learned prior stays
-# a stream stays as it is when asked
-_DISTRIBUTIONS: WeakKeyDictionary[Stream, Distribution] = WeakKeyDictionary()
 
 
 class Misfit(NamedTuple):
@@ -143,8 +139,8 @@ class Stream:
         """
         model, rows = chunk.predictor, chunk.data.sample
         before = self._forgotten(forgetting_factor) if forgetting_factor < 1 else self
-        distribution = updated(Posterior(model, rows, before.posterior), guess)
-        distribution = with_observed(model, [rows], before.posterior, distribution)
+        posterior = Posterior(model, rows, before.posterior)
+        distribution = with_observed(posterior, updated(posterior, guess))
         before = replace(
             before, drift=before.drift.after(model, rows, before.posterior, distribution)
         )
@@ -164,15 +160,13 @@ class Stream:
             now = now._expanded()
         return now._within(budget)._checked(since=before)
 
-    @property
+    @cached_property
     def distribution(self) -> Distribution:
         """The posterior of all rows. To ask for it does not change how the stream goes on."""
-        if self not in _DISTRIBUTIONS:
-            found: Any = self._expanded().posterior
-            if not found.quadratic and has_matrix(len(found.mean)):
-                found = found.less_determined(self.prior)
-            _DISTRIBUTIONS[self] = found
-        return _DISTRIBUTIONS[self]
+        found: Any = self._expanded().posterior
+        if not found.quadratic and has_matrix(len(found.mean)):
+            found = found.less_determined(self.prior)
+        return found
 
     def draws(self, n_draws: int) -> NDArray:
         """Independent draws of the posterior, (n_draws, D); the same at every call."""
@@ -214,9 +208,8 @@ class Stream:
     def under(self, prior: Distribution) -> Stream:
         """The same rows, all of which are kept, under another prior."""
         assert self.model is not None
-        posterior = Posterior(self.model, self.kept.joined, prior)
-        found = updated(posterior, self.posterior.mode)
-        found = with_observed(self.model, self.kept.blocks, prior, found)
+        posterior = Posterior(self.model, self.kept.data.sample, prior)
+        found = with_observed(posterior, updated(posterior, self.posterior.mode))
         return replace(
             self, prior=prior, folded=prior, posterior=found, centre=found.mean, fresh=0.0
         )
@@ -240,38 +233,34 @@ class Stream:
         Above 1,000 columns none is looked for.
         """
         model, distribution = self.model, self.distribution
-        if model is None or model.conjugate or not isinstance(distribution.operator, Dense):
+        if model is None or model.conjugate or not has_matrix(model.dim):
             return self
+        if not self.kept.blocks:  # all rows are a normal distribution
+            return replace(self, misfit=RIGHT, diagnosed_at=self.n_rows)
         lines = distribution.operator.inverse().dense()
         lines /= np.sqrt(lines.diagonal())[:, None]
         of_prior = np.sum(lines * self.folded.operator.matvec(lines), axis=1)
 
-        def forces(directions: NDArray, distances: NDArray) -> NDArray:
-            each = (Posterior(model, rows, distribution) for rows in self.kept.blocks)
-            total = np.zeros((len(distances), len(directions)))
-            return sum(
-                (one.forces_along(distribution.mode, directions, distances) for one in each), total
-            )
-
+        kept = Posterior(model, self.kept.data, self.folded)
+        forces = partial(kept.forces_along, distribution.mode)
         mean, sd = moments_along(forces, lines, of_prior)
-        sd = np.append(sd, self._sd_by_curvature())
+        sd = np.append(sd, self._sd_by_curvature(kept))
         with np.errstate(divide="ignore"):  # of a line too narrow for the grid of `moments_along`
             worst = 1 / sd[np.abs(np.log(sd)).argmax()]
         found = Misfit(float(np.abs(mean).max()), float(worst))
         return replace(self, misfit=found, diagnosed_at=self.n_rows)
 
-    def _sd_by_curvature(self) -> NDArray:
+    def _sd_by_curvature(self, kept: Posterior) -> NDArray:
         """Standard deviations by the observed information, over those of the distribution.
 
         `moments_along` takes slopes within a half of the normal ones for normal, which lets
         standard deviations from 0.82 to 1.41 times the right ones pass. Empty where the model has
         no other curvature, and infinite where this one is not positive definite.
         """
-        model, distribution = self.model, self.distribution
-        assert model is not None
-        if not model.has_other_curvature:
+        distribution = self.distribution
+        if not kept.predictor.has_other_curvature:
             return np.empty(0)
-        _, curvature = in_the_mean(model, self.kept.blocks, self.folded, distribution)
+        _, curvature = in_the_mean(kept, distribution)
         try:
             found = np.sqrt(curvature.inverse().diagonal() / distribution.variance)
         except np.linalg.LinAlgError:
@@ -282,7 +271,8 @@ class Stream:
         """With the kept rows expanded here, if they were far from here."""
         if self.model is None or not self.kept.blocks or not self.moved:
             return self
-        distribution = expanded(self.model, self.kept.blocks, self.folded, self.posterior)
+        posterior = Posterior(self.model, self.kept.data, self.folded)
+        distribution = expanded(posterior, self.posterior)
         return replace(self, posterior=distribution, centre=distribution.mean, fresh=0.0)
 
     def _forgotten(self, share: float) -> Stream:
@@ -308,8 +298,8 @@ class Stream:
         now = self._expanded()
         assert now.model is not None
         old, kept = now.kept.split(_LEFT_FREE * kept_budget)
-        summed = folded(now.model, old, now.folded, now.posterior)
-        at = by_expected(now.posterior) if summed.by_expected else now.posterior
+        summed = folded(Posterior(now.model, InBlocks(old), now.folded), now.posterior)
+        at = now.posterior.as_expected() if summed.by_expected else now.posterior
         sample = with_folded(now.sample, now.model, old, at, _OF_CHECK * budget)
         return replace(now, folded=summed, kept=kept, sample=sample)
 
@@ -320,16 +310,6 @@ class Stream:
             return self
         assert self.model is not None
         return replace(self, remainder=self.sample.remainder(self.model, self.posterior))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Also of version 0.3 and before, where less than a thousand rows waited."""
-        if "settled" in state:
-            waiting: InMemory | None = state["waiting"]
-            kept = KeptRows() if waiting is None else KeptRows().with_rows(waiting)
-            prior, posterior, seed = (state[name] for name in ("prior", "posterior", "seed"))
-            then = Stream(prior, state["settled"], posterior, seed, None, kept, posterior.mean)
-            state = vars(then)
-        vars(self).update(state)
 
 
 def _has_labels(model: Predictor | None) -> bool:

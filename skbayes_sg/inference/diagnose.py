@@ -27,29 +27,15 @@ from skbayes_sg.linalg import FULL
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import column_steepness
-from skbayes_sg.posterior.hierarchical import JointPosterior
+from skbayes_sg.posterior.hierarchical import joint_gradient
 from skbayes_sg.priors.scales import Scales
-from skbayes_sg.samplers.base import RunLength
 
-_RANKED = 100_000  # draws of all parameters that are ranked: to rank all takes longer than to draw
-_WORST = (3, 10)  # such parameters, at least and at most, by each of two criteria
-_WALL = (
-    "column_steepness is {:.0f}, above {:g}: the posterior of a coefficient has a wall, as where a "
-    "rare level has one class only, and its standard deviation by {} may be wrong; use "
-    'sampler=None or "hmc"'
-)
 _CERTAIN = 4.0  # standard errors; the worst of many parameters counts
 _EXCUSED = 0.5  # of a Stein ratio, by its standard error
-_WIDER = 1.0  # of a Stein ratio above 1, where its distribution is not promised
-_MANY_GRADIENTS, _MOST_GRADIENTS = 256, 1024
-_SHARE = 0.1  # of the work of a fit
-_PROBE = 1e-3  # standard deviations of the draws
 _ALONG = 0.02  # of them: relu units bend at single points, which longer steps find more evenly
 _WIDE_WHERE_STIFF = 2.5  # information by gradients, of which SGFS with right averages has up to 1.8
-_FLAT = 0.1  # of a standard deviation: there is no spread at all
 _FEWEST_ROWS = 1000  # on which columns are looked at
 _OUTPUTS = 1 << 22  # of rows, along the lines of all columns, for which they are looked at
-_OF_A_STEP = 2000  # rows of a gradient that take as long as what a step costs besides its rows
 
 
 def diagnose_run(
@@ -72,31 +58,41 @@ def diagnose_run(
     list of str
     """
     sampler, learned = run.sampler, run.learned
-    ratio, se = diagnostics.stein_ratio_of_sums([chain.stein for chain in chains])
-    reports = [sampler.report(chain.state) for chain in chains]
+    sums, of_groups, n_chains = list[diagnostics.SteinSums](), dict[str, list[float]](), 0
+    of_sampler: list[str] = []  # the groups have the same warnings, with different figures
+    for chain in chains:
+        report = sampler.report(chain.state)
+        if len(report.warnings) > len(of_sampler):
+            of_sampler = report.warnings
+        for name, figure in report.figures.items():
+            of_groups.setdefault(name, []).append(figure)
+        sums.append(chain.stein)
+        n_chains += len(chain.draws)
+    ratio, se = diagnostics.stein_ratio_of_sums(sums)
     figures = agreement | {
         "ess_per_pass": agreement["ess_min"] / kept_passes if kept_passes else np.inf,
         "stein_ratio": ratio if sampler.draws_are_points else np.nan,
         "stein_se": se if sampler.draws_are_points else np.nan,
     }
-    for name in reports[0].figures:
-        figures[name] = float(np.mean([report.figures[name] for report in reports]))
-    # the groups have the same warnings, with different figures
-    warnings = max((report.warnings for report in reports), key=len)
-    warnings = [*run.warnings, *warnings]
+    warnings = [*run.warnings, *of_sampler]
+    for name, values in of_groups.items():
+        figures[name] = float(np.mean(values))
     if learned is not None:
         warnings += learned.warnings()
     if sampler.draws_are_points and not np.isfinite(ratio):
         warnings.append(f"stein_ratio is {ratio}: chains left the posterior; {sampler.advice}")
     if "between_chains" in figures:
         warnings += _of_averages(figures, sampler.bias_advice)
-        of_distribution = _of_modes if figures["temperature"] == 1 else _of_wide_draws
-        warnings += of_distribution(figures, sampler.bias_advice)
+        if figures["temperature"] == 1:
+            warnings += _of_modes(figures, sampler.bias_advice)
+        elif ratio > 1:
+            # draws far wider than the tempered posterior; they may be narrower, as chains in modes
+            # of their own do not go through all of it
+            warnings += _of_stein(figures, sampler.bias_advice, 1.0)
     else:
-        n_chains = sum(len(chain.draws) for chain in chains)
         # whether gradients know mean and standard deviation of every parameter well enough
-        shift_se, ratio_se = (figures.get(f"{of}_se", np.nan) for of in ("mean_shift", "sd_ratio"))
-        known = _CERTAIN * shift_se < 2 * SHIFT_LIMIT and _CERTAIN * ratio_se < 2 * SPREAD_LIMIT
+        known = _CERTAIN * figures.get("mean_shift_se", np.nan) < 2 * SHIFT_LIMIT
+        known &= _CERTAIN * figures.get("sd_ratio_se", np.nan) < 2 * SPREAD_LIMIT
         figures["r_hat_limit"] = r_hat_limit(n_chains, known)
         warnings += of_disagreement(figures)
         if figures["ess_min"] < ESS_LIMIT:
@@ -105,55 +101,59 @@ def diagnose_run(
                 "raise n_draws or thin"
             )
         warnings += of_bias(figures, sampler.bias_advice)
+    if figures.get("pool_error", 0.0) > 0.05:
+        warnings.append(
+            f"pool_error is {figures['pool_error']:.2f}: few rows dominate, and the posterior mean "
+            'may be off by so many standard deviations; use sampler="hmc", which takes all rows at '
+            "each step"
+        )
     steep = figures.get("column_steepness", 1.0)
     if steep > sampler.steepest_column:
-        warnings.append(_WALL.format(steep, sampler.steepest_column, type(sampler).__name__))
-    n_draws = chains[0].draws.shape[1]
-    warnings = [_with_length(one, run.length, n_draws) for one in warnings]
-    return figures, list(dict.fromkeys(warnings))
+        warnings.append(
+            f"column_steepness is {steep:.0f}, above {sampler.steepest_column:g}: the posterior of "
+            "a coefficient has a wall, as where a rare level has one class only, and its standard "
+            f'deviation by {type(sampler).__name__} may be wrong; use sampler=None or "hmc"'
+        )
 
-
-def _with_length(warning: str, length: RunLength, n_draws: int) -> str:
-    """A warning with the present numbers of what it asks to raise."""
-    now = length._asdict() | {"n_draws": n_draws}
-    asked = warning.rpartition("raise ")[2]
-    named = [f"{name}={value}" for name, value in now.items() if name in asked]
-    return f"{warning} (now {', '.join(named)})" if named and asked != warning else warning
+    # each once, with the present numbers of what it asks to raise
+    said, numbers = dict[str, None](), run.length._asdict() | {"n_draws": chains[0].draws.shape[1]}
+    for warning in warnings:
+        asked = warning.rpartition("raise ")[2]
+        named = [f"{name}={value}" for name, value in numbers.items() if name in asked]
+        now = f" (now {', '.join(named)})" if named and asked != warning else ""
+        said[warning + now] = None
+    return figures, list(said)
 
 
 def of_draws(draws: NDArray) -> dict[str, float]:
     """Agreement of the chains on the parameters; draws (chains, draws, D).
 
-    Of many parameters, on those on which they agree least.
+    ``sd_error`` is the largest relative error of a standard deviation. Of many parameters these are
+    figures of those on which chains agree least: to rank all takes longer than to draw.
     """
-    draws = _least_agreed(draws)
+    worst = int(np.clip(100_000 // draws[..., 0].size, 3, 10))  # by each of two criteria
+    if draws.shape[2] > 2 * worst:
+        draws = draws[:, :, diagnostics.least_agreed(draws, worst)]
     r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws)
+    with np.errstate(invalid="ignore"):  # of a parameter that never moves
+        sd_error = diagnostics.sd_error(draws)
     return {
         "r_hat_max": float(np.max(r_hat)),
         "ess_min": float(np.min(ess)),
         "ess_tail_min": float(np.min(diagnostics.ess_tail(draws))),
+        "sd_error": float(np.max(sd_error)),
     }
 
 
-def of_spread(draws: NDArray) -> dict[str, float]:
-    """The largest relative error of a standard deviation, on the parameters of `of_draws`."""
-    with np.errstate(invalid="ignore"):  # of a parameter that never moves
-        return {"sd_error": float(np.max(diagnostics.sd_error(_least_agreed(draws))))}
-
-
-def _least_agreed(draws: NDArray) -> NDArray:
-    """Draws of those parameters on which chains agree least, if there are many."""
-    worst = int(np.clip(_RANKED // draws[..., 0].size, *_WORST))
-    if draws.shape[2] <= 2 * worst:
-        return draws
-    return draws[:, :, diagnostics.least_agreed(draws, worst)]
-
-
 def is_enough(figures: dict[str, float]) -> bool:
-    """Whether chains agree, and have as many effective draws as quantiles and variances take."""
+    """Whether more draws would not help.
+
+    Chains agree, and have as many effective draws as quantiles and variances take; or they agree on
+    a wrong distribution.
+    """
     ess = min(figures["ess_min"], figures["ess_tail_min"])
-    spread_is_known = not figures.get("sd_error", 0.0) > SD_ERROR_LIMIT
-    return ess >= ENOUGH_ESS and spread_is_known and agrees(figures)
+    known = ess >= ENOUGH_ESS and not figures.get("sd_error", 0.0) > SD_ERROR_LIMIT
+    return agrees(figures) and (known or bool(of_bias(figures)))
 
 
 def agrees(figures: dict[str, float]) -> bool:
@@ -161,18 +161,8 @@ def agrees(figures: dict[str, float]) -> bool:
     return figures["r_hat_max"] <= figures.get("r_hat_limit", np.inf)
 
 
-def affordable(run: Engine, chains: list[Chain], rows_read: float, n_rows: int) -> int:
-    """Gradients of all rows that take a tenth of the time of the run, within bounds."""
-    steps = sum(chain.state.t for chain in chains) - sum(state.t for state in run.states)
-    work = rows_read + _OF_A_STEP * steps
-    n_chains = sum(len(chain.draws) for chain in chains)
-    each = -(-gradients.fewest(chains[0].draws.shape[-1]) // n_chains)
-    wanted = max(_MANY_GRADIENTS, each * n_chains)
-    return min(_MOST_GRADIENTS, wanted, int(_SHARE * work / n_rows))
-
-
 def of_gradients(
-    posterior: Posterior | JointPosterior, draws: NDArray, weights: NDArray, n: int
+    posterior: Posterior, draws: NDArray, weights: NDArray, n: int, scales: Scales | None = None
 ) -> dict[str, float]:
     """Worst mean and worst standard deviation of draws (chains, draws, D), by their gradients.
 
@@ -182,32 +172,52 @@ def of_gradients(
 
     Of a sampled precision there is ``scale_shift`` too: how far all coefficients are too large at
     once, with the precision that belongs to that, in standard deviations. A few gradients tell it,
-    however many parameters there are.
+    however many parameters there are. Along the funnel, where all coefficients grow and their
+    precision falls, only rows hold a posterior, and loosely: a bias of the sampler that is small in
+    each coefficient adds up there. With v that direction, E[v . grad log p + div v] = 0, and the
+    variance of this number is the information along v
+    (math/diagnostics.md#the-scale-of-the-coefficients).
 
     Parameters
     ----------
-    posterior : Posterior or JointPosterior
+    posterior : Posterior
     draws : array of shape (chains, draws, D)
     weights : array of shape (draws,)
     n : int
         Gradients that may be computed.
+    scales : Scales, optional
+        Precisions that are sampled; their hyperparameters are the last of the draws.
     """
     names = ("mean_shift", "mean_shift_se", "sd_ratio", "sd_ratio_se")
     figures = dict.fromkeys(names, np.nan)
     each = min(max(1, n // len(draws)), draws.shape[1])
     some = draws[:n, diagnostics.systematic(weights, each)]
     theta = some.reshape(-1, draws.shape[2]).astype(np.float64)
-    joint = isinstance(posterior, JointPosterior)
-    if len(theta) < gradients.fewest(1 if joint else theta.shape[1]):
+    if len(theta) < gradients.fewest(1 if scales is not None else theta.shape[1]):
         return figures
-    gradient = _full_gradients(posterior, theta)
-    if isinstance(posterior, JointPosterior):
-        figures |= _of_scale(posterior, draws, weights, theta, gradient)
+    gradient = _full_gradients(posterior, theta, scales)
+    if scales is not None:
+        mean, block, k = posterior.prior.mean, scales.block, scales.dim
+        away = theta[:, block] - mean[block]
+        along = np.einsum("nd,nd->n", away, gradient[:, block]) + gradient[:, -k:] @ scales.of_scale
+        along += scales.sizes.sum()
+        ess = max(1.0, float(np.min(diagnostics.ess_mean(draws[..., -k:], weights))))
+        scale_shift = along.mean() / along.std() if along.std() > 0 else np.nan
+        figures["scale_shift"] = -float(scale_shift)
+        figures["scale_shift_se"] = float(np.sqrt(max(1 / len(along), 1 / ess)))
         if len(theta) < gradients.fewest(theta.shape[1]):
             return figures
     wanted = gradients.from_gradients(theta, gradient)
     if wanted is None:
-        return figures | {"sd_ratio": _flattest_ratio(posterior, theta), "sd_ratio_se": 0.0}
+        # The standard deviation drawn over wanted in the flattest direction of the draws, if it is
+        # tiny. The variance wanted is at least 1 / the curvature there, which two gradients tell.
+        direction, variance = gradients.flattest(theta)
+        step = 1e-3 * direction  # in standard deviations of the draws
+        ends = np.stack([theta.mean(axis=0) + step, theta.mean(axis=0) - step])
+        above, below = _full_gradients(posterior, ends, scales)
+        curvature = float(direction @ (below - above)) / 2e-3
+        flat = np.sqrt(variance * curvature) if curvature > 0 else np.nan
+        return figures | {"sd_ratio": float(flat) if flat < 0.1 else np.nan, "sd_ratio_se": 0.0}
     mean, sd = diagnostics.moments(draws, weights)
     ess = np.maximum(diagnostics.ess_mean(draws, weights), 1.0)
     few = np.maximum(1.0, len(theta) / ess)  # draws for an independent one
@@ -218,27 +228,6 @@ def of_gradients(
     j = np.argmax(np.abs(ratio - 1) - _CERTAIN * ratio_se)
     worst = (shift[i], shift_se[i], ratio[j], ratio_se[j])
     return figures | dict(zip(names, map(float, worst), strict=True))
-
-
-def _of_scale(
-    posterior: JointPosterior, draws: NDArray, weights: NDArray, theta: NDArray, gradient: NDArray
-) -> dict[str, float]:
-    """`scale_shift` and its standard error, from gradients (n, D + K) at points theta.
-
-    Along the funnel, where all coefficients grow and their precision falls, only rows hold a
-    posterior, and loosely: a bias of the sampler that is small in each coefficient adds up there.
-    With v that direction, E[v . grad log p + div v] = 0, and the variance of this number is the
-    information along v (math/diagnostics.md#the-scale-of-the-coefficients).
-    """
-    scales, mean = posterior.scales, posterior.posterior.prior.mean
-    block, k = scales.block, scales.dim
-    away = theta[:, block] - mean[block]
-    along = np.einsum("nd,nd->n", away, gradient[:, block]) + gradient[:, -k:] @ scales.of_scale
-    along += scales.sizes.sum()
-    ess = max(1.0, float(np.min(diagnostics.ess_mean(draws[..., -k:], weights))))
-    error = np.sqrt(max(1 / len(along), 1 / ess))
-    shift = along.mean() / along.std() if along.std() > 0 else np.nan
-    return {"scale_shift": -float(shift), "scale_shift_se": float(error)}
 
 
 def of_information(posterior: Posterior, draws: NDArray, n: int) -> dict[str, float]:
@@ -280,10 +269,18 @@ def of_information(posterior: Posterior, draws: NDArray, n: int) -> dict[str, fl
     return {"information_ratio": float(ratio), "information_ratio_se": float(se)}
 
 
-def _full_gradients(posterior: Posterior | JointPosterior, theta: NDArray) -> NDArray:
-    """From all rows, (points, D), some points at a time."""
-    parts = np.array_split(theta, 1 + posterior.data.n_rows * len(theta) // elements_at_a_time())
-    return np.concatenate([posterior.full_gradient(part) for part in parts if len(part)])
+def _full_gradients(posterior: Posterior, theta: NDArray, scales: Scales | None = None) -> NDArray:
+    """From all rows, (points, D), some points at a time; with hyperparameters if there are any."""
+    found = np.empty_like(theta)
+    n_parts = 1 + posterior.data.n_rows * len(theta) // elements_at_a_time()
+    for part in np.array_split(np.arange(len(theta)), min(n_parts, len(theta))):
+        some = theta[part]
+        found[part] = (
+            posterior.full_gradient(some)
+            if scales is None
+            else joint_gradient(posterior, scales, some)
+        )
+    return found
 
 
 def of_contrasts(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[str, float]:
@@ -300,7 +297,7 @@ def of_contrasts(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict
         for member, sign in zip(coordinates[:, :-1].T, signs, strict=False):
             rows[member, last] = -sign * signs[-1]
     contrasts = _Contrasts(posterior, rows[stay])
-    return of_gradients(contrasts, draws @ rows[stay].T, weights, _MANY_GRADIENTS)
+    return of_gradients(contrasts, draws @ rows[stay].T, weights, 256)
 
 
 class _Contrasts(Posterior):
@@ -312,20 +309,6 @@ class _Contrasts(Posterior):
 
     def full_gradient(self, theta: NDArray) -> NDArray:
         return super().full_gradient(theta @ self._back.T) @ self._back
-
-
-def _flattest_ratio(posterior: Posterior | JointPosterior, theta: NDArray) -> float:
-    """Standard deviation drawn over wanted in the flattest direction of the draws, if it is tiny.
-
-    The variance wanted is at least 1 / the curvature there, which two gradients tell.
-    """
-    direction, variance = gradients.flattest(theta)
-    centre = theta.mean(axis=0)
-    ends = np.stack([centre + _PROBE * direction, centre - _PROBE * direction])
-    above, below = posterior.full_gradient(ends)
-    curvature = float(direction @ (below - above)) / (2 * _PROBE)
-    ratio = np.sqrt(variance * curvature) if curvature > 0 else np.nan
-    return float(ratio) if ratio < _FLAT else np.nan
 
 
 def of_columns(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[str, float]:
@@ -494,14 +477,6 @@ def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
             f"{bias_remedy}{more}, or lower prior_precision"
         )
     return warnings
-
-
-def _of_wide_draws(figures: dict[str, float], bias_remedy: str) -> list[str]:
-    """A warning about draws that are far wider than the tempered posterior.
-
-    They may be narrower: chains in modes of their own do not go through all of it.
-    """
-    return _of_stein(figures, bias_remedy, _WIDER) if figures["stein_ratio"] > 1 else []
 
 
 def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:

@@ -1,8 +1,10 @@
 """The engine of a fit: a sampler with numbers for all its parameters, and its chains.
 
-`prepare` chooses the sampler, finds about where the precisions of the prior are, and starts the
-chains; `sample.py` runs them. An engine is frozen and holds no data: `Engine.target` makes what the
-chains move on from the engine and a posterior.
+`prepare` finds about where the precisions of the prior are and has the chains started; `begin`
+finds the mode, settles on the sampler and starts them; `sample.py` runs them. An engine is frozen
+and holds no data: `Engine.target` makes what the chains move on from the engine and a posterior.
+`Options` and `Choice` are what is asked for, and by its `Fingerprint` a warm start or a checkpoint
+knows that it goes on with the same fit.
 """
 
 from __future__ import annotations
@@ -10,28 +12,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
-from skbayes_sg.chains.parallel import cores, cut_short, in_parallel, one_thread, time_is_up
 from skbayes_sg.chains.run import (
     Chain,
-    Execution,
     Length,
     burn_chain,
+    cores,
+    cut_short,
+    in_parallel,
+    one_thread,
+    refuse_unstable,
     rows_touched,
-    run_chains,
-    seconds,
     start_chains,
+    time_is_up,
 )
-from skbayes_sg.chains.tuning import choose_alpha, refuse_unstable
+from skbayes_sg.chains.tuning import Tuned, choose_alpha
 from skbayes_sg.data import in_threads
-from skbayes_sg.inference.em_control_variate import DiagonalControlVariate, MatrixControlVariate
-from skbayes_sg.inference.fingerprint import Fingerprint
-from skbayes_sg.inference.options import Choice, Options
 from skbayes_sg.inference.precision import (
     Hyperprior,
     LearnedPrecision,
@@ -41,6 +44,8 @@ from skbayes_sg.inference.precision import (
     remedy_of,
 )
 from skbayes_sg.inference.variational_em import (
+    DiagonalControlVariate,
+    MatrixControlVariate,
     StochasticEM,
     VariationalEM,
     fit_prior,
@@ -48,57 +53,160 @@ from skbayes_sg.inference.variational_em import (
 )
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior, affordable
-from skbayes_sg.posterior.full_data import FullDataTarget
-from skbayes_sg.posterior.gaussian import (
-    InitialPoint,
-    Mode,
-    distance,
-    expanded_twice,
-    posterior_mean,
-)
-from skbayes_sg.posterior.hierarchical import HierarchicalTarget, IntegratedTarget
+from skbayes_sg.posterior.gaussian import Mode, distance, expanded_twice, posterior_mean
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.targets import moved_by, target_of
+from skbayes_sg.posterior.targets import target_of
 from skbayes_sg.samplers import Sampler, State
-from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoExpansionError, RunLength, far_from_mode
+from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoExpansionError, RunLength
 from skbayes_sg.samplers.target import Target
 
-_ROUNDS = 4  # of learning the prior, each from an anchor of its own
-_DIVERGED = 2.0  # Stein ratio of chains that left the region in which the anchor serves
-_FAR = 1.5  # standard deviations of a hyperparameter, as far as its curves reach
+if TYPE_CHECKING:
+    from skbayes_sg.inference.sample import Plan
+
+_ROUNDS = 4  # in which chains tell where the precision is, each around a point of its own
 _SELF_AVERAGING = 10_000  # parameters of which one point has about the mean square of many
-_FAR_FROM_ANCHOR = 0.1  # in squared posterior standard deviations per parameter
-_HALVINGS = 20  # of the distance of a starting point from the mode
 
 
-class Plan(Protocol):
-    """What chains of a kind of posterior start from, and what they sample with by default."""
+# -- what is asked for ----------------------------------------------------------------------------
 
-    def first(self, posterior: Posterior) -> Choice:
-        """The best sampler for this posterior, by its size, before any step."""
 
-    def fallback(self, posterior: Posterior, why: str, expandable: bool = True) -> Choice:
-        """The sampler to run where the first one is refused, and `why`.
+class RowsNeededError(ValueError):
+    """The sampler draws rows at random, which rows on disk or on workers do not give."""
 
-        `expandable`: whether the posterior can be expanded around a point.
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"X is read in blocks, but {why}, which needs rows at random; give np.asarray(X), or "
+            "where that does not fit in memory, copy X to a .npy file and give "
+            'np.load(path, mmap_mode="r")'
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A sampler, and the reason for it.
+
+    Attributes
+    ----------
+    sampler : Sampler
+    reason : str
+    tune : function of `tuning`, optional
+        Starts the chains, and chooses parameters that need short runs. None: no parameter does.
+    given : bool
+        Whether the user gave the sampler. Then no other may run in its place.
+    """
+
+    sampler: Sampler
+    reason: str
+    tune: Callable[..., Tuned] | None = None
+    given: bool = False
+
+
+class Options(NamedTuple):
+    """The parameters of an estimator that say how its posterior is sampled."""
+
+    sampler: Choice | None
+    """The sampler that the user gave; None: the best default"""
+    precision: VariationalEM | Hyperprior | None
+    """How the precision of the prior is learned or sampled; None: it is given"""
+    n_chains: int | str
+    n_draws: int | str
+    burn_in: int | str
+    thin: int | str
+    random_state: Any
+    n_jobs: int | None
+    warm_start: bool
+    last: NDArray | None = None
+    """Last points of the chains of an earlier fit, (chains, .), to start from"""
+    least: RunLength = RunLength(0, 1)
+    """The shortest automatic burn-in and thinning"""
+    seed: np.random.SeedSequence | None = None
+    """Drawn from `random_state` when chains are to start"""
+
+    def seeded(self) -> Options:
+        """With 128 bits from `random_state`: an int, None, a RandomState, or a Generator."""
+        if isinstance(self.random_state, np.random.Generator):
+            bits = self.random_state.integers(2**32, size=4, dtype=np.uint32)
+        else:
+            bits = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
+        return self._replace(seed=np.random.SeedSequence(bits.tolist()))
+
+    def chains(self, sampler: Sampler | None = None, dim: int = 0) -> int:
+        """Number of chains of a sampler; by default the largest that may be needed.
+
+        With control variates and very many parameters memory bounds the number of draws of all
+        chains, and fewer and longer ones agree sooner.
         """
+        if self.n_chains != "auto":
+            return int(self.n_chains)
+        if not has_matrix(dim) and sampler is not None and sampler.variance_reduction is not None:
+            return 16
+        return 32 if sampler is None or sampler.shares_rows else 8  # 32: one product serves many
 
-    def presets(self, dim: int) -> dict[str, Choice]:
-        """Samplers by name, for `dim` parameters; 0 if the number is not known yet."""
+    def spawn(self, n: int) -> list[np.random.SeedSequence]:
+        """Seeds of so many streams, none of which was there before."""
+        assert self.seed is not None
+        return self.seed.spawn(n)
 
-    def start(
-        self,
-        posterior: Posterior,
-        rng: np.random.Generator,
-        n_chains: int,
-        last: NDArray | None,
-        initial: InitialPoint | None = None,
-    ) -> tuple[NDArray, Mode | None]:
-        """Starting points (n_chains, D), and the mode; None where there are many.
+    def length(self, auto: RunLength) -> RunLength:
+        """Burn-in and thinning in numbers, where "auto" stands for those of the sampler."""
+        burn_in, thin = map(max, auto, self.least)
+        return RunLength(
+            burn_in if self.burn_in == "auto" else int(self.burn_in),
+            thin if self.thin == "auto" else int(self.thin),
+        )
 
-        `last` are the last points of an earlier fit, (n_chains, D), and `initial` is near the mode,
-        if such a point is known.
+
+@dataclass(frozen=True, eq=False)
+class Fingerprint:
+    """Data, prior, sampler and numbers of a fit."""
+
+    sampler: Sampler
+    precision: str
+    n_chains: int | str
+    gradient: NDArray
+    """Of the log posterior at a random point, and the number of rows. It changes with every row,
+    label, weight and prior precision."""
+    draws: tuple
+    """n_draws, burn_in, thin, and the seed where it is a number"""
+
+    @classmethod
+    def of(cls, options: Options, choice: Choice, posterior: Posterior) -> Fingerprint:
+        """One pass over the rows."""
+        somewhere = np.random.default_rng(0).standard_normal((1, posterior.dim))
+        with np.errstate(over="ignore", invalid="ignore"):
+            gradient = np.append(posterior.full_gradient(somewhere), posterior.data.n_rows)
+        seed = options.random_state if isinstance(options.random_state, Integral) else None
+        draws = (options.n_draws, options.burn_in, options.thin, seed)
+        precision = repr(options.precision)
+        return cls(clone(choice.sampler), precision, options.n_chains, gradient, draws)
+
+    def matches(self, other: Fingerprint | None) -> bool:
+        """Whether data, prior, sampler and number of chains are the same.
+
+        A warm start with an equal one goes on as if the fit had never stopped.
         """
+        return (
+            other is not None
+            and self.n_chains == other.n_chains
+            and self.precision == other.precision
+            and self.gradient.shape == other.gradient.shape
+            and np.allclose(self.gradient, other.gradient, rtol=1e-9, atol=0.0)
+            and same_parameters(self.sampler, other.sampler)
+        )
+
+
+def same_parameters(a: Sampler, b: Sampler) -> bool:
+    """Whether two samplers have the same formula and the same parameters."""
+    ours, theirs = a.get_params(), b.get_params()
+    return type(a) is type(b) and all(_equal(ours[name], theirs[name]) for name in ours)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """As ``np.array_equal``, which in NumPy 2.0 fails for a string and a number."""
+    return np.shape(a) == np.shape(b) and bool(np.all(a == b))
+
+
+# -- the engine -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +226,7 @@ class Engine:
     anchor : Mode, optional
         Of control variates, or of a distribution in closed form.
     learned : LearnedPrecision, optional
-        The learned prior; of a sampled precision, one that is near.
-    sampled : Sampled, optional
-        Precisions of the prior, if they are sampled.
+        The learned prior; of a sampled precision, one that is near. None: the prior is given.
     fingerprint : Fingerprint, optional
         For the next warm start.
     warnings : tuple of str
@@ -140,9 +246,13 @@ class Engine:
     learned: LearnedPrecision | None = None
     fingerprint: Fingerprint | None = None
     warnings: tuple[str, ...] = ()
-    sampled: Sampled | None = None
     last: NDArray = field(default_factory=partial(np.empty, (0, 0)))
     burnt: int = 0
+
+    @property
+    def sampled(self) -> Sampled | None:
+        """Precisions of the prior, if they are sampled."""
+        return None if self.learned is None else self.learned.sampled
 
     def target(self, posterior: Posterior) -> Target:
         """The target of the chains: the posterior under the learned prior, anchored if asked."""
@@ -150,45 +260,28 @@ class Engine:
 
     def under(self, posterior: Posterior) -> Posterior:
         """The posterior under the learned prior, if there is one."""
-        return posterior if self.learned is None else self.learned.under(posterior)
+        if self.learned is None:
+            return posterior
+        return posterior.with_prior(posterior.prior.with_precision(self.learned.precision))
 
     def steps(self, n_draws: int) -> Length:
         """What is left to run for so many draws."""
         return Length(n_draws, max(0, self.length.burn_in - self.burnt), self.length.thin)
 
-    def seconds(self, target: Target, n_draws: int) -> float:
-        """An estimate of the time on one core that burn-in and draws take."""
-        return seconds(self.sampler, target, self.states, self.steps(n_draws).n_steps)
-
-    def sample(self, target: Target, n_draws: int, execution: Execution) -> list[Chain]:
-        """Burn in, and draw; see `run_chains`."""
-        return run_chains(self.sampler, target, self.states, self.steps(n_draws), execution)
-
     def at(self, chains: list[Chain]) -> Engine:
         """The engine where these chains stopped."""
-        last = np.concatenate([chain.last for chain in chains])
-        return replace(self, states=[chain.state for chain in chains], last=last)
-
-    def resumed(self, options: Options) -> Engine:
-        """The engine at the present points of its chains, whose burn-in is over."""
-        thin = options.length(self.sampler, self.states).thin
-        return replace(self, length=RunLength(0, thin), passes=0.0, warnings=())
+        states, last = list[State](), list[NDArray]()
+        for chain in chains:
+            states.append(chain.state)
+            last.append(chain.last)
+        return replace(self, states=states, last=np.concatenate(last))
 
 
 def choose(options: Options, posterior: Posterior, plan: Plan) -> Choice:
     """The sampler that the user gave, or the plan's."""
     asked = options.sampler
     if asked is None:
-        choice = plan.first(posterior)
-        precision = options.precision
-        several = isinstance(precision, Hyperprior) and not precision.is_one
-        if choice.sampler.needs_closed_form and several:
-            return plan.fallback(
-                posterior,
-                "several prior precisions, whose joint distribution is not known in closed form, "
-                "are sampled",
-            )
-        return choice
+        return plan.first(posterior)
     sampler = clone(asked.sampler)
     sampler.validate(posterior)
     if sampler.variance_reduction is not None and not posterior.model.fixed_inputs:
@@ -206,21 +299,31 @@ def prepare(
     choice: Choice,
     posterior: Posterior,
     plan: Plan,
-    sampled: Sampled | None = None,
+    learned: LearnedPrecision | None = None,
 ) -> tuple[Engine, Target]:
     """An engine under the given prior, or under one that is learned or sampled, and its target.
 
-    `sampled` is the prior precision of an earlier engine, if the chains are to sample it.
+    `learned` is that of an earlier engine on this posterior; then nothing more is learned.
     """
     with one_thread(), in_threads(cores(options.n_jobs)):
-        precision, estimate, em = options.precision, PrecisionEstimate(sampled), None
-        if isinstance(precision, Hyperprior):
-            scales = precision.of(posterior)
-            if choice.sampler.needs_closed_form:
-                estimate = PrecisionEstimate(
-                    Sampled(scales, np.zeros(scales.dim), np.ones(scales.dim))
+        # The precision of the prior is given; or variational EM learns it from the chains; or they
+        # sample it, and start from about where Gaussian approximations find it.
+        asked, em = None if learned is not None else options.precision, None
+        estimate = None if learned is None else PrecisionEstimate(learned)
+        if isinstance(asked, Hyperprior):
+            scales = asked.of(posterior)
+            if choice.sampler.needs_closed_form and asked.groups is not None:
+                choice = plan.fallback(
+                    posterior,
+                    "several prior precisions, whose joint distribution is not known in closed "
+                    "form, are sampled",
                 )
-            elif not (precision.is_one or has_matrix(posterior.dim)):
+            if choice.sampler.needs_closed_form:
+                anywhere = Sampled(scales, np.zeros(scales.dim), np.ones(scales.dim))
+                values, nothing = scales.of(posterior.prior)[None], np.zeros(scales.dim, bool)
+                first = as_learned(anywhere, posterior.prior, values, nothing)
+                estimate = PrecisionEstimate(first)
+            elif asked.groups is not None and not has_matrix(posterior.dim):
                 raise ValueError(
                     "prior_groups, and a prior of many scales, need a matrix of all parameters, "
                     f"and {posterior.dim} are too many for one; set prior_groups=None and "
@@ -228,19 +331,55 @@ def prepare(
                 )
             elif affordable(posterior):
                 estimate = estimate_precision(scales, posterior)
-                assert estimate.learned is not None
-                posterior = estimate.learned.under(posterior)
             else:
                 em = learned_in_chains(scales)
-        elif precision is not None:
-            em = precision
-        engine, target = begin(options, choice, posterior, plan, estimate)
-        if estimate.learned is not None:
-            again = partial(begin, choice=choice, plan=plan)
-            engine, target = _recentred(options, (engine, target), posterior, estimate, again)
+        else:
+            em = asked
+
         if em is not None:
-            learning = options._replace(precision=em)
-            engine, target = _learn(learning, choice, (engine, target), posterior, plan)
+            engine, target = _learn(options, choice, posterior, plan, em)
+        else:
+            engine, target = begin(options, choice, posterior, plan, estimate)
+
+        # On a posterior far from normal no normal distribution tells where a sampled precision is.
+        # Chains that have it as a coordinate burn in, and begin anew where that is elsewhere.
+        for _ in range(0 if asked is None else _ROUNDS):
+            sampled = engine.sampled
+            if sampled is None or estimate is None or not target.has_scale:
+                break
+            if engine.length.burn_in < 2 or time_is_up():
+                break
+            # the burn-in that the sampler asks for, and the points of its second half
+            n_steps = engine.sampler.run_length(engine.states[0]).burn_in
+            n_steps = min(engine.length.burn_in, n_steps)
+            burn = partial(burn_chain, engine.sampler, target, n_steps, keep=True)
+            chains: list[Chain] = in_parallel(burn, engine.states, options.n_jobs)
+            points = np.concatenate([chain.draws.reshape(-1, target.dim) for chain in chains])
+            burnt = engine.at(chains)
+            cut_short("steps of burn-in", burnt.states[0].t - engine.states[0].t, n_steps)
+            read = rows_touched(engine.sampler, burnt.states)
+            read -= rows_touched(engine.sampler, engine.states)
+            passes = engine.passes + read / posterior.data.n_rows
+            scales, eta = sampled.scales, points[:, -sampled.scales.dim :]
+            centre = eta.mean(axis=0)
+            # 1.5 standard deviations are as far as the curves of a hyperparameter reach
+            if time_is_up() or (np.abs(centre - sampled.centre) <= 1.5 * sampled.width).all():
+                engine = replace(burnt, burnt=n_steps, passes=passes)
+                break
+
+            found, path, initial = estimate.learned, estimate.path, None
+            sampled = Sampled(scales, centre, np.maximum(sampled.width, eta.std(axis=0)))
+            ell = scales.log_precisions(centre[None])
+            values = np.append(found.path, np.exp(ell), axis=0)
+            prior = scales.given(posterior.prior, ell[0])
+            found = as_learned(sampled, prior, values, found.uninformed)
+            if path is not None:
+                path.found(float(centre[0]), float(sampled.width[0]))
+                initial = path.initial(float(centre[0]))
+            estimate = PrecisionEstimate(found, initial, path)
+            options = options._replace(last=burnt.last)
+            engine, target = begin(options, choice, posterior, plan, estimate)
+            engine = replace(engine, passes=engine.passes + passes)
         for state in engine.states:
             if engine.length.burn_in == 0 and state.t > 0:  # after pilots, or learning the prior
                 engine.sampler.freeze(state, target)
@@ -248,54 +387,81 @@ def prepare(
 
 
 def begin(
-    options: Options, choice: Choice, posterior: Posterior, plan: Plan, estimate: PrecisionEstimate
+    options: Options,
+    choice: Choice,
+    posterior: Posterior,
+    plan: Plan,
+    estimate: PrecisionEstimate | None = None,
 ) -> tuple[Engine, Target]:
-    """Start chains under the present prior: sampler, expansion point, target, starting points."""
-    assert options.seed is not None
-    sampled = estimate.sampled
-    start_seed, chain_seed = options.seed.spawn(2)
-    if choice.sampler.needs_closed_form:  # draws of a conjugate posterior need no start
-        rows, sampler = posterior.data.sample, _copy_of(choice)
+    """Start chains: mode, sampler, expansion, target, starting points.
+
+    `estimate` is of precisions that are sampled, and the posterior is taken under it.
+    """
+    learned, initial, path = estimate or (None, None, None)
+    sampled = None if learned is None else learned.sampled
+    if learned is not None:
+        posterior = posterior.with_prior(posterior.prior.with_precision(learned.precision))
+    start_seed, chain_seed = options.spawn(2)
+    sampler = clone(choice.sampler)
+    sampler.asked_for = choice.given
+    if sampler.needs_closed_form:  # draws of a conjugate posterior need no start
+        rows = posterior.data.sample
         mean = expanded_twice(posterior, posterior.model.guess(rows.y, rows.weight))
         target = target_of(posterior, mean, sampler, sampled)
         theta = np.repeat(mean.theta, options.chains(sampler), axis=0)
         theta = np.pad(theta, ((0, 0), (0, target.dim - posterior.dim)))
         states = start_chains(sampler, target, theta, chain_seed)
-        length, reason = options.length(sampler, states), choice.reason
-        engine = Engine(sampler, reason, states, length, mean.passes, mean, sampled=sampled)
-        return engine, target
+        length = options.length(sampler.run_length(states[0]))
+        return Engine(sampler, choice.reason, states, length, mean.passes, mean, learned), target
 
-    rng = np.random.default_rng(start_seed)
-    last = None if options.last is None else options.last[:, : posterior.dim]
-    theta, mode = plan.start(posterior, rng, options.chains(), last, estimate.initial)
-    sampler, choice, anchor, target = _resolve(choice, posterior, plan, mode, sampled)
-    if isinstance(target, HierarchicalTarget):
-        target = target if estimate.path is None else target.curved(estimate.path)
-        sampled = target.coordinates.sampled
+    # The mode, and the sampler. With control variates the posterior is expanded near its mean. If
+    # it is too far from normal for them, another sampler takes over.
+    rng, last = np.random.default_rng(start_seed), options.last
+    of_model = None if last is None else last[:, : posterior.dim]
+    theta, mode = plan.start(posterior, rng, options.chains(), of_model, initial)
+    anchor, expandable = None, True
+    if sampler.variance_reduction is not None and mode is not None:
+        anchor = posterior_mean(posterior, mode)
+    elif sampled is not None and sampler.rejects:
+        anchor = mode
+    try:
+        target = target_of(posterior, anchor, sampler, sampled, path)
+        why = sampler.refusal(target)
+        expandable = target.anchor is None or target.anchor.far_from_mode is None
+    except NoExpansionError as error:
+        why, expandable = str(error), False
+    if why is not None:
+        if choice.given:
+            raise ValueError(f"{why}; {WITHOUT_ANCHOR}")
+        choice = plan.fallback(posterior, why, expandable)
+        sampler = clone(choice.sampler)
+        sampler.asked_for = choice.given
+        anchor = None if sampler.variance_reduction is None else anchor
+        if anchor is None or sampled is not None:  # else the expansion serves this one too
+            target = target_of(posterior, anchor, sampler, sampled, path)
+    reason = choice.reason + sampler.resolve_auto(target)
+    if learned is not None and target.sampled is not None:  # in coordinates with curves now
+        learned = replace(learned, sampled=target.sampled)
 
-    # where the chains start, in the coordinates of the model
-    n_chains = options.chains(sampler, target.posterior.dim)
-    theta, coordinates = theta[np.arange(n_chains) % len(theta)], target.coordinates
-    if isinstance(target, HierarchicalTarget):
-        if options.last is not None and options.last.shape[1] == target.dim:
-            theta = options.last[np.arange(n_chains) % len(options.last)]
-        else:
-            normals = rng.standard_normal((n_chains, target.dim))
-            normals[:, -target.coordinates.n_hyper :] *= 2.0  # along which chains are slow
-            spread = target.anchor.curvature.inverse().cholesky()
-            theta = coordinates.inverse_transform(spread.matvec(normals))
-    if options.last is None and mode is not None:
-        if isinstance(target, FullDataTarget):
-            theta = coordinates.inverse_transform(rng.standard_normal(theta.shape))
+    # Where the chains start, in the coordinates of the model, hyperparameters last: about the
+    # mode, or where those of an earlier fit stopped.
+    of_chain = np.arange(options.chains(sampler, target.posterior.dim))
+    if last is None or last.shape[1] < target.dim:
+        theta = target.cloud(theta[of_chain % len(theta)], rng)
+    else:
+        theta = last[of_chain % len(last), : target.dim]
+    if last is None and mode is not None:
         if sampler.starts_at_mode:
-            theta = np.repeat(mode.theta, n_chains, axis=0)
+            theta = np.repeat(mode.theta, len(theta), axis=0)
         elif sampler.rejects:
-            centre = mode.theta
-            if isinstance(target, HierarchicalTarget):
-                centre = coordinates.inverse_transform(np.zeros((1, target.dim)))
-            theta = _off_walls(target, theta, centre)
+            theta = _off_walls(target, theta, target.centred(mode.theta))
 
-    sampler, states, remark, notes = choice.tune(sampler, target, theta, chain_seed, options.n_jobs)
+    # Start them, after short runs where these choose parameters.
+    if choice.tune is None:
+        tuned = Tuned(sampler, start_chains(sampler, target, theta, chain_seed))
+    else:
+        tuned = choice.tune(sampler, target, theta, chain_seed, options.n_jobs)
+    sampler, states, remark, notes = tuned
     if mode is not None:  # elsewhere the linear part of a step says little of the step
         refuse_unstable(sampler, target, states[0])
     passes = rows_touched(sampler, states) / posterior.data.n_rows
@@ -303,54 +469,9 @@ def begin(
         passes += anchor.passes + 1
     elif mode is not None:
         passes += mode.passes
-    length, reason = options.length(sampler, states), choice.reason + remark
-    engine = Engine(sampler, reason, states, length, passes, anchor, None, None, notes, sampled)
-    return engine, target
-
-
-def _copy_of(choice: Choice) -> Sampler:
-    """The sampler of a choice, which knows whether the user asked for it."""
-    sampler = clone(choice.sampler)
-    sampler.asked_for = choice.given
-    return sampler
-
-
-def _resolve(
-    choice: Choice,
-    posterior: Posterior,
-    plan: Plan,
-    mode: Mode | None,
-    sampled: Sampled | None,
-) -> tuple[Sampler, Choice, Mode | None, Target]:
-    """The sampler with numbers for all parameters, its choice, its anchor and its target.
-
-    The plan's other sampler takes the anchor of the first, which refused the posterior there.
-    """
-    sampler, anchor = _copy_of(choice), None
-    if sampler.variance_reduction is not None:
-        assert mode is not None
-        anchor = posterior_mean(posterior, mode)
-    elif sampled is not None and sampler.rejects:
-        anchor = mode
-    expandable = True
-    try:
-        target = target_of(posterior, anchor, sampler, sampled)
-        why = sampler.refusal(target)
-        expandable = target.anchor is None or far_from_mode(target.anchor) is None
-    except NoExpansionError as error:
-        why, expandable = str(error), False
-    if why is not None:
-        if choice.given:
-            raise ValueError(f"{why}; {WITHOUT_ANCHOR}")
-        choice = plan.fallback(posterior, why, expandable)
-        sampler = _copy_of(choice)
-        if sampler.variance_reduction is None:
-            anchor, target = None, target_of(posterior, None, sampler, sampled)
-        elif isinstance(target, IntegratedTarget):
-            assert sampled is not None
-            target = moved_by(sampler, target.given, sampled)
-    figures = sampler.resolve_auto(target)
-    return sampler, replace(choice, reason=choice.reason + figures), anchor, target
+    length = options.length(sampler.run_length(states[0]))
+    engine = Engine(sampler, reason + remark, states, length, passes, anchor, learned)
+    return replace(engine, warnings=notes), target
 
 
 def _off_walls(target: Target, theta: NDArray, centre: NDArray) -> NDArray:
@@ -363,7 +484,7 @@ def _off_walls(target: Target, theta: NDArray, centre: NDArray) -> NDArray:
     lowest = 2.0 * target.dim + 6.0 * np.sqrt(2.0 * target.dim)  # mean and three deviations
     with np.errstate(over="ignore", invalid="ignore"):
         top, _ = target.slope(target.coordinates.transform(centre))
-        for _ in range(_HALVINGS):
+        for _ in range(20):  # halvings of the distance to the centre
             value, _ = target.slope(target.coordinates.transform(theta))
             low = ~(value > top - lowest)
             if not low.any():
@@ -372,76 +493,20 @@ def _off_walls(target: Target, theta: NDArray, centre: NDArray) -> NDArray:
     return theta
 
 
-def _recentred(
-    options: Options,
-    begun: tuple[Engine, Target],
-    posterior: Posterior,
-    estimate: PrecisionEstimate,
-    again: Callable[..., tuple[Engine, Target]],
-) -> tuple[Engine, Target]:
-    """An engine that samples the precision, anchored where its burn-in finds it.
-
-    On a posterior far from normal no normal distribution tells where that is. So the chains burn
-    in, and begin `again` where that is elsewhere.
-    """
-    engine, target = begun
-    learned, path = estimate.learned, estimate.path
-    assert learned is not None
-    for _ in range(_ROUNDS):
-        engine = replace(engine, learned=learned)
-        if not target.has_scale or engine.length.burn_in < 2 or time_is_up():
-            break
-        # the burn-in that the sampler asks for, and the points of its second half
-        n_steps = min(engine.length.burn_in, engine.sampler.run_length(engine.states[0]).burn_in)
-        burn = partial(burn_chain, engine.sampler, target, n_steps, keep=True)
-        chains: list[Chain] = in_parallel(burn, engine.states, options.n_jobs)
-        points = np.concatenate([chain.draws.reshape(-1, target.dim) for chain in chains])
-        burnt = engine.at(chains)
-        cut_short("steps of burn-in", burnt.states[0].t - engine.states[0].t, n_steps)
-        read = rows_touched(engine.sampler, burnt.states)
-        read -= rows_touched(engine.sampler, engine.states)
-        passes = engine.passes + read / posterior.data.n_rows
-        burnt = replace(burnt, burnt=n_steps, passes=passes)
-        # where it found the precision, and another beginning there if that is elsewhere
-        before = engine.sampled
-        assert before is not None
-        scales = before.scales
-        eta = points[:, -scales.dim :]
-        centre = eta.mean(axis=0)
-        if time_is_up() or (np.abs(centre - before.centre) <= _FAR * before.width).all():
-            return burnt, target
-        sampled = Sampled(scales, centre, np.maximum(before.width, eta.std(axis=0)))
-        ell = scales.log_precisions(centre[None])
-        here = posterior.with_prior(scales.given(posterior.prior, ell[0]))
-        values = np.append(learned.path, np.exp(ell), axis=0)
-        learned = as_learned(scales, here, values, learned.uninformed)
-        initial = None
-        if path is not None:
-            path.found(float(centre[0]), float(sampled.width[0]))
-            initial = path.initial(float(centre[0]))
-        options = options._replace(last=burnt.last)
-        found = PrecisionEstimate(sampled, learned, initial, path)
-        engine, target = again(options, posterior=here, estimate=found)
-        engine = replace(engine, passes=engine.passes + burnt.passes)
-    return replace(engine, learned=learned), target
-
-
 def _learn(
-    options: Options,
-    choice: Choice,
-    begun: tuple[Engine, Target],
-    posterior: Posterior,
-    plan: Plan,
+    options: Options, choice: Choice, posterior: Posterior, plan: Plan, em: VariationalEM
 ) -> tuple[Engine, Target]:
-    """The engine under the prior precision that the chains of a begun engine learn.
+    """The engine under the prior precision that its chains learn by variational EM.
 
     Without an anchor that takes one round. With an anchor, up to four rounds are run, until the
     anchor no longer moves.
     """
-    engine, target = begun
-    em, paths = options.precision, list[NDArray]()
-    assert isinstance(em, VariationalEM)
-    learned, passes, first = None, engine.passes, choice
+    engine, target = begin(options, choice, posterior, plan)
+    learned, paths, passes, first = None, list[NDArray](), engine.passes, choice
+    # a matrix where there is one mode and the matrix is affordable
+    known: type[MatrixControlVariate] | partial = MatrixControlVariate
+    if not (posterior.model.fixed_inputs and has_matrix(posterior.dim)):
+        known = partial(DiagonalControlVariate, null=posterior.model.null_directions())
     for done in range(_ROUNDS):
         if time_is_up():
             cut_short("rounds of learning the prior precision", done, _ROUNDS)
@@ -449,17 +514,16 @@ def _learn(
         states = engine.states
         few = -(-_SELF_AVERAGING // (target.dim * len(states)))  # chains of each group
         if few < len(states[0].theta) and engine.anchor is not None:
-            theta = target.coordinates.inverse_transform(
-                np.concatenate([s.theta[:few] for s in states])
-            )
-            assert options.seed is not None
-            states = start_chains(engine.sampler, target, theta, options.seed.spawn(1)[0])
-        blocks, known = posterior.model.prior_blocks(em.per), _control_variate(posterior)
+            theta = np.concatenate([state.theta[:few] for state in states])
+            theta = target.coordinates.inverse_transform(theta)
+            states = start_chains(engine.sampler, target, theta, options.spawn(1)[0])
+        blocks = posterior.model.prior_blocks(em.per)
         following = StochasticEM(em, engine.sampler, blocks, engine.length, known)
-        found = fit_prior(following, target, states, options.n_jobs)
-        read = rows_touched(engine.sampler, found.states) - rows_touched(engine.sampler, states)
+        found, moved = fit_prior(following, target, states, options.n_jobs)
+        read = rows_touched(engine.sampler, moved) - rows_touched(engine.sampler, states)
         passes += read / posterior.data.n_rows
-        diverged = engine.anchor is not None and not np.max(found.stein) < _DIVERGED
+        # the Stein ratio of chains that left the region in which the anchor serves
+        diverged = engine.anchor is not None and not np.max(found.stein) < 2.0
         if diverged and choice is first and not choice.given:
             why = "control variates threw the chains while the prior was learned"
             choice = plan.fallback(posterior, why)
@@ -468,30 +532,23 @@ def _learn(
                 found = replace(found, uninformed=learned.uninformed)
             learned, diverged = found, False
             paths.append(found.path)
-            posterior = found.under(posterior)
+            posterior = posterior.with_prior(posterior.prior.with_precision(found.precision))
             if engine.anchor is None:
-                length = options.length(engine.sampler, found.states)
-                engine = replace(engine, states=found.states, length=length)
-                target = posterior
+                length = options.length(engine.sampler.run_length(moved[0]))
+                engine, target = replace(engine, states=moved, length=length), posterior
                 break
         before = engine.anchor
-        engine, target = begin(options, choice, posterior, plan, PrecisionEstimate())
+        engine, target = begin(options, choice, posterior, plan)
         passes += engine.passes
         now = engine.anchor
-        unmoved = before is None or now is None or distance(before, now) < _FAR_FROM_ANCHOR
+        # a move of the anchor in squared posterior standard deviations per parameter
+        unmoved = before is None or now is None or distance(before, now) < 0.1
         if not diverged and unmoved:
             break
     else:
         remedy = remedy_of(em.asked_for, em.hyperprior is not None)
         unsettled = f"the learned precision still moves the posterior mean after {_ROUNDS} rounds; "
         engine = replace(engine, warnings=(*engine.warnings, unsettled + remedy))
-    if learned is not None:  # the engine has the states
-        learned = replace(learned, path=np.concatenate(paths), states=[])
+    if learned is not None:
+        learned = replace(learned, path=np.concatenate(paths))
     return replace(engine, passes=passes, learned=learned), target
-
-
-def _control_variate(posterior: Posterior) -> type[MatrixControlVariate] | partial:
-    """The control variate of EM: a matrix where there is one mode and the matrix is affordable."""
-    if posterior.model.fixed_inputs and has_matrix(posterior.dim):
-        return MatrixControlVariate
-    return partial(DiagonalControlVariate, null=posterior.model.null_directions())

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import Batch, InMemory, deterministic_rng
 from skbayes_sg.data.kept_rows import joined, n_bytes, some_of
-from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Layout, Operator
+from skbayes_sg.linalg import DIAGONAL, FULL, Diag, Layout, Operator
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior.gaussian import Distribution
@@ -58,7 +58,7 @@ class Terms(NamedTuple):
         """Above 1,000 parameters at the mode, by the expected information."""
         theta, (X, y, _, _) = distribution.mode, rows.load(slice(None))
         spread = None
-        if isinstance(distribution.operator, Dense):
+        if has_matrix(model.dim):
             spread = distribution.operator.inverse().cholesky().dense()
         observed = spread is not None and not distribution.by_expected
         return cls(model.outputs(theta, X)[0], *model.row_terms(theta, spread, X, y, observed))
@@ -108,7 +108,7 @@ class FoldedRows:
     ) -> FoldedRows:
         """All of some rows, folded at a distribution. Sizes are weight and leverage."""
         size = np.ones(rows.n_rows) if rows.weight is None else rows.weight.astype(np.float64)
-        if isinstance(distribution.operator, Dense):
+        if has_matrix(model.dim):
             root = distribution.operator.inverse().cholesky().dense()
             along = model.outputs(root.T, model.features(rows.load(slice(None)).X))
             leverage = np.einsum("dkn,dkn->n", along, along)

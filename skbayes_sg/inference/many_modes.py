@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.chains.optimised_starts import from_modes
-from skbayes_sg.chains.tuning import choose_alpha
+from skbayes_sg.chains.tuning import choose_alpha, from_modes
 from skbayes_sg.inference import averages
-from skbayes_sg.inference.options import Choice, Options
+from skbayes_sg.inference.engine import Choice, Options
 from skbayes_sg.inference.sample import Fit, Plan
 from skbayes_sg.linalg.sizes import has_cheap_gradients
 from skbayes_sg.models import Model
@@ -114,12 +113,12 @@ class ManyModes(Plan):
         where chains are in modes of their own.
         """
         of_each = n_chains * dim * np.dtype(self.dtype).itemsize
-        if isinstance(options.n_draws, str):
+        if options.n_draws == "auto":
             some = _DRAWS_IN_MODES if self.in_modes else _MOST_DRAWS
             n_draws = max(4, min(some, _DRAW_BYTES // of_each))
             most = min(_DOUBLED * n_draws, _DRAW_BYTES // of_each) if self.temperature == 1 else 0
             return n_draws, most, []
-        n_draws = options.n_draws
+        n_draws = int(options.n_draws)
         if n_draws * of_each <= _MANY_BYTES:
             return n_draws, n_draws, []
         said = (

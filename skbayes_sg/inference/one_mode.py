@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from skbayes_sg.chains.tuning import raise_alpha
 from skbayes_sg.inference import diagnose
-from skbayes_sg.inference.options import Choice, Options, RowsNeededError
+from skbayes_sg.inference.engine import Choice, Options, RowsNeededError
 from skbayes_sg.inference.sample import Fit, Plan
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import (
     Distribution,
@@ -25,7 +24,6 @@ from skbayes_sg.posterior.gaussian import (
     updated,
     with_observed,
 )
-from skbayes_sg.posterior.hierarchical import JointPosterior
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.independent_draws import IndependentDraws
@@ -43,8 +41,7 @@ class OneMode(Plan):
     dtype: type = np.float64
 
     def first(self, posterior: Posterior) -> Choice:
-        model = posterior.model
-        if isinstance(model, Predictor) and model.conjugate and affordable(posterior):
+        if posterior.predictor.conjugate and affordable(posterior):
             return Choice(
                 IndependentDraws(),
                 "the posterior is conjugate: its draws are independent and exact",
@@ -96,8 +93,10 @@ class OneMode(Plan):
     ) -> tuple[NDArray, Mode | None]:
         """Over-dispersed around the mode, or where the last fit stopped."""
         sample = posterior.data.sample
-        guess = initial or posterior.model.guess(sample.y, sample.weight)
-        mode = find_mode(posterior, guess if last is None else last.mean(axis=0)[None], rng)
+        here = initial or InitialPoint(posterior.model.guess(sample.y, sample.weight), None)
+        if last is not None:
+            here = InitialPoint(last.mean(axis=0)[None], None)
+        mode = find_mode(posterior, here.theta, rng, here.curvature)
         # A diagonal ignores correlations. Twice its width starts chains too far out to learn
         # useful matrices.
         factor = 1.0 if isinstance(mode.curvature, Diag) else 2.0
@@ -107,8 +106,8 @@ class OneMode(Plan):
 
     def n_draws(self, options: Options, n_chains: int, dim: int) -> tuple[int, int, list[str]]:
         """By default 2,048 in all, and up to 16,384, or as many as 400 megabytes hold."""
-        if not isinstance(options.n_draws, str):
-            return options.n_draws, options.n_draws, []
+        if options.n_draws != "auto":
+            return int(options.n_draws), int(options.n_draws), []
         held = max(_FEWEST, _MOST_BYTES // (4 * dim) // n_chains)
         share = max(_FEWEST, _DRAWS // n_chains)
         n_draws, most = min(share, held), min(_MOST_DRAWS // n_chains, held)
@@ -125,15 +124,11 @@ class OneMode(Plan):
 
         With an anchor the sampler has measured the columns' steepness itself.
         """
-        draws = fit.draws
-        joint: Posterior | JointPosterior = posterior
-        if fit.scales is not None and fit.hyper_draws is not None:
-            draws = np.append(draws, fit.hyper_draws, axis=2)
-            joint = JointPosterior(posterior, fit.scales)
-        figures = diagnose.of_draws(draws) | diagnose.of_spread(draws)
+        draws = fit.draws if fit.hyper_draws is None else np.append(fit.draws, fit.hyper_draws, 2)
+        figures = diagnose.of_draws(draws)
         if posterior.of_sample is not posterior:
             return figures
-        figures |= diagnose.of_gradients(joint, draws, fit.weights, n_gradients)
+        figures |= diagnose.of_gradients(posterior, draws, fit.weights, n_gradients, fit.scales)
         assert fit.engine is not None
         sampler = fit.engine.sampler
         if np.isfinite(sampler.steepest_column) and sampler.variance_reduction is None:
@@ -145,10 +140,7 @@ class OneMode(Plan):
         return figures
 
     def is_enough(self, fit: Fit) -> bool:
-        figures = fit.figures
-        return diagnose.is_enough(figures) or (
-            diagnose.agrees(figures) and bool(diagnose.of_bias(figures))
-        )
+        return diagnose.is_enough(fit.figures)
 
     def gaussian(self, fit: Fit, posterior: Posterior) -> Distribution:
         """As if all rows were one chunk of a stream.
@@ -164,7 +156,7 @@ class OneMode(Plan):
             anchor = anchor.under(before, prior)
         if fit.engine.sampler.needs_closed_form:
             assert anchor is not None
-            return known_at(prior, anchor)
+            return known_at(posterior, anchor)
         n_chains, _, dim = fit.draws.shape
         draws, weights = fit.draws.reshape(-1, dim), np.tile(fit.weights / n_chains, n_chains)
         if not has_matrix(dim):
@@ -174,9 +166,7 @@ class OneMode(Plan):
         cheap &= posterior.data.sample is posterior.data
         if anchor is not None and not cheap:
             return distribution_at(anchor, posterior)
-        found = updated(posterior, (weights @ draws)[None])
-        assert isinstance(prior, Distribution)
-        return with_observed(posterior.predictor, [posterior.data.sample], prior, found)
+        return with_observed(posterior, updated(posterior, (weights @ draws)[None]))
 
 
 def _require_rows(posterior: Posterior, why: str) -> None:

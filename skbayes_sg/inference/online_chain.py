@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
-from skbayes_sg.chains.run import iterate_steps
-from skbayes_sg.chains.tuning import refuse_unstable, stable_start
+from skbayes_sg.chains.run import iterate_steps, refuse_unstable
+from skbayes_sg.chains.tuning import stable_start
 from skbayes_sg.data.minibatches import Partition
-from skbayes_sg.inference.fingerprint import same_parameters
+from skbayes_sg.inference.engine import same_parameters
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
@@ -69,7 +68,7 @@ class ChainStream:
         cls, sampler: Sampler, posterior: Posterior, theta: NDArray, rng: np.random.Generator
     ) -> ChainStream:
         """A stream with its chain at theta (1, D)."""
-        asked, sampler = clone(sampler), clone(sampler)
+        asked, sampler = copy.copy(sampler), copy.copy(sampler)
         state = sampler.init(posterior, theta, rng)
         if sampler.needs_pilots:
             sampler = stable_start(sampler, posterior, state)
@@ -98,9 +97,8 @@ class ChainStream:
     ) -> ChainStream:
         """Take the chunk's steps, and keep the last draws after burn-in, `thin` steps apart."""
         state = self.state
-        assert isinstance(state.rows, Partition)
         first = max(state.t, burn_in)
-        n_steps = state.rows.n_parts
+        n_steps = round(posterior.n_rows / state.rows.size)  # each part of the chunk once
         recorded = range(-(-first // thin) * thin - state.t, n_steps, thin)
         kept = list(self.kept)
         steps = iterate_steps(self.sampler, posterior, state, n_steps, recorded)

@@ -8,22 +8,22 @@ math/priors.md#a-sampled-precision.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.chains.parallel import time_is_up
+from skbayes_sg.chains.run import time_is_up
 from skbayes_sg.data import deterministic_rng
 from skbayes_sg.data.columns import of_columns
 from skbayes_sg.diagnostics import STEIN_LIMIT
-from skbayes_sg.linalg import DIAGONAL, Operator
+from skbayes_sg.linalg import DIAGONAL, Dense, Diag
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import (
-    Distribution,
     InitialPoint,
+    NormalPath,
     expanded_twice,
     find_mode,
     known_at,
@@ -31,11 +31,10 @@ from skbayes_sg.posterior.gaussian import (
 )
 from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.posterior.precision import JointDistribution
+from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Groups, OnePrecision, Scales
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
-from skbayes_sg.samplers import State
 
 BOUNDS = (1e-6, 1e6)
 """Smallest and largest learned precision."""
@@ -46,7 +45,7 @@ SEPARATED = (
 )
 _NEAR = 0.5  # standard deviations of log precision
 _MOST_APPROXIMATIONS = 8
-_ENOUGH_ROWS, _ROWS_A_PARAMETER = 20_000, 100
+_ROWS_A_PARAMETER = 100
 _NO_INFORMATION = 0.01
 
 
@@ -71,11 +70,6 @@ class Hyperprior:
     shrinkage: Horseshoe | StudentT | None = None
     per = "block"
 
-    @property
-    def is_one(self) -> bool:
-        """Whether there is one precision, whose distribution beside a normal one is known."""
-        return self.groups is None
-
     def of(self, posterior: Posterior) -> Scales:
         """The precisions and their prior; `posterior` is under the precision of that weak prior."""
         coef = posterior.model.unpack(np.arange(posterior.dim))["coef"]
@@ -84,7 +78,7 @@ class Hyperprior:
             labels = list(self.groups)
             for g, columns in enumerate(self.groups.values()):
                 group[:, list(columns)] = g
-        kind: type[Scales] = OnePrecision if self.is_one else Groups
+        kind: type[Scales] = OnePrecision if self.groups is None else Groups
         prior, first = posterior.prior, coef[0, 0]
         unit = float(prior.precision[first] / prior.unit[first])
         found = kind(coef.ravel(), group.ravel(), labels, unit)
@@ -131,7 +125,8 @@ class LearnedPrecision:
     """(D,)"""
     uninformed: NDArray
     """Whether a block has no data under the first precision, (blocks,)."""
-    states: list[State] = field(default_factory=list)
+    sampled: Sampled | None = None
+    """Where chains that sample them look for them; None: chains learned them."""
     change: NDArray | float = 0.0
     """Change of log precision, (blocks,).
 
@@ -151,19 +146,15 @@ class LearnedPrecision:
     asked_for: bool = False
     """Whether the user gave VariationalEM, and so has its parameters."""
 
-    def under(self, posterior: Posterior) -> Posterior:
-        """The same data under this prior."""
-        return posterior.with_prior(posterior.prior.with_precision(self.precision))
-
     def warnings(self) -> list[str]:
-        """Warnings about the learned precisions."""
+        """Warnings about the learned precisions; none where these are the first ones yet."""
+        if self.sampled is not None and len(self.path) == 1:
+            return []
         found, values = [], self.values
-        shape = values.shape  # one number where chains did not learn them
-        change, uncertainty, stein = (
-            np.broadcast_to(each, shape) for each in (self.change, self.uncertainty, self.stein)
+        change, uncertainty, stein, _ = np.broadcast_arrays(  # one number of sampled ones
+            self.change, self.uncertainty, self.stein, values
         )
         low, high = values <= BOUNDS[0] * 1.01, values >= BOUNDS[1] / 1.01
-        remedy = remedy_of(self.asked_for, self.hyperprior)
 
         def named(which: NDArray) -> str:
             names = [self.labels[i] for i in np.flatnonzero(which)]
@@ -174,7 +165,7 @@ class LearnedPrecision:
             found.append(
                 f"the learned precision of {named(low)} is at its lower limit, {BOUNDS[0]:g}: the "
                 "weights have no bound, as with separable classes or columns of tiny numbers; "
-                f"scale the columns of X, or {remedy}"
+                f"scale the columns of X, or {remedy_of(self.asked_for, self.hyperprior)}"
             )
         elif (used := high & np.isfinite(uncertainty)).any():  # others are switched off
             found.append(
@@ -193,7 +184,7 @@ class LearnedPrecision:
             found.append(
                 f"the data hardly determine the precision of {named(vague)}: log precision is "
                 f"known to {uncertainty[vague].max():.1f} at best (few weights, or few rows for "
-                f"them); {remedy}"
+                f"them); {remedy_of(self.asked_for, self.hyperprior)}"
             )
 
         # a change of log precision by .05 never matters, nor does a share of its uncertainty
@@ -223,22 +214,20 @@ class LearnedPrecision:
 
 
 def as_learned(
-    scales: Scales, posterior: Posterior, path: NDArray, uninformed: NDArray
+    sampled: Sampled, prior: Prior, path: NDArray, uninformed: NDArray
 ) -> LearnedPrecision:
-    """Precisions without figures of chains; `posterior` is under the last of the path."""
-    precision = posterior.prior.precision.copy()
-    return LearnedPrecision(scales.labels, path[-1], path, precision, uninformed)
+    """Precisions without figures of chains; `prior` has the last of the path."""
+    precision, labels = prior.precision.copy(), sampled.scales.labels
+    return LearnedPrecision(labels, path[-1], path, precision, uninformed, sampled)
 
 
 # -- about where they are, before the chains start ---------------------------------------------
 
 
 class PrecisionEstimate(NamedTuple):
-    """What is known of the precisions before the chains start."""
+    """What is known of sampled precisions before the chains start."""
 
-    sampled: Sampled | None = None
-    """Where chains that sample them look for them; None: they are given, or learned."""
-    learned: LearnedPrecision | None = None
+    learned: LearnedPrecision
     """About where they are."""
     initial: InitialPoint | None = None
     """Near the mode; None where that is of a part of the rows, or not needed."""
@@ -255,19 +244,32 @@ def estimate_precision(scales: Scales, posterior: Posterior) -> PrecisionEstimat
     posterior : Posterior
         Under the first precisions, of few enough parameters for a curvature.
     """
-    few = _few_rows(posterior)
-    if isinstance(scales, OnePrecision) and not few.predictor.conjugate:
-        found = _along_path(NormalPath(few, scales, _worth_a_mean(few)))
-    else:
-        found = _step_by_step(scales, few)
+    # Of very many rows, some know the precision of P coefficients nearly as well as all: its
+    # logarithm has an uncertainty of sqrt(2 / P) however many rows there are. And the more rows,
+    # the less it matters.
+    all_rows, data, dim = posterior, posterior.data.sample, posterior.dim
+    m = max(20_000, _ROWS_A_PARAMETER * dim)
+    few = data.n_rows > 2 * m
+    if few:
+        rows = deterministic_rng("prior rows").choice(data.n_rows, m, replace=False)
+        data = data.some(np.sort(rows))
+    if few or posterior.of_sample is not posterior:
+        alone = replace(data, n_total=float(data.n_rows))
+        posterior = Posterior(posterior.model, alone, posterior.prior)
+    # With ten rows for each of a hundred coefficients the precision at the mode is a tenth too
+    # high, so that the distribution is that which agrees with its own means, where affordable.
+    outputs, n_rows = posterior.predictor.widest, posterior.n_rows
+    in_mean = has_cheap_passes(n_rows, dim, outputs)
+    in_mean |= outputs == 1 and n_rows < _ROWS_A_PARAMETER * dim
+    in_mean &= has_matrix(dim)
     # the mode of a conjugate model is a step from any point
-    serves = few.data is posterior.data and not few.predictor.conjugate
-    return found if serves else found._replace(initial=None)
+    serves = posterior.data is all_rows.data and not posterior.predictor.conjugate
+    if posterior.predictor.conjugate or not isinstance(scales, OnePrecision):
+        learned, here = _step_by_step(scales, posterior, in_mean)
+        return PrecisionEstimate(learned, here if serves else None)
 
-
-def _along_path(path: NormalPath) -> PrecisionEstimate:
-    """One precision, from the weak prior to the mean of its logarithm."""
-    scales, first = path.scales, path.posterior.prior
+    # one precision, from the weak prior to the mean of its logarithm
+    path, first = NormalPath(posterior, scales, in_mean), posterior.prior
     rho = [float(scales.start(first)[0, 0])]
     uninformed = np.array([path.at(rho[0]).known < _NO_INFORMATION])
     for _ in range(_MOST_APPROXIMATIONS):
@@ -280,35 +282,55 @@ def _along_path(path: NormalPath) -> PrecisionEstimate:
         except np.linalg.LinAlgError:  # separable classes under next to no prior
             rho[-1] = path.near(centre).rho
             break
-    sampled = Sampled(scales, np.array(rho[-1:]), np.array([width]))
     values = np.append(scales.of(first)[None], np.exp(np.array(rho[1:]))[:, None], axis=0)
-    learned = as_learned(scales, path.under(rho[-1]), values, uninformed)
-    return PrecisionEstimate(sampled, learned, path.initial(rho[-1]), path)
+    sampled = Sampled(scales, np.array(rho[-1:]), np.array([width]))
+    initial = path.initial(rho[-1]) if serves else None
+    learned = as_learned(sampled, path.under(rho[-1]).prior, values, uninformed)
+    return PrecisionEstimate(learned, initial, path)
 
 
-def _step_by_step(scales: Scales, posterior: Posterior) -> PrecisionEstimate:
-    """Several precisions, or those of a conjugate model, from one distribution to another."""
-    model = posterior.predictor
-    rows = posterior.data.sample
+def _step_by_step(
+    scales: Scales, posterior: Posterior, in_mean: bool
+) -> tuple[LearnedPrecision, InitialPoint]:
+    """Several precisions, or those of a conjugate model, from one distribution to another.
+
+    `in_mean`: whether these are worth more than the distribution at the mode.
+    """
+    model, rows = posterior.predictor, posterior.data.sample
+    one = scales if isinstance(scales, OnePrecision) else None
     here = InitialPoint(model.guess(rows.y, rows.weight), None)
     path, uninformed = [np.log(scales.of(posterior.prior))], np.zeros(len(scales.labels), bool)
     eta = scales.start(posterior.prior)
     for _ in range(_MOST_APPROXIMATIONS):
+        # the distribution at the mode or in the mean, and the curvature there
+        curvature: Diag | Dense
         try:
-            distribution, information = _normal_approximation(posterior, here)
+            if in_mean and not model.conjugate:
+                distribution = updated(posterior, here.theta)
+                theta, curvature = distribution.mode, distribution.operator.plain()
+            else:
+                if model.conjugate:
+                    mode = expanded_twice(posterior, here.theta)
+                    theta = here.theta
+                else:
+                    rng = deterministic_rng("prior")
+                    mode = find_mode(posterior, here.theta, rng, here.curvature)
+                    theta = mode.theta
+                distribution, curvature = known_at(posterior, mode), mode.curvature
         except np.linalg.LinAlgError:  # separable classes under next to no prior
             if len(path) == 1:
                 raise
             path.pop()
             posterior = posterior.with_prior(scales.given(posterior.prior, path[-1]))
             break
+        information = curvature + posterior.prior.curvature(theta) * -1.0
         # Beside it: mean and width of one log precision, whose distribution is known; else the
         # mode of several. What the data know of the coefficients of each group, as their number.
         before = eta
-        if isinstance(scales, OnePrecision):
-            joint, _ = JointDistribution.of(distribution, posterior.prior, scales)
+        if one is not None:
+            joint, _ = JointDistribution.of(distribution, posterior.normal_prior, one)
             centre, width = np.array([joint.mean]), np.array([joint.sd])
-            known = scales.sizes - joint.at * joint.j.sum()
+            known = one.sizes - joint.at * joint.j.sum()
         else:
             marginal = MarginalScales(scales, distribution, posterior.prior)
             centre = marginal.mode(eta)
@@ -321,55 +343,7 @@ def _step_by_step(scales: Scales, posterior: Posterior) -> PrecisionEstimate:
         prior = posterior.prior.curvature(distribution.mode)
         here = InitialPoint(distribution.mode, information + prior)
         close = np.abs(eta - before) < _NEAR * width
-        exact = model.conjugate and isinstance(scales, OnePrecision)
-        if exact or close.all() or time_is_up():
+        if (model.conjugate and one is not None) or close.all() or time_is_up():
             break
-    learned = as_learned(scales, posterior, np.exp(path), uninformed)
     sampled = Sampled(scales, centre, width)
-    return PrecisionEstimate(sampled, learned, here)
-
-
-def _normal_approximation(
-    posterior: Posterior, here: InitialPoint
-) -> tuple[Distribution, Operator]:
-    """The distribution at the mode or in the mean, and the likelihood's part of its curvature."""
-    model, guess = posterior.predictor, here.theta
-    if model.conjugate:
-        mode = expanded_twice(posterior, guess)
-        distribution, curvature = known_at(posterior.prior, mode), mode.curvature
-    elif _worth_a_mean(posterior):
-        distribution = updated(posterior, guess)
-        guess, curvature = distribution.mode, distribution.operator  # type: ignore[assignment]
-    else:
-        mode = find_mode(posterior, here if here.curvature else guess, deterministic_rng("prior"))
-        distribution, curvature = known_at(posterior.prior, mode), mode.curvature
-        guess = mode.theta
-    return distribution, curvature + posterior.prior.curvature(guess) * -1.0
-
-
-def _few_rows(posterior: Posterior) -> Posterior:
-    """The posterior of some rows alone, where there are very many.
-
-    They know the precision of P coefficients nearly as well as all rows: its logarithm has an
-    uncertainty of sqrt(2 / P) however many rows there are. And the more rows, the less it matters.
-    """
-    data, dim = posterior.data.sample, posterior.dim
-    m = max(_ENOUGH_ROWS, _ROWS_A_PARAMETER * dim)
-    if data.n_rows > 2 * m:
-        rows = deterministic_rng("prior rows").choice(data.n_rows, m, replace=False)
-        data = data.some(np.sort(rows))
-    elif posterior.of_sample is posterior:
-        return posterior
-    alone = replace(data, n_total=float(data.n_rows))
-    return Posterior(posterior.model, alone, posterior.prior)
-
-
-def _worth_a_mean(posterior: Posterior) -> bool:
-    """Whether the mean distribution may differ from that at the mode, and is affordable.
-
-    With ten rows for each of a hundred coefficients the precision at the mode is a tenth too high.
-    """
-    outputs = posterior.predictor.widest
-    few = has_cheap_passes(posterior.n_rows, posterior.dim, outputs)
-    few |= outputs == 1 and posterior.n_rows < _ROWS_A_PARAMETER * posterior.dim
-    return few and has_matrix(posterior.dim)
+    return as_learned(sampled, posterior.prior, np.exp(path), uninformed), here

@@ -17,21 +17,30 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.chains.parallel import one_thread, time_is_up, time_limit, warnings_of
-from skbayes_sg.chains.run import LONG, Chain, DrawBlock, Execution, drawn, rows_touched
+from skbayes_sg.chains.run import (
+    LONG,
+    Chain,
+    DrawBlock,
+    Execution,
+    drawn,
+    one_thread,
+    rows_touched,
+    run_chains,
+    seconds,
+    time_is_up,
+    time_limit,
+)
+from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.inference import diagnose
-from skbayes_sg.inference import engine as engines
-from skbayes_sg.inference.engine import Engine, choose, prepare
-from skbayes_sg.inference.fingerprint import Fingerprint
-from skbayes_sg.inference.options import Options
+from skbayes_sg.inference.engine import Choice, Engine, Fingerprint, Options, choose, prepare
 from skbayes_sg.inference.precision import LearnedPrecision, as_learned
 from skbayes_sg.linalg.sizes import bytes_to_keep, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Distribution
+from skbayes_sg.posterior.gaussian import Distribution, InitialPoint, Mode
 from skbayes_sg.priors import Prior
-from skbayes_sg.priors.integrated_precision import IntegratedPrecision
-from skbayes_sg.priors.scales import OnePrecision, Scales
+from skbayes_sg.priors.scales import Scales
+from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.validation import warn
 
 _BURN_IN = 512  # steps, where chains do not agree after fewer
@@ -40,11 +49,37 @@ _BLUR = 1e-3  # rounding error of a draw, in posterior standard deviations
 _TELL_DIRECTIONS = 512  # draws, or two for each parameter
 
 
-class Plan(engines.Plan, Protocol):
+class Plan(Protocol):
     """What is particular to a kind of posterior: one with a mode, or with many."""
 
     dtype: type
     """Of the draws."""
+
+    def first(self, posterior: Posterior) -> Choice:
+        """The best sampler for this posterior, by its size, before any step."""
+
+    def fallback(self, posterior: Posterior, why: str, expandable: bool = True) -> Choice:
+        """The sampler to run where the first one is refused, and `why`.
+
+        `expandable`: whether the posterior can be expanded around a point.
+        """
+
+    def presets(self, dim: int) -> dict[str, Choice]:
+        """Samplers by name, for `dim` parameters; 0 if the number is not known yet."""
+
+    def start(
+        self,
+        posterior: Posterior,
+        rng: np.random.Generator,
+        n_chains: int,
+        last: NDArray | None,
+        initial: InitialPoint | None = None,
+    ) -> tuple[NDArray, Mode | None]:
+        """Starting points (n_chains, D), and the mode; None where there are many.
+
+        `last` are the last points of an earlier fit, (n_chains, D), and `initial` is near the mode,
+        if such a point is known.
+        """
 
     def n_draws(self, options: Options, n_chains: int, dim: int) -> tuple[int, int, list[str]]:
         """Draws of each chain at first and at most, and what memory keeps them from being."""
@@ -192,7 +227,10 @@ def sample(
             if saved is not None:
                 engine, before = saved
             elif options.warm_start and earlier and fingerprint.matches(earlier.fingerprint):
-                engine = earlier.resumed(options)
+                # at the present points of its chains, whose burn-in is over
+                auto = earlier.sampler.run_length(earlier.states[0])
+                length = RunLength(0, options.length(auto).thin)
+                engine = replace(earlier, length=length, passes=0.0, warnings=())
         if engine is None:
             options = options.seeded()
             engine, target = prepare(options, choice, posterior, plan)
@@ -202,12 +240,15 @@ def sample(
         posterior = engine.under(posterior)
 
         # How many draws at first and at most, and how long they may take.
-        dim, n_chains = posterior.all_columns.dim, sum(len(state.theta) for state in engine.states)
+        dim, n_chains = posterior.all_columns.dim, 0
+        for state in engine.states:
+            n_chains += len(state.theta)
         n_draws, most, said = plan.n_draws(options, n_chains, dim)
         while n_draws < drawn(before):  # of a fit that was killed after a doubling
             n_draws = min(2 * n_draws, most)
-        if (seconds := engine.seconds(target, n_draws)) > LONG:
-            minutes = f"{seconds / 60:.0f} minute" + ("s" if seconds >= 90 else "")
+        steps = engine.steps(n_draws)
+        if (time := seconds(engine.sampler, target, engine.states, steps)) > LONG:
+            minutes = f"{time / 60:.0f} minute" + ("s" if time >= 90 else "")
             said = [
                 *said,
                 f"the chains will take about {minutes} on one core; a smaller n_draws takes less, "
@@ -224,7 +265,9 @@ def sample(
             while True:
                 summary = partial(_complete, engine, posterior, plan)
                 on_block = callbacks.over(engine, n_draws, summary, fingerprint)
-                chains = engine.sample(target, n_draws, execution._replace(on_block=on_block))
+                execution = execution._replace(on_block=on_block)
+                steps, states = engine.steps(n_draws), engine.states
+                chains = run_chains(engine.sampler, target, states, steps, execution)
                 fit = summarised(engine, posterior, plan, chains)
                 n_passes, n_wanted, n_drawn = fit.n_passes, n_draws, fit.draws.shape[1]
                 # Whether draws are of another distribution is judged of chains that agree: those
@@ -232,7 +275,8 @@ def sample(
                 more = min(2 * n_draws, most)
                 if n_drawn < n_draws or more <= n_draws or plan.is_enough(fit):
                     break
-                if engine.seconds(target, more - n_draws) > LONG:
+                steps = engine.steps(more - n_draws)
+                if seconds(engine.sampler, target, engine.states, steps) > LONG:
                     break
                 n_wanted = more
                 if callbacks.end_the_fit():
@@ -254,7 +298,6 @@ def sample(
 
         # The next engine, for a default whose draws are wrong, or whose chains part or diverged.
         # Its chains start anew: points of the wrong distribution are no better than the mode.
-        second = None
         given = options.sampler is not None or (options.burn_in, options.thin) != ("auto", "auto")
         exact = engine.sampler.needs_closed_form and engine.sampled is not None
         if wrong and engine.anchor is not None and not (given or exact or time_is_up()):
@@ -262,29 +305,37 @@ def sample(
             choice = plan.fallback(posterior, why)
             if type(choice.sampler) is not type(engine.sampler):
                 again = options._replace(precision=None, last=None).seeded()
-                assert again.seed is not None
-                again = again._replace(seed=again.seed.spawn(2)[1])
-                other, target = prepare(again, choice, posterior, plan, engine.sampled)
-                if other.seconds(target, n_draws) <= LONG:
-                    second = replace(other, learned=engine.learned, passes=other.passes + n_passes)
-                    second = replace(second, fingerprint=engine.fingerprint)
-        if second is not None:
-            chains = second.sample(target, n_draws, Execution(options.n_jobs, dtype))
-            fit, n_wanted = summarised(second, posterior, plan, chains), n_draws
-        elif diverged is not None:
+                again = again._replace(seed=again.spawn(2)[1])  # not that of the first
+                second, target = prepare(again, choice, posterior, plan, engine.learned)
+                passes, fingerprint = second.passes + n_passes, engine.fingerprint
+                second = replace(second, passes=passes, fingerprint=fingerprint)
+                steps, states = second.steps(n_draws), second.states
+                if seconds(second.sampler, target, states, steps) <= LONG:
+                    execution = Execution(options.n_jobs, dtype, keep=True)
+                    chains = run_chains(second.sampler, target, states, steps, execution)
+                    fit, n_wanted = summarised(second, posterior, plan, chains), n_draws
+                    diverged = None
+        if diverged is not None:
             raise diverged
         assert fit is not None
 
         # What is said, and the normal distribution that stands for the posterior.
         n_drawn, warnings = fit.draws.shape[1], list(fit.warnings)
+        gaussian = plan.gaussian(fit, posterior.all_columns)
+        notes = callbacks.close(n_drawn, n_wanted)
+        if cut:
+            notes.append(
+                f"TimeLimit: the time was up before the first draw; cut short: {', '.join(cut)}; "
+                "results may be off; raise seconds"
+            )
         if options.n_draws == "auto" and n_wanted == n_drawn and not plan.is_enough(fit):
             warnings += diagnose.of_few_draws(fit.figures, n_drawn, most)
         return replace(
             fit,
-            gaussian=plan.gaussian(fit, posterior.all_columns),
+            gaussian=gaussian,
             warnings=warnings,
             interrupted=n_drawn < n_draws and not callbacks.ended,
-            notes=callbacks.close(n_drawn, n_wanted) + warnings_of(cut),
+            notes=notes,
         )
 
 
@@ -294,46 +345,50 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
         raise ValueError(
             "no draw falls into the part of a cycle that counts; raise n_draws, or change thin"
         )
-    states = [chain.state for chain in chains]
-    touched = rows_touched(engine.sampler, states) - rows_touched(engine.sampler, engine.states)
-    passes = touched / posterior.data.n_rows
-    stopped, learned = engine.at(chains), engine.learned
-    weights = chains[0].weights / chains[0].weights.sum()
+    sampler, stopped, n_rows = engine.sampler, engine.at(chains), posterior.data.n_rows
+    touched = rows_touched(sampler, stopped.states) - rows_touched(sampler, engine.states)
+    passes, weights = touched / n_rows, chains[0].weights / chains[0].weights.sum()
 
-    scales = eta = None
-    if engine.sampled is not None:  # precisions of the prior: coordinates, or drawn given each draw
-        scales = engine.sampled.scales
+    learned, scales, eta = engine.learned, None, None
+    if learned is not None and learned.sampled is not None:
+        # precisions of the prior are coordinates, or drawn given each draw
+        scales = learned.sampled.scales
         if chains[0].draws.shape[-1] > posterior.dim:
             eta = np.concatenate([chain.draws[..., -scales.dim :] for chain in chains])
             chains = [each._replace(draws=each.draws[..., : -scales.dim]) for each in chains]
         else:
-            assert isinstance(scales, OnePrecision)
+            assert scales.integrated is not None
             prior, theta = posterior.prior, np.concatenate([chain.draws for chain in chains])
             flat = theta.reshape(-1, theta.shape[-1]).astype(np.float64)
             noise = 1.0 if prior.quadratic else np.exp(-flat[:, -1])
             squares = noise * scales.squares(prior, flat - prior.mean)[:, 0]
             # of a copy, so that a warm start goes on as if nothing was drawn
             rng = copy.deepcopy(chains[0].state.normals)
-            eta = IntegratedPrecision(scales).draw(squares, rng).reshape(*theta.shape[:2], 1)
+            eta = scales.integrated.draw(squares, rng).reshape(*theta.shape[:2], 1)
         # the prior that is reported is that under the geometric means of these precisions
         ell = scales.log_precisions(eta.reshape(-1, scales.dim).astype(np.float64))
         ell = ell.reshape(*eta.shape[:2], -1)
         mean = np.einsum("cdg,d->g", ell, weights) / len(ell)
         posterior = posterior.with_prior(scales.given(posterior.prior, mean))
-        path = [] if learned is None else [*learned.path[:-1]]
-        uninformed = np.zeros(len(mean), bool) if learned is None else learned.uninformed
-        learned = as_learned(scales, posterior, np.array([*path, np.exp(mean)]), uninformed)
+        path = np.append(learned.path[:-1], np.exp(mean)[None], axis=0)
+        learned = as_learned(learned.sampled, posterior.prior, path, learned.uninformed)
         eta = eta.astype(np.float32)
 
     draws = posterior.completed(chains)
     draws = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
+    # a step takes as long as a gradient of 2,000 rows, besides that of its own rows
+    work = touched
+    for before, after in zip(engine.states, stopped.states, strict=True):
+        work += 2000 * (after.t - before.t)
+    # gradients of all rows that take a tenth of that, and tell means and standard deviations
+    of_chain = -(-fewest(posterior.dim) // len(draws))
+    n_gradients = min(1024, max(256, of_chain * len(draws)), int(0.1 * work / n_rows))
     posterior = posterior.all_columns
     model, prior, n_passes = posterior.model, posterior.prior, engine.passes + passes
     fit = Fit(stopped, model, prior, draws, weights, n_passes, learned, scales, eta)
-    n_gradients = diagnose.affordable(engine, chains, touched, posterior.data.n_rows)
     agreement = plan.agreement(fit, posterior, n_gradients)
-    steps = engine.steps(draws.shape[1])
-    kept = (steps.n_steps - steps.burn_in) / steps.n_steps
+    n_draws, burn_in, thin = engine.steps(draws.shape[1])
+    kept = n_draws * thin / (burn_in + n_draws * thin)
     figures, warnings = diagnose.diagnose_run(engine, chains, agreement, kept * passes)
     return replace(fit, figures=figures, warnings=warnings)
 

@@ -7,18 +7,23 @@ chains move, its logarithm rho follows
 
     rho <- rho - r_t (lambda ||theta||^2 / P - 1 + term),  r_t = (1 + t/50)^-0.6 / 2
 
-without the term as in the paper. The term is a control variate of mean zero, see `prior_share`: it
-replaces the part of the square that the data do not determine by its known mean. So a sampler that
-stands still there, as constant SGD does, biases nothing.
+without the term as in the paper. The term is a control variate of mean zero.
+
+Integration by parts makes ``E[theta_k (A dU/dtheta)_k] = A_kk`` under any posterior exp(-U), for
+any matrix A (math/diagnostics.md#stein-ratio). So ``theta_k (A dU/dtheta)_k - A_kk`` has mean zero,
+also with theta_k counted from the prior mean. It may be subtracted from the square of a weight. A
+is the prior's share of what is known, ``Lam_0 (Lam_0 + F)^-1``, with the prior's curvature Lam_0
+and the information F of the data. What the data do not determine of the square is then replaced by
+its mean under the Gaussian approximation. A sampler that draws too little or too much there, or
+stands still as constant SGD does, biases nothing.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -26,23 +31,30 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 from sklearn.base import BaseEstimator
 
-from skbayes_sg.chains.parallel import cut_short, in_parallel, one_thread, time_is_up
-from skbayes_sg.chains.run import burn, iterate_steps, restarts
+from skbayes_sg.chains.run import (
+    burn,
+    cut_short,
+    in_parallel,
+    iterate_steps,
+    one_thread,
+    restarts,
+    time_is_up,
+)
 from skbayes_sg.diagnostics.gradients import SteinSums, stein_ratios
-from skbayes_sg.inference.em_control_variate import ControlVariate, MatrixControlVariate
 from skbayes_sg.inference.precision import BOUNDS, LearnedPrecision
+from skbayes_sg.linalg import DIAGONAL, FULL
+from skbayes_sg.models import NullDirections
 from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.samplers.schedules import Schedule, value_at
 from skbayes_sg.samplers.target import ModelPosterior, Target
-from skbayes_sg.validation import keep_parameters, require_choice, require_integer
+from skbayes_sg.validation import keep_parameters, real_array, require_choice, require_integer
 
 _LONGEST_MOVE = 1.0  # of rho at one update
 _DECAY, _POWER = 50.0, 0.6  # of Robbins and Monro's steps
 _FEWEST_UPDATES = 4  # whose second half has two parts to compare
 _NO_INFORMATION = 0.01
-_BY_CHANCE = 1e-3
 
 
 def _robbins_monro(t: int) -> float:
@@ -123,19 +135,18 @@ class VariationalEM(BaseEstimator):
         require_choice("per", self.per, ("block", "feature", "class"))
         require_integer("n_updates", self.n_updates, 8)
         self.pace(0, np.ones(1), np.ones(1, bool))
-        pair = self.hyperprior
-        if pair is None:
+        if self.hyperprior is None:
             return
-        if not (
-            isinstance(pair, (tuple, list))
-            and len(pair) == 2
-            and all(isinstance(v, Real) for v in pair)
-        ):
+        pair = real_array("hyperprior", self.hyperprior)
+        if pair.shape != (2,):
             raise ValueError(
-                f"hyperprior must be None or a pair of numbers (shape, rate), got {pair!r}"
+                "hyperprior must be None or a pair of numbers (shape, rate), got "
+                f"{self.hyperprior!r}"
             )
-        if not all(0 <= float(value) < np.inf for value in pair):
-            raise ValueError(f"hyperprior must hold finite numbers of at least 0, got {pair!r}")
+        if not ((pair >= 0) & (pair < np.inf)).all():
+            raise ValueError(
+                f"hyperprior must hold finite numbers of at least 0, got {self.hyperprior!r}"
+            )
 
 
 class _Members(NamedTuple):
@@ -161,6 +172,97 @@ class _Members(NamedTuple):
         spread = otherwise.copy()
         spread[self.coordinates] = values[self.block] * self.unit
         return spread
+
+
+_DIAGONAL_ROWS = 2000  # from which a diagonal is measured
+_ROWS_PER_PARAMETER = 20  # from which a matrix is
+
+
+class MatrixControlVariate:
+    """A is a matrix: directions that the data leave open may be any.
+
+    Parameters
+    ----------
+    posterior : ModelPosterior
+    theta : array of shape (1, D)
+        Where the curvatures are measured.
+    """
+
+    def __init__(self, posterior: ModelPosterior, theta: NDArray) -> None:
+        rows = _some_rows(
+            posterior.n_rows, max(_DIAGONAL_ROWS, _ROWS_PER_PARAMETER * posterior.dim)
+        )
+        prior = posterior.prior.curvature(theta)
+        curvature = posterior.information(theta, rows, FULL) + prior
+        self._prior = posterior.prior.independent(theta)
+        self._covariance = curvature.inverse().dense()
+        self._A = self._prior[:, None] * self._covariance
+
+    def term(self, posterior: ModelPosterior, theta: NDArray, gradient: NDArray) -> NDArray:
+        """At theta (chains, D), with the gradient of the log posterior there, (chains, D)."""
+        return (theta - posterior.prior.mean) * gradient.dot(self._A.T) + self._A.diagonal()
+
+    def shares(self, block: NDArray) -> tuple[float, float]:
+        """The data's largest share of what is known of a parameter, and the sum of their squares.
+
+        Eigenvalues have the same sum of squares.
+        """
+        root = np.sqrt(self._prior[block])
+        share = np.eye(len(block)) - root[:, None] * self._covariance[np.ix_(block, block)] * root
+        return float(share.diagonal().max()), float(np.sum(share**2))
+
+
+class DiagonalControlVariate:
+    """A is diagonal, but for directions that are known to change no probability.
+
+    Along such a direction, sum_k s_k theta_k with signs s, the gradient is the prior's alone. Its
+    share is c_k = lambda_k / sum lambda, and the rest of each coordinate has beta_k as its own:
+
+        beta_k (theta_k g_k + 1) + (1 - beta_k) c_k (s_k theta_k sum_j s_j g_j + 1)
+
+    Parameters
+    ----------
+    posterior : ModelPosterior
+    theta : array of shape (1, D)
+        Where the information of the data is measured.
+    null : sequence of NullDirections
+    """
+
+    def __init__(
+        self, posterior: ModelPosterior, theta: NDArray, null: Sequence[NullDirections]
+    ) -> None:
+        rows = _some_rows(posterior.n_rows, _DIAGONAL_ROWS)
+        self._information = posterior.information(theta, rows, DIAGONAL).diagonal()
+        self._prior = posterior.prior.curvature(theta).diagonal()
+        self._null = null
+
+    def term(self, posterior: ModelPosterior, theta: NDArray, gradient: NDArray) -> NDArray:
+        """As of `MatrixControlVariate`."""
+        prior = posterior.prior.curvature(theta).diagonal()
+        theta = theta - posterior.prior.mean
+        beta = prior / (self._information + prior)
+        term = beta * (theta * gradient + 1)
+        for coordinates, signs in self._null:
+            of_prior = prior[coordinates]
+            share = of_prior / of_prior.sum(axis=1, keepdims=True)  # (directions, members)
+            along = (signs * gradient[:, coordinates]).sum(axis=2, keepdims=True)
+            rest = (1 - beta[coordinates]) * share
+            term[:, coordinates] += rest * (signs * theta[:, coordinates] * along + 1)
+        return term
+
+    def shares(self, block: NDArray) -> tuple[float, float]:
+        """As of `MatrixControlVariate`."""
+        share = self._information[block] / (self._information[block] + self._prior[block])
+        return float(share.max()), float(np.sum(share**2))
+
+
+ControlVariate = MatrixControlVariate | DiagonalControlVariate
+"""A term of mean zero for each parameter, and what the data know of it."""
+
+
+def _some_rows(n_rows: int, most: int) -> NDArray:
+    """Up to so many row numbers, evenly spaced."""
+    return np.unique(np.linspace(0, n_rows - 1, most).astype(int))
 
 
 class _Path(NamedTuple):
@@ -202,21 +304,34 @@ class StochasticEM:
         rho = np.log(members.mean(initial / target.prior.unit))
         path = np.empty((em.n_updates, len(rho)))
         pace, last = np.full(len(rho), _robbins_monro(0)), np.zeros(len(rho))
+        shape, rate = (0.0, 0.0) if em.hyperprior is None else em.hyperprior
+        thin = self.length.thin
         with one_thread(), np.errstate(over="ignore", invalid="ignore"):
             burn(sampler, target, state, self.length.burn_in)
-            known, stein = self.control_variate(target, state), _stein(target, state)
-            uninformed = [
-                _says_nothing(known.well_determined(block)) for block in self.blocks.values()
-            ]
+            known = self.control_variate(target, state)
+            stein = SteinSums(target.coordinates.inverse_transform(state.theta))
+            largest = [known.shares(block)[0] for block in self.blocks.values()]
             for t in range(em.n_updates):
                 if t >= _FEWEST_UPDATES and time_is_up():
                     path = path[:t]
                     break
                 if t in restarts(em.n_updates):
                     sampler.restart(state, target)
-                    known, stein = self.control_variate(target, state), _stein(target, state)
-                excess = members.mean(self._excess(target, state, known, stein))
-                now = _with_hyperprior(em, rho, excess / self.length.thin, members.sizes)
+                    known = self.control_variate(target, state)
+                    stein = SteinSums(target.coordinates.inverse_transform(state.theta))
+                # over the steps of an update, each parameter's scaled square minus 1, with its
+                # control variate
+                excess, here = np.zeros(target.dim), target.coordinates  # new under each prior
+                for block in iterate_steps(sampler, target, state, thin):
+                    thetas = here.inverse_transform(block.thetas)
+                    gradients = here.pushforward(block.gradients)
+                    for theta, gradient in zip(thetas, gradients, strict=True):
+                        each = target.prior.scaled_squares(theta) - 1
+                        each = each + known.term(target.posterior, theta, gradient)
+                        excess += each.mean(axis=0)
+                        stein.add(theta[None], gradient[None])
+                of_hyperprior = 2 * (rate * np.exp(rho) - shape) / members.sizes
+                now = members.mean(excess) / thin + of_hyperprior
                 pace = em.pace(t, pace, now * last >= 0)
                 step = np.clip(pace * now, -_LONGEST_MOVE, _LONGEST_MOVE)
                 rho = path[t] = np.clip(rho - step, *np.log(BOUNDS))
@@ -224,34 +339,16 @@ class StochasticEM:
                 precision = members.spread(np.exp(rho), initial)
                 target = target.with_prior(target.prior.with_precision(precision))
                 sampler.change_prior(state, target)
-        return _Path(path, state, stein, np.array(uninformed))
+        return _Path(path, state, stein, np.array(largest) < _NO_INFORMATION)
 
     def control_variate(self, target: Target, state: State) -> ControlVariate:
         """The control variate at the point of the first chain."""
         return self.known(target.posterior, target.coordinates.inverse_transform(state.theta[:1]))
 
-    def _excess(
-        self, target: Target, state: State, known: ControlVariate, stein: SteinSums
-    ) -> NDArray:
-        """Sum over the steps of an update of each parameter's scaled square minus 1, (D,).
-
-        The control variate is added.
-        """
-        excess = np.zeros(target.dim)
-        here = target.coordinates
-        for block in iterate_steps(self.sampler, target, state, self.length.thin):
-            thetas = here.inverse_transform(block.thetas)
-            gradients = here.pushforward(block.gradients)
-            for theta, gradient in zip(thetas, gradients, strict=True):
-                squares = target.prior.scaled_squares(theta)
-                excess += (squares - 1 + known.term(target.posterior, theta, gradient)).mean(axis=0)
-                stein.add(theta[None], gradient[None])
-        return excess
-
 
 def fit_prior(
     following: StochasticEM, target: Target, states: list[State], n_jobs: int | None = None
-) -> LearnedPrecision:
+) -> tuple[LearnedPrecision, list[State]]:
     """Burn in, then let the precisions of blocks follow the chains.
 
     Every group of chains has a path of its own, with excesses averaged over its chains. The result
@@ -271,6 +368,8 @@ def fit_prior(
     Returns
     -------
     LearnedPrecision
+    list of State
+        Where the chains stopped.
 
     Raises
     ------
@@ -290,64 +389,41 @@ def fit_prior(
     members = _Members.of(blocks, target.prior.unit)
     precision = members.spread(values, target.prior.precision)
     moved = np.abs(path[three_quarters:].mean(axis=0) - path[half:three_quarters].mean(axis=0))
-    stein, stein_error = _stein_of_blocks([p.stein for p in paths], list(blocks.values()))
     final = target.with_prior(target.prior.with_precision(precision))
     for p in paths:
         following.sampler.change_prior(p.state, final)
-    known_last = following.control_variate(final, paths[0].state)
-    return LearnedPrecision(
+    # Standard deviation of log precision, from the expected curvature of the log evidence: half the
+    # sum of the squared shares of the data (math/priors.md#learning-the-prior). And the Stein ratio
+    # of each block, with a bound of its error by chance from the spread of the chains (Student's t,
+    # Bonferroni).
+    known = following.control_variate(final, paths[0].state)
+    stein_of_chains = stein_ratios([p.stein for p in paths])  # (chains, D)
+    n_chains, of_blocks, uncertainty = len(stein_of_chains), [], []
+    for block in blocks.values():
+        of_blocks.append(stein_of_chains[:, block].mean(axis=1))
+        largest, squares = known.shares(block)
+        uncertainty.append(np.inf if largest < _NO_INFORMATION else (0.5 * squares) ** -0.5)
+    stein: NDArray = np.stack(of_blocks, axis=1)
+    stein_error = np.full(len(blocks), np.inf)
+    if n_chains > 1:
+        by_chance = stdtrit(n_chains - 1, 1 - 1e-3 / (2 * len(blocks)))
+        stein_error = stein.std(axis=0, ddof=1) / np.sqrt(n_chains) * by_chance
+    learned = LearnedPrecision(
         list(blocks),
         values,
         np.exp(path),
         precision,
         paths[0].uninformed,
-        [p.state for p in paths],
+        None,
         np.maximum(moved, np.ptp(of_group, axis=0) / 2),
-        np.array([_uncertainty(known_last.well_determined(block)) for block in blocks.values()]),
-        stein,
+        np.array(uncertainty),
+        stein.mean(axis=0),
         stein_error,
         em.per == "feature",
         em.hyperprior is not None,
         em.asked_for,
     )
-
-
-def _stein(target: Target, state: State) -> SteinSums:
-    return SteinSums(target.coordinates.inverse_transform(state.theta))
-
-
-def _with_hyperprior(em: VariationalEM, rho: NDArray, excess: NDArray, sizes: NDArray) -> NDArray:
-    """The mean excess of each block, with the part of the hyperprior."""
-    shape, rate = (0.0, 0.0) if em.hyperprior is None else em.hyperprior
-    return excess + 2 * (rate * np.exp(rho) - shape) / sizes
-
-
-def _says_nothing(determined: NDArray) -> bool:
-    """Whether the data have next to no share in what is known of a block."""
-    each = determined if determined.ndim == 1 else determined.diagonal()
-    return bool(each.max() < _NO_INFORMATION)
-
-
-def _uncertainty(determined: NDArray) -> float:
-    """Standard deviation of log lambda, from the expected curvature of the log evidence.
-
-    Half the sum of the squared shares of the data, eigenvalues of a matrix or a diagonal
-    (math/priors.md#learning-the-prior).
-    """
-    return float(np.inf if _says_nothing(determined) else (0.5 * np.sum(determined**2)) ** -0.5)
-
-
-def _stein_of_blocks(sums: list[SteinSums], blocks: list[NDArray]) -> tuple[NDArray, NDArray]:
-    """Stein ratio of each block, and a bound of its error by chance.
-
-    The bound comes from the spread of the chains (Student's t, Bonferroni).
-    """
-    each = stein_ratios(sums)  # (chains, D)
-    of_block: NDArray = np.stack([each[:, block].mean(axis=1) for block in blocks], axis=1)
-    if len(each) == 1:
-        return of_block[0], np.full(len(blocks), np.inf)
-    se = of_block.std(axis=0, ddof=1) / np.sqrt(len(each))
-    return of_block.mean(axis=0), se * stdtrit(len(each) - 1, 1 - _BY_CHANCE / (2 * len(blocks)))
+    return learned, [p.state for p in paths]
 
 
 # -- very many parameters ---------------------------------------------------------------------
@@ -368,5 +444,5 @@ class _InChains(VariationalEM):
 
 def learned_in_chains(scales: Scales) -> VariationalEM:
     """How chains of very many parameters learn the precision, which they do not sample."""
-    assert isinstance(scales, OnePrecision)
-    return _InChains(hyperprior=(scales.shape, scales.rate), n_updates=40)
+    shape = OnePrecision.shape
+    return _InChains(hyperprior=(shape, shape / scales.unit), n_updates=40)

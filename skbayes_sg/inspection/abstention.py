@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
 from skbayes_sg.inspection.drawing import axes_for, literal, require_method
-from skbayes_sg.inspection.predictions import Predictions
 from skbayes_sg.inspection.responses import weights_of
 
 
@@ -166,10 +167,29 @@ class AbstentionDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        given = Predictions.of(y_true, y_prob, classes)
-        uncertainty = 1 - given.proba.max(axis=1)
+        y_true = column_or_1d(y_true)
+        proba = check_array(y_prob, ensure_2d=False, dtype=np.float64, input_name="y_prob")
+        check_consistent_length(y_true, proba)
+        proba = np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
+        # in single precision rows sum to 1 but for roundings
+        sums = proba.sum(axis=1)
+        if proba.min() < 0 or proba.max() > 1 or np.abs(sums - 1).max() > 1e-3:
+            raise ValueError(
+                "y_prob must hold probabilities: numbers from 0 to 1, and rows that sum to 1"
+            )
+        known = np.unique(y_true if classes is None else np.asarray(classes))
+        if classes is not None and not np.array_equal(known, classes):
+            raise ValueError("classes must be sorted and differ, as in classes_ of a classifier")
+        if len(known) != proba.shape[1]:
+            raise ValueError(
+                f"y_prob has {proba.shape[1]} columns for {len(known)} classes; give classes, the "
+                "label of each column"
+            )
+        if not np.isin(y_true, known).all():
+            raise ValueError(f"y_true holds labels that are not among the classes {known!r}")
+        wrong, uncertainty = known[proba.argmax(axis=1)] != y_true, 1 - proba.max(axis=1)
         weight = None if sample_weight is None else weights_of(sample_weight, uncertainty)
-        return cls(given.wrong, uncertainty, name=name, sample_weight=weight).plot(ax=ax, **kwargs)
+        return cls(wrong, uncertainty, name=name, sample_weight=weight).plot(ax=ax, **kwargs)
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> AbstentionDisplay:
         """Draw, on new axes if none are given.

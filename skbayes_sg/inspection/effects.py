@@ -8,13 +8,14 @@ Pipeline is given. Source: math/monte_carlo.md#average-effects.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg import frames
 from skbayes_sg.inspection.drawing import last_step
+from skbayes_sg.inspection.names import positions
 from skbayes_sg.inspection.responses import (
     rows_of,
     table_of_outputs,
@@ -23,21 +24,7 @@ from skbayes_sg.inspection.responses import (
     weights_of,
 )
 from skbayes_sg.inspection.summary import figures_of
-from skbayes_sg.validation import is_integer, require_choice
-
-_STEP = 1e-3  # of a derivative, in standard deviations of the column
-
-
-class _Change(NamedTuple):
-    """Two versions of the same rows, whose predictions are compared."""
-
-    label: str
-    low: Any
-    high: Any
-    rows: NDArray
-    """Numbers of the rows that are compared."""
-    size: float = 1.0
-    """By which the difference of predictions is divided."""
+from skbayes_sg.validation import require_choice
 
 
 def average_effects(
@@ -185,19 +172,15 @@ def _columns(X: Any, features: Any, kind: str) -> list[int]:
     if features is None:
         every = range(len(names))
         return [j for j in every if kind == "difference" or frames.is_number(X, j)]
-    found = []
-    for feature in [features] if isinstance(features, str) or is_integer(features) else features:
-        if feature in names:
-            found.append(names.index(feature))
-        elif is_integer(feature) and 0 <= feature < len(names):
-            found.append(int(feature))
-        else:
-            raise ValueError(f"features: X has no column {feature!r}; its columns are {names}")
-    return found
+    return positions(features, names)
 
 
-def _changes(X: Any, column: int, kind: str) -> list[_Change]:
-    """The comparisons of predictions that are the effect of a column."""
+def _changes(X: Any, column: int, kind: str) -> list[tuple[str, Any, Any, NDArray, float]]:
+    """The comparisons of predictions that are the effect of a column.
+
+    Each is a label, two versions of some rows, the numbers of these rows, and a divisor of the
+    difference of predictions.
+    """
     name = frames.column_names(X)[column]
     label = name if isinstance(name, str) else f"x{name}"
     rows = np.flatnonzero(~frames.is_missing(X, column))
@@ -221,14 +204,14 @@ def _changes(X: Any, column: int, kind: str) -> list[_Change]:
             names = [label if is_number else f"{label}[{level}]" for level in list(levels)[1:]]
             every = np.arange(len(X))  # what a cell was, and whether it was, makes no difference
             pairs = zip(names, others, strict=True)
-            return [_Change(one, first, other, every) for one, other in pairs]
+            return [(one, first, other, every, 1.0) for one, other in pairs]
     movable = X if len(rows) == len(X) else frames.take(X, rows)
     values = frames.numbers(movable, column)
     if kind == "difference":
-        return [_Change(label, movable, frames.with_values(movable, column, values + 1), rows)]
-    step = _STEP * (float(values.std()) or 1.0)
+        return [(label, movable, frames.with_values(movable, column, values + 1), rows, 1.0)]
+    step = 1e-3 * (float(values.std()) or 1.0)
     low, high = (frames.with_values(movable, column, values + s) for s in (-step, step))
-    return [_Change(label, low, high, rows, 2 * step)]
+    return [(label, low, high, rows, 2 * step)]
 
 
 def _levels(cells: NDArray, rows: NDArray, label: str) -> dict[Any, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,18 @@ def to_arviz(
         groups["constant_data"] = {"X": dense(estimator.model_.features(given.X))}
         dims |= {"X": ["row", "feature"], "y": ["row"]}
         coords["row"] = np.arange(given.X.shape[0])
-    return _assembled(groups, dims, coords, _attributes(estimator))
+    attributes = {
+        "inference_library": "skbayes_sg",
+        "inference_library_version": __version__,
+        "sampler": " ".join(repr(getattr(estimator, "sampler_", None)).split()),
+        "sampler_reason": getattr(estimator, "sampler_reason_", ""),  # a stream has none
+        **estimator.diagnostics_,
+    }
+    try:
+        from arviz_base import from_dict
+    except ImportError as error:
+        raise ImportError('to_arviz needs arviz-base: pip install "skbayes_sg[arviz]"') from error
+    return from_dict(groups, dims=dims, coords=coords, attrs={"/": attributes})
 
 
 def _require(name: str, value: Any, needed_by: dict[str, bool]) -> None:
@@ -137,41 +147,3 @@ def _of_likelihood(
     if each:
         groups["log_likelihood"] = {"y": np.concatenate(parts).reshape(*shape, -1)}
     return groups
-
-
-# -- ArviZ ------------------------------------------------------------------------------------
-
-
-def _attributes(estimator: Any) -> dict[str, Any]:
-    return {
-        "inference_library": "skbayes_sg",
-        "inference_library_version": __version__,
-        "sampler": " ".join(repr(getattr(estimator, "sampler_", None)).split()),
-        "sampler_reason": getattr(estimator, "sampler_reason_", ""),  # a stream has none
-        **estimator.diagnostics_,
-    }
-
-
-def _assembled(
-    groups: dict[str, Group],
-    dims: dict[str, list[str]],
-    coords: dict[str, Any],
-    attributes: dict[str, Any],
-) -> Any:
-    """A data tree; an InferenceData for an ArviZ below 1.0, which cannot read data trees."""
-    if _old_arviz():
-        import arviz
-
-        return arviz.from_dict(**groups, dims=dims, coords=coords, attrs=attributes)
-    try:
-        from arviz_base import from_dict
-    except ImportError as error:
-        raise ImportError('to_arviz needs arviz-base: pip install "skbayes_sg[arviz]"') from error
-    return from_dict(groups, dims=dims, coords=coords, attrs={"/": attributes})
-
-
-def _old_arviz() -> bool:
-    try:
-        return int(metadata.version("arviz").split(".")[0]) < 1
-    except metadata.PackageNotFoundError:
-        return False

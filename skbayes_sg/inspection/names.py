@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -85,24 +85,24 @@ def labels_by(name: str, by: Any, rows: Any) -> tuple[NDArray, NDArray]:
     return np.unique(labels, return_inverse=True)
 
 
-def positions(features: Iterable[str | int], names: Sequence[str]) -> list[int]:
-    """Positions of features that are given by name or position.
+def positions(features: Any, names: Sequence[Any]) -> list[int]:
+    """Positions of one or more features that are given by name or position.
 
     Raises
     ------
     ValueError
-        If there is no such name; the message has some names.
+        If there is no such column; the message has some names.
     """
     found = []
-    for feature in [features] if isinstance(features, str) else features:
-        if is_integer(feature) and 0 <= int(feature) < len(names):
+    for feature in [features] if np.ndim(features) == 0 else features:
+        if feature in names:
+            found.append(list(names).index(feature))
+        elif is_integer(feature) and 0 <= feature < len(names):
             found.append(int(feature))
-        elif feature in names:
-            found.append(list(names).index(str(feature)))
         else:
             some = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
             raise ValueError(
-                f"features: there is no {feature!r}; give positions below {len(names)}, or "
+                f"features: X has no column {feature!r}; give positions below {len(names)}, or "
                 f"names such as {some}"
             )
     return found

@@ -13,8 +13,6 @@ from sklearn.utils import Bunch
 from skbayes_sg.inspection.drawing import axes_for, fitted_step, literal
 from skbayes_sg.inspection.names import names_of_inputs
 
-_MOST_NAMED = 10
-
 
 class PriorPrecisionDisplay:
     """Learned prior precisions, on a logarithmic scale (needs the extra ``plot``).
@@ -126,7 +124,34 @@ class PriorPrecisionDisplay:
         >>> [line.get_marker() for line in display.lines_]
         ['.', 'o', 'x']
         """
-        return _OverPrecisions(result).plot(ax=ax)
+        display = cls(np.empty((0, 0)), np.empty(0), ())
+        (display.ax_,) = axes_for(display, ax)
+        display.figure_ = display.ax_.figure
+        style: dict[str, Any] = {"linestyle": "-", "marker": ".", "color": "0.4"}
+        display.lines_ = display.ax_.plot(result.prior_precisions, result.loss, **style)
+        display.lines_[0].set_label("given precisions")
+        # open marks of two shapes: neither hides the other, nor the curve
+        open_mark: dict[str, Any] = {
+            "linestyle": "none",
+            "markersize": 10,
+            "fillstyle": "none",
+            "zorder": 3,
+        }
+        for prefix, name, look in (
+            ("em_", type(result.em_sampler).__name__, {"marker": "o", "color": "C0"}),
+            ("sgd_em_", "constant SGD", {"marker": "x", "color": "C1"}),
+        ):
+            values, loss = result[f"{prefix}precisions"], result[f"{prefix}loss"]
+            if np.isnan(loss):
+                label = "refused"
+            else:
+                label = f"{values[0]:.3g}" if len(values) == 1 else f"{len(values)} precisions"
+                label += " (with warnings)" if result[f"{prefix}warnings"] else ""
+            look = {**open_mark, **look, "label": f"EM in {name}: {label}"}
+            display.lines_ += display.ax_.plot(values, np.full(len(values), loss), **look)
+        display.ax_.set(xscale="log", xlabel="prior precision", ylabel="validation loss (nats)")
+        display.ax_.legend(frameon=False)
+        return display
 
     def plot(self, *, ax=None, **kwargs: Any) -> PriorPrecisionDisplay:
         """Draw, on new axes if none are given.
@@ -148,7 +173,7 @@ class PriorPrecisionDisplay:
         """
         (self.ax_,) = axes_for(self, ax)
         self.figure_ = self.ax_.figure
-        named = np.argsort(self.values, kind="stable")[:_MOST_NAMED][::-1]
+        named = np.argsort(self.values, kind="stable")[:10][::-1]
         steps, lines = np.arange(1, len(self.path) + 1), {}
         others: dict[str, Any] = {"color": "0.8", "linestyle": "-", "marker": "", "zorder": 1.5}
         label = f"{len(self.values) - len(named)} larger ones"
@@ -167,38 +192,6 @@ class PriorPrecisionDisplay:
         within = {"fontsize": "small", "framealpha": 0.7}
         self.ax_.legend(**(beside if self.figure_.get_layout_engine() else within))
         return self
-
-
-class _OverPrecisions(PriorPrecisionDisplay):
-    """Validation loss over precisions."""
-
-    def __init__(self, result: Bunch) -> None:
-        self.result = result
-
-    def plot(self, *, ax=None, **kwargs: Any) -> PriorPrecisionDisplay:
-        (self.ax_,), result = axes_for(self, ax), self.result
-        self.figure_ = self.ax_.figure
-        style: dict[str, Any] = {"linestyle": "-", "marker": ".", "color": "0.4"} | kwargs
-        curve = self.ax_.plot(result.prior_precisions, result.loss, **style)
-        curve[0].set_label("given precisions")
-        # open marks of two shapes: neither hides the other, nor the curve
-        circle = self._points("em_", type(result.em_sampler).__name__, marker="o", color="C0")
-        cross = self._points("sgd_em_", "constant SGD", marker="x", color="C1")
-        self.lines_ = [*curve, *circle, *cross]
-        self.ax_.set(xscale="log", xlabel="prior precision", ylabel="validation loss (nats)")
-        self.ax_.legend(frameon=False)
-        return self
-
-    def _points(self, prefix: str, name: str, **style) -> list:
-        values, loss = self.result[f"{prefix}precisions"], self.result[f"{prefix}loss"]
-        if np.isnan(loss):
-            label = "refused"
-        else:
-            label = f"{values[0]:.3g}" if len(values) == 1 else f"{len(values)} precisions"
-            label += " (with warnings)" if self.result[f"{prefix}warnings"] else ""
-        shape = {"linestyle": "none", "markersize": 10, "fillstyle": "none", "zorder": 3}
-        heights = np.full(len(values), loss)
-        return self.ax_.plot(values, heights, label=f"EM in {name}: {label}", **shape, **style)
 
 
 def _named(label: str, features: Sequence[str], classes: Sequence) -> str:

@@ -15,9 +15,6 @@ from skbayes_sg.inspection.summary import Coefficients, quantities, require_draw
 from skbayes_sg.inspection.table import table
 from skbayes_sg.inspection.under_draws import Given, kept_draws, log_likelihoods, log_priors
 
-_ALPHAS = 0.99, 1.01
-_THRESHOLD = 0.05
-
 
 def prior_sensitivity(
     model: Any, X: ArrayLike, y: ArrayLike, sample_weight: Any = None, offset: Any = None
@@ -103,17 +100,22 @@ def prior_sensitivity(
     found = Coefficients.of(estimator)
     labels, names, drawn = quantities(estimator, found, features, logits)
     values = drawn[:, kept].reshape(len(flat), -1).T.astype(np.float64)
-    rates = np.array([[_rate(each, scaled) for each in values] for scaled in (prior, likelihood)])
+    rates = np.array(
+        [[rate_of_change(each, scaled) for each in values] for scaled in (prior, likelihood)]
+    )
     columns = dict(zip(("prior", "likelihood"), rates, strict=True))
-    return table(labels, names, columns | {"diagnosis": _diagnosis(*rates)})
+    strong, informed = rates > 0.05
+    words = ["potential prior-data conflict", "potential strong prior or weak likelihood"]
+    diagnosis = np.select([strong & informed, strong], words, "-")
+    return table(labels, names, columns | {"diagnosis": diagnosis})
 
 
-def _rate(values: NDArray, log_density: NDArray) -> float:
+def rate_of_change(values: NDArray, log_density: NDArray) -> float:
     """Distance per doubling of a power of the density, from draws (n,) of a quantity."""
     order, n = np.argsort(values), len(values)
     widths, steps = np.diff(values[order]), np.arange(1, n) / n
     rates = []
-    for alpha in _ALPHAS:
+    for alpha in (0.99, 1.01):
         weights = softmax((alpha - 1) * log_density)[order]
         below = _distance(widths, steps, np.cumsum(weights)[:-1])
         above = _distance(widths[::-1], steps, np.cumsum(weights[::-1])[:-1])
@@ -128,9 +130,3 @@ def _distance(widths: NDArray, p: NDArray, q: NDArray) -> float:
     total = widths @ (p + q)
     # a column of one value has no coefficient but zero
     return float(np.sqrt(max(divergence, 0.0) / total)) if total > 0 else 0.0
-
-
-def _diagnosis(prior: NDArray, likelihood: NDArray) -> NDArray:
-    words = ["potential prior-data conflict", "potential strong prior or weak likelihood"]
-    strong, informed = prior > _THRESHOLD, likelihood > _THRESHOLD
-    return np.select([strong & informed, strong], words, "-")

@@ -6,7 +6,7 @@ A noise covariance, a curvature and a preconditioner are the same kind of object
 entries of a matrix are kept, in one storage each.
 
 ``A + B`` adds a `Diag` to any storage, or two operators of equal storage. Other sums are not needed
-here and raise ``TypeError``.
+here, and fail: B is asked to add itself to an operator of its own storage (`added_to`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+from scipy.linalg import block_diag, lapack
 
 _NOT_DEFINITE = (
     "matrix is not positive definite: a direction has neither data noise nor prior; give every "
@@ -76,8 +76,35 @@ def _transpose(matrix: NDArray | None) -> NDArray | None:
     return None if matrix is None else matrix.T
 
 
+class _Storage(ABC):
+    """What storages answer alike, but for those that override it."""
+
+    def __add__(self, other: Any) -> Self:
+        return other.added_to(self)
+
+    @abstractmethod
+    def matvec(self, v: NDArray) -> NDArray:
+        """A v of vectors (..., D)."""
+
+    def squares(self, v: NDArray) -> NDArray:
+        """Terms of the quadratic form v^T A v, one for each coordinate, (..., D)."""
+        return self.matvec(v) * v
+
+    def plain(self) -> Self:
+        """The same matrix, in a storage that can be added: the shear of a prior cannot."""
+        return self
+
+    def in_blocks(self, parts: Sequence[NDArray]) -> Any:
+        """Entries within blocks of coordinates, in a storage that can be added to such blocks."""
+        return self
+
+    def along(self, rotation: Rotation) -> Any:
+        """The diagonal along rotated axes, in a storage that can be added to such a one."""
+        return self
+
+
 @dataclass(eq=False)
-class _Values:
+class _Values(_Storage):
     """A matrix that is diagonal in some coordinates, stored as `values` of shape (D,)."""
 
     values: NDArray
@@ -108,10 +135,14 @@ class _Values:
 class Diag(_Values):
     """A diagonal matrix, stored as its diagonal of shape (D,)."""
 
-    def __add__(self, other: Operator) -> Operator:
-        if not isinstance(other, Diag):
-            return other + self
-        return Diag(self.values + other.values)
+    def __add__(self, other: Any) -> Any:
+        return other.plus_diagonal(self.values)
+
+    def added_to(self, other: Operator) -> Operator:
+        return other.plus_diagonal(self.values)
+
+    def plus_diagonal(self, values: NDArray) -> Diag:
+        return Diag(self.values + values)
 
     def matvec(self, v: NDArray) -> NDArray:
         return v * self.values
@@ -121,6 +152,14 @@ class Diag(_Values):
 
     def dense(self) -> NDArray:
         return np.diag(self.values)
+
+    def leading(self, n: int) -> Diag:
+        """The block of the first n coordinates."""
+        return Diag(self.values[:n])
+
+    def bordered(self, scale: NDArray, corner: NDArray) -> Diag:
+        """S A S for a diagonal S, and a diagonal of further coordinates."""
+        return Diag(np.append(self.values * scale**2, corner))
 
 
 @dataclass(eq=False)
@@ -134,12 +173,13 @@ class Rotated(_Values):
 
     rotation: Rotation
 
-    def __add__(self, other: Operator) -> Rotated:
-        if isinstance(other, Diag):
-            return Rotated(self.values + self.rotation.rotate_diagonal(other.values), self.rotation)
-        if isinstance(other, Rotated) and other.rotation is self.rotation:
-            return Rotated(self.values + other.values, self.rotation)
-        return NotImplemented
+    def added_to(self, other: Rotated) -> Rotated:
+        if other.rotation is not self.rotation:
+            raise TypeError("operators of two rotations have no common diagonal")
+        return Rotated(other.values + self.values, self.rotation)
+
+    def plus_diagonal(self, values: NDArray) -> Rotated:
+        return Rotated(self.values + self.rotation.rotate_diagonal(values), self.rotation)
 
     def matvec(self, v: NDArray) -> NDArray:
         return self.rotation.back(self.values * self.rotation.rotate(v))
@@ -155,7 +195,7 @@ class Rotated(_Values):
 
 
 @dataclass(eq=False)
-class Dense:
+class Dense(_Storage):
     """A full matrix of shape (D, D)."""
 
     matrix: NDArray
@@ -164,14 +204,13 @@ class Dense:
     def dim(self) -> int:
         return len(self.matrix)
 
-    def __add__(self, other: Operator) -> Dense:
-        if isinstance(other, Diag):
-            matrix = self.matrix.copy()
-            matrix.flat[:: len(matrix) + 1] += other.values
-            return Dense(matrix)
-        if isinstance(other, Dense):
-            return Dense(self.matrix + other.matrix)
-        return NotImplemented
+    def added_to(self, other: Dense) -> Dense:
+        return Dense(other.matrix + self.matrix)
+
+    def plus_diagonal(self, values: NDArray) -> Dense:
+        matrix = self.matrix.copy()
+        matrix.flat[:: len(matrix) + 1] += values
+        return Dense(matrix)
 
     def __mul__(self, scale: float) -> Dense:
         return Dense(scale * self.matrix)
@@ -202,9 +241,24 @@ class Dense:
     def dense(self) -> NDArray:
         return self.matrix.copy()
 
+    def leading(self, n: int) -> Dense:
+        """The block of the first n coordinates."""
+        return Dense(self.matrix[:n, :n])
+
+    def bordered(self, scale: NDArray, corner: NDArray) -> Dense:
+        """S A S for a diagonal S, and a diagonal of further coordinates."""
+        return Dense(block_diag(self.matrix * np.outer(scale, scale), np.diag(corner)))
+
+    def in_blocks(self, parts: Sequence[NDArray]) -> Blocks:
+        return Blocks.from_parts(parts, [self.matrix[np.ix_(part, part)] for part in parts])
+
+    def along(self, rotation: Rotation) -> Rotated:
+        turned = rotation.rotate(rotation.rotate(self.matrix).T)
+        return Rotated(turned.diagonal().copy(), rotation)
+
 
 @dataclass(eq=False)
-class Blocks:
+class Blocks(_Storage):
     """A block-diagonal matrix under a partition of the coordinates.
 
     Smaller blocks are padded to the size of the largest with a phantom coordinate (index D). Its
@@ -235,15 +289,14 @@ class Blocks:
             stack[b, : len(part), : len(part)] = matrix
         return cls(index, stack, dim)
 
-    def __add__(self, other: Operator) -> Blocks:
-        if isinstance(other, Diag):
-            stack = self.stack.copy()
-            size = stack.shape[1]
-            stack[:, range(size), range(size)] += np.append(other.values, 0.0)[self.index]
-            return replace(self, stack=stack)
-        if isinstance(other, Blocks):
-            return replace(self, stack=self.stack + other.stack)
-        return NotImplemented
+    def added_to(self, other: Blocks) -> Blocks:
+        return replace(self, stack=other.stack + self.stack)
+
+    def plus_diagonal(self, values: NDArray) -> Blocks:
+        stack = self.stack.copy()
+        size = stack.shape[1]
+        stack[:, range(size), range(size)] += np.append(values, 0.0)[self.index]
+        return replace(self, stack=stack)
 
     def __mul__(self, scale: float) -> Blocks:
         return replace(self, stack=scale * self.stack)
@@ -367,10 +420,7 @@ class Partitioned(Layout):
         return Blocks.from_parts(self.parts, blocks)
 
     def keep(self, matrix: Operator) -> Operator:
-        if not isinstance(matrix, Dense):
-            return matrix
-        blocks = [matrix.matrix[np.ix_(part, part)] for part in self.parts]
-        return Blocks.from_parts(self.parts, blocks)
+        return matrix.in_blocks(self.parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,10 +435,7 @@ class RotatedDiagonal(Layout):
         return Rotated((self.rotation.rotate(vectors) ** 2).mean(axis=0), self.rotation)
 
     def keep(self, matrix: Operator) -> Operator:
-        if not isinstance(matrix, Dense):
-            return matrix
-        rotate = self.rotation.rotate
-        return Rotated(rotate(rotate(matrix.matrix).T).diagonal().copy(), self.rotation)
+        return matrix.along(self.rotation)
 
 
 DIAGONAL = Diagonal()

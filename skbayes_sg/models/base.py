@@ -57,6 +57,8 @@ class Model(ABC):
     """Whether X may be a block of CSR rows, shared by the chains."""
     fixed_inputs = False
     """Whether the right factors of scores are independent of theta; control variates need it."""
+    conjugate = False
+    """Whether the posterior is of the prior's family, so that one expansion gives it exactly."""
 
     @cached_property
     def dim(self) -> int:

@@ -37,8 +37,6 @@ class Predictor(Model):
 
     fixed_inputs = True
     takes_sparse = True
-    conjugate = False
-    """Whether the posterior is of the prior's family, so that one expansion gives it exactly."""
     canonical = True
     """Whether `observed` needs no pass over the rows, each of which has `observed_at`."""
 

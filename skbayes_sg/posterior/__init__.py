@@ -4,6 +4,7 @@ Imports data, linalg, models, priors and samplers.
 """
 
 from skbayes_sg.posterior.base import (
+    ChainTarget,
     Drawn,
     Expansion,
     Posterior,
@@ -11,4 +12,11 @@ from skbayes_sg.posterior.base import (
     is_high_dimensional,
 )
 
-__all__ = ["Drawn", "Expansion", "Posterior", "affordable", "is_high_dimensional"]
+__all__ = [
+    "ChainTarget",
+    "Drawn",
+    "Expansion",
+    "Posterior",
+    "affordable",
+    "is_high_dimensional",
+]

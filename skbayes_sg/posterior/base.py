@@ -1,4 +1,4 @@
-"""A model bound to data and a prior."""
+"""What chains move on: a model bound to data and a prior, and that in coordinates of their own."""
 
 from __future__ import annotations
 
@@ -11,24 +11,35 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.data import Batch, Data, InMemory
 from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
-from skbayes_sg.linalg import DIAGONAL, FULL, Diagonal, Layout, Operator, Partitioned
+from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Diagonal, Layout, Operator, Partitioned
 from skbayes_sg.linalg.coordinates import Coordinates, Identity
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.priors import Prior
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.priors import Distribution, Prior
+from skbayes_sg.samplers.target import Anchor, Target
 
 
 class Expansion(NamedTuple):
     """Second-order expansion of the log posterior at one theta."""
 
+    theta: NDArray
+    """(1, D)"""
     log_prob: float
     gradient: NDArray
     """(1, D)"""
-    curvature: Operator
+    curvature: Diag | Dense
     """Model Fisher plus prior precision: minus the expected Hessian."""
+    passes: float = 1.0
+    """Rows touched over rows, to find theta and to expand there."""
+
+    def under(self, before: Prior, after: Prior) -> Expansion:
+        """The same point under another prior, which moves gradient and curvature."""
+        gradient = self.gradient - before.gradient(self.theta) + after.gradient(self.theta)
+        information = self.curvature + before.curvature(self.theta) * -1.0
+        curvature = information + after.curvature(self.theta)
+        return self._replace(curvature=curvature, gradient=gradient)
 
 
 class Drawn(Protocol):
@@ -60,9 +71,7 @@ class Posterior(Target):
         self.data = data
         self.prior = prior
         self.dim = model.dim
-        self.n_rows = data.sample.n_rows  # that can be drawn
         self.n_total = data.n_total
-        self.weighted = data.sample.weight is not None
         self.one_mode = model.fixed_inputs
         self.widest = model.widest  # numbers of the largest array of a gradient, per row and chain
         self._row_size = model.row_size
@@ -115,11 +124,27 @@ class Posterior(Target):
         data = self.data.sample.repeated(1 / temperature)
         return Posterior(self.model, data, self.prior)
 
+    @cached_property
+    def n_rows(self) -> int:  # type: ignore[override]
+        """Rows that can be drawn."""
+        return self.data.sample.n_rows
+
+    @cached_property
+    def weighted(self) -> bool:  # type: ignore[override]
+        """Whether rows have weights."""
+        return self.data.sample.weight is not None
+
     @property
     def predictor(self) -> Predictor:
         """The model of a posterior with one mode: rows depend on outputs linear in theta."""
         assert isinstance(self.model, Predictor)
         return self.model
+
+    @property
+    def normal_prior(self) -> Distribution:
+        """The prior of such a posterior, of whose family its Gaussian approximation is."""
+        assert isinstance(self.prior, Distribution)
+        return self.prior
 
     @property
     def all_columns(self) -> Posterior:
@@ -244,11 +269,11 @@ class Posterior(Target):
         value = self._scale * value + self.prior.log_density(theta)
         gradient = self._scale * gradient + self.prior.gradient(theta)
         curvature = information * self._scale + layout.keep(self.prior.curvature(theta))
-        return Expansion(float(value[0]), gradient, curvature)
+        return Expansion(theta, float(value[0]), gradient, curvature)
 
     def expected_under_gaussian(
         self, theta: NDArray, root: NDArray, observed: bool = False
-    ) -> tuple[NDArray, Operator]:
+    ) -> tuple[NDArray, Dense]:
         """Gradient and curvature in the mean over N(theta, root root^T), in one pass.
 
         The posterior is that of a `Predictor`, and the prior quadratic. The curvature is that of
@@ -320,6 +345,44 @@ def affordable(posterior: Posterior) -> bool:
     """Whether a D x D curvature is worth its cost, once per fit."""
     if has_matrix(posterior.dim):
         return True
-    model, dense = posterior.model, posterior.data.sample.is_dense
-    one = isinstance(model, Predictor) and len(model.columns()) == 1
-    return one and dense and has_matrix_once(posterior.dim)
+    one = posterior.model.fixed_inputs and len(posterior.predictor.columns()) == 1
+    return one and posterior.data.sample.is_dense and has_matrix_once(posterior.dim)
+
+
+# -- in the coordinates of chains ---------------------------------------------------------------
+
+
+class ChainTarget(Target):
+    """A posterior in the coordinates of chains, on the rows of a pool if it has an anchor.
+
+    theta is that of the chains everywhere. The chains of a group share their minibatches. Each
+    multiplies their noise by a function of its own distance from the anchor, so the noises of
+    different chains are hardly correlated.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        In the coordinates of its model.
+    coordinates : Coordinates
+    """
+
+    posterior: Posterior
+    anchor: Anchor | None = None
+
+    def __init__(self, posterior: Posterior, coordinates: Coordinates) -> None:
+        self.posterior, self.coordinates, self.prior = posterior, coordinates, posterior.prior
+        self.dim, self.n_rows, self.n_total = posterior.dim, posterior.n_rows, posterior.n_total
+        self.weighted, self.one_mode = posterior.weighted, posterior.one_mode
+
+    def minibatches(
+        self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int
+    ) -> Minibatches:
+        """One stream of the pool's rows for all chains of the group.
+
+        A minibatch as large as the pool is the pool itself, which has no noise.
+        """
+        assert self.anchor is not None
+        q, m = self.anchor.probability, self.anchor.pool_size
+        if batch_size >= m:
+            return Minibatches(SamplingFrame(m, None, q), m, False, rng)
+        return Minibatches(SamplingFrame(m, self.n_total, q), batch_size, True, rng)

@@ -1,19 +1,33 @@
-"""A posterior of the family of its prior, known in closed form."""
+"""A posterior of the family of its prior: in closed form, or through its sufficient statistics.
+
+Where one prior precision at most is sampled, it is known in closed form (`ClosedTarget`). Where
+chains move several, `QuadraticTarget` has it in units of the noise. With gamma the log noise
+variance, and phi the coefficients over its root, counted from the prior's mean, the prior of phi
+does not depend on gamma. With C, delta, a and b the precision, mean, shape and rate of the normal
+inverse gamma distribution,
+
+    log p(phi, gamma) = -a gamma - b e^-gamma - |phi - delta e^(-gamma / 2)|_C^2 / 2
+
+A gradient costs a product with C, and no row is read. Where the noise is given, gamma is not there.
+Source: math/priors.md#groups; the parametrisation is that of Olsen 1978.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Rows
+from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.coordinates import Whitened
-from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.chain_target import ChainTarget
-from skbayes_sg.posterior.gaussian import Distribution, Mode, known_at
+from skbayes_sg.posterior import ChainTarget, Posterior
+from skbayes_sg.posterior.gaussian import Mode, known_at
 from skbayes_sg.posterior.precision import JointDistribution
-from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
-from skbayes_sg.priors.scales import OnePrecision
-from skbayes_sg.samplers.target import ClosedForm
+from skbayes_sg.priors import Prior
+from skbayes_sg.priors.scales import Scales
+from skbayes_sg.samplers.target import Anchor, ClosedForm
 
 
 class ClosedTarget(ChainTarget):
@@ -29,19 +43,17 @@ class ClosedTarget(ChainTarget):
     posterior : Posterior
     mode : Mode
         A point near the mode.
-    scales : OnePrecision, optional
-        A precision that is sampled.
+    scales : Scales, optional
+        One precision that is sampled.
     """
 
-    def __init__(
-        self, posterior: Posterior, mode: Mode, scales: OnePrecision | None = None
-    ) -> None:
-        model, prior = posterior.predictor, posterior.prior
-        self._mode, known = mode, known_at(prior, mode)
+    def __init__(self, posterior: Posterior, mode: Mode, scales: Scales | None = None) -> None:
+        model, prior = posterior.predictor, posterior.normal_prior
+        self._mode, known = mode, known_at(posterior, mode)
         whitened = Whitened.of(model.columns(), known.mean[None], known.operator.dense())
         if scales is None:
             super().__init__(posterior, whitened)
-            self.closed_form: ClosedForm = _standard(known)
+            self.closed_form: ClosedForm = known.standard()
             return
         whitened = whitened.along(*scales.members(prior))
         super().__init__(posterior, _WithPrecision(whitened))  # type: ignore[arg-type]
@@ -74,9 +86,94 @@ class _WithPrecision:
         return np.concatenate([self.whitened.transform(theta[..., :-1]), theta[..., -1:]], axis=-1)
 
 
-def _standard(distribution: Distribution) -> Distribution:
-    """The same distribution in its own whitened coordinates."""
-    ones = np.ones(distribution.operator.dim)
-    if isinstance(distribution, GaussianPrior):
-        return GaussianPrior(ones)
-    return NormalInverseGammaPrior(ones, (distribution.shape, distribution.rate))
+# -- with precisions as coordinates, in units of the noise --------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class InNoiseUnits(Whitened):
+    """Whitened coordinates of (mean + phi, gamma - log_noise).
+
+    Attributes
+    ----------
+    mean : array of shape (D,)
+        Of the prior.
+    log_noise : float
+    """
+
+    mean: NDArray
+    log_noise: float
+
+    def inverse_transform(self, u: NDArray) -> NDArray:
+        scaled = super().inverse_transform(u)
+        gamma = scaled[..., -1:] + self.log_noise
+        coef = self.mean[:-1] + np.exp(0.5 * gamma) * (scaled[..., :-1] - self.mean[:-1])
+        return np.concatenate([coef, gamma], axis=-1)
+
+    def transform(self, theta: NDArray) -> NDArray:
+        gamma = theta[..., -1:]
+        phi = np.exp(-0.5 * gamma) * (theta[..., :-1] - self.mean[:-1])
+        scaled = np.concatenate([self.mean[:-1] + phi, gamma - self.log_noise], axis=-1)
+        return super().transform(scaled)
+
+
+class QuadraticTarget(ChainTarget):
+    """The posterior of a linear regression under a normal prior, in units of the noise.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    mode : Mode
+        Near its mode.
+    scales : Scales
+        Whose groups the coordinates belong to.
+    """
+
+    anchor: Anchor
+    coordinates: Whitened
+
+    def __init__(self, posterior: Posterior, mode: Mode, scales: Scales) -> None:
+        model, prior = posterior.predictor, posterior.prior
+        distribution = known_at(posterior, mode)
+        self._shape: float | None = None
+        centre = distribution.mean[None]
+        if distribution.noise is not None:
+            self._shape, rate = distribution.noise
+            gamma = float(np.log(rate / self._shape))  # so that the rate over it is the shape
+            phi = np.exp(-0.5 * gamma) * (distribution.mean - prior.mean)
+            centre = (prior.mean + phi)[None]
+            centre[0, -1] = 0.0
+        of = Whitened.of(model.columns(), centre, distribution.operator.dense())
+        of = of.along(*scales.members(prior))
+        n = distribution.operator.dim
+        with_noise = np.pad(distribution.operator.dense(), (0, posterior.dim - n))
+        self._curvature = of.pullback_matrix(with_noise)[:n, :n]
+        self._mean = np.zeros(n)
+        if self._shape is not None:
+            self._mean = -of.transform(prior.mean[None])[0, :n]
+            of = InNoiseUnits(of.centre, of.columns, of.rest, of.S, of.inverse, prior.mean, gamma)
+        super().__init__(posterior, of)
+        self.anchor = Anchor.of_all(mode.theta, self._at_centre(), 1, self.n_total)
+
+    def _at_centre(self) -> Operator:
+        """Curvature at the centre, (D, D)."""
+        if self._shape is None:
+            return Dense(self._curvature)
+        C, d = self._curvature, 0.5 * self._mean
+        corner = self._shape + d @ C @ d
+        return Dense(np.block([[C, (C @ d)[:, None]], [C @ d, np.array([[corner]])]]))
+
+    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+        """From all rows."""
+        return self.slope(theta)[1]
+
+    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        if self._shape is None:
+            bent = theta @ self._curvature
+            return -0.5 * (bent * theta).sum(axis=1), -bent
+        gamma = theta[:, -1:]
+        root = np.exp(-0.5 * gamma)
+        rest = theta[:, :-1] - (root - 1) * self._mean
+        bent = rest @ self._curvature
+        value = -self._shape * (gamma + root**2)[:, 0] - 0.5 * (bent * rest).sum(axis=1)
+        of_noise = self._shape * (root**2 - 1) - 0.5 * root * (bent @ self._mean)[:, None]
+        return value, np.append(-bent, of_noise, axis=1)

@@ -40,14 +40,14 @@ from skbayes_sg.linalg.operators import FULL
 from skbayes_sg.linalg.scores import Scores, outer_products
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
+from skbayes_sg.posterior import ChainTarget, Posterior
 from skbayes_sg.posterior.gaussian import Mode, laplace_points
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.base import NoExpansionError
 from skbayes_sg.samplers.langevin import STEEP_COLUMN
-from skbayes_sg.samplers.target import FastGradient
+from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
+from skbayes_sg.samplers.target import Anchor, FastGradient
 
 _WIDTH = 2.0  # of the points, in posterior standard deviations: the remainder grows as its square
 _UNIFORM = 0.1  # share of the draws that treats all rows alike: no weight is above ten
@@ -271,7 +271,7 @@ class ExpandedTarget(ChainTarget):
         if prior.quadratic:  # then it is part of the expansion
             slope = slope + prior.gradient(at)
             hessian = hessian + prior.hessian(at)
-        self._slope_there = coordinates.pullback(slope)
+        self._gradient_there = coordinates.pullback(slope)
         self._hessian = _stored(coordinates.pullback_matrix(hessian))
         # definite under any prior, also one under which the anchor is far from the mode
         curvature = self._hessian
@@ -285,9 +285,9 @@ class ExpandedTarget(ChainTarget):
         m = len(rows.weight)
         wide = isinstance(self._hessian, Diag) and self.dim**2 > 16 * m
         self._cancels = m == posterior.data.n_rows and not wide
-        self._bend: Callable[[NDArray], NDArray] = self._hessian.matvec
+        self._hessian_left: Callable[[NDArray], NDArray] = self._hessian.matvec
         if self._cancels and not prior.quadratic:
-            self._bend = np.zeros_like
+            self._hessian_left = np.zeros_like
         elif self._cancels:  # what is left is the precision of the prior
             precision = prior.curvature(at)
             if (
@@ -298,9 +298,9 @@ class ExpandedTarget(ChainTarget):
             ):  # the same for all outputs
                 each = precision.values[coordinates.columns[0]]
                 form = (coordinates.S.T * each) @ coordinates.S
-                self._bend = partial(_of_each_output, form.astype(np.float32))
+                self._hessian_left = partial(_of_each_output, form.astype(np.float32))
             else:
-                self._bend = _stored(coordinates.pullback_matrix(precision.dense())).matvec
+                self._hessian_left = _stored(coordinates.pullback_matrix(precision.dense())).matvec
 
         if steepness is None:
             steepness = self._measured_steepness(curvature)
@@ -374,10 +374,10 @@ class ExpandedTarget(ChainTarget):
             outputs = pool.model.outputs(change, pool.by_column)
             left = pool.model.difference(outputs, pool.at_anchor)
             left *= pool.full_weight
-            scores, bent = pool.model.times_inputs(left, pool.X), self._bend(change)
+            scores, linear = pool.model.times_inputs(left, pool.X), self._hessian_left(change)
         else:
-            scores, bent = pool.scores(change, rows), self._hessian.matvec(change)
-        return self._with_expansion(scores.total() * (self.n_total / scores.n_rows), change, bent)
+            scores, linear = pool.scores(change, rows), self._hessian.matvec(change)
+        return self._with_expansion(scores.total() * (self.n_total / scores.n_rows), change, linear)
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         change, rows = theta - self._origin, self._rows
@@ -392,13 +392,13 @@ class ExpandedTarget(ChainTarget):
             rest += 0.5 * np.einsum("ckn,ckn->cn", outputs, left - difference)
         left *= rows.full_weight
         rest *= rows.full_weight
-        bent, scale = self._bend(change), self.n_total / self.anchor.pool_size
-        value = scale * rest.sum(axis=1, dtype=np.float64) + change @ self._slope_there[0]
-        value = value - 0.5 * np.sum(change * bent, axis=1)
+        linear, scale = self._hessian_left(change), self.n_total / self.anchor.pool_size
+        value = scale * rest.sum(axis=1, dtype=np.float64) + change @ self._gradient_there[0]
+        value = value - 0.5 * np.sum(change * linear, axis=1)
         if not self.prior.quadratic:
             value += self.prior.log_density(self.coordinates.inverse_transform(theta))
         scores = rows.model.times_inputs(left, rows.X)
-        return value, self._with_expansion(scores.total() * scale, change, bent)
+        return value, self._with_expansion(scores.total() * scale, change, linear)
 
     @cached_property
     def fast_gradient(self) -> FastGradient | None:
@@ -428,14 +428,14 @@ class ExpandedTarget(ChainTarget):
         rest = rows.scores(change, slice(None)).total() * (self.n_total / self.anchor.pool_size)
         return self._with_expansion(rest, change, self._hessian.matvec(change))
 
-    def _with_expansion(self, rest: NDArray, change: NDArray, bent: NDArray) -> NDArray:
+    def _with_expansion(self, rest: NDArray, change: NDArray, linear: NDArray) -> NDArray:
         """Gradient of the log posterior at a change from the anchor.
 
-        `rest` is what the expansion leaves, and is overwritten; `bent` is the Hessian of the
+        `rest` is what the expansion leaves, and is overwritten; `linear` is the Hessian of the
         expansion times the change.
         """
-        rest += self._slope_there
-        rest -= bent
+        rest += self._gradient_there
+        rest -= linear
         if not self.prior.quadratic:
             natural = self.coordinates.inverse_transform(change + self._origin)
             rest += self.coordinates.pullback(self.prior.gradient(natural))
@@ -679,3 +679,35 @@ def moments_along(
     mean[far] = (density * t).sum(axis=0)
     sd[far] = np.sqrt((density * (t - mean[far]) ** 2).sum(axis=0))
     return mean, sd
+
+
+# -- gradient noise around points of a stationary chain -----------------------------------------
+
+
+def mean_noise(
+    target: Posterior | ExpandedTarget,
+    theta: NDArray,
+    stationary: StationaryDistribution,
+    Lam: NDArray,
+    noise_factor: float,
+) -> NDArray:
+    """M in the mean over the points of a chain around theta (1, D), (D, D).
+
+    The points have the covariance that M gives them, so M is a fixed point. With Sigma = R R^T the
+    mean is that over theta +- sqrt(D) R e_k, which is exact for an M that is quadratic in the
+    parameters. Beyond 32 parameters the e_k are 32 random orthogonal directions.
+    """
+    of_points = replace(stationary, window=1) if isinstance(stationary, LinearStep) else stationary
+    scale = noise_factor * target.n_total
+    M = scale * target.score_covariance(theta)
+    for _ in range(30):  # small steps need two or three
+        values, vectors = np.linalg.eigh(of_points.covariance(Lam, M))
+        root, dim = vectors * np.sqrt(values.clip(0)), len(values)
+        if dim > 32:
+            normals = deterministic_rng("points").standard_normal((dim, 32))
+            root = root @ np.linalg.qr(normals)[0]
+        points = theta + np.sqrt(dim) * np.concatenate([root.T, -root.T])
+        last, M = M, scale * np.mean([target.score_covariance(p[None]) for p in points], axis=0)
+        if abs(np.trace(M - last)) <= 0.003 * np.trace(M):
+            break
+    return M

@@ -14,13 +14,13 @@ from skbayes_sg.linalg import Dense, Diag, largest_eigenvalue
 from skbayes_sg.linalg.coordinates import LowRank, Whitened
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.linalg.sizes import elements_at_a_time
-from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
+from skbayes_sg.posterior import ChainTarget, Posterior
 from skbayes_sg.posterior.control_variates import steepness
 from skbayes_sg.posterior.gaussian import Mode
 from skbayes_sg.posterior.whitening import low_rank
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
+from skbayes_sg.samplers.target import Anchor
 
 
 class FullDataTarget(ChainTarget):
@@ -65,6 +65,9 @@ class FullDataTarget(ChainTarget):
         coordinates = low_rank(posterior, mode.theta)
         prior = posterior.prior.curvature(mode.theta).diagonal()
         return cls(posterior, coordinates, 1.0 - coordinates.pullback_diagonal(prior))
+
+    def cloud(self, theta: NDArray, rng: np.random.Generator) -> NDArray:
+        return self.coordinates.inverse_transform(rng.standard_normal(theta.shape))
 
     def _measured_steepness(self) -> dict[str, float]:
         """How far the posterior around the mode is from a standard normal one.

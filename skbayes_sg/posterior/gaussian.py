@@ -11,30 +11,38 @@ and curvature P are evaluated:
 
 The posterior of linear regression is of the family of its prior, and one step from any point leads
 to it.
+
+Of a prior precision lambda that is sampled, a few of these distributions tell where it is, and how
+the parameters depend on it (`NormalPath`). The derivative of the density of rho = log lambda is
+known from the mean of one number, the sum Q of squares of the coefficients:
+
+    d log p(rho | y) / d rho = d log p(rho) / d rho + P / 2 - lambda E[Q | lambda] / 2
+
+so that integration over rho gives the density (thermodynamic integration, Gelman & Meng 1998).
+Source: math/priors.md#a-sampled-precision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import cumulative_trapezoid
+from scipy.interpolate import CubicHermiteSpline
 from scipy.optimize import minimize
 
-from skbayes_sg.data import InMemory
-from skbayes_sg.data.kept_rows import joined
 from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Coordinates, Whitened
-from skbayes_sg.linalg.operators import DIAGONAL, FULL, Layout
+from skbayes_sg.linalg.operators import DIAGONAL, FULL
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Expansion, Posterior, is_high_dimensional
 from skbayes_sg.posterior.whitening import low_rank
-from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
-from skbayes_sg.priors.normal import plain
+from skbayes_sg.priors import Distribution, GaussianPrior, Prior
+from skbayes_sg.priors.scales import OnePrecision
 
 _ENOUGH = 1e-3  # squared distance to the mode, in posterior standard deviations per parameter
 _MOST_POINTS = 128
@@ -42,29 +50,12 @@ _MOST_STEPS = 25
 _CONVERGED = 0.1  # relative change of the curvature, and squared shift, that one step can make
 CLOSE = 0.01  # the same of a last step, where steps go on from a distribution
 
-Distribution = GaussianPrior | NormalInverseGammaPrior
-Means = Callable[[NDArray, NDArray], tuple[NDArray, Operator]]
+Means = Callable[[NDArray, NDArray], tuple[NDArray, Dense]]
 """Gradient and curvature in the mean over N(theta, root root^T), of theta (1, D) and root."""
 
 
-class Mode(NamedTuple):
-    """A centre of the posterior and the curvature there."""
-
-    theta: NDArray
-    """(1, D)"""
-    curvature: Operator
-    """Model Fisher plus prior precision there."""
-    gradient: NDArray
-    """Of the log posterior there, (1, D)."""
-    passes: float
-    """Rows touched over rows."""
-
-    def under(self, before: Prior, after: Prior) -> Mode:
-        """The same point under another prior, which moves gradient and curvature."""
-        gradient = self.gradient - before.gradient(self.theta) + after.gradient(self.theta)
-        information = self.curvature + before.curvature(self.theta) * -1.0
-        curvature = information + after.curvature(self.theta)
-        return self._replace(curvature=curvature, gradient=gradient)
+Mode = Expansion
+"""An expansion at a centre of the posterior."""
 
 
 class InitialPoint(NamedTuple):
@@ -72,7 +63,7 @@ class InitialPoint(NamedTuple):
 
     theta: NDArray
     """(1, D)"""
-    curvature: Operator | None
+    curvature: Diag | Dense | None
     """Of the posterior near there; None where parameters are too many for a matrix."""
 
 
@@ -80,15 +71,18 @@ class InitialPoint(NamedTuple):
 
 
 def find_mode(
-    posterior: Posterior, start: NDArray | InitialPoint, rng: np.random.Generator
+    posterior: Posterior,
+    theta: NDArray,
+    rng: np.random.Generator,
+    curvature: Diag | Dense | None = None,
 ) -> Mode:
-    """Mode of a posterior whose model Fisher is its curvature, from a start (1, D).
+    """Mode of a posterior whose model Fisher is its curvature, from theta (1, D).
 
     Fisher scoring with step halving runs on growing subsets of the rows. A subset of m rows fixes
     the mode to about sqrt(N / m) posterior standard deviations. So all rows are read only in the
     last two or three iterations. Where a curvature costs as much as tens of gradients, L-BFGS runs
-    in whitened coordinates. From an `InitialPoint` no subsets are searched, and its curvature
-    serves for the first steps.
+    in whitened coordinates. Where a `curvature` near the mode is known, theta is near it too: no
+    subsets are searched, and that curvature serves for the first steps.
 
     Accurate to a few hundredths of a posterior standard deviation. Nothing is raised when the
     iterations run out (separable data under a weak prior). Burn-in covers the remaining distance,
@@ -99,11 +93,9 @@ def find_mode(
     ValueError
         If squares of values of X overflow.
     """
-    theta, curvature = start if isinstance(start, InitialPoint) else (start, None)
     dim, sample = posterior.dim, posterior.of_sample
     n_rows = sample.n_rows
     with np.errstate(over="ignore", invalid="ignore"):
-        finite_expansion(posterior.of_rows(slice(0, 1000)), theta, DIAGONAL)
         if not has_matrix(dim):
             return _whitened_lbfgs(posterior, theta, curvature)
 
@@ -128,7 +120,7 @@ def find_mode(
                 here = part.expand(theta, FULL)
                 curvature = here.curvature  # for the first steps of the next part
                 passes += (iterations + 1) * size / n_rows
-            mode = Mode(theta, here.curvature, here.gradient, passes)
+            mode = here._replace(passes=passes)
 
         # All rows, where a sample is all that is in memory, and each step a pass. A step with the
         # curvature of m rows leaves D / m of the squared distance, so the last one need not be
@@ -141,10 +133,8 @@ def find_mode(
         return mode._replace(theta=theta, passes=passes)
 
 
-def finite_expansion(posterior: Posterior, theta: NDArray, layout: Layout) -> Expansion:
-    """`Posterior.expand`, with a ValueError if squares of values of X overflow."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        here = posterior.expand(theta, layout)
+def finite(here: Expansion) -> Expansion:
+    """The first expansion of a fit, or a ValueError if squares of values of X overflow in it."""
     if not np.isfinite(here.curvature.diagonal()).all():
         raise ValueError(
             "X holds values whose squares overflow; scale its columns, for example by "
@@ -154,7 +144,7 @@ def finite_expansion(posterior: Posterior, theta: NDArray, layout: Layout) -> Ex
 
 
 def _fisher_scoring(
-    posterior: Posterior, theta: NDArray, enough: float, curvature: Operator | None
+    posterior: Posterior, theta: NDArray, enough: float, curvature: Diag | Dense | None
 ) -> tuple[NDArray, int]:
     """Steps P^-1 gradient, halved until the log posterior does not fall: the mode, and how many.
 
@@ -163,14 +153,17 @@ def _fisher_scoring(
     determine it to a relative error of sqrt(D / m). Later, or where none is given, P is the
     curvature of the rows at the point itself.
     """
-    model = posterior.model
-    here = _evaluated(posterior, theta, curvature)
+    if curvature is None:
+        here = finite(posterior.expand(theta, FULL))
+    else:
+        value, gradient = posterior.slope(theta)
+        here = Expansion(theta, float(value[0]), gradient, curvature)
     for iteration in range(1, 51):
         if iteration == 8 and curvature is not None:
             curvature = None
-            here = _evaluated(posterior, theta, curvature)
+            here = posterior.expand(theta, FULL)
         metric = here.curvature
-        if curvature is None and isinstance(model, Predictor) and not model.canonical:
+        if curvature is None and not posterior.predictor.canonical:
             # No less for single parameters than the rows have it: of counts that vary less than a
             # negative binomial variable can, it is many times the Fisher information about the
             # dispersion, with which steps would overshoot for ever.
@@ -182,7 +175,11 @@ def _fisher_scoring(
             return theta + step, iteration
         slack = 1e-6 * abs(here.log_prob)  # float32 rows sum the likelihood to about seven digits
         for _ in range(30):
-            ahead = _evaluated(posterior, theta + step, curvature)
+            if curvature is None:
+                ahead = posterior.expand(theta + step, FULL)
+            else:
+                value, gradient = posterior.slope(theta + step)
+                ahead = Expansion(theta + step, float(value[0]), gradient, curvature)
             if ahead.log_prob >= here.log_prob - slack:
                 break
             step *= 0.5
@@ -190,21 +187,14 @@ def _fisher_scoring(
     return theta, iteration
 
 
-def _evaluated(posterior: Posterior, theta: NDArray, curvature: Operator | None) -> Expansion:
-    """The expansion at theta, with a known curvature if there is one."""
-    if curvature is None:
-        return posterior.expand(theta, FULL)
-    value, gradient = posterior.slope(theta)
-    return Expansion(float(value[0]), gradient, curvature)
-
-
-def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Operator | None) -> Mode:
+def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Diag | Dense | None) -> Mode:
     """L-BFGS in whitened coordinates, where a gradient costs far less than a curvature."""
     wide = is_high_dimensional(posterior)
     if wide:
+        finite(posterior.of_rows(slice(0, 1000)).expand(theta, DIAGONAL))
         coordinates: Coordinates = low_rank(posterior, theta, outliers=False)
     else:
-        curvature = curvature or posterior.expand(theta, FULL).curvature
+        curvature = curvature or finite(posterior.expand(theta, FULL)).curvature
         coordinates = Whitened.of(posterior.predictor.columns(), theta, curvature.dense())
 
     def objective(u: NDArray) -> tuple[float, NDArray]:
@@ -217,7 +207,7 @@ def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Operator | 
     result = minimize(objective, start, jac=True, method="L-BFGS-B", options=bound)
     theta = coordinates.inverse_transform(result.x[None])
     here = posterior.expand(theta, DIAGONAL if wide else FULL)
-    return Mode(theta, here.curvature, here.gradient, result.nfev + 2.0)
+    return here._replace(passes=result.nfev + 2.0)
 
 
 def expanded_twice(posterior: Posterior, theta: NDArray) -> Mode:
@@ -225,30 +215,27 @@ def expanded_twice(posterior: Posterior, theta: NDArray) -> Mode:
 
     Far from the mode a sum of squares would be the small difference of two large ones.
     """
-    first = finite_expansion(posterior, theta, FULL)
-    near = known_at(posterior.prior, Mode(theta, first.curvature, first.gradient, 1.0)).mode
-    here = finite_expansion(posterior, near, FULL)
-    return Mode(near, here.curvature, here.gradient, 2.0)
+    near = known_at(posterior, finite(posterior.expand(theta, FULL))).mode
+    return finite(posterior.expand(near, FULL))._replace(passes=2.0)
 
 
-def known_at(prior: Prior, here: Mode) -> Distribution:
+def known_at(posterior: Posterior, here: Mode) -> Distribution:
     """The posterior from its expansion at a point: exact if conjugate."""
-    assert isinstance(prior, Distribution)
-    return prior.updated(here.theta, here.gradient, here.curvature)  # type: ignore[arg-type]
+    return posterior.normal_prior.updated(here.theta, here.gradient, here.curvature)
 
 
 def distribution_at(anchor: Mode, posterior: Posterior) -> Distribution:
     """The posterior from its expansion: exact if conjugate, else normal around the anchor."""
     if posterior.predictor.conjugate:
-        return known_at(posterior.prior, anchor)
+        return known_at(posterior, anchor)
     at_mode = anchor._replace(gradient=np.zeros_like(anchor.gradient))
     if not posterior.predictor.has_other_curvature:
-        return known_at(posterior.prior, at_mode)
+        return known_at(posterior, at_mode)
     theta = anchor.theta
     observed = Dense(posterior.observed(theta) + posterior.prior.hessian(theta))
     if not _is_definite(observed):
-        return by_expected(known_at(posterior.prior, at_mode))
-    return known_at(posterior.prior, at_mode._replace(curvature=observed))
+        return known_at(posterior, at_mode).as_expected()
+    return known_at(posterior, at_mode._replace(curvature=observed))
 
 
 def distance(anchor: Mode, other: Mode) -> float:
@@ -275,8 +262,6 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     """
     if is_high_dimensional(posterior):
         return mode
-    if isinstance(mode.curvature, Diag):
-        mode = mode._replace(curvature=posterior.expand(mode.theta, FULL).curvature)
     points, rows = laplace_points(posterior, mode)
     blocks = np.array_split(rows, 1 + len(rows) * len(points) // elements_at_a_time())
     points = np.concatenate([points, 2 * mode.theta - points])  # in pairs: odd powers cancel
@@ -293,8 +278,7 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     if not moves and posterior.of_sample is posterior:
         return mode
     centre = mode.theta + shift if moves else mode.theta
-    here = posterior.expand(centre, FULL)
-    return Mode(centre, here.curvature, here.gradient, mode.passes + 1)
+    return posterior.expand(centre, FULL)._replace(passes=mode.passes + 1)
 
 
 def laplace_points(posterior: Posterior, mode: Mode) -> tuple[NDArray, NDArray]:
@@ -335,16 +319,15 @@ def updated(posterior: Posterior, guess: NDArray) -> Distribution:
     parameters the precision is a diagonal, and the mean is the mode. Source:
     math/streams.md#streams-as-bayesian-updating.
     """
-    prior = posterior.prior
-    assert isinstance(prior, Distribution)
+    prior = posterior.normal_prior
     if not has_matrix(posterior.dim):
         mode = find_mode(posterior, guess, np.random.default_rng(0))
         left = np.where(prior.precision > 0, 0.0, mode.gradient)  # a diagonal makes no good step
         diagonal = Diag(mode.curvature.diagonal())
         return prior.updated(mode.theta, left, diagonal)
     if posterior.predictor.conjugate:
-        return known_at(prior, expanded_twice(posterior, guess))
-    here = finite_expansion(posterior, guess, FULL)
+        return known_at(posterior, expanded_twice(posterior, guess))
+    here = finite(posterior.expand(guess, FULL))
     precision = here.curvature
     step = precision.inverse().matvec(here.gradient)
     theta = guess + step
@@ -354,13 +337,7 @@ def updated(posterior: Posterior, guess: NDArray) -> Distribution:
     return agreeing(posterior.expected_under_gaussian, theta, precision, _CONVERGED)
 
 
-def carried(normal: GaussianPrior, before: Posterior, after: Posterior) -> Operator:
-    """The precision of a normal distribution under another prior, which the rows do not see."""
-    there, here = before.prior.curvature(normal.mode), after.prior.curvature(normal.mode)
-    return plain(normal.operator) + (here + there * -1.0)
-
-
-def agreeing(means: Means, theta: NDArray, precision: Operator, limit: float) -> GaussianPrior:
+def agreeing(means: Means, theta: NDArray, precision: Diag | Dense, limit: float) -> GaussianPrior:
     """The normal distribution that agrees with its own means, from one near it.
 
     Newton steps are taken by halves, no longer than a posterior standard deviation per parameter,
@@ -374,11 +351,10 @@ def agreeing(means: Means, theta: NDArray, precision: Operator, limit: float) ->
         if _is_near(shift, gradient, covariance, curvature, limit):
             theta, precision = theta + shift, curvature
             break
-        precision = precision * 0.5 + curvature * 0.5
+        precision = curvature * 0.5 + precision * 0.5
         shift = 0.5 * precision.inverse().matvec(gradient)
         length = np.sqrt(np.sum(shift * precision.matvec(shift)) / theta.size)
         theta = theta + shift / max(length, 1.0)
-    assert isinstance(precision, Dense)
     return GaussianPrior(precision, theta[0])
 
 
@@ -399,41 +375,27 @@ def _is_definite(matrix: Operator) -> bool:
     return True
 
 
-def by_expected(distribution: Distribution) -> Distribution:
-    """The distribution, marked as one that the expected information had to make."""
-    assert isinstance(distribution, GaussianPrior)
-    marked = GaussianPrior(plain(distribution.operator), distribution.mean)
-    marked.by_expected = True
-    return marked
+# -- of a stream ------------------------------------------------------------------------------
 
 
-# -- rows in blocks ---------------------------------------------------------------------------
-
-
-def expanded(
-    model: Predictor, blocks: Sequence[InMemory], prior: Distribution, near: Distribution
-) -> Distribution:
-    """The posterior of these rows, from a distribution that is near it: mostly in one pass."""
-    distribution, most = near, 0 if not has_matrix(model.dim) else _MOST_STEPS
-    for _ in range(most):
-        gradient, curvature = in_the_mean(model, blocks, prior, distribution)
+def expanded(posterior: Posterior, near: Distribution) -> Distribution:
+    """The posterior from a distribution that is near it: mostly in one pass."""
+    prior, distribution = posterior.normal_prior, near
+    for _ in range(_MOST_STEPS * has_matrix(posterior.dim)):
+        gradient, curvature = in_the_mean(posterior, distribution)
         covariance = distribution.operator.inverse().dense()
         shift = gradient @ covariance
         close = _is_near(shift, gradient, covariance, curvature, _CONVERGED)
         if not (close and _is_definite(curvature)):
             break
-        assert isinstance(curvature, Dense)
         distribution = GaussianPrior(curvature, distribution.mean + shift[0])
         if _is_near(shift, gradient, covariance, curvature, CLOSE):
-            return by_expected(distribution) if prior.by_expected else distribution
-    found = updated(Posterior(model, joined(blocks), prior), distribution.mode)
-    return with_observed(model, blocks, prior, found)
+            return distribution.as_expected() if prior.by_expected else distribution
+    return with_observed(posterior, updated(posterior.of_sample, distribution.mode))
 
 
-def with_observed(
-    model: Predictor, blocks: Sequence[InMemory], prior: Distribution, near: Distribution
-) -> Distribution:
-    """The posterior of these rows, from that by the expected information, which is near it.
+def with_observed(posterior: Posterior, near: Distribution) -> Distribution:
+    """The posterior from that by the expected information, which is near it.
 
     Its precision is the observed information and the prior's, in the mean over itself: where an
     effect bends, the expected information makes standard deviations that are half or twice the
@@ -441,76 +403,170 @@ def with_observed(
     between clusters of outliers; then `near` stays, with a mark. It stays without one where the
     two agree, and above 1,000 parameters. Source: math/streams.md#observed-information.
     """
-    if not (model.has_other_curvature and has_matrix(model.dim)):
+    if not (posterior.predictor.has_other_curvature and has_matrix(posterior.dim)):
         return near
-    means = partial(_in_the_mean_over, _likelihoods(model, blocks), prior, True)
+    means = partial(posterior.expected_under_gaussian, observed=True)
     try:
-        found = agreeing(means, near.mode, plain(near.operator), CLOSE)
+        found = agreeing(means, near.mode, near.operator.plain(), CLOSE)
     except np.linalg.LinAlgError:
-        return by_expected(near)
-    if not _is_definite(plain(found.operator)):
-        return by_expected(near)
-    return by_expected(found) if prior.by_expected else found
+        return near.as_expected()
+    if not _is_definite(found.operator.plain()):
+        return near.as_expected()
+    return found.as_expected() if posterior.normal_prior.by_expected else found
 
 
-def folded(
-    model: Predictor, blocks: Sequence[InMemory], prior: Distribution, distribution: Distribution
-) -> Distribution:
-    """The prior times the likelihood of these rows as expanded at a distribution.
+def folded(posterior: Posterior, distribution: Distribution) -> Distribution:
+    """The prior times the likelihood of the rows as expanded at a distribution.
 
     It is by the expected information where the distribution is, and where the observed one is not
     positive definite.
     """
-    theta, expected = distribution.mode, distribution.by_expected
+    expected = distribution.by_expected
     if not expected:
-        gradient, curvature = in_the_mean(model, blocks, prior, distribution)
-        expected = model.has_other_curvature and not _is_definite(curvature)
+        gradient, curvature = in_the_mean(posterior, distribution)
+        expected = posterior.predictor.has_other_curvature and not _is_definite(curvature)
     if expected:
-        gradient, curvature = in_the_mean(model, blocks, prior, distribution, observed=False)
-    found: Distribution = prior.updated(theta, gradient, curvature)  # type: ignore[arg-type]
-    return by_expected(found) if expected else found
+        gradient, curvature = in_the_mean(posterior, distribution, observed=False)
+    found = posterior.normal_prior.updated(distribution.mode, gradient, curvature)
+    return found.as_expected() if expected else found
 
 
 def in_the_mean(
-    model: Predictor,
-    blocks: Sequence[InMemory],
-    prior: Distribution,
-    distribution: Distribution,
-    observed: bool = True,
-) -> tuple[NDArray, Operator]:
-    """Gradient and curvature of rows and prior in the mean over a distribution.
+    posterior: Posterior, distribution: Distribution, observed: bool = True
+) -> tuple[NDArray, Any]:
+    """Gradient and curvature in the mean over a distribution.
 
     The curvature is the observed one, where the model has another than the expected one, if
     `observed`. Above 1,000 parameters they are those at the mode, and the curvature is a diagonal,
     and expected.
     """
-    root = None
-    if has_matrix(model.dim):
-        root = distribution.operator.inverse().cholesky().dense()
-        observed &= model.has_other_curvature
-    rows = _likelihoods(model, blocks)
-    return _in_the_mean_over(rows, prior, observed, distribution.mode, root)
+    if not has_matrix(posterior.dim):
+        here = posterior.expand(distribution.mode, DIAGONAL)
+        return here.gradient, here.curvature
+    root = distribution.operator.inverse().cholesky().dense()
+    observed &= posterior.predictor.has_other_curvature
+    return posterior.expected_under_gaussian(distribution.mode, root, observed)
 
 
-def _likelihoods(model: Predictor, blocks: Sequence[InMemory]) -> list[Posterior]:
-    """Posteriors of the blocks alone, without a prior."""
-    none = GaussianPrior(Diag(np.zeros(model.dim)))
-    return [Posterior(model, rows, none) for rows in blocks]
+# -- under several values of one prior precision -----------------------------------------------
 
 
-def _in_the_mean_over(
-    rows: Sequence[Posterior],
-    prior: Distribution,
-    observed: bool,
-    theta: NDArray,
-    root: NDArray | None,
-) -> tuple[NDArray, Operator]:
-    """The same over N(theta, root root^T), or at theta without a root, with a diagonal."""
-    gradient, curvature = prior.gradient(theta), FULL.keep(prior.curvature(theta))
-    for block in rows:
-        if root is None:
-            _, slope, information = block.expand(theta, DIAGONAL)
+class Node(NamedTuple):
+    """The posterior under one precision."""
+
+    rho: float
+    """Log precision."""
+    prior: Prior
+    normal: Distribution
+    known: float
+    """What the data know of the coefficients, as a number of them."""
+
+
+class NormalPath:
+    """Normal distributions under values of one precision, as they are asked for.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a `Predictor`, with a normal prior.
+    scales : OnePrecision
+    in_mean : bool
+        Whether gradient and curvature vanish, and agree, in the mean over each distribution. Else
+        it is that at the mode.
+
+    Attributes
+    ----------
+    curve : array of shape (3, n)
+        Of each distribution, in their order: log precision, the logarithm of E[Q], and its
+        derivative over log precision, if the likelihood is normal.
+    """
+
+    def __init__(self, posterior: Posterior, scales: OnePrecision, in_mean: bool) -> None:
+        self.posterior, self.scales, self.in_mean = posterior, scales, in_mean
+        self._weights = scales.weights(posterior.prior)
+        self._nodes: list[Node] = []
+        self.curve = np.empty((3, 0))
+        self._found: tuple[float, float] | None = None
+
+    def under(self, rho: float) -> Posterior:
+        """The posterior under this log precision."""
+        prior = self.scales.given(self.posterior.prior, np.array([rho]))
+        return self.posterior.with_prior(prior)
+
+    def near(self, rho: float) -> Node:
+        """The known distribution whose precision is nearest."""
+        return self._nodes[np.abs(self.curve[0] - rho).argmin()]
+
+    def at(self, rho: float, within: float = 0.0) -> Node:
+        """The distribution under a log precision, or a known one that is near."""
+        here = self.under(rho)
+        if not self._nodes:
+            rows = self.posterior.data.sample
+            theta, precision = here.model.guess(rows.y, rows.weight), None
         else:
-            slope, information = block.expected_under_gaussian(theta, root, observed)
-        gradient, curvature = gradient + slope, information + curvature
-    return gradient, curvature
+            near = self.near(rho)
+            if abs(near.rho - rho) <= within:
+                return near
+            theta, precision = self.initial(rho)
+        normal: Distribution
+        if not self.in_mean:
+            normal = known_at(here, find_mode(here, theta, deterministic_rng("prior"), precision))
+        elif precision is None:
+            normal = updated(here, theta)
+        else:  # of the same rows: the prior alone changes the gradient in the mean
+            gradient = here.prior.gradient(theta) - near.prior.gradient(theta)
+            theta = theta + precision.inverse().matvec(gradient)
+            normal = agreeing(here.expected_under_gaussian, theta, precision, CLOSE)
+
+        weights, covariance = self._weights, normal.operator.inverse().dense()
+        away = np.where(weights > 0, normal.mean - self.posterior.prior.mean, 0.0)
+        of_rows = weights @ covariance.diagonal()
+        squares, pull = weights @ away**2 + of_rows, weights * away
+        variance = 2 * weights @ covariance**2 @ weights + 4 * pull @ covariance @ pull
+        slope = -0.5 * np.exp(rho) * variance / squares
+        known = self.scales.sizes[0] - np.exp(rho) * of_rows
+        k = int(self.curve[0].searchsorted(rho))
+        self.curve = np.insert(self.curve, k, (rho, np.log(squares), slope), axis=1)
+        self._nodes.insert(k, Node(rho, here.prior, normal, float(known)))
+        return self._nodes[k]
+
+    def initial(self, rho: float) -> InitialPoint:
+        """Near the mode under a log precision, from the nearest distribution."""
+        near, prior = self.near(rho), self.under(rho).prior
+        theta = near.normal.mode
+        change = prior.curvature(theta) + near.prior.curvature(theta) * -1.0
+        return InitialPoint(theta, near.normal.operator.plain() + change)
+
+    def moments(self) -> tuple[float, float]:
+        """Mean and standard deviation of log precision, as chains found them if they did."""
+        if self._found is not None:
+            return self._found
+        rho, value, slope = self.curve
+        grid = np.linspace(rho[0] - 3.0, rho[-1] + 3.0, 1000)
+        inside = np.clip(grid, rho[0], rho[-1])
+        between = CubicHermiteSpline(rho, value, slope)(inside) if len(rho) > 1 else value
+        beyond = (grid - inside) * np.where(grid < rho[0], slope[0], slope[-1])
+        half = -0.5 * np.exp(grid + between + beyond)
+        force = self.scales.slope(grid[:, None], half[:, None])[:, 0]
+        log_density = cumulative_trapezoid(force, grid, initial=0.0)
+        share = np.exp(log_density - log_density.max())
+        share /= share.sum()
+        mean = share @ grid
+        return float(mean), float(np.sqrt(share @ (grid - mean) ** 2))
+
+    def found(self, rho: float, width: float) -> None:
+        """Take mean and standard deviation of log precision from chains."""
+        self._found = rho, width
+
+    def around(self) -> list[Node]:
+        """Three distributions, from about 1.5 standard deviations below the mean to as much above.
+
+        One that is half a deviation off serves. They tell the mean more precisely, so it may take a
+        few rounds.
+        """
+        for _ in range(4):
+            rho, width = self.moments()
+            nodes = [self.at(rho + k * width, 0.5 * width) for k in (-1.5, 0.0, 1.5)]
+            if abs(self.moments()[0] - rho) < 0.5 * width:
+                break
+        return nodes

@@ -13,52 +13,40 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import Data
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.coordinates import Whitened
-from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.chain_target import Anchor, ChainTarget
+from skbayes_sg.posterior import ChainTarget, Posterior
+from skbayes_sg.posterior.conjugate import QuadraticTarget
 from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.posterior.full_data import WhitenedTarget
+from skbayes_sg.posterior.gaussian import NormalPath
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred, Sampled
-from skbayes_sg.posterior.normal_path import NormalPath
-from skbayes_sg.posterior.quadratic import QuadraticTarget
-from skbayes_sg.priors.integrated_precision import IntegratedPrecision
-from skbayes_sg.priors.scales import OnePrecision, Scales
+from skbayes_sg.priors.scales import IntegratedPrecision, Scales
+from skbayes_sg.samplers.target import Anchor
 
 
-class JointPosterior(NamedTuple):
-    """The log posterior of (theta, eta)."""
+def joint_gradient(posterior: Posterior, scales: Scales, theta: NDArray) -> NDArray:
+    """Gradient of the log posterior of (theta, eta) from all rows, (chains, D + K).
 
-    posterior: Posterior
-    """Under some precisions."""
-    scales: Scales
-
-    @property
-    def data(self) -> Data:
-        """That of the posterior."""
-        return self.posterior.data
-
-    def full_gradient(self, theta: NDArray) -> NDArray:
-        """From all rows, (chains, D + K)."""
-        prior, scales = self.posterior.prior, self.scales
-        theta, eta = np.split(theta, [-scales.dim], axis=1)
-        lam = np.exp(scales.log_precisions(eta))
-        noise = 1.0 if prior.quadratic else np.exp(-theta[:, -1:])
-        squares = noise * scales.squares(prior, theta - prior.mean)
-        gradient = self.posterior.full_gradient(theta)
-        more, block = lam - scales.of(prior), scales.block
-        away = (theta - prior.mean)[:, block]
-        gradient[:, block] -= more[:, scales.group] * noise * prior.unit[block] * away
-        if not prior.quadratic:
-            gradient[:, -1] += 0.5 * (more * squares).sum(axis=1)
-        return np.append(gradient, scales.slope(eta, -0.5 * lam * squares), axis=1)
+    The posterior is under some precisions.
+    """
+    prior = posterior.prior
+    theta, eta = np.split(theta, [-scales.dim], axis=1)
+    lam = np.exp(scales.log_precisions(eta))
+    noise = 1.0 if prior.quadratic else np.exp(-theta[:, -1:])
+    squares = noise * scales.squares(prior, theta - prior.mean)
+    gradient = posterior.full_gradient(theta)
+    more, block = lam - scales.of(prior), scales.block
+    away = (theta - prior.mean)[:, block]
+    gradient[:, block] -= more[:, scales.group] * noise * prior.unit[block] * away
+    if not prior.quadratic:
+        gradient[:, -1] += 0.5 * (more * squares).sum(axis=1)
+    return np.append(gradient, scales.slope(eta, -0.5 * lam * squares), axis=1)
 
 
 class HierarchicalTarget(ChainTarget):
@@ -82,6 +70,7 @@ class HierarchicalTarget(ChainTarget):
         coordinates = PartiallyNonCentred(given.coordinates, given.prior, sampled)
         super().__init__(given.posterior, coordinates)  # type: ignore[arg-type]
         self.given, self.dim = given, given.dim + coordinates.n_hyper
+        self.sampled = sampled
         self.is_curved = sampled.curves is not None
         curvature = coordinates.bordered(given.anchor.curvature, np.ones(coordinates.n_hyper))
         self.anchor = replace(given.anchor, curvature=curvature, measured=self._noise)
@@ -92,6 +81,15 @@ class HierarchicalTarget(ChainTarget):
             return HierarchicalTarget(self.given, self.coordinates.curved(path))
         except np.linalg.LinAlgError:  # separable classes under next to no prior
             return self
+
+    def cloud(self, theta: NDArray, rng: np.random.Generator) -> NDArray:
+        normals = rng.standard_normal((len(theta), self.dim))
+        normals[:, -self.coordinates.n_hyper :] *= 2.0  # along which chains are slow
+        spread = self.anchor.curvature.inverse().cholesky()
+        return self.coordinates.inverse_transform(spread.matvec(normals))
+
+    def centred(self, theta: NDArray) -> NDArray:
+        return self.coordinates.inverse_transform(np.zeros((1, self.dim)))
 
     def _noise(self) -> Operator:
         c = self.coordinates
@@ -134,16 +132,16 @@ class IntegratedTarget(ChainTarget):
     ----------
     given : ExpandedTarget
         Under lambda_0.
-    scales : OnePrecision
+    integrated : IntegratedPrecision
     """
 
     samples_precision = True
 
-    def __init__(self, given: ExpandedTarget, scales: OnePrecision) -> None:
+    def __init__(self, given: ExpandedTarget, integrated: IntegratedPrecision) -> None:
         coordinates, prior = given.coordinates, given.prior
         assert isinstance(coordinates, Whitened)
         super().__init__(given.posterior, coordinates)
-        self.given, self._prior = given, IntegratedPrecision(scales)
+        self.given, self._prior, scales = given, integrated, integrated.scales
         self.anchor = given.anchor
         self._at = float(scales.of(prior)[0])
         weights = scales.weights(prior)

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from skbayes_sg.posterior.gaussian import Distribution
-from skbayes_sg.priors import NormalInverseGammaPrior, Prior
+from skbayes_sg.priors import Distribution, Prior
 from skbayes_sg.priors.scales import Scales
 
 
@@ -40,8 +39,9 @@ class MarginalScales:
         self._slope = precision @ away
         self._free = precision - np.diag(scales.members(prior)[0][:n])
         self._noise = None
-        if isinstance(distribution, NormalInverseGammaPrior):
-            self._noise = distribution.shape, distribution.rate + 0.5 * float(self._slope @ away)
+        if distribution.noise is not None:
+            shape, rate = distribution.noise
+            self._noise = shape, rate + 0.5 * float(self._slope @ away)
 
     def _solved(self, ell: NDArray) -> tuple[NDArray, NDArray, NDArray, float]:
         """Precisions, covariance and mean of the parameters under ell, and log det C."""

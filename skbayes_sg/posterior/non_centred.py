@@ -24,7 +24,7 @@ from scipy.special import expit
 
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Whitened
-from skbayes_sg.posterior.normal_path import NormalPath
+from skbayes_sg.posterior.gaussian import NormalPath
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
 

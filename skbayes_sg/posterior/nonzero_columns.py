@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Diag
 from skbayes_sg.posterior import Drawn, Posterior
-from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, Prior
+from skbayes_sg.priors import Prior
 
 
 class NonzeroColumns(Posterior):
@@ -36,7 +36,7 @@ class NonzeroColumns(Posterior):
         coef[:, columns] = False
         self.uninformed, self.kept = np.flatnonzero(uninformed), np.flatnonzero(~uninformed)
         self._all_columns = all_columns
-        prior = _restricted(all_columns.prior, self.kept)
+        prior = all_columns.normal_prior.restricted(self.kept)
         model = model.on_columns(len(columns), model.fit_intercept)
         super().__init__(model, data.with_columns(columns), prior)
 
@@ -84,7 +84,7 @@ class NonzeroColumns(Posterior):
             for k in range(n_draws):
                 rng = _seeded_by(chain.draws[:, k])
                 normals = rng.standard_normal((len(chain.draws), len(sd)), np.float32)
-                if isinstance(self.prior, NormalInverseGammaPrior):
+                if self.normal_prior.noise is not None:
                     normals *= np.exp(0.5 * chain.draws[:, k, -1:].astype(np.float64))
                 draws[group, k, self.uninformed] = mean + sd * normals
             first = group.stop
@@ -94,21 +94,10 @@ class NonzeroColumns(Posterior):
 def nonzero_columns(posterior: Posterior) -> Posterior:
     """Without the columns of zeros, if there are some that the prior does not tie to others."""
     columns = posterior.data.sample.nonzero_columns
-    prior = posterior.prior
-    independent = isinstance(getattr(prior, "operator", None), Diag)
+    independent = isinstance(posterior.normal_prior.operator, Diag)
     if len(columns) in (0, posterior.data.n_features) or not independent:
         return posterior
     return NonzeroColumns(posterior, columns)
-
-
-def _restricted(prior: Prior, kept: NDArray) -> Prior:
-    """The prior of some parameters, the last included where it is the log noise variance."""
-    assert isinstance(prior, GaussianPrior | NormalInverseGammaPrior)
-    coef = kept if isinstance(prior, GaussianPrior) else kept[:-1]
-    if isinstance(prior, GaussianPrior):
-        return GaussianPrior(prior.precision[coef], prior.mean[coef], prior.unit[coef])
-    rest = (prior.shape, prior.rate), prior.mean[coef], prior.unit[coef]
-    return NormalInverseGammaPrior(prior.precision[coef], *rest)
 
 
 def _seeded_by(draws: NDArray) -> np.random.Generator:

@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag, solve_triangular
 from scipy.special import polygamma, psi
 
-from skbayes_sg.linalg import FULL, Dense
+from skbayes_sg.linalg import FULL
 from skbayes_sg.linalg.coordinates import reproducible_eigh
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Distribution, Mode, expanded_twice, known_at
-from skbayes_sg.priors import NormalInverseGammaPrior, Prior
-from skbayes_sg.priors.scales import OnePrecision
+from skbayes_sg.posterior.gaussian import Distribution, expanded_twice, known_at
+from skbayes_sg.priors.scales import Scales
 
 _TINY = np.finfo(np.float64).tiny
 _ROUNDING = 1e-9
@@ -39,7 +37,7 @@ class JointDistribution:
 
     Attributes
     ----------
-    scales : OnePrecision
+    scales : Scales
     at : float
         lambda_0.
     j, linear : arrays of shape (D,)
@@ -49,7 +47,7 @@ class JointDistribution:
         Of the noise variance for lambda = 0, but for the shape's share of the coefficients.
     """
 
-    scales: OnePrecision
+    scales: Scales
     at: float
     j: NDArray
     linear: NDArray
@@ -63,7 +61,7 @@ class JointDistribution:
 
     @classmethod
     def of(
-        cls, distribution: Distribution, prior: Prior, scales: OnePrecision
+        cls, distribution: Distribution, prior: Distribution, scales: Scales
     ) -> tuple[JointDistribution, NDArray]:
         """From a distribution under the prior's precision, and T, whose columns are the axes."""
         lower, n = distribution.operator.cholesky().dense(), distribution.operator.dim
@@ -74,7 +72,7 @@ class JointDistribution:
 
     @classmethod
     def along(
-        cls, T: NDArray, distribution: Distribution, prior: Prior, scales: OnePrecision
+        cls, T: NDArray, distribution: Distribution, prior: Distribution, scales: Scales
     ) -> JointDistribution:
         """The same along known axes."""
         weights = scales.weights(prior)[: len(T)]
@@ -84,14 +82,12 @@ class JointDistribution:
         j = np.clip(j, _TINY, 1 / at)  # but for rounding
         linear, squares = (weights * away) @ T, float(weights @ away**2)
         joint = cls(scales, at, j, linear, squares)
-        if not isinstance(distribution, NormalInverseGammaPrior):
+        if distribution.noise is None or prior.noise is None:
             return joint
-        assert isinstance(prior, NormalInverseGammaPrior)
-        joint = replace(joint, noise=(distribution.shape, 0.0))
+        shape, rate = distribution.noise
+        joint = replace(joint, noise=(shape, 0.0))
         of_mean = float(joint._given(np.log([at]))[2][0])
-        return replace(
-            joint, noise=(distribution.shape, max(distribution.rate - of_mean, prior.rate))
-        )
+        return replace(joint, noise=(shape, max(rate - of_mean, prior.noise[1])))
 
     def _given(self, rho: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Precision and mean along the axes, (n, D), and half the squared distances, (n,).
@@ -227,23 +223,17 @@ class JointDistribution:
         return np.diag(share @ variance) + (away * share[:, None]).T @ away
 
 
-def covariance_over(
-    scales: OnePrecision, posterior: Posterior, target: Any, theta: NDArray
-) -> NDArray:
+def covariance_over(scales: Scales, posterior: Posterior, target: Any, theta: NDArray) -> NDArray:
     """Covariance of the parameters, normal given the precision, (D, D).
 
     `theta` (1, D) is near the posterior mean.
     """
-    if isinstance(target.closed_form, JointDistribution):
+    if target.closed_form is not None:
         whitened = target.coordinates.whitened
         return whitened.covariance(target.closed_form.covariance)
-    model = posterior.model
-    if isinstance(model, Predictor) and model.conjugate:
-        here = expanded_twice(posterior, theta)
-    else:
-        found = posterior.expand(theta, FULL)
-        here = Mode(theta, Dense(found.curvature.dense()), found.gradient, 1.0)
-    joint, T = JointDistribution.of(known_at(posterior.prior, here), posterior.prior, scales)
+    conjugate = posterior.model.conjugate
+    here = expanded_twice(posterior, theta) if conjugate else posterior.expand(theta, FULL)
+    joint, T = JointDistribution.of(known_at(posterior, here), posterior.normal_prior, scales)
     if joint.noise is not None:
         T = block_diag(T, 1.0)
     return T @ joint.covariance @ T.T

@@ -1,17 +1,13 @@
 """Which form of a posterior chains move on."""
 
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior, is_high_dimensional
-from skbayes_sg.posterior.chain_target import ChainTarget
-from skbayes_sg.posterior.conjugate import ClosedTarget
+from skbayes_sg.posterior.conjugate import ClosedTarget, QuadraticTarget
 from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.posterior.full_data import FullDataTarget, WhitenedTarget
-from skbayes_sg.posterior.gaussian import Mode
+from skbayes_sg.posterior.gaussian import Mode, NormalPath
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget, IntegratedTarget
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.quadratic import QuadraticTarget
-from skbayes_sg.priors.integrated_precision import IntegratedPrior
-from skbayes_sg.priors.scales import OnePrecision
+from skbayes_sg.priors.scales import IntegratedPrior
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.target import Target
 
@@ -23,13 +19,18 @@ _NOT_SAMPLED = (
 
 
 def target_of(
-    posterior: Posterior, anchor: Mode | None, sampler: Sampler, sampled: Sampled | None = None
+    posterior: Posterior,
+    anchor: Mode | None,
+    sampler: Sampler,
+    sampled: Sampled | None = None,
+    path: NormalPath | None = None,
 ) -> Target:
     """What the chains of a sampler move on.
 
     `anchor` is that of its control variates. Where `sampled` says so the prior precision is sampled
     too: it is a coordinate of samplers that follow coordinates, and integrated out for others. With
-    precisions and a Metropolis test `anchor` is the mode, also without control variates.
+    precisions and a Metropolis test `anchor` is the mode, also without control variates. One
+    precision that is a coordinate bends the others as the distributions of `path` do.
 
     Raises
     ------
@@ -37,39 +38,35 @@ def target_of(
         If the sampler cannot sample such precisions.
     """
     if sampled is not None and not (anchor is not None and sampler.follows_coordinates):
-        if not isinstance(sampled.scales, OnePrecision):
+        integrated = sampled.scales.integrated
+        if integrated is None:
             raise ValueError(_NOT_SAMPLED)
-        posterior = posterior.with_prior(IntegratedPrior(posterior.prior, sampled.scales))
+        posterior = posterior.with_prior(IntegratedPrior(posterior.prior, integrated))
         sampled = None
     if anchor is None:
         return posterior
     if sampler.needs_closed_form:
-        one = None if sampled is None else sampled.scales
-        assert one is None or isinstance(one, OnePrecision)  # several have another sampler
-        return ClosedTarget(posterior, anchor, one)
+        return ClosedTarget(posterior, anchor, None if sampled is None else sampled.scales)
     if is_high_dimensional(posterior):
         return FullDataTarget.at(posterior, anchor)
     if sampled is None:
         return ExpandedTarget.at(posterior, anchor, sampler.follows_coordinates)
     model, scales = posterior.model, sampled.scales
-    if isinstance(model, Predictor) and model.conjugate:
-        return HierarchicalTarget(QuadraticTarget(posterior, anchor, scales), sampled)
-    if sampler.variance_reduction is None:
-        return HierarchicalTarget(WhitenedTarget(posterior, anchor, scales), sampled)
-    return moved_by(sampler, ExpandedTarget.at(posterior, anchor, along=scales), sampled)
-
-
-def moved_by(sampler: Sampler, given: ExpandedTarget, sampled: Sampled) -> ChainTarget:
-    """A posterior under one prior precision, with the precisions sampled.
-
-    They are coordinates of the chains where Metropolis steps go through a funnel, and where rows
-    say little of most coefficients: the sum of squares that tells a precision is then slow. Else
-    one precision is integrated out.
-    """
-    scales = sampled.scales
-    if not sampler.rejects and isinstance(scales, OnePrecision):
-        # the sum of squares takes at most 4 times as long to forget itself as a coefficient
-        given_coefficients = 2 / scales.sizes[0]  # variance of a log precision, beside that of all
-        if sampled.width[0] ** 2 <= 4 * given_coefficients:
-            return IntegratedTarget(given, scales)
-    return HierarchicalTarget(given, sampled)
+    given: ExpandedTarget | QuadraticTarget | WhitenedTarget
+    if model.conjugate:
+        given = QuadraticTarget(posterior, anchor, scales)
+    elif sampler.variance_reduction is None:
+        given = WhitenedTarget(posterior, anchor, scales)
+    else:
+        given = ExpandedTarget.at(posterior, anchor, along=scales)
+        # Precisions are coordinates of the chains where Metropolis steps go through a funnel, and
+        # where rows say little of most coefficients: the sum of squares that tells a precision is
+        # then slow. Else one precision is integrated out.
+        integrated = scales.integrated
+        if not sampler.rejects and integrated is not None:
+            # the sum takes at most 4 times as long to forget itself as a coefficient
+            given_coefficients = 2 / scales.sizes[0]  # variance of a log precision, beside all
+            if sampled.width[0] ** 2 <= 4 * given_coefficients:
+                return IntegratedTarget(given, integrated)
+    target = HierarchicalTarget(given, sampled)
+    return target if path is None else target.curved(path)

@@ -9,7 +9,11 @@ from skbayes_sg.priors.normal import GaussianPrior, Precision
 from skbayes_sg.priors.normal_inverse_gamma import NormalInverseGammaPrior
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 
+Distribution = GaussianPrior | NormalInverseGammaPrior
+"""A prior that is the posterior of other rows."""
+
 __all__ = [
+    "Distribution",
     "GaussianPrior",
     "Horseshoe",
     "NormalInverseGammaPrior",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,14 @@ class Sheared:
     def dense(self) -> NDArray:
         return self.matvec(np.eye(self.dim))
 
+    def squares(self, v: NDArray) -> NDArray:
+        """Terms of v^T A v in the coordinates in which it is diagonal."""
+        return self.values * self.shear(v) ** 2
+
+    def plain(self) -> Dense:
+        """The same matrix, in a storage that can be added."""
+        return Dense(self.dense())
+
 
 Precision = Diag | Dense | Sheared
 
@@ -85,6 +93,8 @@ class GaussianPrior:
     """
 
     quadratic = True
+    noise: tuple[float, float] | None = None
+    """Shape and rate of the noise variance, where the prior is of that too."""
     by_expected = False
     """Whether, as a posterior, its precision is the expected information of rows for want of a
     positive definite observed one."""
@@ -117,7 +127,7 @@ class GaussianPrior:
         return self.precision
 
     def log_density(self, theta: NDArray) -> NDArray:
-        return -0.5 * squares_of(self.operator, theta - self.mean).sum(axis=1)
+        return -0.5 * self.operator.squares(theta - self.mean).sum(axis=1)
 
     def gradient(self, theta: NDArray) -> NDArray:
         if theta.dtype == np.float32 and isinstance(self.operator, Diag):
@@ -131,20 +141,34 @@ class GaussianPrior:
         return self.precision.astype(np.float32), self.mean.astype(np.float32)
 
     def curvature(self, theta: NDArray) -> Diag | Dense:
-        return plain(self.operator)
+        return self.operator.plain()
 
     def hessian(self, theta: NDArray) -> NDArray:
         return self.operator.dense()
 
     def scaled_squares(self, theta: NDArray) -> NDArray:
-        return squares_of(self.operator, theta - self.mean)
+        return self.operator.squares(theta - self.mean)
 
     # -- as a posterior -----------------------------------------------------------------------
+
+    def restricted(self, kept: NDArray) -> GaussianPrior:
+        """The prior of some parameters, which are independent of the others."""
+        return GaussianPrior(self.precision[kept], self.mean[kept], self.unit[kept])
 
     @property
     def mode(self) -> NDArray:
         """Point of the largest density, (1, D)."""
         return self.mean[None].copy()
+
+    def standard(self) -> GaussianPrior:
+        """The distribution in its own whitened coordinates."""
+        return GaussianPrior(np.ones(self.operator.dim))
+
+    def as_expected(self) -> GaussianPrior:
+        """The distribution, marked as one that the expected information had to make."""
+        marked = GaussianPrior(self.operator.plain(), self.mean)
+        marked.by_expected = True
+        return marked
 
     def updated(self, theta: NDArray, gradient: NDArray, curvature: Diag | Dense) -> Self:
         """The posterior with this gradient (1, D) and curvature at theta (1, D), if quadratic."""
@@ -156,68 +180,35 @@ class GaussianPrior:
 
         Source: math/streams.md#logistic-regression-as-an-update.
         """
-        found = type(self)(*mixed_normals(self, other, share))
+        b = other.operator.plain() * (1 - share)
+        precision: Diag | Dense = self.operator.plain() * share + b
+        shift = precision.inverse().matvec(b.matvec(other.mean - self.mean))
+        found = type(self)(precision, self.mean + shift)
         if self.by_expected:
             found.by_expected = True
         return found
 
     @classmethod
     def of_draws(cls, draws: NDArray, weights: NDArray) -> Self:
-        """Independent normal distributions with the moments of weighted draws (S, D)."""
-        return cls(*moments(draws, weights))
+        """Independent normal distributions with the moments of draws (S, D), weights of sum 1."""
+        parts = np.array_split(draws, 1 + draws.size // elements_at_a_time(), axis=1)
+        means, squares = [], []
+        for part in parts:  # in double precision, some columns at a time
+            part = part.astype(np.float64, copy=False)
+            means.append(weights @ part)
+            squares.append(weights @ (part - means[-1]) ** 2)
+        return cls(Diag(1.0 / np.concatenate(squares)), np.concatenate(means))
 
     def draw(self, rng: np.random.Generator, n_draws: int) -> NDArray:
         """Independent draws, (n_draws, D)."""
-        return self.mean + normals(self.operator, rng, n_draws)
+        return self.mean + self.deviations(rng, n_draws)
+
+    def deviations(self, rng: np.random.Generator, n_draws: int) -> NDArray:
+        """Of independent draws from the mean, (n_draws, D)."""
+        root = self.operator.inverse().cholesky()
+        return root.matvec(rng.standard_normal((n_draws, self.operator.dim)))
 
     @property
     def variance(self) -> NDArray:
         """Variance of each parameter, (D,)."""
         return self.operator.inverse().diagonal()
-
-
-# -- of any precision matrix ------------------------------------------------------------------
-
-
-class _Normal(Protocol):
-    operator: Precision
-    mean: NDArray
-
-
-def plain(operator: Precision) -> Diag | Dense:
-    """The same matrix, in a storage that can be added."""
-    return Dense(operator.dense()) if isinstance(operator, Sheared) else operator
-
-
-def squares_of(operator: Precision, deviation: NDArray) -> NDArray:
-    """`Prior.scaled_squares` of deviations (chains, D) from the mean."""
-    if isinstance(operator, Sheared):
-        return operator.values * operator.shear(deviation) ** 2
-    return operator.matvec(deviation) * deviation
-
-
-def normals(precision: Precision, rng: np.random.Generator, n_draws: int) -> NDArray:
-    """Draws of N(0, precision^-1), (n_draws, D)."""
-    root = precision.inverse().cholesky()
-    return root.matvec(rng.standard_normal((n_draws, precision.dim)))
-
-
-def mixed_normals(ours: _Normal, theirs: _Normal, share: float) -> tuple[Diag | Dense, NDArray]:
-    """Precision and mean of the weighted geometric mean of two normal densities."""
-    a, b = plain(ours.operator) * share, plain(theirs.operator) * (1 - share)
-    precision = a + b
-    assert isinstance(precision, Diag | Dense)
-    dim = precision.dim
-    m, n = ours.mean[:dim], theirs.mean[:dim]
-    return precision, m + precision.inverse().matvec(b.matvec(n - m))
-
-
-def moments(draws: NDArray, weights: NDArray) -> tuple[Diag, NDArray]:
-    """Precisions and means of weighted draws (S, D), weights of sum 1."""
-    parts = np.array_split(draws, 1 + draws.size // elements_at_a_time(), axis=1)
-    means, squares = [], []
-    for part in parts:  # in double precision, some columns at a time
-        part = part.astype(np.float64, copy=False)
-        means.append(weights @ part)
-        squares.append(weights @ (part - means[-1]) ** 2)
-    return Diag(1.0 / np.concatenate(squares)), np.concatenate(means)

@@ -10,14 +10,7 @@ from scipy.linalg import block_diag
 from scipy.special import gammainc, polygamma
 
 from skbayes_sg.linalg import Dense, Diag
-from skbayes_sg.priors.normal import (
-    GaussianPrior,
-    Precision,
-    mixed_normals,
-    moments,
-    normals,
-    squares_of,
-)
+from skbayes_sg.priors.normal import GaussianPrior, Precision
 
 
 class NormalInverseGammaPrior:
@@ -54,15 +47,15 @@ class NormalInverseGammaPrior:
         unit: NDArray | None = None,
         centre: NDArray | None = None,
     ) -> None:
-        coef = GaussianPrior(precision, unit=unit, centre=centre)  # given s2 = 1
+        coef = GaussianPrior(precision, mean, unit, centre)  # given s2 = 1
         self.operator, self.centre = coef.operator, centre
         self.shape, self.rate = noise
         self.precision, self.unit = np.append(coef.precision, 0.0), np.append(coef.unit, 1.0)
-        self.mean = np.append(np.broadcast_to(mean, self.operator.dim), 0.0)
+        self.mean = np.append(coef.mean, 0.0)
         self._slope = 0.5 * self.operator.dim + self.shape
 
     def with_precision(self, precision: NDArray) -> NormalInverseGammaPrior:
-        rest = (self.shape, self.rate), self.mean[:-1], self.unit[:-1], self.centre
+        rest = self.noise, self.mean[:-1], self.unit[:-1], self.centre
         return NormalInverseGammaPrior(precision[:-1], *rest)
 
     def independent(self, theta: NDArray) -> NDArray:
@@ -75,12 +68,6 @@ class NormalInverseGammaPrior:
         squares = self.operator.matvec(coef) * coef
         return coef, inverse, 0.5 * inverse * squares.sum(axis=1, keepdims=True)
 
-    def _scaled_shift(self, coef: NDArray, inverse: NDArray) -> NDArray:
-        """Precision times deviation under each chain's noise, (chains, D - 1)."""
-        if isinstance(self.operator, Diag):
-            return inverse * self.operator.values * coef
-        return inverse * self.operator.matvec(coef)
-
     def log_density(self, theta: NDArray) -> NDArray:
         _, inverse, energy = self._split(theta)
         return -(self._slope * theta[:, -1:] + energy + self.rate * inverse)[:, 0]
@@ -88,25 +75,24 @@ class NormalInverseGammaPrior:
     def gradient(self, theta: NDArray) -> NDArray:
         coef, inverse, energy = self._split(theta)
         of_noise = energy + self.rate * inverse - self._slope
-        return np.concatenate([-self._scaled_shift(coef, inverse), of_noise], axis=1)
+        return np.concatenate([-inverse * self.operator.matvec(coef), of_noise], axis=1)
 
     def curvature(self, theta: NDArray) -> Diag | Dense:
         inverse = np.exp(-theta[:, -1]).mean()
-        if isinstance(self.operator, Diag):
-            return Diag(np.append(inverse * self.operator.values, self._slope))
-        return Dense(block_diag(inverse * self.operator.dense(), self._slope))
+        of_coef = self.operator.plain() * inverse
+        return of_coef.bordered(np.ones(of_coef.dim), np.array([self._slope]))
 
     def hessian(self, theta: NDArray) -> NDArray:
         coef, inverse, energy = self._split(theta)
         corner = (energy + self.rate * inverse).item()
         hessian = block_diag(inverse * self.operator.dense(), corner)
-        hessian[-1, :-1] = hessian[:-1, -1] = -self._scaled_shift(coef, inverse)[0]
+        hessian[-1, :-1] = hessian[:-1, -1] = -(inverse * self.operator.matvec(coef))[0]
         return hessian
 
     def scaled_squares(self, theta: NDArray) -> NDArray:
         """Scaled squares of the coefficients; 0 for the log noise variance."""
         coef, inverse = theta[:, :-1] - self.mean[:-1], np.exp(-theta[:, -1:])
-        squares = squares_of(self.operator, coef)
+        squares = self.operator.squares(coef)
         return np.concatenate([inverse * squares, np.zeros_like(inverse)], axis=1)
 
     def determined_by(self, n_rows: float, n_determined: float) -> Self:
@@ -127,6 +113,31 @@ class NormalInverseGammaPrior:
         return found
 
     # -- as a posterior -----------------------------------------------------------------------
+
+    @property
+    def coef(self) -> GaussianPrior:
+        """That of the coefficients, for a noise variance of 1."""
+        return GaussianPrior(self.operator, self.mean[:-1], self.unit[:-1])
+
+    @property
+    def noise(self) -> tuple[float, float]:
+        """Shape and rate of the noise variance."""
+        return self.shape, self.rate
+
+    def restricted(self, kept: NDArray) -> NormalInverseGammaPrior:
+        """The prior of some parameters, the last of which is the log noise variance."""
+        coef = kept[:-1]
+        return NormalInverseGammaPrior(
+            self.precision[coef], self.noise, self.mean[coef], self.unit[coef]
+        )
+
+    def standard(self) -> NormalInverseGammaPrior:
+        """The distribution in its own whitened coordinates, given the noise."""
+        return NormalInverseGammaPrior(np.ones(self.operator.dim), self.noise)
+
+    def as_expected(self) -> Self:
+        """Itself: the two informations agree."""
+        return self
 
     def less_determined(self, prior: Self) -> Self:
         """The posterior of a stream under its prior, less what its rows determine.
@@ -157,10 +168,7 @@ class NormalInverseGammaPrior:
         (math/streams.md#streams-as-bayesian-updating).
         """
         s2 = np.exp(theta[0, -1])
-        if isinstance(curvature, Diag):
-            precision: Diag | Dense = Diag(s2 * curvature.values[:-1])
-        else:
-            precision = Dense(s2 * curvature.matrix[:-1, :-1])
+        precision = curvature.leading(self.operator.dim) * s2
         slope = curvature.diagonal()[-1]
         scaled = s2 * gradient[:, :-1]
         step = precision.inverse().matvec(scaled)
@@ -175,13 +183,13 @@ class NormalInverseGammaPrior:
         Source: math/streams.md#logistic-regression-as-an-update.
         """
         rest = 1 - share
-        precision, mean = mixed_normals(self, other, share)
-        ours, theirs = self.mean[:-1] - mean, other.mean[:-1] - mean
+        coef = self.coef.mixed(other.coef, share)
+        ours, theirs = self.mean[:-1] - coef.mean, other.mean[:-1] - coef.mean
         energy = share * (ours @ self.operator.matvec(ours))
         energy += rest * (theirs @ other.operator.matvec(theirs))
         shape = share * self.shape + rest * other.shape
         rate = share * self.rate + rest * other.rate + 0.5 * energy
-        return type(self)(precision, (shape, float(rate)), mean)
+        return type(self)(coef.operator, (shape, float(rate)), coef.mean)
 
     @classmethod
     def of_draws(cls, draws: NDArray, weights: NDArray) -> Self:
@@ -189,19 +197,18 @@ class NormalInverseGammaPrior:
 
         They are mean and variance of each coefficient, and mean and variance of 1 / s2.
         """
-        precision, mean = moments(draws[:, :-1], weights)
+        coef = GaussianPrior.of_draws(draws[:, :-1], weights)
         noise = draws[:, -1].astype(np.float64, copy=False)
         inverse = np.exp(-noise)
         centre = weights @ inverse
         variance = weights @ (inverse - centre) ** 2
-        precision = precision * float(weights @ np.exp(noise))
-        return cls(precision, (float(centre**2 / variance), float(centre / variance)), mean)
+        precision = coef.operator * float(weights @ np.exp(noise))
+        return cls(precision, (float(centre**2 / variance), float(centre / variance)), coef.mean)
 
     def draw(self, rng: np.random.Generator, n_draws: int) -> NDArray:
         """Independent draws, (n_draws, D)."""
         noise = np.log(self.rate) - np.log(rng.gamma(self.shape, size=(n_draws, 1)))
-        spread = normals(self.operator, rng, n_draws)
-        coef = self.mean[:-1] + np.exp(0.5 * noise) * spread
+        coef = self.mean[:-1] + np.exp(0.5 * noise) * self.coef.deviations(rng, n_draws)
         return np.concatenate([coef, noise], axis=1)
 
     @property

@@ -44,8 +44,6 @@ def _snake_case(name: str) -> str:
 SAMPLERS: dict[str, type[Sampler]] = {
     _snake_case(name): each
     for name in __all__
-    if isinstance(each := globals()[name], type)
-    and issubclass(each, Sampler)
-    and not inspect.isabstract(each)
+    if issubclass(each := globals()[name], Sampler) and not inspect.isabstract(each)
 }
 """Every sampler by the name that `sampler="..."` of an estimator takes, in capitals or not."""

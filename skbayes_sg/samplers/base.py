@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skbayes_sg.data.minibatches import Minibatches
+from skbayes_sg.samplers.schedules import is_auto
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
-from skbayes_sg.samplers.target import Anchored, State, Target
+from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import require_integer
 
 NEEDS_ROWS_AGAIN = "needs rows that it can draw again; use SGFS or SGLD with partial_fit"
@@ -27,40 +28,6 @@ WITHOUT_ANCHOR = 'use sampler="hmc", or sampler=None, which chooses by the data'
 
 class NoExpansionError(ValueError):
     """There is no point around which the posterior could be expanded."""
-
-
-def far_from_mode(anchor: Anchored) -> str | None:
-    """Why a pool of some rows around a point far from the mode will not do.
-
-    Rows were chosen by their remainders there. A pool of all rows is right around any point.
-    """
-    if math.isinf(anchor.steepness) and anchor.pool_error > 0:
-        return (
-            "the mode was not found to a posterior standard deviation per parameter, and control "
-            "variates need it; columns with only a few rows that are not zero hide it"
-        )
-    return None
-
-
-def anchor_figures(anchor: Anchored) -> dict[str, float]:
-    """What `diagnostics_` tells of the anchor of control variates."""
-    return {
-        "noise_number": anchor.noise_number,
-        "steepness": anchor.steepness,
-        "column_steepness": anchor.column_steepness,
-        "pool_error": anchor.pool_error,
-    }
-
-
-def pool_warnings(figures: dict[str, float]) -> list[str]:
-    """A warning if the choice of the pool moves the mean by .05 standard deviations or more."""
-    error = figures.get("pool_error", 0.0)
-    if not error > 0.05:
-        return []
-    return [
-        f"pool_error is {error:.2f}: few rows dominate, and the posterior mean may be off by so "
-        'many standard deviations; use sampler="hmc", which takes all rows at each step'
-    ]
 
 
 class RunLength(NamedTuple):
@@ -88,7 +55,7 @@ class Sampler(BaseEstimator, ABC):
 
     A new sampler writes `step`, and `start` if it keeps a memory; all else has defaults. The
     methods of every sampler stand in this order: `validate`, `refusal`, `resolve_auto`
-    (parameters); `start`, `step`, `restart`, `freeze`, `change_prior`, `draw`, `weight` (motion);
+    (parameters); `start`, `step`, `restart`, `freeze`, `change_prior`, `draw` (motion);
     `run_length`, `stationary_distribution`, `report` (theory and figures).
     """
 
@@ -113,11 +80,6 @@ class Sampler(BaseEstimator, ABC):
     """Whether steps may be rejected, so that draws are exact for any shape of the posterior."""
     draws_are_points = True
     """Whether draws are points of the chain, so that its Stein ratio holds for them."""
-
-    def __sklearn_clone__(self) -> Self:
-        twin = super().__sklearn_clone__()
-        twin.asked_for = self.asked_for
-        return twin
 
     @property
     def advice(self) -> str:
@@ -159,7 +121,7 @@ class Sampler(BaseEstimator, ABC):
     @property
     def rows_per_step(self) -> int:
         """The batch size; 500 if it is "auto"."""
-        return 500 if isinstance(self.batch_size, str) else self.batch_size
+        return 500 if self.batch_size == "auto" else int(self.batch_size)
 
     def validate(self, target: Target) -> None:
         """Refuse parameters that are impossible, or impossible for this posterior.
@@ -169,7 +131,7 @@ class Sampler(BaseEstimator, ABC):
         ValueError, TypeError
             The message names the parameter and the remedy.
         """
-        if not (isinstance(self.batch_size, str) and self.batch_size == "auto"):
+        if not is_auto(self.batch_size):
             require_integer("batch_size", self.batch_size, 1)
 
     def refusal(self, target: Target) -> str | None:
@@ -183,8 +145,10 @@ class Sampler(BaseEstimator, ABC):
     # -- motion -------------------------------------------------------------------------------
 
     def init(self, target: Target, theta: NDArray, rng: np.random.Generator) -> State:
-        """State of a group of chains at theta (chains, D), with streams spawned from `rng`."""
-        self.validate(target)
+        """State of a group of chains at theta (chains, D), with streams spawned from `rng`.
+
+        Whether parameters are possible is a question to `validate`, which a fit asks first.
+        """
         normals, rows = rng.spawn(2)
         state = State(theta.copy(), normals, self.minibatches(target, rows, len(theta)))
         self.start(state, target)
@@ -213,13 +177,9 @@ class Sampler(BaseEstimator, ABC):
     def change_prior(self, state: State, target: Target) -> None:
         """Update the memory, when the posterior has another prior than at the last step."""
 
-    def draw(self, state: State) -> NDArray:
-        """The draw to record, (chains, D)."""
-        return state.theta
-
-    def weight(self, state: State) -> float:
-        """Weight of the draw about to be recorded."""
-        return 1.0
+    def draw(self, state: State) -> tuple[NDArray, float]:
+        """The draw to record, (chains, D), and its weight."""
+        return state.theta, 1.0
 
     # -- distribution and report ------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ from scipy.linalg import eigh
 from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.linalg import Dense, Diag, Operator, Rotated
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report
-from skbayes_sg.samplers.preconditioned import Memory, PreconditionedSampler
-from skbayes_sg.samplers.schedules import require_step
+from skbayes_sg.samplers.preconditioned import PreconditionedSampler
+from skbayes_sg.samplers.schedules import POSITIVE, is_auto, value_at
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import keep_parameters, require_choice
@@ -21,19 +21,11 @@ from skbayes_sg.validation import keep_parameters, require_choice
 _MATRICES = ("full", "kron", "diag")  # structures with a step of its own for each direction
 
 
-@dataclass
-class ConstantMemory(Memory):
-    """The averages of a sampler with a constant step."""
-
-    noiseless: int = 0  # directions without noise of any kind
-
-
 class ConstantStep(PreconditionedSampler):
     """``theta += step_size H gradient``, where a subclass defines P and so H."""
 
     structures: tuple[str, ...] = ("full", "diag", "scalar")
     """What `structure` may be."""
-    memory_type: type[ConstantMemory] = ConstantMemory
     refuses_streams = NEEDS_ROWS_AGAIN  # its distribution is that of the frozen step
     bias_remedy = 'use structure="full", or SGFS'
     remedy = 'use structure="full", or give a smaller step_size'
@@ -47,11 +39,8 @@ class ConstantStep(PreconditionedSampler):
     def validate(self, target: Target) -> None:
         super().validate(target)
         require_choice("structure", self.structure, self.structures)
-        if callable(self.step_size):
-            raise ValueError(
-                f'step_size must be "auto" or a number, got {self.step_size!r}; SGD takes schedules'
-            )
-        require_step(self.step_size)
+        if not is_auto(self.step_size):
+            value_at(self.step_size, None, "step_size", POSITIVE)
 
     def resolve_auto(self, target: Target) -> str:
         """Choose batch_size if it is "auto"."""
@@ -61,7 +50,7 @@ class ConstantStep(PreconditionedSampler):
         return f"; batch_size={self.batch_size} of {target.n_rows} rows"
 
     def minibatches(self, target: Target, rng: np.random.Generator, n_chains: int) -> Minibatches:
-        size = _rows_of_a_batch(target) if isinstance(self.batch_size, str) else self.batch_size
+        size = _rows_of_a_batch(target) if self.batch_size == "auto" else int(self.batch_size)
         return target.minibatches(size, self.replace, rng, n_chains)
 
     def freeze(self, state: State, target: Target) -> None:
@@ -96,7 +85,7 @@ class ConstantStep(PreconditionedSampler):
     def _operators(self, state: State, target: Target) -> tuple[Operator, Operator | None]:
         P, M, _, root = self._terms(state, target)
         H, optimum = _unscaled(self.structure, P, M)
-        return H * (optimum if isinstance(self.step_size, str) else float(self.step_size)), root
+        return H * (optimum if self.step_size == "auto" else float(self.step_size)), root
 
     def _burn_in_operators(self, state: State, target: Target) -> tuple[Operator, Operator | None]:
         """Operators of a shorter step, which does not overshoot while matrices are inaccurate."""
@@ -248,25 +237,26 @@ def _missing(M: Operator, Lam: Operator) -> tuple[Operator | None, Operator | No
     the step would change the sign of a direction that has no noise
     (math/constant_sgd.md#constant-sgd).
     """
-    if not isinstance(M, Dense):
-        assert isinstance(M, (Diag, Rotated))
-        assert isinstance(Lam, (Diag, Rotated))
-        root = np.sqrt(np.maximum(Lam.values - M.values, 0.0))
+    if isinstance(M, Diag | Rotated):
+        root = np.sqrt(np.maximum(_values(Lam) - M.values, 0.0))
         return (replace(M, values=root**2), replace(M, values=root)) if root.any() else (None, None)
-    assert isinstance(Lam, Dense)
-    values, V = eigh(M.matrix, Lam.matrix)
+    values, V = eigh(M.dense(), Lam.dense())
     some = values < 1.0
     if not some.any():
         return None, None
     root = np.zeros_like(V)
-    root[:, some] = (Lam.matrix @ V[:, some]) * np.sqrt(1.0 - np.clip(values[some], 0.0, 1.0))
+    root[:, some] = (Lam.dense() @ V[:, some]) * np.sqrt(1.0 - np.clip(values[some], 0.0, 1.0))
     return Dense(root @ root.T), Dense(root)
 
 
 def relative_noise(M: Operator, Lam: Operator) -> NDArray:
     """Eigenvalues of gradient noise over curvature; from the diagonals if only they are stored."""
-    if isinstance(M, Dense) and isinstance(Lam, Dense):
-        return eigh(M.matrix, Lam.matrix, eigvals_only=True)
-    assert isinstance(M, (Diag, Rotated))
-    assert isinstance(Lam, (Diag, Rotated))
-    return M.values / Lam.values
+    if isinstance(M, Dense):
+        return eigh(M.matrix, Lam.dense(), eigvals_only=True)
+    return _values(M) / _values(Lam)
+
+
+def _values(A: Operator) -> NDArray:
+    """Of a matrix that is diagonal in some coordinates."""
+    assert isinstance(A, Diag | Rotated)
+    return A.values

@@ -10,31 +10,120 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Minibatches
-from skbayes_sg.linalg import Diag, Operator
-from skbayes_sg.linalg.operators import DIAGONAL, FULL, Layout
+from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Layout, Operator, stored
 from skbayes_sg.linalg.sizes import has_matrix
-from skbayes_sg.samplers.base import (
-    NEEDS_ROWS_AGAIN,
-    Report,
-    RunLength,
-    Sampler,
-    anchor_figures,
-    far_from_mode,
-    pool_warnings,
-)
-from skbayes_sg.samplers.mass_matrix import (
-    MANY_CHAINS,
-    AveragedFisher,
-    Metric,
-    RescaledCurvature,
-)
+from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.stationary import ExactDistribution
 from skbayes_sg.samplers.target import FastGradient, State, Target
 from skbayes_sg.validation import keep_parameters, require_choice, require_integer
 
 _LONG_STEP, _MOST_SHORT = 0.7, 8  # with the gradient, in metric units, and short steps of one
+_MANY_CHAINS = 16  # of a group, from which few steps of burn-in have many points
 _STEPS_A_MOVE = 8  # leapfrog steps of a trajectory for each Metropolis step along the scale
+
+
+class RescaledCurvature:
+    """The metric of one mode: the curvature, rescaled along its axes to the spread of the draws.
+
+    It is the curvature at the mean of the draws, or at the anchor. The Fisher in the mean over the
+    posterior would weigh walls that chains rarely touch (math/hamiltonian.md#hmc). The axes are the
+    eigenvectors, so that directions without data stay apart from the others. With an anchor the
+    operators are in single precision, as all scales are near 1 in the coordinates of the chains.
+
+    Attributes
+    ----------
+    inverse : Operator
+        Of the metric.
+    root : Operator
+        Momenta are ``root z`` with z normal.
+    length : RunLength
+        Burn-in from which it is known: some hundred points determine the standard deviations. Half
+        as many serve where the coordinates follow the posterior. Each step is a draw.
+    """
+
+    def __init__(self, target: Target, theta: NDArray, layout: Layout) -> None:
+        self._layout, self._points = layout, list[NDArray]()  # each (chains, D)
+        many = len(theta) >= _MANY_CHAINS
+        self.length = RunLength((32 if target.is_curved else 64) if many else 150, 1)
+        self._axes: tuple[NDArray, NDArray, NDArray] | None = None
+        curvature = self._curvature(target, theta)
+        self._dtype = np.float64 if target.anchor is None else np.float32
+        self.inverse = stored(curvature.inverse(), self._dtype)
+        self.root = stored(curvature.cholesky(), self._dtype)
+
+    def see(self, target: Target, theta: NDArray, t: int) -> None:
+        """Keep the points of a step of burn-in."""
+        self._points.append(theta)
+
+    def restart(self, target: Target, theta: NDArray) -> None:
+        """Compute the operators from what was seen in ten steps or more, and forget it."""
+        seen, self._points = self._points, []
+        if len(seen) < 10:
+            return
+        points = np.concatenate(seen)
+        curvature = self._curvature(target, points)
+        diagonal = curvature.diagonal()
+        d = np.sqrt(diagonal)
+        along, roots, vectors = points * d, np.ones(len(d)), None  # of unit curvature, by axis
+        if not self._layout.diagonal:
+            if self._axes is None or not np.array_equal(self._axes[0], diagonal):  # by the prior
+                values, vectors = np.linalg.eigh(curvature.dense() / np.outer(d, d))
+                # any positive metric is right: rounding may make the smallest values negative
+                roots = np.sqrt(np.maximum(values, np.finfo(float).eps * len(values)))
+                self._axes = diagonal, roots, vectors
+            _, roots, vectors = self._axes
+            along = (along @ vectors) * roots
+        n = len(points)  # a standard deviation equal to the curvature's counts for ten draws
+        scale = np.sqrt((n * along.var(axis=0) + 10.0) / (n + 10.0))
+        inverse: Operator
+        root: Operator
+        if vectors is None:
+            inverse, root = Diag((scale / d) ** 2), Diag(d / scale)
+        else:
+            wide = (vectors * (scale / roots)) / d[:, None]
+            inverse, root = Dense(wide @ wide.T), Dense(d[:, None] * vectors * (roots / scale))
+        self.inverse, self.root = stored(inverse, self._dtype), stored(root, self._dtype)
+
+    def _curvature(self, target: Target, points: NDArray) -> Operator:
+        if target.anchor is not None:
+            return self._layout.keep(target.anchor.curvature)
+        centre = points.mean(axis=0, keepdims=True)
+        return target.posterior.curvature(centre, slice(None), self._layout)
+
+
+class AveragedFisher:
+    """The metric of many modes: model Fisher in the mean over burn-in, plus the prior's curvature.
+
+    The spread of chains in different modes says nothing of one mode. Attributes `inverse` and
+    `root` are those of `RescaledCurvature`; so is `length`, but that burn-in takes 150 to 300
+    steps, and a draw up to three: few parameters make a draw cost less than a trajectory.
+    """
+
+    def __init__(self, target: Target, theta: NDArray, layout: Layout) -> None:
+        self._layout, self._count = layout, 1.0
+        few = target.dim < 250
+        if len(theta) >= _MANY_CHAINS:
+            self.length = RunLength(150, 3 if few else 2)
+        else:
+            self.length = RunLength(200 if layout.diagonal else 300, 1 if few else 2)
+        self._information = target.posterior.information(theta, slice(None), layout)
+        self.restart(target, theta)
+
+    def see(self, target: Target, theta: NDArray, t: int) -> None:
+        """Learn from the points theta (chains, D) of step t: every fifth, one chain in turn."""
+        if t % 5 == 0:
+            chain = t // 5 % len(theta)
+            here = theta[chain : chain + 1]
+            one = target.posterior.information(here, slice(None), self._layout)
+            self._count += 1
+            self._information.blend(one, 1 / self._count)  # type: ignore[arg-type]
+
+    def restart(self, target: Target, theta: NDArray) -> None:
+        """Compute the operators from what was seen, at the points theta, and forget old points."""
+        metric = self._information + target.prior.curvature(theta)
+        self.inverse, self.root = metric.inverse(), metric.cholesky()
+        self._count = self._count**0.5
 
 
 class _Path(NamedTuple):
@@ -53,7 +142,7 @@ class _Path(NamedTuple):
 
 @dataclass
 class _Memory:
-    metric: Metric
+    metric: AveragedFisher | RescaledCurvature
     log_prob: NDArray  # (chains,) at theta
     gradient: NDArray  # (chains, D) at theta
     log_step: float
@@ -132,18 +221,13 @@ class HMC(Sampler):
     def validate(self, target: Target) -> None:
         if self.n_leapfrog is not None:
             require_integer("n_leapfrog", self.n_leapfrog, 1, " or None")
-        accept = self.target_accept
-        if callable(accept) or not 0 < value_at(accept, 0, "target_accept") < 1:
-            raise ValueError(f"target_accept must lie between 0 and 1, got {accept!r}")
+        value_at(self.target_accept, None, "target_accept", "(0, 1)")
         require_choice("structure", self.structure, ("auto", "full", "diag"))
-        if not isinstance(self.single_gradients, (bool, np.bool_)):
-            raise ValueError(
-                f"single_gradients must be True or False, got {self.single_gradients!r}"
-            )
+        require_choice("single_gradients", self.single_gradients, (True, False))
         require_choice("variance_reduction", self.variance_reduction, (None, "control_variate"))
 
     def refusal(self, target: Target) -> str | None:
-        return None if target.anchor is None else far_from_mode(target.anchor)
+        return None if target.anchor is None else target.anchor.far_from_mode
 
     # -- motion -------------------------------------------------------------------------------
 
@@ -163,7 +247,7 @@ class HMC(Sampler):
             gradient,
             log_step=math.log(target.dim**-0.25),  # the scaling of the best step with D
             accepted=np.zeros(len(state.theta)),
-            figures={} if target.anchor is None else anchor_figures(target.anchor),
+            figures={} if target.anchor is None else target.anchor.figures,
         )
 
     def step(self, state: State, target: Target) -> None:
@@ -288,18 +372,8 @@ class HMC(Sampler):
     # -- distribution and report ------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
-        """Where there is one mode, a burn-in of 32 to 150 steps, after which each step is a draw.
-
-        Elsewhere burn-in takes 150 to 300 steps, and a draw up to three.
-        """
-        n_chains, dim = state.theta.shape
-        few = dim < 250  # then what is done with a draw costs less than a trajectory
-        if isinstance(state.memory.metric, RescaledCurvature):
-            return RunLength(state.memory.metric.burn_in, 1)
-        if n_chains >= MANY_CHAINS:
-            return RunLength(150, 3 if few else 2)
-        burn_in = 200 if isinstance(state.memory.metric.inverse, Diag) else 300
-        return RunLength(burn_in, 1 if few else 2)
+        """What the metric needs."""
+        return state.memory.metric.length
 
     def stationary_distribution(self, state: State, target: Target) -> ExactDistribution:
         return ExactDistribution()
@@ -325,8 +399,7 @@ class HMC(Sampler):
                 f"{np.median(rates):.2f} of their steps: the posterior has walls that the step "
                 f"does not resolve; {self.advice}"
             )
-        figures = {"accept_rate": rate} | memory.figures
-        return Report(memory.rows_touched, figures, warnings + pool_warnings(figures))
+        return Report(memory.rows_touched, {"accept_rate": rate} | memory.figures, warnings)
 
 
 def _or_never(change: NDArray) -> NDArray:

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg import theory
-from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Layout, Operator
+from skbayes_sg.linalg import DIAGONAL, FULL, Diag, Layout, Operator
 from skbayes_sg.samplers.base import Report, RunLength
-from skbayes_sg.samplers.constant_sgd import ConstantMemory, ConstantStep, relative_noise
+from skbayes_sg.samplers.constant_sgd import ConstantStep, relative_noise
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import keep_parameters, require_integer
 
 
 @dataclass
-class _Window(ConstantMemory):
+class _Window:
     length: int = 1  # T
     averaging: float = 0.0  # variance of a draw over M / Lam^2, of "full"
     expected: tuple[float, float] = (1.0, 1.0)  # smallest and largest variance ratio, of "full"
@@ -80,7 +80,6 @@ class IASG(ConstantStep):
     IASG(window=100)
     """
 
-    memory_type = _Window
     draws_are_points = False
     bias_remedy = "use SGFS"
 
@@ -102,27 +101,32 @@ class IASG(ConstantStep):
 
     # -- motion -------------------------------------------------------------------------------
 
+    def _average_afresh(self, state: State, target: Target) -> None:
+        super()._average_afresh(state, target)
+        state.memory.window = _Window()
+
     def _move(self, state: State, change: NDArray) -> None:
-        memory = state.memory
+        window = state.memory.window
         state.theta += change
-        memory.total = memory.total + state.theta
-        memory.filled += 1
-        if memory.filled >= memory.length:
-            memory.average = memory.total / memory.filled
-            memory.total, memory.filled = 0.0, 0
+        window.total = window.total + state.theta
+        window.filled += 1
+        if window.filled >= window.length:
+            window.average = window.total / window.filled
+            window.total, window.filled = 0.0, 0
 
     def freeze(self, state: State, target: Target) -> None:
         """Start a window with the frozen step; the first draw is the last average of burn-in."""
         super().freeze(state, target)
-        memory = state.memory
-        memory.total, memory.filled = 0.0, 0
+        window = state.memory.window
+        window.total, window.filled = 0.0, 0
         if self.structure == "full":
-            ratios = relative_noise(*self._noise_and_curvature(state, target)) * memory.averaging
-            memory.expected = float(ratios.min()), float(ratios.max())
+            ratios = relative_noise(*self._noise_and_curvature(state, target)) * window.averaging
+            window.expected = float(ratios.min()), float(ratios.max())
 
-    def draw(self, state: State) -> NDArray:
+    def draw(self, state: State) -> tuple[NDArray, float]:
         """The average of the last whole window; the point itself in the first window."""
-        return state.theta if state.memory.average is None else state.memory.average
+        average = state.memory.window.average
+        return (state.theta if average is None else average), 1.0
 
     # -- the operators ------------------------------------------------------------------------
 
@@ -131,26 +135,28 @@ class IASG(ConstantStep):
 
     def _operators(self, state: State, target: Target) -> tuple[Operator, None]:
         """K; sets the length of the window as well."""
-        memory, steps = state.memory, state.rows.noise_factor  # of a pass
+        window, steps = state.memory.window, state.rows.noise_factor  # of a pass
         M, Lam = self._noise_and_curvature(state, target)
         auto, one_pass = self.step_size == "auto", self.window == "pass"
         if self.structure == "scalar":  # K = h: directions of small curvature average least
-            assert isinstance(Lam, Dense)
-            eigenvalues = np.linalg.eigvalsh(Lam.matrix)
+            eigenvalues = np.linalg.eigvalsh(Lam.dense())
             h = 1 / eigenvalues[-1] if auto else float(self.step_size)
-            memory.length = max(1, round(steps)) if one_pass else int(self.window)
-            memory.slowest = h * eigenvalues[0] * memory.length
-            memory.condition = eigenvalues[-1] / eigenvalues[0]
+            window.length = max(1, round(steps)) if one_pass else int(self.window)
+            window.slowest = h * eigenvalues[0] * window.length
+            window.condition = eigenvalues[-1] / eigenvalues[0]
             return Diag(np.full(Lam.dim, h)), None
         # K = k Lam^-1, with the same F = 1 - k in every direction of a full Lam
         covariance = Lam.inverse()
         # a window of ten passes at most: where it were more, rows contradict the model: it is said
-        noise = _trace_of_product(covariance, M) / Lam.dim
+        if self.structure == "full":
+            noise = float(np.sum(covariance.dense() * M.dense())) / Lam.dim
+        else:
+            noise = float(covariance.diagonal() @ M.diagonal()) / Lam.dim
         noise = min(noise, 10.0 * max(steps, 1.0))
-        length = noise if isinstance(self.window, str) else self.window
+        length = noise if one_pass else float(self.window)
         k = min(0.5, 5 / max(length, 1.0)) if auto else float(self.step_size)
-        memory.length = _right_on_average(noise, 1 - k) if one_pass else int(self.window)
-        memory.averaging = _averaging(1 - k, memory.length)
+        window.length = right_on_average(noise, 1 - k) if one_pass else int(self.window)
+        window.averaging = averaged_variance(1 - k, window.length)
         return covariance * k, None
 
     _burn_in_operators = _operators
@@ -160,26 +166,28 @@ class IASG(ConstantStep):
     def run_length(self, state: State) -> RunLength:
         """At least two windows of burn-in; one draw per window."""
         burn_in, _ = super().run_length(state)
-        return RunLength(max(burn_in, 2 * state.memory.length), state.memory.length)
+        return RunLength(max(burn_in, 2 * state.memory.window.length), state.memory.window.length)
 
     def stationary_distribution(self, state: State, target: Target) -> LinearStep:
-        return replace(super().stationary_distribution(state, target), window=state.memory.length)
+        return replace(
+            super().stationary_distribution(state, target), window=state.memory.window.length
+        )
 
     def report(self, state: State) -> Report:
-        report, memory = super().report(state), state.memory
+        report, window = super().report(state), state.memory.window
         if self.structure == "diag":
             report.warnings.append(
                 'IASG with structure="diag" averages correlated parameters less, so that their '
                 'variances are too small by an unknown factor; use structure="full", or SGFS'
             )
-        if memory.slowest < 10:
+        if window.slowest < 10:
             report.warnings.append(
                 "IASG: one step for all directions leaves variances up to "
-                f"{-theory.iasg_error(memory.slowest):.0%} too small, as the condition number of "
-                f"the curvature is {memory.condition:.3g} (Mandt et al. Eq. 47); "
+                f"{-theory.iasg_error(window.slowest):.0%} too small, as the condition number of "
+                f"the curvature is {window.condition:.3g} (Mandt et al. Eq. 47); "
                 'use structure="full"'
             )
-        low, high = memory.expected
+        low, high = window.expected
         if low < 0.75 or high > 1.33:
             report.warnings.append(
                 f"IASG: theory expects from {low:.2f} to {high:.2f} times the posterior's "
@@ -189,14 +197,8 @@ class IASG(ConstantStep):
         return report
 
 
-def _trace_of_product(A: Operator, B: Operator) -> float:
-    if isinstance(A, Dense) and isinstance(B, Dense):
-        return float(np.sum(A.matrix * B.matrix))
-    return float(A.diagonal() @ B.diagonal())
-
-
-def _right_on_average(noise: float, rho: float) -> int:
-    """The T at which `noise` times `_averaging` is nearest to 1.
+def right_on_average(noise: float, rho: float) -> int:
+    """The T at which `noise` times `averaged_variance` is nearest to 1.
 
     It falls with T, or with even and with odd T where rho < 0: no list of all T is needed, which
     heavy weights make long.
@@ -204,12 +206,12 @@ def _right_on_average(noise: float, rho: float) -> int:
     nearest: list[int] = []
     for first in (1, 2):
         lengths = range(first, math.ceil(max(noise, 1.0)) + 2, 2)
-        below = bisect_left(lengths, -1.0, key=lambda T: -noise * _averaging(rho, T))
+        below = bisect_left(lengths, -1.0, key=lambda T: -noise * averaged_variance(rho, T))
         nearest += lengths[max(0, below - 1) : below + 1]
-    return min(sorted(nearest), key=lambda T: abs(noise * _averaging(rho, T) - 1))
+    return min(sorted(nearest), key=lambda T: abs(noise * averaged_variance(rho, T) - 1))
 
 
-def _averaging(rho: float, T: int) -> float:
+def averaged_variance(rho: float, T: int) -> float:
     """Variance of the mean of T iterates over M / Lam^2, F = rho.
 
     Source: math/averaging.md#iterate-averaging.

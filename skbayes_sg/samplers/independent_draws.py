@@ -39,20 +39,16 @@ class IndependentDraws(Sampler):
         return Minibatches(SamplingFrame(target.n_rows), target.n_rows, False, rng, n_chains)
 
     def start(self, state: State, target: Target) -> None:
-        self._move(state, target)
+        assert target.closed_form is not None
+        state.theta = target.closed_form.draw(state.normals, len(state.theta))
+
+    change_prior = start
 
     def step(self, state: State, target: Target) -> None:
         assert target.closed_form is not None
         state.gradient = target.closed_form.gradient(state.theta)
-        self._move(state, target)
+        self.start(state, target)
         state.t += 1
-
-    def change_prior(self, state: State, target: Target) -> None:
-        self._move(state, target)
-
-    def _move(self, state: State, target: Target) -> None:
-        assert target.closed_form is not None
-        state.theta = target.closed_form.draw(state.normals, len(state.theta))
 
     # -- distribution and report ------------------------------------------------------------------
 

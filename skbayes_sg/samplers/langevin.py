@@ -10,21 +10,14 @@ from numpy.typing import NDArray
 
 from skbayes_sg import theory
 from skbayes_sg.linalg import Dense, Diag, Operator, stored
-from skbayes_sg.samplers.base import (
-    Report,
-    RunLength,
-    Sampler,
-    anchor_figures,
-    far_from_mode,
-    pool_warnings,
-)
-from skbayes_sg.samplers.schedules import Schedule, alpha_at, weight_at
-from skbayes_sg.samplers.stationary import StationaryDistribution
+from skbayes_sg.samplers.base import Report, RunLength, Sampler
+from skbayes_sg.samplers.schedules import Schedule, is_auto, value_at, weight_at
 from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import keep_parameters
 
 STEEP_COLUMN = 50.0  # column steepness above which walls bias the sds of single parameters
 _SMALL_CHANGE = 0.01  # of a scheduled alpha, or of a prior precision, without a new factorisation
+_ALPHAS = "(0, 1e6]"  # at 0 control variates leave too little noise to sample with
 _GENTLE = 2.0  # steepness up to which minibatches and long steps are right
 
 
@@ -105,10 +98,13 @@ class UnderdampedLangevin(Sampler):
 
     def validate(self, target: Target) -> None:
         super().validate(target)
-        if alpha_at(self.alpha, 0) == 0 and isinstance(self.alpha, (int, float)):
-            raise ValueError(
-                "alpha must be positive: control variates leave too little noise to sample with"
-            )
+        if not is_auto(self.alpha):
+            value_at(self.alpha, 0, "alpha", _ALPHAS)
+
+    def _alpha_at(self, t: int) -> float:
+        if callable(self.alpha):
+            return value_at(self.alpha, t, "alpha", _ALPHAS)
+        return float(self.alpha)
 
     def refusal(self, target: Target) -> str | None:
         """Why the posterior is too far from Gaussian for control variates, or steps of one length.
@@ -117,9 +113,9 @@ class UnderdampedLangevin(Sampler):
         """
         anchor = target.anchor
         assert anchor is not None
-        if (far := far_from_mode(anchor)) is not None:
-            return far
-        given = None if isinstance(self.alpha, str) else alpha_at(self.alpha, 0)
+        if anchor.far_from_mode is not None:
+            return anchor.far_from_mode
+        given = None if self.alpha == "auto" else self._alpha_at(0)
         # A step overshoots where the gradient is more than (1 + alpha^2) / 2 times as steep as at
         # the anchor. Above 20 single walls of the posterior bias any; Metropolis steps they do not.
         steepest = 20.0 if given is None else (1 + given**2) / 2
@@ -154,13 +150,13 @@ class UnderdampedLangevin(Sampler):
         anchor = target.anchor
         assert anchor is not None
         gentle = anchor.steepness <= _GENTLE
-        if isinstance(self.alpha, str):
+        if self.alpha == "auto":
             # a linear force, however stiff, is integrated exactly: what counts is the slope beyond
             nonlinear = anchor.steepness / anchor.stiffness
             self.alpha = math.sqrt(max(3.0, 3 * nonlinear - 1, 2 * anchor.steepness - 1))
-        if isinstance(self.batch_size, str):
+        if self.batch_size == "auto":
             self.batch_size = anchor.batch_size if gentle else anchor.pool_size
-        self.batch_size = min(self.batch_size, anchor.pool_size)
+        self.batch_size = min(int(self.batch_size), anchor.pool_size)
         short = "" if gentle else "; short steps of all rows"
         return f" (noise number {anchor.noise_number:.2g}, steepness {anchor.steepness:.2g}{short})"
 
@@ -175,7 +171,7 @@ class UnderdampedLangevin(Sampler):
             # to measure that of the rows of a whole pool would take a D x D product of them
             noise=None if state.rows.full_data else anchor.noise,
             prior=Diag(target.prior.curvature(anchor.theta).diagonal()),
-            figures=anchor_figures(anchor),
+            figures=anchor.figures,
         )
         self._refresh(state, target)
 
@@ -183,7 +179,7 @@ class UnderdampedLangevin(Sampler):
         """One step of BAOAB, with the gradient at the present point."""
         memory = state.memory
         if callable(self.alpha):
-            alpha = alpha_at(self.alpha, state.t)
+            alpha = self._alpha_at(state.t)
             if abs(alpha - memory.alpha) > _SMALL_CHANGE * memory.alpha:
                 self._refresh(state, target)
         gradient = target.noisy_gradient(state.theta, state.rows.draw())
@@ -211,12 +207,9 @@ class UnderdampedLangevin(Sampler):
             state.memory.prior = prior
             self._refresh(state, target)
 
-    def weight(self, state: State) -> float:
-        """The step taken from the draw if alpha anneals; 0 in the first part of a cycle.
-
-        Source: handout Eq. 3.8; math/sgfs.md#weights-of-annealed-draws.
-        """
-        return weight_at(self.alpha, state.t)
+    def draw(self, state: State) -> tuple[NDArray, float]:
+        """The points; those of the first part of a cycle have weight 0."""
+        return state.theta, weight_at(self.alpha, state.t) if callable(self.alpha) else 1.0
 
     # -- the operators ------------------------------------------------------------------------
 
@@ -224,11 +217,7 @@ class UnderdampedLangevin(Sampler):
         """The operators of the step, for the present alpha and prior."""
         memory, anchor = state.memory, target.anchor
         assert anchor is not None
-        memory.alpha = alpha_at(self.alpha, state.t)
-        if not memory.alpha > 0:
-            raise ValueError(
-                f"alpha must be positive and at most 1e6, alpha({state.t}) is {memory.alpha}"
-            )
+        memory.alpha = self._alpha_at(state.t)
         memory.time_step = 2.0 / math.sqrt(1.0 + memory.alpha**2)
         memory.persistence = math.exp(-memory.time_step)
         M, c = memory.noise, state.rows.noise_factor
@@ -244,7 +233,7 @@ class UnderdampedLangevin(Sampler):
 
         A steep posterior gets fewer effective draws, not a longer run.
         """
-        delta = 2.0 / math.sqrt(1.0 + alpha_at(self.alpha, 0) ** 2)
+        delta = 2.0 / math.sqrt(1.0 + self._alpha_at(0) ** 2)
         return RunLength(min(math.ceil(25 / delta), 400), min(math.ceil(1.5 / delta), 12))
 
     def stationary_distribution(self, state: State, target: Target) -> UnderdampedStep:
@@ -256,12 +245,11 @@ class UnderdampedLangevin(Sampler):
 
     def report(self, state: State) -> Report:
         """Also the figures of the anchor. One minibatch serves all chains."""
-        figures = state.memory.figures
-        return Report(state.t * state.rows.size, dict(figures), pool_warnings(figures))
+        return Report(state.t * state.rows.size, state.memory.figures, [])
 
 
 @dataclass(frozen=True)
-class UnderdampedStep(StationaryDistribution):
+class UnderdampedStep:
     """``v += delta G gradient``, BAOAB's drifts around ``v = c v + eta``; always stable.
 
     Attributes
@@ -281,6 +269,9 @@ class UnderdampedStep(StationaryDistribution):
         G, root = self.G.dense(), self.root.dense()
         return theory.underdamped_cov(Lam, M, G, root @ root.T, self.delta, self.c)
 
+    def spectral_radius(self, state: State, target: Target) -> float:
+        return 0.0
+
 
 def operators(Lam: Operator, M: Operator | None, delta: float) -> tuple[Operator, Operator]:
     """G = (Lam + M)^-1 and the covariance of eta under which Lam^-1 is stationary.
@@ -297,7 +288,7 @@ def operators(Lam: Operator, M: Operator | None, delta: float) -> tuple[Operator
     G = (Lam + M).inverse()
     rest = (M * 4.0 + Lam * (4.0 - delta**2)).inverse()
     k = delta**2 * (1.0 + c) / (1.0 - c)
-    if isinstance(M, Diag) and isinstance(Lam, Diag):
+    if isinstance(Lam, Diag):  # and so is M
         return G, Diag(keep * (G.diagonal() - k * G.diagonal() * M.diagonal() * rest.diagonal()))
     lost = G.dense() @ M.dense() @ rest.dense()
     return G, Dense(keep * (G.dense() - 0.5 * k * (lost + lost.T)))

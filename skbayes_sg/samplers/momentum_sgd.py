@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Operator
-from skbayes_sg.samplers.constant_sgd import ConstantMemory, ConstantStep
-from skbayes_sg.samplers.schedules import require_damping
+from skbayes_sg.samplers.constant_sgd import ConstantStep
+from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import keep_parameters
-
-
-@dataclass
-class _Memory(ConstantMemory):
-    velocity: NDArray | float = 0.0
 
 
 class MomentumSGD(ConstantStep):
@@ -62,8 +57,6 @@ class MomentumSGD(ConstantStep):
     MomentumSGD(damping=0.1)
     """
 
-    memory_type = _Memory
-
     def __init__(
         self,
         damping: float = 0.2,
@@ -77,7 +70,7 @@ class MomentumSGD(ConstantStep):
 
     def validate(self, target: Target) -> None:
         super().validate(target)
-        require_damping(self.damping)
+        value_at(self.damping, None, "damping", "(0, 1]")
 
     def _move(self, state: State, change: NDArray) -> None:
         state.memory.velocity = (1 - self.damping) * state.memory.velocity + change

@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,7 @@ class OverSteps:
 
 @dataclass
 class Memory:
-    """Running averages and the operators of the step."""
+    """Running averages and the operators of the step, and what single samplers keep beside them."""
 
     layout: Layout
     I1: Operator = field(init=False)  # running average of the score covariance of one row
@@ -65,6 +66,11 @@ class Memory:
     preconditioner: Operator | None = None  # K
     noise_root: Operator | None = None  # a square root of W; None without injection
     radius: float = 0.0  # largest spectral radius at start and freeze; 0 if always stable
+    alpha: float = 0.0  # of SGFS, of the present operators
+    step: float = 1.0  # K of an annealed alpha over 2 P^-1, mean over the coordinates
+    noiseless: int = 0  # directions without noise of any kind, of constant steps
+    velocity: NDArray | float = 0.0  # of steps with momentum
+    window: Any = None  # of averaged iterates
 
 
 class PreconditionedSampler(Sampler):
@@ -79,7 +85,6 @@ class PreconditionedSampler(Sampler):
     refresh_every: int | str = "auto"
     covariance: str = "minibatch"
     kappa: Callable[[int], float] | None = None
-    memory_type: type[Memory] = Memory
 
     @abstractmethod
     def _operators(self, state: State, target: Target) -> tuple[Operator, Operator | None]:
@@ -118,7 +123,9 @@ class PreconditionedSampler(Sampler):
         spread = scores.n_rows > 1 or memory.over_steps is not None  # the last part of a chunk
         if memory.adapting and spread and state.t % self._period(target) == 0:
             memory.learnt += 1
-            weight = None if self.kappa is None else self._kappa_at(memory.learnt)
+            weight = None
+            if self.kappa is not None:
+                weight = value_at(self.kappa, memory.learnt, "kappa", "(0, 1]")
             self._learn(state, target, rows, scores, weight)
             self.refresh(state, target)
         else:
@@ -193,7 +200,7 @@ class PreconditionedSampler(Sampler):
 
         A measurement of a diagonal costs about one step.
         """
-        if not isinstance(self.refresh_every, str):
+        if self.refresh_every != "auto":
             return int(self.refresh_every)
         if self.covariance == "single_row":
             return 1
@@ -211,7 +218,7 @@ class PreconditionedSampler(Sampler):
             over_steps = OverSteps(score, target.n_total / c if c > 0 else 0.0)
         rows = state.rows.draw()
         scores = target.posterior.scores(state.theta, rows)
-        memory = state.memory = self.memory_type(layout, over_steps=over_steps)
+        memory = state.memory = Memory(layout, over_steps=over_steps)
         memory.I1, memory.fisher, memory.prior = self._measure(state, target, rows, scores)
         if not state.rows.full_data:
             rank = state.rows.size if self.covariance == "minibatch" else 1  # of a measurement
@@ -297,14 +304,6 @@ class PreconditionedSampler(Sampler):
         for average, new in zip(averages, measured, strict=True):
             if average is not None and new is not None:
                 average.blend(new, 1 / memory.count if weight is None else weight)
-
-    def _kappa_at(self, t: int) -> float:
-        """kappa_t of the user's schedule."""
-        assert self.kappa is not None
-        weight = value_at(self.kappa, t, "kappa")
-        if not 0 < weight <= 1:
-            raise ValueError(f"kappa must lie in (0, 1], kappa({t}) is {weight}")
-        return weight
 
     def _noise_and_curvature(self, state: State, target: Target) -> tuple[Operator, Operator]:
         """M = c N I1, and Lam, the model Fisher of all rows plus the prior's curvature.

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-
-import numpy as np
+from typing import Any
 
 Schedule = float | Callable[[int], float]
+
+ANY, POSITIVE = "(-inf, inf)", "(0, inf)"
+"""Intervals, as `value_at` takes them."""
 
 
 @dataclass(frozen=True)
@@ -78,74 +80,33 @@ class CosineCycle:
         return float(t % self.length >= (1 - self.keep) * self.length)
 
 
-def alpha_at(alpha: Schedule | str, t: int) -> float:
-    """The alpha of a step, between 0 and 1e6; 0 where it is "auto" and not chosen yet."""
-    if isinstance(alpha, str):
-        if alpha != "auto":
-            raise ValueError(f'alpha must be "auto", a number or a callable, got {alpha!r}')
-        return 0.0
-    value = value_at(alpha, t, "alpha")
-    if not 0 <= value <= 1e6:
-        got = f"alpha({t}) is {value}" if callable(alpha) else f"got {alpha!r}"
-        raise ValueError(f"alpha must lie between 0 and 1e6, {got}")
-    return value
+def is_auto(value: object) -> bool:
+    """Whether a parameter is to be chosen for the user."""
+    return isinstance(value, str) and value == "auto"
+
+
+def value_at(schedule: Any, t: int | None, name: str, interval: str = ANY) -> float:
+    """The value of a number-or-callable at step t, in an interval such as "(0, 1]".
+
+    Without t it must be a number.
+
+    Raises
+    ------
+    ValueError
+        If it is no such number; the message names the parameter and the interval.
+    """
+    value = schedule
+    if callable(schedule) and t is not None:
+        value, name = schedule(t), f"{name}({t})"
+    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+        number, (low, high) = float(value), map(float, interval[1:-1].split(","))
+        closed = (number == low and interval[0] == "[") or (number == high and interval[-1] == "]")
+        if closed or low < number < high:
+            return number
+    where = "" if interval == ANY else f" in {interval}"
+    raise ValueError(f"{name} must be a finite number{where}, got {value!r}")
 
 
 def weight_at(schedule: object, t: int) -> float:
     """Weight of a draw at step t: 0 in the first part of a `CosineCycle`, else 1."""
     return schedule.weight(t) if isinstance(schedule, CosineCycle) else 1.0
-
-
-def value_at(schedule: Schedule, t: int, name: str) -> float:
-    """The value of a number-or-callable at step t.
-
-    Raises
-    ------
-    ValueError
-        If it is not a finite number; the message names the parameter.
-    """
-    value = schedule(t) if callable(schedule) else schedule
-    if (
-        isinstance(value, (Real, np.floating))
-        and not isinstance(value, bool)
-        and np.isfinite(value)
-    ):
-        return float(value)
-    origin = f"{name}({t})" if callable(schedule) else name
-    raise ValueError(
-        f"{origin} must be a finite number, got {value!r}; give a number or a callable of the step "
-        "index"
-    )
-
-
-def require_step(step_size: Schedule | str) -> None:
-    """Raise ValueError unless it is "auto", a positive number, or a callable positive at step 0."""
-    if isinstance(step_size, str):
-        if step_size != "auto":
-            raise ValueError(f'step_size must be "auto", a number or a callable, got {step_size!r}')
-    elif not value_at(step_size, 0, "step_size") > 0:
-        raise ValueError(f"step_size must be positive, got {step_size!r}")
-
-
-def require_damping(damping: Schedule) -> None:
-    """Raise ValueError unless it is a number in (0, 1]."""
-    if callable(damping) or not 0 < value_at(damping, 0, "damping") <= 1:
-        raise ValueError(
-            f"damping must lie in (0, 1], got {damping!r}; 1 is a step without momentum"
-        )
-
-
-def step_at(step_size: Schedule, t: int) -> float:
-    """The step size at step t, which must be positive."""
-    step = value_at(step_size, t, "step_size")
-    if step <= 0:
-        raise ValueError(f"step_size must be positive, step_size({t}) is {step}")
-    return step
-
-
-def temperature_at(temperature: Schedule, t: int) -> float:
-    """The temperature at step t, which must not be negative."""
-    value = value_at(temperature, t, "temperature")
-    if value < 0:
-        raise ValueError(f"temperature must be at least 0, got {value} at step {t}")
-    return value

@@ -6,7 +6,13 @@ import numpy as np
 
 from skbayes_sg.linalg import Diag
 from skbayes_sg.samplers.base import Report, Sampler
-from skbayes_sg.samplers.schedules import PolynomialDecay, Schedule, require_step, step_at
+from skbayes_sg.samplers.schedules import (
+    POSITIVE,
+    PolynomialDecay,
+    Schedule,
+    is_auto,
+    value_at,
+)
 from skbayes_sg.samplers.stationary import Linearised, LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import keep_parameters
@@ -54,7 +60,8 @@ class SGD(Sampler):
 
     def validate(self, target: Target) -> None:
         super().validate(target)
-        require_step(self.step_size)
+        if not is_auto(self.step_size):
+            value_at(self.step_size, 0, "step_size", POSITIVE)
 
     def start(self, state: State, target: Target) -> None:
         """Make the automatic schedule, from the largest curvature at the start."""
@@ -71,9 +78,9 @@ class SGD(Sampler):
         state.t += 1
 
     def _eta(self, state: State) -> float:
-        if isinstance(self.step_size, str):
+        if self.step_size == "auto":
             return state.memory(state.t)
-        return step_at(self.step_size, state.t)
+        return value_at(self.step_size, state.t, "step_size", POSITIVE)
 
     def stationary_distribution(self, state: State, target: Target) -> StationaryDistribution:
         """The distribution of constant steps; there is none for a schedule."""

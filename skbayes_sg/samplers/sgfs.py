@@ -8,19 +8,18 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.linalg import Diag, Layout, Operator
+from skbayes_sg.data.minibatches import Batches, Rows
+from skbayes_sg.linalg import Dense, Diag, Layout, Operator
 from skbayes_sg.samplers.base import RunLength
-from skbayes_sg.samplers.matrices import (
-    given_matrix,
-    is_matrix,
-    require_h_max,
-    require_preconditioner,
-    require_shape,
+from skbayes_sg.samplers.matrices import given_matrix, is_matrix
+from skbayes_sg.samplers.preconditioned import Memory, PreconditionedSampler
+from skbayes_sg.samplers.schedules import (
+    POSITIVE,
+    Schedule,
+    is_auto,
+    value_at,
+    weight_at,
 )
-from skbayes_sg.samplers.preconditioned import PreconditionedSampler
-from skbayes_sg.samplers.schedules import Schedule, alpha_at, weight_at
-from skbayes_sg.samplers.sgfs_formulas import FORMULAS, FisherMemory, with_preconditioner
 from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import keep_parameters, require_choice, require_integer
 
@@ -126,7 +125,6 @@ class SGFS(PreconditionedSampler):
     remedy = 'raise alpha, or batch_size, or use structure="full"'
     bias_remedy = "raise alpha"
     remedy_of_default = 'raise burn_in, or use sampler="hmc"'
-    memory_type = FisherMemory
     follows_coordinates = True
     alpha: Schedule | str
 
@@ -154,15 +152,35 @@ class SGFS(PreconditionedSampler):
         super().validate(target)
         for name, allowed in _CHOICES.items():
             require_choice(name, getattr(self, name), allowed)
-        alpha_at(self.alpha, 0)
-        require_shape(self.B, target.dim, self.structure, self.variant == "exact")
-        others = {"B": self.B, "h_max": self.h_max}
-        require_preconditioner(self.C, target.dim, self.alpha, self.structure, others)
-        require_h_max(self.h_max, self.structure)
+        alpha = self._alpha_at(0)
+        if is_matrix(self.B):
+            given_matrix("B", self.B, target.dim)
+            if self.structure == "kron":
+                raise ValueError('structure="kron" keeps no coordinates for an array B')
+        elif self.B not in ("fisher", "precision", "bounded"):
+            value_at(self.B, None, "B", POSITIVE)
+        elif self.B != "fisher" and self.variant != "exact":
+            raise ValueError(f'B="{self.B}" needs variant="exact"')
+        if self.h_max is not None:
+            value_at(self.h_max, None, "h_max", POSITIVE)
+            if self.structure not in ("diag", "scalar"):
+                raise ValueError(
+                    'h_max bounds the entries of a diagonal; use structure="diag" or "scalar"'
+                )
+        if self.C is not None:
+            given_matrix("C", self.C, target.dim)
+            if not alpha > 0:
+                raise ValueError(
+                    f"C needs a step eps = 4 / alpha^2: alpha must be positive, got {self.alpha!r}"
+                )
+            if self.h_max is not None or is_matrix(self.B) or self.B != "fisher":
+                raise ValueError("C determines the injected noise: leave B and h_max out, or C")
+            if self.structure == "kron":
+                raise ValueError('structure="kron" keeps no coordinates for C; use "full"')
         if self.kappa is not None:
             if not callable(self.kappa):
                 raise TypeError(f"kappa must be None or a callable of t, got {self.kappa!r}")
-            self._kappa_at(1)
+            value_at(self.kappa, 1, "kappa", "(0, 1]")
         if self.refresh_every != "auto":
             require_integer("refresh_every", self.refresh_every, 1, ' or "auto"')
         if target.weighted and self._empirical:
@@ -174,14 +192,17 @@ class SGFS(PreconditionedSampler):
     @property
     def needs_pilots(self) -> bool:
         """Whether alpha is "auto" and correlations are dropped, so that short runs must choose."""
-        return isinstance(self.alpha, str) and self.structure != "full"
+        return is_auto(self.alpha) and self.structure != "full"
 
     def resolve_auto(self, target: Target) -> str:
         """Choose alpha and batch_size if they are "auto"."""
-        if isinstance(self.alpha, str):
+        if self.alpha == "auto":
             self.alpha = 0.0
         self.batch_size = self.rows_per_step
         return ""
+
+    def _alpha_at(self, t: int) -> float:
+        return 0.0 if is_auto(self.alpha) else value_at(self.alpha, t, "alpha", "[0, 1e6]")
 
     @property
     def _empirical(self) -> bool:
@@ -193,7 +214,7 @@ class SGFS(PreconditionedSampler):
     def _follow_schedule(self, state: State, target: Target) -> None:
         """Rebuild P and W when alpha moved by 1 %: a step with the old alpha in both is exact."""
         if callable(self.alpha):
-            alpha = alpha_at(self.alpha, state.t)
+            alpha = self._alpha_at(state.t)
             if abs(alpha - state.memory.alpha) > 0.01 * state.memory.alpha:
                 self.refresh(state, target)
 
@@ -203,21 +224,20 @@ class SGFS(PreconditionedSampler):
         else:
             super().freeze(state, target)
 
-    def weight(self, state: State) -> float:
-        """The step taken from the draw if alpha anneals; 0 in the first part of a cycle.
+    def draw(self, state: State) -> tuple[NDArray, float]:
+        """Weighted by the step taken from the draw if alpha anneals; 0 as a cycle begins.
 
         Source: handout Eq. 3.8; math/sgfs.md#weights-of-annealed-draws.
         """
-        return weight_at(self.alpha, state.t) * state.memory.step
+        return state.theta, weight_at(self.alpha, state.t) * state.memory.step
 
     # -- the operators ------------------------------------------------------------------------
 
     def _operators(self, state: State, target: Target) -> tuple[Operator, Operator | None]:
         """K = 2 P^-1, and a square root of W."""
         memory = state.memory
-        memory.alpha = alpha_at(self.alpha, state.t)
-        B = given_matrix("B", self.B, target.dim) if is_matrix(self.B) else self.B
-        P, W = FORMULAS[self.variant](memory, target.n_total, state.rows, B)
+        memory.alpha = self._alpha_at(state.t)
+        P, W = FORMULAS[self.variant](memory, target.n_total, state.rows, self.B)
         if self.C is not None:
             C = given_matrix("C", self.C, target.dim)
             K, W = with_preconditioner(C, memory.alpha, self._kept(P))
@@ -262,14 +282,106 @@ class SGFS(PreconditionedSampler):
 
     def run_length(self, state: State) -> RunLength:
         """As `Sampler.run_length`, for the autocorrelation time (1 + alpha^2) N/n."""
-        passes = (1 + alpha_at(self.alpha, 0) ** 2) * (state.rows.noise_factor + 1)
+        passes = (1 + self._alpha_at(0) ** 2) * (state.rows.noise_factor + 1)
         return RunLength(max(1000, math.ceil(10 * passes)), max(1, round(passes / 5)))
 
     @property
     def steepest_column(self) -> float:
         """Minibatches give the share 1 / (1 + alpha^2) of the noise, and walls stop it."""
-        share = 1 / (1 + alpha_at(self.alpha, 0) ** 2)
+        share = 1 / (1 + self._alpha_at(0) ** 2)
         return _STEEP_COLUMN / share
 
     def _always_stable(self) -> bool:
         return (self.structure, self.variant, self.curvature) == ("full", "exact", "model")
+
+
+# -- P and W, in the formulas of the papers and of this package ---------------------------------
+#
+# Each takes the averages of one row, the number of rows N, the minibatches (n rows, noise factor c)
+# and B, a name, a number or an array, and returns P and W; W is None without injection.
+
+
+def exact(
+    memory: Memory, N: float, rows: Batches, B: str | float | ArrayLike
+) -> tuple[Operator, Operator]:
+    """P = F + c N I1 + prior and W = alpha^2 B + prior, F the model Fisher of all rows.
+
+    In a direction without data the step is an independent draw of the prior. Where c < 1, (1 - c) F
+    is injected as well (math/stationary.md#the-exact-step, math/sgfs.md#sgfs).
+    """
+    I_N, c = memory.I1 * N, rows.noise_factor
+    F = I_N if memory.fisher is None else memory.fisher * N
+    P = F + I_N * c + memory.prior
+    W: Operator = memory.prior
+    if memory.alpha > 0:
+        W = shape_of(B, I_N * (c + 1.0), P) * memory.alpha**2 + W
+    if c < 1.0:
+        W = _sum(F * (1.0 - c), W)
+    return P, W
+
+
+def paper(
+    memory: Memory, N: float, rows: Batches, B: str | float | ArrayLike
+) -> tuple[Operator, Operator | None]:
+    """P = gamma I_N, gamma = (n + N) / n; W = alpha^2 B: Algorithm 1 of Ahn et al. as printed."""
+    P = memory.I1 * N * ((rows.size + N) / rows.size)
+    return P, shape_of(B, P, P) * memory.alpha**2 if memory.alpha > 0 else None
+
+
+def mandt(
+    memory: Memory, N: float, rows: Batches, B: str | float | ArrayLike
+) -> tuple[Operator, Operator | None]:
+    """P = c N I1: optimal in continuous time (Mandt et al. Eq. 36 and the corollary after it)."""
+    I_N, c = memory.I1 * N, rows.noise_factor
+    P = I_N * c
+    return P, shape_of(B, I_N * (c + 1.0), P) * memory.alpha**2 if memory.alpha > 0 else None
+
+
+def with_preconditioner(C: Operator, alpha: float, P: Operator) -> tuple[Operator, Operator]:
+    """K = (eps/2) C and W = alpha^2 C^-1 - P, eps = 4 / alpha^2: Eq. 9 of Ahn et al. for any P.
+
+    K W K = eps C - (eps^2/4) C P C is the covariance injected into theta (math/sgfs.md#a-given-c).
+
+    Raises
+    ------
+    ValueError
+        If W is not positive definite; the message says from which alpha it is.
+    """
+    W = _sum(C.inverse() * alpha**2, P * -1.0)
+    try:
+        W.cholesky()
+    except np.linalg.LinAlgError:
+        least = math.sqrt(np.linalg.eigvals(C.dense() @ P.dense()).real.max())
+        raise ValueError(
+            f"alpha={alpha:.3g} is too small for this C, the step is too long: the noise left to "
+            f"inject has no positive definite covariance; alpha must be above {least:.3g}, or "
+            f"C below {(alpha / least) ** 2:.3g} times the present one"
+        ) from None
+    return C * (2.0 / alpha**2), W
+
+
+def shape_of(B: str | float | ArrayLike, fisher: Operator, P: Operator) -> Operator:
+    """The matrix that `B` names or is; a number is a multiple of the identity."""
+    if is_matrix(B):
+        return given_matrix("B", B, P.dim)
+    if B == "fisher":
+        return fisher
+    if B == "precision":
+        return P
+    if B == "bounded":
+        return P + Diag(np.full(P.dim, P.diagonal().mean()))
+    return Diag(np.full(P.dim, float(B)))  # type: ignore[arg-type]
+
+
+def _sum(A: Operator, B: Operator) -> Operator:
+    """A + B; the sum of a matrix and blocks is a matrix."""
+    if isinstance(A, Dense) != isinstance(B, Dense) and Diag not in (type(A), type(B)):
+        return Dense(A.dense() + B.dense())
+    return A + B
+
+
+FORMULAS: dict[str, Callable[..., tuple[Operator, Operator | None]]] = {
+    "exact": exact,
+    "paper": paper,
+    "mandt": mandt,
+}

@@ -10,18 +10,17 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Minibatches, Rows, rows_of
 from skbayes_sg.linalg import DIAGONAL, Diag, Partitioned
-from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
+from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, RunLength, Sampler
 from skbayes_sg.samplers.schedules import (
+    POSITIVE,
     Schedule,
-    require_damping,
-    require_step,
-    step_at,
-    temperature_at,
+    is_auto,
+    value_at,
     weight_at,
 )
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import State, Target
-from skbayes_sg.validation import keep_parameters
+from skbayes_sg.validation import keep_parameters, require_choice
 
 _WINDOW = 100  # steps of the running average of squared gradients, as of RMSprop
 _LOOK_EVERY = 10  # steps after burn-in
@@ -108,13 +107,12 @@ class SGHMC(Sampler):
 
     def validate(self, target: Target) -> None:
         super().validate(target)
-        require_step(self.step_size)
-        require_damping(self.damping)
-        temperature_at(self.temperature, 0)
-        for name in ("share_rows", "single"):
-            value = getattr(self, name)
-            if not isinstance(value, (bool, np.bool_)):
-                raise ValueError(f"{name} must be True or False, got {value!r}")
+        if not is_auto(self.step_size):
+            value_at(self.step_size, 0, "step_size", POSITIVE)
+        value_at(self.damping, None, "damping", "(0, 1]")
+        value_at(self.temperature, 0, "temperature", "[0, inf)")
+        require_choice("share_rows", self.share_rows, (True, False))
+        require_choice("single", self.single, (True, False))
 
     @property
     def shares_rows(self) -> bool:
@@ -157,7 +155,7 @@ class SGHMC(Sampler):
             change = gradient * K
         memory.velocity *= 1 - self.damping
         memory.velocity += change
-        temperature = temperature_at(self.temperature, state.t)
+        temperature = value_at(self.temperature, state.t, "temperature", "[0, inf)")
         if temperature > 0:
             injected = change  # which is used up
             state.normals.standard_normal(out=injected, dtype=injected.dtype.type)
@@ -174,13 +172,13 @@ class SGHMC(Sampler):
         state.memory.adapting = False
         state.memory.window = _WINDOW // _LOOK_EVERY
 
-    def weight(self, state: State) -> float:
-        """The step taken from the draw, as for SGLD; 0 in the first part of a cycle."""
-        return self._step_at(state) * weight_at(self.step_size, state.t)
+    def draw(self, state: State) -> tuple[NDArray, float]:
+        """Weighted by the step taken from the draw, as for SGLD; 0 as a cycle begins."""
+        return state.theta, self._step_at(state) * weight_at(self.step_size, state.t)
 
     def _rows(self, state: State) -> Rows:
         rows = state.rows.draw()
-        return rows[0] if self.share_rows and not isinstance(rows, slice) else rows
+        return np.asarray(rows)[0] if self.share_rows and not state.rows.full_data else rows
 
     def _learn(self, memory: _Memory, gradient: NDArray) -> None:
         """Average squared gradients over chains and recent steps."""
@@ -196,9 +194,9 @@ class SGHMC(Sampler):
         memory.preconditioner = 1 / (scale + 1e-6 * scale.max())  # nothing moves some parameters
 
     def _step_at(self, state: State) -> float:
-        if isinstance(self.step_size, str):
+        if self.step_size == "auto":
             return 0.01 / math.sqrt(state.rows.noise_factor + 1)
-        return step_at(self.step_size, state.t)
+        return value_at(self.step_size, state.t, "step_size", POSITIVE)
 
     # -- distribution and report ------------------------------------------------------------------
 
@@ -223,13 +221,8 @@ class SGHMC(Sampler):
             )
             return LinearStep(None, unknown=changing)
         K = Diag((self._step_at(state) * state.memory.preconditioner).astype(np.float64))
-        temperature = temperature_at(self.temperature, 0)
+        temperature = float(self.temperature)
         if temperature == 0:
             return LinearStep(K, damping=self.damping)
         root = (K.inverse() * (2 * temperature * self.damping)).cholesky()
         return LinearStep(K, root, damping=self.damping)
-
-    def report(self, state: State) -> Report:
-        """A minibatch serves all chains, and counts once for each."""
-        rows = state.t * state.rows.size * len(state.theta)
-        return super().report(state)._replace(rows_touched=rows)

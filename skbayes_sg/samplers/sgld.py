@@ -14,12 +14,11 @@ from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import DIAGONAL, Diag, Operator
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.samplers.base import Report, RunLength, Sampler
-from skbayes_sg.samplers.matrices import given_matrix
+from skbayes_sg.samplers.matrices import given_matrix, is_matrix
 from skbayes_sg.samplers.schedules import (
+    POSITIVE,
     Schedule,
-    require_step,
-    step_at,
-    temperature_at,
+    is_auto,
     value_at,
     weight_at,
 )
@@ -137,27 +136,23 @@ class SGLD(Sampler):
     def validate(self, target: Target) -> None:
         super().validate(target)
         require_choice("variance_reduction", self.variance_reduction, (None, "control_variate"))
-        require_step(self.step_size)
-        temperature_at(self.temperature, 0)
+        if not is_auto(self.step_size):
+            value_at(self.step_size, 0, "step_size", POSITIVE)
+        value_at(self.temperature, 0, "temperature", "[0, inf)")
         if self.clip is not None:
-            pair = isinstance(self.clip, tuple) and len(self.clip) == 2
-            if not (pair and self.clip[0] in list(CLIPS) and value_at(self.clip[1], 0, "clip") > 0):
-                raise ValueError(
-                    f"clip must be a pair (one of {sorted(CLIPS)}, positive threshold), "
-                    f"got {self.clip!r}"
-                )
-        if isinstance(self.preconditioner, str):
-            if self.preconditioner != "diag":
-                raise ValueError(
-                    f'preconditioner must be None, "diag" or an array, got {self.preconditioner!r}'
-                )
-        elif self.preconditioner is not None:
+            if not isinstance(self.clip, tuple) or len(self.clip) != 2:
+                raise ValueError(f"clip must be a pair (kind, threshold), got {self.clip!r}")
+            require_choice("the kind of clip", self.clip[0], sorted(CLIPS))
+            value_at(self.clip[1], None, "the threshold of clip", POSITIVE)
+        if is_matrix(self.preconditioner) or callable(self.preconditioner):
             self._given_preconditioner(0, target.dim)
             if callable(self.preconditioner) and self.step_size == "auto":
                 raise ValueError(
                     'step_size="auto" is that of one preconditioner; give a step_size, a number or '
                     "a callable, with a callable preconditioner"
                 )
+        else:
+            require_choice("preconditioner, if no array,", self.preconditioner, (None, "diag"))
 
     @property
     def refuses_streams(self) -> str:
@@ -169,13 +164,13 @@ class SGLD(Sampler):
 
     def start(self, state: State, target: Target) -> None:
         memory = state.memory = _Memory(None)
-        if isinstance(self.preconditioner, str):
+        if is_matrix(self.preconditioner) or callable(self.preconditioner):
+            memory.preconditioner = self._given_preconditioner(state.t, target.dim)
+            memory.root = memory.preconditioner.cholesky()
+        elif self.preconditioner == "diag":
             memory.curvature, memory.adapting = Diag(np.zeros(target.dim)), True
             for _ in range(1 if state.rows.full_data else 10):
                 self._learn(state, target, state.rows.draw())
-        elif self.preconditioner is not None:
-            memory.preconditioner = self._given_preconditioner(state.t, target.dim)
-            memory.root = memory.preconditioner.cholesky()
         if self.step_size == "auto":
             self._choose_step(state, target)
 
@@ -197,7 +192,7 @@ class SGLD(Sampler):
             memory.steps += 1
             memory.clipped += not np.array_equal(force, gradient)
         eta = self._eta(state)
-        temperature = temperature_at(self.temperature, state.t)
+        temperature = value_at(self.temperature, state.t, "temperature", "[0, inf)")
         P = memory.preconditioner
         state.theta += eta * (force if P is None else P.matvec(force))
         if temperature > 0:
@@ -226,14 +221,14 @@ class SGLD(Sampler):
                 added = memory.preconditioner.matvec(added[None])[0]
             memory.step_size = 0.2 / (memory.stiffness + max(0.0, added.max()))
 
-    def weight(self, state: State) -> float:
-        """The step taken from the draw (handout Eq. 3.8); 0 in the first part of a cycle."""
-        return self._eta(state) * weight_at(self.step_size, state.t)
+    def draw(self, state: State) -> tuple[NDArray, float]:
+        """Weighted by the step taken from the draw (handout Eq. 3.8); 0 as a cycle begins."""
+        return state.theta, self._eta(state) * weight_at(self.step_size, state.t)
 
     def _eta(self, state: State) -> float:
-        if isinstance(self.step_size, str):
+        if self.step_size == "auto":
             return state.memory.step_size
-        return step_at(self.step_size, state.t)
+        return value_at(self.step_size, state.t, "step_size", POSITIVE)
 
     def _given_preconditioner(self, t: int, dim: int) -> Operator:
         P = self.preconditioner

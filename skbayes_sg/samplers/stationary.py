@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +17,9 @@ from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.samplers.target import ClosedForm, State, Target
 
 
-class StationaryDistribution(ABC):
+class StationaryDistribution(Protocol):
     """The stationary distribution of a chain whose sampler is frozen, in theory."""
 
-    @abstractmethod
     def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
         """Stationary covariance under curvature Lam and minibatch gradient noise M, all (D, D).
 
@@ -38,11 +36,10 @@ class StationaryDistribution(ABC):
         Only its value near or above 1 matters, so it is 0 for steps that are always stable. It
         draws minibatches of the state's own stream.
         """
-        return 0.0
 
 
 @dataclass(frozen=True)
-class LinearStep(StationaryDistribution):
+class LinearStep:
     """``theta += K (gradient + eta)``, ``eta ~ N(0, W)``, with momentum or averaging if given.
 
     Attributes
@@ -92,15 +89,18 @@ class LinearStep(StationaryDistribution):
         return largest - 1.0
 
 
-class ExactDistribution(StationaryDistribution):
+class ExactDistribution:
     """The posterior itself, for any shape of it; its covariance is approximated by Lam^-1."""
 
     def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
         return np.linalg.inv(Lam)
 
+    def spectral_radius(self, state: State, target: Target) -> float:
+        return 0.0
+
 
 @dataclass(frozen=True)
-class ClosedFormDistribution(StationaryDistribution):
+class ClosedFormDistribution:
     """A distribution in closed form with independent coordinates, whatever the curvature."""
 
     of: ClosedForm
@@ -113,6 +113,9 @@ class ClosedFormDistribution(StationaryDistribution):
                 "has no mean; give larger weights, or noise_variance a number"
             )
         return np.diag(variance)
+
+    def spectral_radius(self, state: State, target: Target) -> float:
+        return 0.0
 
 
 class Linearised:

@@ -2,7 +2,7 @@
 
 A `State` is a group of chains. Of a posterior samplers know these interfaces only.
 `posterior.Posterior` is a target whose chains move in the coordinates of the model, and
-`posterior.chain_target.ChainTarget` one in coordinates of their own. What is measured in the
+`posterior.ChainTarget` one in coordinates of their own. What is measured in the
 coordinates of the model is asked of `Target.posterior`.
 """
 
@@ -11,13 +11,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Batches, Minibatches, Rows
-from skbayes_sg.linalg import Layout, Operator
+from skbayes_sg.linalg import Diag, Layout, Operator
 from skbayes_sg.linalg.coordinates import Coordinates
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.priors import Prior
@@ -50,51 +51,103 @@ class State:
     gradient: NDArray | None = None
 
 
-class Anchored(Protocol):
-    """A point near the posterior mean, around which the gradient of all rows is expanded."""
+@dataclass(frozen=True, eq=False)
+class Anchor:
+    """A point near the posterior mean, around which the gradient of all rows is expanded.
 
-    @property
-    def theta(self) -> NDArray:
-        """The point, (1, D), in the coordinates of the model."""
+    Figures hold under the present prior, in the coordinates of the chains.
 
-    @property
-    def curvature(self) -> Operator:
-        """Model Fisher plus the prior's curvature there, in the coordinates of the chains."""
+    Attributes
+    ----------
+    theta : array of shape (1, D)
+        The point, in the coordinates of the model.
+    curvature : Operator
+        Model Fisher of all rows plus the curvature of the prior there.
+    pool_size : int
+        Rows of the pool.
+    probability : array of shape (pool_size,)
+        Of each draw of one of them.
+    batch_size : int
+        Rows of a minibatch whose noise is at most 1/32 of the curvature, or of the pool.
+    n_total : float
+    measured : function
+        Measures the noise where it is not known yet.
+    pool_error : float
+        Error of the gradient by the choice of the pool, in posterior standard deviations.
+    full_noise_number : float
+        About the noise number, where minibatches are the whole pool.
+    steepness : float
+        Of the posterior around the anchor, see `steepness`.
+    column_steepness : float
+        Along the lines of single parameters, see `column_steepness`.
+    stiffness : float
+        Largest eigenvalue of the curvature at the anchor over `curvature`.
+    """
 
-    @property
+    theta: NDArray
+    curvature: Operator
+    pool_size: int
+    probability: NDArray
+    batch_size: int
+    n_total: float
+    measured: Callable[[], Operator]
+    pool_error: float = 0.0
+    full_noise_number: float = 0.0
+    steepness: float = 1.0
+    column_steepness: float = 1.0
+    stiffness: float = 1.0
+
+    @classmethod
+    def of_all(
+        cls,
+        theta: NDArray,
+        curvature: Operator,
+        n_rows: int,
+        n_total: float,
+        **steepness: float,
+    ) -> Anchor:
+        """Of chains that take all rows in every step, without noise."""
+        q, none = np.full(n_rows, 1 / n_rows), partial(Diag, np.zeros(curvature.dim))
+        return cls(theta, curvature, n_rows, q, n_rows, n_total, none, **steepness)
+
+    @cached_property
     def noise(self) -> Operator:
-        """Covariance of one row's contribution, in the mean over the Laplace approximation."""
+        """Covariance of one row's contribution to the gradient.
 
-    @property
-    def steepness(self) -> float:
-        """The largest slope of the gradient around the point, over that at it."""
-
-    @property
-    def column_steepness(self) -> float:
-        """The same along the lines of single parameters."""
-
-    @property
-    def stiffness(self) -> float:
-        """Largest eigenvalue of the curvature there over `curvature`: 1 if they are the same."""
-
-    @property
-    def pool_size(self) -> int:
-        """Rows of the pool."""
-
-    @property
-    def batch_size(self) -> int:
-        """Rows of a minibatch whose noise is at most 1/32 of the curvature, or of the pool."""
-
-    @property
-    def pool_error(self) -> float:
-        """Error of the gradient by the choice of the pool, in posterior standard deviations."""
-
-    @property
-    def noise_number(self) -> float:
-        """kappa = n Tr(Lam^-1 M) / D, the same for every batch size n.
-
-        Source: math/control_variates.md#noise-number.
+        It is the mean over the Laplace approximation; that of n rows is n times smaller, times N^2.
         """
+        return self.measured()
+
+    @cached_property
+    def noise_number(self) -> float:
+        """kappa = n Tr(Lam^-1 M) / D for minibatches of n rows.
+
+        An estimate where minibatches are the whole pool. Source:
+        math/control_variates.md#noise-number.
+        """
+        if self.batch_size == self.pool_size:
+            return self.full_noise_number
+        share = self.curvature.inverse().dense() * self.noise.dense()
+        return float(self.n_total**2 * np.sum(share) / self.curvature.dim)
+
+    @property
+    def far_from_mode(self) -> str | None:
+        """Why a pool of some rows around a point so far from the mode will not do.
+
+        Rows were chosen by their remainders there. A pool of all rows is right around any point.
+        """
+        if np.isinf(self.steepness) and self.pool_error > 0:
+            return (
+                "the mode was not found to a posterior standard deviation per parameter, and "
+                "control variates need it; columns with only a few rows that are not zero hide it"
+            )
+        return None
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What `diagnostics_` tells of it."""
+        names = ("noise_number", "steepness", "column_steepness", "pool_error")
+        return {name: getattr(self, name) for name in names}
 
 
 class ClosedForm(Protocol):
@@ -122,10 +175,12 @@ class ModelPosterior(Protocol):
     """
 
     prior: Prior
-    n_rows: int
-    """Rows that can be drawn."""
     dim: int
     """Parameters, D."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that can be drawn."""
 
     @property
     def widest(self) -> int:
@@ -185,10 +240,12 @@ class Target(ABC):
     """Whether these coordinates follow the posterior far from the anchor too."""
     samples_precision: bool = False
     """Whether the precision of the prior is not given."""
+    sampled: Any = None
+    """Precisions that are coordinates of the chains; None if there are none."""
     coordinates: Coordinates
     """Coordinates of the chains, those of the model without an anchor."""
 
-    anchor: Anchored | None = None
+    anchor: Anchor | None = None
     """Of control variates; None without them."""
     closed_form: ClosedForm | None = None
     """The posterior in these coordinates, if these are independent; None if not known."""
@@ -216,6 +273,17 @@ class Target(ABC):
         Also the logarithms of the factors by which volumes grow, (chains,).
         """
         raise TypeError("the scale of the coefficients is given")
+
+    def cloud(self, theta: NDArray, rng: np.random.Generator) -> NDArray:
+        """Where chains start, (chains, D), in the coordinates of the model, hyperparameters last.
+
+        `theta` are points about the mode, without hyperparameters.
+        """
+        return theta
+
+    def centred(self, theta: NDArray) -> NDArray:
+        """A point that all of `cloud` are about; the mode theta, or one of hyperparameters too."""
+        return theta
 
     def with_prior(self, prior: Prior) -> Target:
         """The same data, and anchor, under another prior, where chains do not sample it."""

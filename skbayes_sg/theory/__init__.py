@@ -4,20 +4,16 @@ Imports nothing of the package.
 """
 
 from skbayes_sg.theory.least_squares import lsq_cov, lsq_noise
-from skbayes_sg.theory.preconditioners import optimal_preconditioner
 from skbayes_sg.theory.recursions import (
-    cv_gain,
-    gaussian_regime,
     iasg_cov,
     iasg_error,
-    iasg_feasible,
     iat,
     kl_gauss,
     kl_stationary,
     momentum_cov,
     momentum_radius,
     noise_cov,
-    ou_autocov,
+    optimal_preconditioner,
     sgld_cov,
     spectral_radius,
     stationary_cov,
@@ -25,11 +21,8 @@ from skbayes_sg.theory.recursions import (
 )
 
 __all__ = [
-    "cv_gain",
-    "gaussian_regime",
     "iasg_cov",
     "iasg_error",
-    "iasg_feasible",
     "iat",
     "kl_gauss",
     "kl_stationary",
@@ -39,7 +32,6 @@ __all__ = [
     "momentum_radius",
     "noise_cov",
     "optimal_preconditioner",
-    "ou_autocov",
     "sgld_cov",
     "spectral_radius",
     "stationary_cov",

@@ -74,6 +74,58 @@ def spectral_radius(Lam: NDArray, K: ArrayLike) -> float:
     return float(np.abs(np.linalg.eigvals(np.eye(len(Lam)) - _matrix(K, len(Lam)) @ Lam)).max())
 
 
+def optimal_preconditioner(Lam: NDArray, M: NDArray, kind: str = "full") -> NDArray | float:
+    """Constant preconditioner K whose stationary distribution is near the posterior.
+
+    With P = Lam + M, in discrete time (math/constant_sgd.md#constant-sgd):
+
+    - "full": 2 P^-1, which has the posterior itself as stationary distribution, for any SPD Lam and
+      M;
+    - "diag": 2 / P_kk, which is not the optimal diagonal (math/constant_sgd.md#the-best-diagonal);
+    - "scalar": 2 D / Tr P;
+    - "sqrt": h G^-1 with G = sqrt(diag M), h = 2 D / Tr(P G^-1).
+
+    With the prefix "ou-", P = M: the formulas of Mandt et al. (Theorem 2, Corollary 1, Theorem 1,
+    Appendix E) for continuous time. They may be unstable in discrete time; see `spectral_radius`.
+
+    Parameters
+    ----------
+    Lam, M : arrays of shape (D, D)
+    kind : str
+
+    Returns
+    -------
+    float for the scalar kinds, (D,) for "diag" and "sqrt", (D, D) for "full"
+
+    Raises
+    ------
+    ValueError
+        If the kind is not one of these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Lam = np.diag([1.0, 2.0])
+    >>> optimal_preconditioner(Lam, 9 * Lam, "diag").tolist()
+    [0.2, 0.1]
+    """
+    P = M if kind.startswith("ou-") else Lam + M
+    match kind.removeprefix("ou-"):
+        case "full":
+            return 2 * np.linalg.inv(P)
+        case "diag":
+            return 2 / P.diagonal()
+        case "scalar":
+            return 2 * len(P) / float(np.trace(P))
+        case "sqrt":
+            root = np.sqrt(M.diagonal())
+            return 2 * len(P) / np.sum(P.diagonal() / root) / root
+    raise ValueError(
+        'kind must be "full", "diag", "scalar" or "sqrt", with or without "ou-" before it, got '
+        f"{kind!r}"
+    )
+
+
 def kl_gauss(
     S0: NDArray, S1: NDArray, m0: NDArray | float = 0.0, m1: NDArray | float = 0.0
 ) -> float:
@@ -87,19 +139,6 @@ def kl_gauss(
 def kl_stationary(Lam: NDArray, M: NDArray, K: ArrayLike, discrete: bool = True) -> float:
     """KL of the stationary distribution from the posterior N(0, Lam^-1), in nats."""
     return kl_gauss(stationary_cov(Lam, M, K, discrete), np.linalg.inv(Lam))
-
-
-def ou_autocov(
-    Lam: NDArray, K: ArrayLike, Sigma: NDArray, lag: float, discrete: bool = True
-) -> NDArray:
-    """Stationary autocovariance E[theta(t + lag) theta(t)^T] = F^lag Sigma.
-
-    In continuous time it is exp(-lag K Lam) Sigma.
-    """
-    K = _matrix(K, len(Lam))
-    if not discrete:
-        return expm(-lag * K @ Lam) @ Sigma
-    return np.linalg.matrix_power(np.eye(len(Lam)) - K @ Lam, int(lag)) @ Sigma
 
 
 def iat(Lam: NDArray, K: ArrayLike, Sigma: NDArray, discrete: bool = True) -> NDArray:
@@ -281,36 +320,6 @@ def iasg_error(x: ArrayLike) -> NDArray:
     """
     x = np.asarray(x, dtype=float)
     return np.divide(np.expm1(-x), x, out=np.full_like(x, -1.0), where=x != 0)
-
-
-def iasg_feasible(N: float, n: float, eigs: ArrayLike, c: float = 10.0) -> bool:
-    """Whether one scalar step can serve all eigenvalues (Mandt et al. Eq. 47).
-
-    The condition is 2 / c > (n / N) largest / smallest. `c` is the least x of `iasg_error`, in the
-    slowest direction.
-    """
-    eigs = np.asarray(eigs, dtype=float)
-    return bool(2 / c > n / N * eigs.max() / eigs.min())
-
-
-def gaussian_regime(R: float, se: float) -> bool:
-    """Whether a Stein (virial) ratio R of standard error `se` is 1 within max(0.02, 3 se).
-
-    Source: math/sgfs.md#choosing-alpha.
-    """
-    return abs(R - 1.0) <= max(0.02, 3 * se)
-
-
-def cv_gain(N: float, n: float, D: int, w: float = 3.0) -> float:
-    """Effective draws per pass with first-order control variates and Gaussian rows.
-
-    N / (n IAT), with the IAT of the step with momentum
-    (math/control_variates.md#the-step-with-momentum) and the noise number D + 1. Without control
-    variates the gain is about 1 for every minibatch sampler (Mandt et al. section 5.2).
-    """
-    noise = (D + 1) / n  # over the curvature
-    both = (1 + w) * (1 + noise)
-    return float(N / (n * (both * np.tanh(1 / np.sqrt(1 + w)) - noise / (both - 1))))
 
 
 def _matrix(K: ArrayLike, dim: int) -> NDArray:

@@ -3,10 +3,10 @@ import pytest
 from conftest import logistic_data
 
 from skbayes_sg.chains import run
-from skbayes_sg.chains.parallel import one_thread
 from skbayes_sg.chains.run import (
     Execution,
     Length,
+    one_thread,
     run_chain,
     run_chains,
     start_chains,

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from conftest import GaussianTarget, KnownGaussian, differences, leaves
+from helpers import step_matrices
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
@@ -29,8 +30,8 @@ def short_run(sampler, known, n_steps, n_chains, seed, about=None):
 def expected_ratio(known, sampler, state):
     """tr(Sigma Lam) / D of the frozen chain, by the discrete Lyapunov equation."""
     M = state.rows.noise_factor * known.N * known.I1
-    K, root = state.memory.preconditioner.dense(), state.memory.noise_root.dense()
-    Sigma = theory.stationary_cov(known.Lam, M + root @ root.T, K)
+    K, W = step_matrices(state)
+    Sigma = theory.stationary_cov(known.Lam, M + W, K)
     return np.trace(Sigma @ known.Lam) / len(K)
 
 

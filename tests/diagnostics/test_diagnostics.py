@@ -136,7 +136,7 @@ def test_r_hat_of_many_short_chains_is_what_theory_says(rho, seed):
     for t in range(1, 124):
         noise = rng.standard_normal((32, 200))
         x[:, t] = rho * x[:, t - 1] + np.sqrt(1 - rho**2) * noise
-    ranked = convergence._r_hat(convergence._rank_normalise(convergence._split(x)))
+    ranked, _ = convergence._of_ranks(convergence._split(x))
     expected = np.sqrt(1 - 1 / h + tau / h / (1 - tau / h))
     error = ranked.std() / np.sqrt(len(ranked))
     assert abs(ranked.mean() - expected) < 5 * error + (tau / h) ** 2

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers import warnings_of
 from scipy.special import polygamma, psi
 from sklearn.exceptions import ConvergenceWarning
 
@@ -152,10 +153,7 @@ def test_what_was_silent_speaks(sampler, word):
     model = BayesianLogisticRegressionSGFS(
         sampler, 0.1, intercept_precision=0.1, n_draws=60, burn_in=100, random_state=0
     )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(X, y)
-    assert word in " ".join(str(one.message) for one in caught)
+    assert word in " ".join(warnings_of(model, X, y))
 
 
 def test_many_short_chains_that_agree_in_the_mean_are_no_alarm():

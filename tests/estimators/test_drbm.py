@@ -4,9 +4,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from helpers import scaled_iris
 from scipy.special import logsumexp
-from sklearn.datasets import load_iris
-from sklearn.preprocessing import minmax_scale
 
 from skbayes_sg import DRBMClassifier
 from skbayes_sg.models import DRBM
@@ -18,8 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 @pytest.fixture(scope="module")
 def iris():
-    X, y = load_iris(return_X_y=True)
-    return minmax_scale(X), y
+    return scaled_iris()
 
 
 def enumerated(b, x):

@@ -154,7 +154,7 @@ def test_predicted_covariance_counts_noise_far_from_the_mode_without_chance(batc
     one = {"n_chains": 1, "n_draws": 4, "fit_intercept": False, "prior_precision": 1.0}
     model = BLR(sampler, noise_variance=4.0, random_state=0, **one).fit(X, y)
     K = model.states_[0].memory.preconditioner.dense()
-    window = model.states_[0].memory.length
+    window = model.states_[0].memory.window.length
     Lam, M = theory.lsq_noise(
         X,
         y,

@@ -352,7 +352,7 @@ def broken(X, y, what):
     ],
 )
 def test_bad_data_are_refused_before_any_sampling(binary, what, message, monkeypatch):
-    monkeypatch.setattr("skbayes_sg.inference.engine.run_chains", None)
+    monkeypatch.setattr("skbayes_sg.inference.sample.run_chains", None)
     with pytest.raises(ValueError, match=message):
         BLR().fit(*broken(*binary, what))
 
@@ -424,7 +424,7 @@ def test_weights_that_leave_one_class(binary):
 def test_bad_parameters_are_named_before_any_sampling(
     binary, parameters, error, message, monkeypatch
 ):
-    monkeypatch.setattr("skbayes_sg.inference.engine.run_chains", None)
+    monkeypatch.setattr("skbayes_sg.inference.sample.run_chains", None)
     with pytest.raises(error, match=message):
         BLR(**parameters).fit(*binary)
 

@@ -91,6 +91,7 @@ def test_a_fit_says_that_its_tails_are_known_from_few_draws(monkeypatch):
 
 
 HEAVY = {"r_hat_max": 1.01, "r_hat_limit": 1.05, "ess_min": 900.0, "ess_tail_min": 900.0}
+HEAVY |= {"stein_ratio": 1.0, "stein_se": 0.01}
 
 
 @pytest.mark.parametrize(("error", "said"), [(0.05, 0), (0.13, 0), (0.2, 1), (np.nan, 0)])

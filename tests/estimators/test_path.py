@@ -229,7 +229,7 @@ def test_a_step_too_slow_to_learn_says_so():
     ids=lambda model: type(model).__name__,
 )
 def test_networks(model, monkeypatch):
-    monkeypatch.setattr("skbayes_sg.chains.optimised_starts._BURN_INS", 1)
+    monkeypatch.setattr("skbayes_sg.chains.tuning._BURN_INS", 1)
     X, y = load_iris(return_X_y=True)
     model.set_params(n_chains=2, n_draws=8, burn_in=30, thin=1, random_state=0)
     em = VariationalEM(n_updates=8)

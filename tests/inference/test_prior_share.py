@@ -7,7 +7,7 @@ import pytest
 from conftest import z_scores
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, VariationalEM
-from skbayes_sg.inference.em_control_variate import DiagonalControlVariate, MatrixControlVariate
+from skbayes_sg.inference.variational_em import DiagonalControlVariate, MatrixControlVariate
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGLD, ConstantSGD, MomentumSGD

@@ -6,10 +6,12 @@ import warnings
 import numpy as np
 import pytest
 from conftest import logistic_data
+from helpers import mode_from_zero, warnings_of
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, VariationalEM
+from skbayes_sg.chains.run import go_on
 from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.estimators.linear_model import is_separated
 from skbayes_sg.inference import diagnose
@@ -37,7 +39,7 @@ def one_hot(seed, n_rows=None):
 def anchored(X, y, n_classes=2, precision=1.0):
     y = np.where(y, 1.0, -1.0) if n_classes == 2 else y
     posterior = Posterior.of(Softmax(X.shape[1], n_classes), X, y, precision)
-    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
+    mode = mode_from_zero(posterior)
     return ExpandedTarget.at(posterior, mode)
 
 
@@ -100,11 +102,8 @@ def test_the_default_is_hmc_where_a_coefficient_has_a_wall():
 def test_a_sampler_by_name_says_that_a_wall_stops_its_noise(sampler):
     X, y = one_hot(2)
     model = BayesianLogisticRegressionSGFS(sampler, 3.0, **BY_NAME)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(X, y)
     said = f"column_steepness is .* above {sampler.steepest_column:g}: the posterior of a coef"
-    assert any(re.match(said, str(one.message)) for one in caught)
+    assert any(re.match(said, text) for text in warnings_of(model, X, y))
 
 
 @pytest.mark.convergence_warnings
@@ -192,6 +191,30 @@ def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypat
     assert isinstance(model.sampler_, UnderdampedLangevin)
 
 
+def test_an_interrupt_of_the_second_sampler_keeps_its_draws(monkeypatch):
+    X, y = logistic_data(400, 4)
+    calls = []
+
+    def interrupted(sampler, *args):
+        calls.extend([sampler] * isinstance(sampler, HMC))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return go_on(sampler, *args)
+
+    monkeypatch.setattr(
+        "skbayes_sg.inference.diagnose.of_bias",
+        lambda figures, *_: [] if "accept_rate" in figures else ["sd_ratio is 2.00, not 1"],
+    )
+    monkeypatch.setattr("skbayes_sg.chains.run.go_on", interrupted)
+    monkeypatch.setattr("skbayes_sg.chains.run._SECONDS", 0.0)
+    model = BayesianLogisticRegressionSGFS(prior_precision=1.0, n_draws=256, random_state=0)
+    said = r"interrupted: each chain has \d+ of \d+ draws"
+    with pytest.warns(ConvergenceWarning, match=said), pytest.raises(KeyboardInterrupt):
+        model.fit(X, y > 0)
+    assert isinstance(model.sampler_, HMC)
+    assert 4 <= model.draws_.shape[1] < 256
+
+
 @pytest.mark.convergence_warnings
 def test_a_plane_between_the_classes_is_said_under_a_learned_prior():
     rng = np.random.default_rng(0)
@@ -199,10 +222,8 @@ def test_a_plane_between_the_classes_is_said_under_a_learned_prior():
     y = X[:, 0] > 0
     em = VariationalEM(hyperprior=(0.5, 0.5), n_updates=20)
     model = BayesianLogisticRegressionSGFS(prior_precision=em, random_state=0, n_draws=50)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        model.fit(X, y)
-    assert any("a plane separates the classes" in str(one.message) for one in said)
+    said = warnings_of(model, X, y)
+    assert any("a plane separates the classes" in text for text in said)
     assert is_separated(model, model._posterior_of(X, y, RowMetadata()))
     y[0] = ~y[0]
     assert not is_separated(model, model._posterior_of(X, y, RowMetadata()))

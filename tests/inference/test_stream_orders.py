@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sg import BayesianLogisticRegressionSGFS
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.kept_rows import n_bytes
-from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.inference.folded_rows import FoldedRows
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
@@ -157,25 +156,6 @@ def test_above_a_thousand_parameters_folded_rows_are_checked_by_their_diagonal()
     assert "rows that are no longer kept" in str(said[-1].message)
 
 
-def test_a_stream_of_version_0_3_goes_on():
-    X, y = data_of(900, 3, 2)
-    model = streamed(GIVEN, X[:300], y[:300], np.arange(300), 1)
-    now = model._stream
-    old = {"prior": now.prior, "settled": now.prior, "posterior": now.posterior, "seed": now.seed}
-    for waiting, expected in ((now.kept.blocks[0], 0.01), (None, 0.1)):
-        state = {**old, "waiting": waiting}
-        if waiting is None:
-            state["settled"] = now.posterior
-        then = Stream.__new__(Stream)
-        then.__setstate__(state)
-        one = clone(model)
-        vars(one).update(vars(model) | {"_stream": then})
-        np.testing.assert_array_equal(one.coef_, model.coef_)
-        for rows in np.split(np.arange(300, 900), 6):
-            one.partial_fit(X[rows], y[rows])
-        assert off(one, at_once(one, X, y))[0] < expected
-
-
 # -- beyond the budget ------------------------------------------------------------------------
 
 
@@ -236,7 +216,7 @@ def test_rows_take_no_more_than_the_budget():
         stream = model._stream
         kept = [*stream.kept.blocks, *([stream.sample.rows] if stream.sample else [])]
         assert sum(map(n_bytes, kept)) <= 2000 * 8 * 5
-    assert stream.sample.n_folded + stream.kept.joined.n_rows == 6000
+    assert stream.sample.n_folded + stream.kept.data.n_rows == 6000
 
 
 def test_the_remainder_of_all_folded_rows_is_the_difference_of_their_expansions(seed):

@@ -1,22 +1,16 @@
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 from sklearn.linear_model import LogisticRegression
 
 from skbayes_sg import AbstentionDisplay
 
 matplotlib.use("Agg")
+pytestmark = pytest.mark.usefixtures("_closed_figures")
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet([1.0, 1.0, 1.0], 60)
 Y = RNG.integers(0, 3, 60)
 WRONG = P.argmax(axis=1) != Y
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 def test_the_curve_is_the_error_rate_of_the_most_certain_rows():

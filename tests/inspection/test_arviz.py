@@ -1,8 +1,6 @@
 """`to_arviz`: names, groups and numbers, and what ArviZ makes of them."""
 
 import sys
-from importlib import metadata
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -280,19 +278,6 @@ def test_arviz_that_is_not_installed_is_named_with_the_extra(fits, monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz_base", None)
     with pytest.raises(ImportError, match=r"pip install .skbayes_sg\[arviz\]"):
         fits["binary"].to_arviz()
-
-
-def test_an_arviz_below_one_is_given_what_it_can_read(fits, monkeypatch):
-    """Its `from_dict` takes a keyword for each group."""
-    version = metadata.version
-    monkeypatch.setattr(metadata, "version", lambda n: "0.23.4" if n == "arviz" else version(n))
-    monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(from_dict=dict))
-    given = fits["binary"].to_arviz(FRAME, PAIR, log_likelihood=True)
-    groups = {"posterior", "sample_stats", "log_prior", "log_likelihood", "observed_data"}
-    groups |= {"constant_data"}
-    assert set(given) == groups | {"dims", "coords", "attrs"}
-    monkeypatch.setattr(metadata, "version", lambda n: "1.0.0" if n == "arviz" else version(n))
-    assert "posterior" in fits["binary"].to_arviz().children
 
 
 # -- what ArviZ makes of it -------------------------------------------------------------------

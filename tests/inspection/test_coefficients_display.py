@@ -1,7 +1,6 @@
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 from sklearn.datasets import load_diabetes, load_iris
 
 from skbayes_sg import (
@@ -12,17 +11,14 @@ from skbayes_sg import (
 from skbayes_sg.samplers import SGLD, PolynomialDecay
 
 matplotlib.use("Agg")
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usefixtures("_closed_figures"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 SHORT = {"n_chains": 3, "n_draws": 20, "burn_in": 8, "thin": 1, "random_state": 0}
 X, NUMBERS = load_diabetes(return_X_y=True, as_frame=True)
 IRIS, LABELS = load_iris(return_X_y=True, as_frame=True)
 LABELS = load_iris().target_names[LABELS]
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

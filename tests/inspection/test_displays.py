@@ -26,17 +26,14 @@ from skbayes_sg import (
 )
 
 matplotlib.use("Agg")
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usefixtures("_closed_figures"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 DISPLAYS = [name for name in inspection.__all__ if name.endswith("Display")]
 SHORT = {"n_chains": 3, "n_draws": 20, "burn_in": 8, "thin": 1, "random_state": 0}
 X, Y = load_iris(return_X_y=True, as_frame=True)
 Y = load_iris().target_names[Y]
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

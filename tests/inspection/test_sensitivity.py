@@ -23,6 +23,7 @@ from skbayes_sg import (
     BayesianRobustRegressor,
 )
 from skbayes_sg.inspection import prior_sensitivity
+from skbayes_sg.inspection.sensitivity import rate_of_change
 from skbayes_sg.samplers import SGLD, PolynomialDecay
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -103,11 +104,9 @@ def test_normal_posteriors_have_the_values_of_quadrature(seed):
 
 def test_chance_alone_moves_a_value_as_little_as_the_docstring_says(seed):
     """A quantity that has nothing to do with the prior, of 4000 independent draws."""
-    from skbayes_sg.inspection.sensitivity import _rate
-
     rng = np.random.default_rng(seed)
     pairs = rng.standard_normal((100, 2, 4000))
-    found = [_rate(values, 5.0 * log_density) for values, log_density in pairs]
+    found = [rate_of_change(values, 5.0 * log_density) for values, log_density in pairs]
     mean, error = np.mean(found), np.std(found, ddof=1) / 10
     assert abs(mean - 5.0 / np.sqrt(4000) / 3) < 5 * error + 0.1 * mean
 

@@ -2,7 +2,6 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.impute import SimpleImputer
@@ -12,15 +11,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from skbayes_sg import BayesianLogisticRegressionSGFS, UncertaintyDisplay
 
 matplotlib.use("Agg")
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usefixtures("_closed_figures"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 SHORT = {"n_chains": 3, "n_draws": 20, "burn_in": 8, "thin": 1, "random_state": 0}
 X, Y = load_iris(return_X_y=True)
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +109,10 @@ def test_single_precision_and_constant_columns(model):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"features": (0, "age")}, "features: there is no 'age'; give positions below 4, or names"),
+        (
+            {"features": (0, "age")},
+            "features: X has no column 'age'; give positions below 4, or names",
+        ),
         ({"features": (1, 1)}, "features must be two different columns"),
         ({"features": (1,)}, "features must be two different columns"),
         ({"kinds": "entropy"}, "kinds must be one of"),

@@ -6,10 +6,9 @@ import pytest
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import ExpandedTarget
-from skbayes_sg.posterior.gaussian import find_mode, posterior_mean
-from skbayes_sg.posterior.hierarchical import HierarchicalTarget, JointPosterior
+from skbayes_sg.posterior.gaussian import NormalPath, find_mode, posterior_mean
+from skbayes_sg.posterior.hierarchical import HierarchicalTarget, joint_gradient
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.normal_path import NormalPath
 from skbayes_sg.priors import GaussianPrior, Horseshoe, StudentT
 from skbayes_sg.priors.scales import Groups, OnePrecision
 
@@ -107,17 +106,17 @@ def test_the_density_is_that_of_the_posterior_times_the_jacobian(hyperprior, n_c
 @CASES
 def test_the_joint_posterior_has_the_gradient_of_the_model(hyperprior, n_classes):
     posterior, target = made(hyperprior, n_classes)
-    joint = JointPosterior(posterior, target.coordinates.scales)
+    scales = target.coordinates.scales
     both = target.coordinates.inverse_transform(points(target, 2))
-    gradient = joint.full_gradient(both)
+    gradient = joint_gradient(posterior, scales, both)
     for one, of_one in zip(both, gradient, strict=True):
         theta, eta = parts(target, one)
-        expected = under(posterior, joint.scales, eta).full_gradient(theta)[0]
+        expected = under(posterior, scales, eta).full_gradient(theta)[0]
         k = target.coordinates.n_hyper
         np.testing.assert_allclose(of_one[:-k], expected, rtol=1e-9, atol=1e-9)
         steps = 1e-5 * np.eye(k)
         ahead, behind = (
-            joint.scales.log_prior(posterior.prior, np.repeat(theta, k, axis=0), eta + s * steps)
+            scales.log_prior(posterior.prior, np.repeat(theta, k, axis=0), eta + s * steps)
             for s in (1, -1)
         )
         np.testing.assert_allclose(of_one[-k:], (ahead - behind) / 2e-5, rtol=1e-5, atol=1e-5)

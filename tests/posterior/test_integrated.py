@@ -29,7 +29,7 @@ def test_the_gradient_is_that_of_the_log_density(n_classes):
     mode = find_mode(posterior, np.zeros((1, model.dim)), rng)
     coef = model.unpack(np.arange(model.dim))["coef"].ravel()
     scales = OnePrecision(coef, np.zeros(len(coef), int), ["coef"], 0.7)
-    target = IntegratedTarget(ExpandedTarget.at(posterior, mode, along=scales), scales)
+    target = IntegratedTarget(ExpandedTarget.at(posterior, mode, along=scales), scales.integrated)
     u, v = rng.standard_normal((2, 5, target.dim))
     ends = [target.slope(u + sign * 1e-3 * v)[0] for sign in (1, -1)]
     gradient = target.slope(u)[1]

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import mode_from_zero
 from scipy import sparse
 
 from skbayes_sg.linalg import DIAGONAL, FULL
@@ -9,7 +10,6 @@ from skbayes_sg.linalg.coordinates import LowRank
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior, is_high_dimensional
 from skbayes_sg.posterior.full_data import FullDataTarget
-from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.posterior.whitening import low_rank
 from skbayes_sg.samplers import SGLD
@@ -117,7 +117,7 @@ def test_products_with_sparse_rows_are_those_with_dense_ones(kind, always_wide):
 @pytest.mark.parametrize("kind", KINDS)
 def test_curvature_is_about_the_identity_in_these_coordinates(kind, always_wide):
     posterior = problem(kind, *text())
-    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
+    mode = mode_from_zero(posterior)
     here = low_rank(posterior, mode.theta)
     curvature = here.pullback_matrix(posterior.expand(mode.theta, FULL).curvature.dense())
     values = np.linalg.eigvalsh(curvature)
@@ -134,7 +134,7 @@ def test_curvature_is_about_the_identity_in_these_coordinates(kind, always_wide)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_gradient_of_a_step_is_that_of_all_rows(kind, form, always_wide):
     posterior = problem(kind, *text(), form)
-    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
+    mode = mode_from_zero(posterior)
     target = FullDataTarget.at(posterior, mode)
     u = np.random.default_rng(0).standard_normal((3, posterior.dim))
     other = posterior.with_prior(posterior.prior.with_precision(2 * posterior.prior.precision))
@@ -194,7 +194,7 @@ def test_columns_of_zeros_are_left_out_and_follow_the_prior(always_wide):
 def test_langevin_dynamics_take_the_gradient_in_the_coordinates_of_the_chains(always_wide):
     """They once took that of the model at a point of the chain."""
     posterior = problem("two classes", *text())
-    mode = find_mode(posterior, np.zeros((1, posterior.dim)), np.random.default_rng(0))
+    mode = mode_from_zero(posterior)
     target = FullDataTarget.at(posterior, mode)
     sampler = SGLD(1e-3, variance_reduction="control_variate", batch_size=posterior.n_rows)
     u = np.random.default_rng(0).standard_normal((1, posterior.dim))

@@ -18,7 +18,7 @@ def made(noise_variance, kind=Groups):
     model = Linear(4, True, noise_variance, (1.0, 1.0))
     prior = model.prior(np.append(np.full(4, 2.0), [0.01] * (model.dim - 4)))
     posterior = Posterior(model, Posterior.of(model, X, y).data, prior)
-    distribution = known_at(prior, expanded_twice(posterior, model.guess(y, None)))
+    distribution = known_at(posterior, expanded_twice(posterior, model.guess(y, None)))
     group = np.array([0, 0, 1, 1]) if kind is Groups else np.zeros(4, int)
     scales = kind(np.arange(4), group, ["a", "b"][: group.max() + 1], 0.7)
     return posterior, scales, distribution

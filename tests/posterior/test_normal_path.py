@@ -7,7 +7,7 @@ from scipy.special import log_expit
 
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.normal_path import NormalPath
+from skbayes_sg.posterior.gaussian import NormalPath
 from skbayes_sg.priors.scales import OnePrecision
 
 

@@ -29,7 +29,7 @@ def bound(noise_variance, intercept=True, lam=3.0):
     precision[4:] = 0.01
     posterior = Posterior(model, Posterior.of(model, X, y).data, model.prior(precision))
     anchor = expanded_twice(posterior, model.guess(y, None))
-    return posterior, anchor, known_at(posterior.prior, anchor)
+    return posterior, anchor, known_at(posterior, anchor)
 
 
 def quadrature(X, y, noise_variance, intercept, rate=0.5 / 0.7, shape=0.5, noise=(1.0, 1.0)):

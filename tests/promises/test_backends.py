@@ -9,7 +9,7 @@ import pytest
 from joblib import parallel_config
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, BayesianMLPClassifier
-from skbayes_sg.chains.parallel import in_parallel
+from skbayes_sg.chains.run import in_parallel
 from skbayes_sg.data import is_out_of_core
 
 RNG = np.random.default_rng(0)

@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from skbayes_sg import callbacks
 from skbayes_sg.callbacks import Callback, Checkpoint
-from skbayes_sg.chains.parallel import _controller
+from skbayes_sg.chains.run import _controller
 
 try:
     import resource
@@ -382,7 +382,7 @@ STAGES = {
     "data checks": "estimators.base.require_squares",
     "choice of the sampler": "inference.sample.choose",
     "mode search": "posterior.gaussian._evaluated",
-    "mode search of networks": "chains.optimised_starts._moved",
+    "mode search of networks": "chains.tuning._to_mode",
     "burn-in": "chains.run.burn_chain",
     "sampling": "chains.run.go_on",
     "attributes": "inference.sample.in_single_precision",

@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 from conftest import differences, leaves
+from helpers import scaled_iris
 from sklearn.base import clone
-from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler, minmax_scale
+from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import (
     BayesianGammaRegressor,
@@ -23,7 +23,6 @@ from skbayes_sg import (
     BayesianRobustRegressor,
     DRBMClassifier,
 )
-from skbayes_sg.chains.tuning import start_without_pilots
 from skbayes_sg.samplers import SAMPLERS, SGFS, ConstantSGD
 
 LOG_LINKS = [BayesianPoissonRegressor, BayesianNegativeBinomialRegressor, BayesianGammaRegressor]
@@ -42,8 +41,7 @@ pytestmark = pytest.mark.usefixtures("_short_runs_may_warn")
 
 @pytest.fixture(scope="module")
 def iris():
-    X, y = load_iris(return_X_y=True)
-    return minmax_scale(X), y
+    return scaled_iris()
 
 
 # -- the constructors -------------------------------------------------------------------------
@@ -105,7 +103,7 @@ def test_every_name_learns_iris_in_a_network(cls, name, iris, monkeypatch):
 def test_sgfs_by_name_is_that_of_many_rows_and_hmc_that_of_few(cls, iris, monkeypatch):
     """The sampler of sampler=None; "hmc" does not merge equal rows before it, as None does."""
     for module in ("inference.engine", "inference.many_modes"):  # alpha = 0 will do
-        monkeypatch.setattr(f"skbayes_sg.{module}.choose_alpha", start_without_pilots)
+        monkeypatch.setattr(f"skbayes_sg.{module}.choose_alpha", None)
     for name, most in (("hmc", np.inf), ("sgfs", 0.0)):
         monkeypatch.setattr("skbayes_sg.inference.many_modes.has_cheap_gradients", most.__ge__)
         model = cls(2, temperature=1.0, burn_in=5, thin=1, **SHORT)

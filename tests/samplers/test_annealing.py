@@ -50,20 +50,20 @@ def test_the_weight_is_the_step_over_the_longest():
         for t in range(4):
             state.t = t
             sampler.refresh(state, known.posterior)
-            weights.append(sampler.weight(state))
+            weights.append(sampler.draw(state)[1])
         np.testing.assert_allclose(weights, weights[1] / (1 + alphas**2))
         assert weights[1] >= 1 - 1e-9  # 1, or more where coordinates are correlated
     by_C = SGFS(lambda t: 20.0 + t, C=np.full(4, 1e-3), batch_size=20)
     state = start(by_C, known.posterior, 1)
-    first = by_C.weight(state)
+    first = by_C.draw(state)[1]
     state.t = 20
     by_C.refresh(state, known.posterior)
-    assert by_C.weight(state) / first == pytest.approx(0.25)
+    assert by_C.draw(state)[1] / first == pytest.approx(0.25)
 
 
 def test_constant_steps_and_the_first_part_of_a_cycle(gaussian):
     constant = SGFS(3.0, batch_size=20)
-    assert constant.weight(start(constant, gaussian.posterior, 1)) == 1.0
+    assert constant.draw(start(constant, gaussian.posterior, 1))[1] == 1.0
     cycle = SGFS(CosineCycle(1.0, 9.0, 100), batch_size=20)
     state = start(cycle, gaussian.posterior, 1)
     weights = run_chain(cycle, gaussian.posterior, state, Length(100)).weights

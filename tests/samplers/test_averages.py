@@ -107,8 +107,8 @@ def test_with_the_prior_algorithm_1_of_ahn_runs_where_its_p_is_singular(alpha, s
     ("kappa", "error", "message"),
     [
         (0.5, TypeError, "kappa must be None or a callable"),
-        (lambda t: 0.0, ValueError, r"kappa must lie in \(0, 1\], kappa\(1\) is 0"),
-        (lambda t: 1.5, ValueError, r"kappa\(1\) is 1.5"),
+        (lambda t: 0.0, ValueError, r"kappa\(1\) must be a finite number in \(0, 1\], got 0"),
+        (lambda t: 1.5, ValueError, r"kappa\(1\) must .*, got 1.5"),
         (lambda t: "small", ValueError, r"kappa\(1\) must be a finite number"),
     ],
 )
@@ -119,11 +119,11 @@ def test_an_impossible_schedule_is_named(gaussian, kappa, error, message):
 
 def test_a_schedule_that_turns_bad_on_the_way_is_named(gaussian):
     sampler = SGFS(kappa=lambda t: 3.0 - t, batch_size=20, refresh_every=1)
-    with pytest.raises(ValueError, match=r"kappa\(1\) is 2"):
+    with pytest.raises(ValueError, match=r"kappa\(1\) must .*, got 2"):
         sampler.validate(gaussian.posterior)
     sampler.set_params(kappa=lambda t: 1.0 - (t - 1) / 4, adapt="always")
     state = start(sampler, gaussian.posterior, 1)
-    with pytest.raises(ValueError, match=r"kappa\(5\) is 0"):
+    with pytest.raises(ValueError, match=r"kappa\(5\) must .*, got 0"):
         run_chain(sampler, gaussian.posterior, state, Length(10))
 
 
@@ -207,7 +207,7 @@ def test_iasg_with_one_row_averages_over_a_pass():
         known.Lam, noise_of(known, state)
     )
     assert np.trace(predicted @ known.Lam) / 4 == pytest.approx(1.0, abs=0.1)
-    assert 120 < state.memory.length < 200
+    assert 120 < state.memory.window.length < 200
 
 
 def test_a_window_is_ten_passes_at_most_and_the_report_says_so():
@@ -217,11 +217,11 @@ def test_a_window_is_ten_passes_at_most_and_the_report_says_so():
     state = start(sampler, known.posterior, 2, theta=np.tile(known.mean, (2, 1)))
     state = run_chain(sampler, known.posterior, state, Length(1, 400)).state
     assert not sampler.report(state).warnings
-    one_pass, before = state.rows.noise_factor, state.memory.length
+    one_pass, before = state.rows.noise_factor, state.memory.window.length
     assert before < 2 * one_pass
     state.memory.I1 = state.memory.I1 * 100.0
     sampler.freeze(state, known.posterior)
-    assert 5 * one_pass < state.memory.length <= 10 * one_pass
+    assert 5 * one_pass < state.memory.window.length <= 10 * one_pass
     (warning,) = sampler.report(state).warnings
     assert "IASG: theory expects from" in warning
 

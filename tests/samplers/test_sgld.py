@@ -146,11 +146,11 @@ def test_draws_are_weighted_by_the_step_that_leaves_them(gaussian):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"step_size": 0.0}, "step_size must be positive"),
-        ({"step_size": -1}, "step_size must be positive"),
-        ({"step_size": "large"}, 'step_size must be "auto"'),
+        ({"step_size": 0.0}, r"step_size must be a finite number in \(0, inf\)"),
+        ({"step_size": -1}, r"step_size must be a finite number in \(0, inf\)"),
+        ({"step_size": "large"}, r"step_size must be a finite number in \(0, inf\)"),
         ({"step_size": lambda t: "x"}, r"step_size\(0\) must be a finite number"),
-        ({"temperature": -1.0}, "temperature must be at least 0"),
+        ({"temperature": -1.0}, r"temperature must be a finite number in \[0, inf\)"),
         (
             {"preconditioner": lambda t: np.ones(4)},
             'step_size="auto" is that of one preconditioner; give a step_size, a number or a '
@@ -160,10 +160,10 @@ def test_draws_are_weighted_by_the_step_that_leaves_them(gaussian):
             {"preconditioner": lambda t: np.ones(3), "step_size": 0.1},
             r"preconditioner\(0\) must have",
         ),
-        ({"clip": ("norm", 0.0)}, "clip must be a pair"),
-        ({"clip": 3.0}, "clip must be a pair"),
+        ({"clip": ("norm", 0.0)}, "the threshold of clip must be"),
+        ({"clip": 3.0}, "clip must be"),
         ({"preconditioner": [["a"] * 4] * 4}, "preconditioner must hold real numbers"),
-        ({"preconditioner": "full"}, 'preconditioner must be None, "diag"'),
+        ({"preconditioner": "full"}, "preconditioner, if no array, must be one of"),
         ({"preconditioner": np.ones(3)}, "preconditioner must have shape"),
         ({"preconditioner": -np.eye(4)}, "preconditioner must be positive definite"),
         ({"preconditioner": np.triu(np.ones((4, 4)))}, "preconditioner must be symmetric"),
@@ -178,7 +178,10 @@ def test_impossible_parameters_are_named(gaussian, parameters, message):
     ("sampler", "message"),
     [
         (SGLD(lambda t: 1e-4 if t < 3 else 0.0), r"step_size\(3\)"),
-        (SGLD(1e-4, lambda t: 2.0 - t), "temperature must be at least 0, got -1.0 at step 3"),
+        (
+            SGLD(1e-4, lambda t: 2.0 - t),
+            r"temperature\(3\) must be a finite number in \[0, inf\), got -1.0",
+        ),
         (
             SGLD(1e-4, preconditioner=lambda t: np.full(4, 3.0 - t)),
             r"preconditioner\(3\) must be pos",

@@ -3,7 +3,7 @@
 With K > 2 classes the same shift of all classes changes no probability. Constant SGD has no
 gradient noise along it, nor along a zero column. The precision that it learns is set beside the one
 that HMC learns from 600 updates. Without the control variate of
-`skbayes_sg.inference.em_control_variate` the ratio would be K / (K - 1) and more.
+`skbayes_sg.inference.variational_em` the ratio would be K / (K - 1) and more.
 
     python -m benchmarks.papers.mandt2017.em_classes
 
