@@ -381,7 +381,7 @@ def test_an_interrupt_of_all_workers_keeps_what_was_drawn(request):
 STAGES = {
     "data checks": "estimators.base.require_squares",
     "choice of the sampler": "inference.sample.choose",
-    "mode search": "posterior.gaussian._evaluated",
+    "mode search": "posterior.gaussian._fisher_scoring",
     "mode search of networks": "chains.tuning._to_mode",
     "burn-in": "chains.run.burn_chain",
     "sampling": "chains.run.go_on",
