@@ -85,10 +85,8 @@ def prior_sensitivity(
     'potential prior-data conflict'
     """
     estimator, before = fitted_step(prior_sensitivity, model, OF_COEFFICIENTS, "coef_", "draws_")
-    rows, metadata = (
-        X if before is None else before.transform(X),
-        RowMetadata(sample_weight, offset),
-    )
+    rows = X if before is None else before.transform(X)
+    metadata = RowMetadata(sample_weight, offset)
     given = Given.of_fit("prior_sensitivity", estimator, rows, y, metadata)
     require_draws(estimator, "prior_sensitivity")
     kept, draws = kept_draws(estimator)
