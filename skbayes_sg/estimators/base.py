@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -28,7 +29,7 @@ from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, with_known
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.estimators.new_levels import levels_of, with_new_levels
-from skbayes_sg.estimators.out_of_core import is_out_of_core, validate_columns
+from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
 from skbayes_sg.inference.engine import Choice, Options, RowsNeededError
 from skbayes_sg.inference.many_modes import gradient_products
@@ -38,6 +39,7 @@ from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection import export
 from skbayes_sg.linalg.sizes import has_cheap_gradients, is_sorted_soon
 from skbayes_sg.models import Model
+from skbayes_sg.models.base import Response
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.base import is_high_dimensional
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
@@ -149,7 +151,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """
         kinds = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
         try:
-            checked = validate_data(self, X, y, reset=reset, **kinds, **more)
+            with config_context(array_api_dispatch=False):  # arrays of any library become NumPy's
+                checked = validate_data(self, X, y, reset=reset, **kinds, **more)
         except (ValueError, TypeError) as error:
             columns = text_columns(X)
             if columns:
@@ -187,7 +190,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     # -- parameters ---------------------------------------------------------------------------
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters of the estimator, and those of its sampler as ``sampler__<parameter>``.
 
         A sampler given by name becomes an instance first, in the form that the name stands for.
@@ -334,23 +337,24 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _to_predict(
         self, X, offset: ArrayLike | None, dtype: Any = None, every: bool = False
-    ) -> tuple[Any, Any, NDArray, NDArray]:
-        """The model, validated rows, draws and weights of a prediction.
+    ) -> tuple[Any, Any, NDArray, NDArray, np.dtype]:
+        """The model, rows, draws and weights of a prediction, and the dtype of X.
 
         The rows have offsets as last columns, and effects of new levels may have made model, rows
-        and draws larger. The draws are those that predict, or `every` one, in a dtype, by default
-        that of X.
+        and draws larger. They are in double precision where offsets may be far from zero. The draws
+        are those that predict, or `every` one, in a dtype, by default that of X.
         """
         check_is_fitted(self, "model_")
-        X = with_offset(self, self._validate_data(X, reset=False), offset)
+        X = self._validate_data(X, reset=False)
+        of_rows, X = X.dtype, with_offset(self, X, offset)
         some, weights = draws_that_predict(self, every)
         draws = self.draws_.reshape(-1, self.draws_.shape[-1])[some]
         dtype = X.dtype if dtype is None else np.dtype(dtype)
         if dtype.itemsize < draws.itemsize:  # else a model casts some at a time
             draws = draws.astype(dtype)
         if self._levels:
-            return *with_new_levels(self, X, draws, some), weights
-        return self.model_, X, draws, weights
+            return *with_new_levels(self, X, draws, some), weights, of_rows
+        return self.model_, X, draws, weights, of_rows
 
     # -- files, copies, ArviZ -----------------------------------------------------------------
 
@@ -628,7 +632,7 @@ class KeptInterrupt(KeyboardInterrupt):
     """Ctrl-C, after which the estimator has the draws so far."""
 
 
-def all_or_nothing(method: Callable) -> Callable:
+def all_or_nothing(method: Method) -> Method:
     """Restore the attributes of the estimator if a call raises.
 
     scikit-learn's validation sets some before anything is computed, and a warning after all are set
@@ -659,7 +663,7 @@ def all_or_nothing(method: Callable) -> Callable:
                 raise RuntimeError(_KILLED.format(str(error).split("\n")[0])) from error
             raise
 
-    return guarded
+    return cast(Method, guarded)
 
 
 def require_finite(**attributes: Any) -> None:
@@ -671,18 +675,23 @@ def require_finite(**attributes: Any) -> None:
 
 def with_offset(estimator: Any, X: Any, offset: ArrayLike | None) -> Any:
     """Rows with their offsets; where y may be far from zero they are in double precision."""
+    require_offset(estimator, offset)
     if offset is None:
-        if estimator._has_offset:
-            raise ValueError(
-                f"{type(estimator).__name__} was fitted with an offset or exposure; give these of "
-                "the rows too: offset=0, or exposure=1, predicts for a unit"
-            )
         return X
     known = known_columns(offset, X.shape[0], estimator.model_.n_offsets)
     assert known is not None
-    if getattr(estimator.model_, "has_location", False):
+    if isinstance(estimator.model_, Response) and not estimator.model_.log_link:
         X = X.astype(np.float64)
     return with_known(X, known)
+
+
+def require_offset(estimator: Any, offset: ArrayLike | None) -> None:
+    """Raise ValueError for rows without an offset where those of the fit had one."""
+    if offset is None and estimator._has_offset:
+        raise ValueError(
+            f"{type(estimator).__name__} was fitted with an offset or exposure; give these of "
+            "the rows too: offset=0, or exposure=1, predicts for a unit"
+        )
 
 
 def require_same_offset(estimator: Any, offset: ArrayLike | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,7 +129,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         return self._bind(X, y, self.classes_, metadata)
 
     @all_or_nothing
-    def fit(self, X, y, sample_weight=None, offset=None):
+    def fit(self, X, y, sample_weight=None, offset=None) -> Self:
         """Sample the posterior.
 
         Parameters
@@ -224,7 +224,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             Columns in the order of `classes_`. Of float32 rows this and all other predictions are
             float32. For a dask collection they are lazy dask arrays.
         """
-        model, X, draws, weights = self._to_predict(X, offset)
+        model, X, draws, weights, _ = self._to_predict(X, offset)
         proba = averaged(model, X, draws, weights)
         least = np.finfo(X.dtype).tiny  # none is rounded to 0
         (tail,) = np.nonzero((proba < least).any(axis=1))
@@ -235,7 +235,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     @in_blocks()
     def predict_log_proba(self, X, *, offset=None) -> NDArray:
         """Logarithm of `predict_proba`, finite also where a probability rounds to 0."""
-        model, X, draws, weights = self._to_predict(X, offset)
+        model, X, draws, weights, _ = self._to_predict(X, offset)
         return log_averaged(model, X, draws, weights).astype(X.dtype, copy=False)
 
     @in_blocks()
@@ -271,7 +271,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         >>> bool(np.allclose(1 / (1 + np.exp(-score)), p))
         True
         """
-        model, X, draws, weights = self._to_predict(X, offset)
+        model, X, draws, weights, _ = self._to_predict(X, offset)
         log_proba = log_averaged(model, X, draws, weights)
         score = log_proba[:, 1] - log_proba[:, 0] if len(self.classes_) == 2 else log_proba
         return score.astype(X.dtype, copy=False)
@@ -306,7 +306,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             of float32 rows.
         """
         require_choice("kind", kind, ("observation", "mean"))
-        model, X, draws, _ = self._to_predict(X, offset)
+        model, X, draws, *_ = self._to_predict(X, offset)
         parts = [p.astype(X.dtype, copy=False) for _, p in probabilities(model, X, draws)]
         each = np.concatenate([p.transpose(0, 2, 1) for p in parts], axis=1)
         if kind == "mean":
@@ -345,7 +345,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         (3, 2, 2)
         """
         require_level(level)
-        model, X, draws, weights = self._to_predict(X, offset)
+        model, X, draws, weights, _ = self._to_predict(X, offset)
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         ends = np.empty((X.shape[0], n_outputs, 2))
         for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), BLOCK_BYTES):
@@ -374,7 +374,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         at a temperature below 1, and those of relu units at any, are often so
         (networks.md#far-from-the-rows). Check the range of the columns beside it.
         """
-        model, X, draws, weights = self._to_predict(X, offset)
+        model, X, draws, weights, _ = self._to_predict(X, offset)
         total, aleatoric = np.empty(X.shape[0]), np.empty(X.shape[0])
         error = np.empty((X.shape[0], len(self.classes_)))
         for rows, p in probabilities(model, X, draws):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,7 @@ from skbayes_sg.estimators.base import (
     BayesianEstimator,
     all_or_nothing,
     merged,
+    require_offset,
     require_same_offset,
     require_spread,
 )
@@ -409,7 +410,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
     _has_rows = True
 
     @all_or_nothing
-    def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None) -> Self:
         """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
 
         Rows come in chunks of any size from one row, and in any order. They are kept up to a
@@ -634,6 +635,13 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         data = merged(data, model, streaming or self.sampler is not None)
         return Posterior(model, data, self._prior(model, data, streaming=streaming))
 
+    def _checked_rows(self, X, y, metadata: RowMetadata):
+        if metadata.var_weights is None:
+            return super()._checked_rows(X, y, metadata)
+        require_offset(self, metadata.offset)
+        X, y, metadata = self._with_metadata(*self._validate_pair(X, y, reset=False), metadata)
+        return X, y, checked_weights(metadata.sample_weight, len(y))
+
     def _with_metadata(
         self, X, y: NDArray, metadata: RowMetadata
     ) -> tuple[Any, NDArray, RowMetadata]:
@@ -686,7 +694,9 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         return Posterior(model, data, self._prior(model, data)), {"n_samples_seen_": X.shape[0]}
 
     @all_or_nothing
-    def partial_fit(self, X, y, sample_weight=None, offset=None, exposure=None, var_weights=None):
+    def partial_fit(
+        self, X, y, sample_weight=None, offset=None, exposure=None, var_weights=None
+    ) -> Self:
         """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
 
         The posterior of linear regression is exact up to 1,000 parameters: any chunks in any order

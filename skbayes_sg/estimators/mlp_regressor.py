@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -201,7 +201,9 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         return Posterior(model, data, self._prior(model, data, streaming=streaming))
 
     @all_or_nothing
-    def partial_fit(self, X, y, sample_weight=None, n_total: float | None = None, offset=None):
+    def partial_fit(
+        self, X, y, sample_weight=None, n_total: float | None = None, offset=None
+    ) -> Self:
         """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
 
         See `BayesianMLPClassifier.partial_fit`. The first chunk says what mean and spread of y are,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +32,7 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
         return tempered(self, posterior, n_total is not None)
 
     @all_or_nothing
-    def partial_fit(self, X, y, classes=None, n_total: float | None = None, offset=None):
+    def partial_fit(self, X, y, classes=None, n_total: float | None = None, offset=None) -> Self:
         """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
 
         The chunks of all calls must be independent random samples of one population. A file read in

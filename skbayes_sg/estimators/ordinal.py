@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -147,12 +147,12 @@ class BayesianOrdinalClassifier(LinearClassifier):
     # -- the order ----------------------------------------------------------------------------
 
     @all_or_nothing
-    def fit(self, X, y, sample_weight=None, offset=None):
+    def fit(self, X, y, sample_weight=None, offset=None) -> Self:
         self._order_of_column = ordered_levels(y)
         return super().fit(X, y, sample_weight, offset)
 
     @all_or_nothing
-    def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None) -> Self:
         """Update the posterior by a chunk; see `BayesianLogisticRegressionSGFS.partial_fit`.
 
         Parameters

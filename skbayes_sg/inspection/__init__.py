@@ -8,6 +8,7 @@ from skbayes_sg.inspection.coefficients import CoefficientsDisplay
 from skbayes_sg.inspection.effects import average_effects, contrast
 from skbayes_sg.inspection.prior_precision import PriorPrecisionDisplay
 from skbayes_sg.inspection.responses import prediction_summary
+from skbayes_sg.inspection.sandwich import sandwich_summary
 from skbayes_sg.inspection.sensitivity import prior_sensitivity
 from skbayes_sg.inspection.totals import totals
 from skbayes_sg.inspection.uncertainty import UncertaintyDisplay
@@ -21,5 +22,6 @@ __all__ = [
     "contrast",
     "prediction_summary",
     "prior_sensitivity",
+    "sandwich_summary",
     "totals",
 ]

@@ -49,7 +49,7 @@ def under_draws(
         some = frames.take(X, rows)
         some = some if before is None else before.transform(some)
         of_some = known[rows] if known is not None and known.ndim else known
-        fitted, some, flat, _ = estimator._to_predict(some, of_some, np.float64, every=True)
+        fitted, some, flat, *_ = estimator._to_predict(some, of_some, np.float64, every=True)
         with np.errstate(over="ignore"):
             each = fitted.predict(flat, some.astype(np.float64, copy=False))
         infinite = np.isinf(each).any(axis=(0, 1))

@@ -35,7 +35,12 @@ class Coefficients(NamedTuple):
     @classmethod
     def of(cls, estimator: Any) -> Coefficients:
         """In the units that the estimator is given."""
-        blocks = estimator.model_.unpack(estimator.draws_)
+        return cls.in_points(estimator, estimator.draws_)
+
+    @classmethod
+    def in_points(cls, estimator: Any, theta: NDArray) -> Coefficients:
+        """Of other points than the draws, (chains, draws, D)."""
+        blocks = estimator.model_.unpack(theta)
         return cls(blocks["coef"], blocks.get("intercept"))
 
     def unscaled(self, origin: NDArray, unit: NDArray) -> Coefficients:
@@ -86,16 +91,7 @@ def of_coefficients(
     require_draws(estimator)
     if beyond is not None:
         require_positive("beyond", beyond, "it is the size of a coefficient that matters")
-    found = Coefficients.of(estimator)
-    features, logits = feature_names(estimator), logit_names(estimator)
-    if scaler is not None:
-        found = found.unscaled(*units_before(scaler, len(features)))
-        if not hasattr(estimator, "feature_names_in_"):
-            features = [str(name) for name in scaler.get_feature_names_out()]
-    if logits or reference is not None:
-        position = _position(reference, estimator)
-        found = found.against(position)
-        logits = [name for k, name in enumerate(logits) if k != position]
+    found, features, logits = as_asked(estimator, Coefficients.of(estimator), scaler, reference)
     labels, names, draws = quantities(estimator, found, features, logits)
     weights = estimator.draw_weights_
     ratio = estimator.model_.ratio
@@ -111,6 +107,22 @@ def of_coefficients(
         for block, value in getattr(estimator, "prior_precision_blocks_", {}).items()
     }
     return table(labels, names, columns, of_prior)
+
+
+def as_asked(
+    estimator: Any, found: Coefficients, scaler: Any, reference: Any
+) -> tuple[Coefficients, list[str], list[str]]:
+    """Coefficients in the units before a scaler, of differences of classes, and their names."""
+    features, logits = feature_names(estimator), logit_names(estimator)
+    if scaler is not None:
+        found = found.unscaled(*units_before(scaler, len(features)))
+        if not hasattr(estimator, "feature_names_in_"):
+            features = [str(name) for name in scaler.get_feature_names_out()]
+    if logits or reference is not None:
+        position = _position(reference, estimator)
+        found = found.against(position)
+        logits = [name for k, name in enumerate(logits) if k != position]
+    return found, features, logits
 
 
 def quantities(

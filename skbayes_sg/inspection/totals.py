@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg import frames
 from skbayes_sg.inspection.drawing import fitted_step
+from skbayes_sg.inspection.names import labels_by
 from skbayes_sg.inspection.responses import rows_of, table_of_outputs
 from skbayes_sg.inspection.summary import figures_of
 from skbayes_sg.linalg.sizes import elements_at_a_time
@@ -55,7 +56,7 @@ def totals(
     Raises
     ------
     ValueError
-        If `by` has another number of rows, or `level` is not between 0 and 1.
+        If `by` has another number of rows or missing cells, or `level` is not between 0 and 1.
 
     Notes
     -----
@@ -79,13 +80,9 @@ def totals(
     rows: Any = rows_of(X)
     n_rows = len(rows)
     estimator, before = fitted_step(totals, model, _REMEDY, "predict_draws")
-    if isinstance(by, str):
-        by = np.asarray(frames.take(rows, np.arange(n_rows))[by])
     labels, member = np.array(["all"]), np.zeros(n_rows, int)
     if by is not None:
-        labels, member = np.unique(np.asarray(by), return_inverse=True)
-        if member.shape != (n_rows,):
-            raise ValueError(f"by must have shape ({n_rows},), got {member.shape}")
+        labels, member = labels_by("by", by, rows)
     known = {"offset": offset, "exposure": exposure}
     given = {name: np.asarray(each) for name, each in known.items() if each is not None}
     rng, total = np.random.default_rng(0), None
