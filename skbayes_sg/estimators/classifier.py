@@ -316,7 +316,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         return self.classes_[(u > np.cumsum(each[..., :-1], axis=2)).sum(axis=2)]
 
     @in_blocks()
-    def predict_interval(self, X, level: float = 0.95, *, offset=None) -> NDArray:
+    def predict_interval(
+        self, X, level: float = 0.95, *, kind: str = "mean", offset=None
+    ) -> NDArray:
         """Central posterior interval of each class probability.
 
         Parameters
@@ -324,11 +326,21 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         X : array-like or sparse matrix of shape (n_rows, n_features)
         level : float in (0, 1), default=0.95
             Posterior probability of the interval.
+        kind : "mean"
+            The credible interval of the probabilities. Labels have no interval: `predict_draws` has
+            new ones.
+        offset : array-like, optional
+            As in `fit`; one number is that of all rows.
 
         Returns
         -------
         array of shape (n_rows, n_classes, 2)
             Lower and upper end.
+
+        Raises
+        ------
+        ValueError
+            If `level` is not between 0 and 1, or if an interval of labels is asked for.
 
         Examples
         --------
@@ -345,6 +357,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         (3, 2, 2)
         """
         require_level(level)
+        require_choice("kind", kind, ("mean",))
         model, X, draws, weights, _ = self._to_predict(X, offset)
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         ends = np.empty((X.shape[0], n_outputs, 2))

@@ -24,6 +24,7 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
     BayesianRobustRegressor,
 )
+from skbayes_sg.diagnostics import moments
 from skbayes_sg.inspection import sandwich_summary
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -123,7 +124,7 @@ def test_offsets_and_weights_count_as_in_the_fit(name):
 def test_a_sampled_noise_variance_takes_no_part():
     """Of the coefficients the prior is in its units, and the sandwich does not depend on it."""
     model = BayesianLinearRegression(**PRIOR, **SHORT).fit(FRAME, NUMBERS)
-    at = np.exp(model._moments(model.draws_)[0][-1])
+    at = np.exp(moments(model.draws_, model.draw_weights_)[0][-1])
     residual, curvature = linear(model)
     found = sandwich_summary(model, FRAME, NUMBERS)
     sd = formula(residual / at, curvature / at, unit=at)
@@ -205,7 +206,7 @@ def test_noise_of_means_is_scaled():
     """Where it is sampled, the variance of a mean of k is that of one over k."""
     k = 1.0 + np.arange(N) % 4
     model = BayesianLinearRegression(**PRIOR, **SHORT).fit(FRAME, NUMBERS, var_weights=k)
-    at = np.exp(model._moments(model.draws_)[0][-1])
+    at = np.exp(moments(model.draws_, model.draw_weights_)[0][-1])
     residual, curvature = linear(model)
     sd = formula(k * residual / at, k * curvature / at, unit=at)
     found = sandwich_summary(model, FRAME, NUMBERS, var_weights=k)
