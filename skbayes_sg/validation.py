@@ -41,7 +41,9 @@ def warn(messages: str | Collection[str], category: type[Warning] = ConvergenceW
 
 def keep_parameters(owner: Any, given: dict[str, Any]) -> None:
     """Keep the `locals()` of a constructor as they are, by name, as scikit-learn asks."""
-    vars(owner).update({name: value for name, value in given.items() if name != "self"})
+    given = given.copy()
+    del given["self"]
+    vars(owner).update(given)
 
 
 def shown(value: Any) -> str:
@@ -90,8 +92,10 @@ def require_level(level: Any) -> None:
 
 def require_choice(name: str, value: Any, allowed: Collection) -> None:
     """Raise ValueError unless `value` is one of `allowed`."""
-    if not any(value is one or value == one for one in allowed):
-        raise ValueError(f"{name} must be one of {tuple(allowed)}, got {shown(value)}")
+    for one in allowed:
+        if value is one or value == one:
+            return
+    raise ValueError(f"{name} must be one of {tuple(allowed)}, got {shown(value)}")
 
 
 def real_array(name: str, value: Any) -> NDArray:

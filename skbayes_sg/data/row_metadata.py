@@ -69,7 +69,7 @@ def offset_of(offset: Any, exposure: Any, log_link: bool) -> Any:
     return np.log(values)
 
 
-def known_columns(offset: ArrayLike | None, n_rows: int, n_offsets: int) -> NDArray | None:
+def known_columns(offset: ArrayLike, n_rows: int, n_offsets: int) -> NDArray:
     """The offsets of rows as columns, (n_rows, n_offsets); one number stands for all rows.
 
     Raises
@@ -77,8 +77,6 @@ def known_columns(offset: ArrayLike | None, n_rows: int, n_offsets: int) -> NDAr
     ValueError
         If the shape is another, or a number is not finite.
     """
-    if offset is None:
-        return None
     values = real_array("offset", offset)
     shape = (n_rows,) if n_offsets == 1 else (n_rows, n_offsets)
     if values.ndim and values.shape != shape:

@@ -95,14 +95,15 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         if factors is not None:
             weight = np.where(factors[codes] > 0, weight, 0.0)
         model = self._make_model(X.shape[1], classes)
-        known = known_columns(metadata.offset, X.shape[0], model.n_offsets)
-        X = X if known is None else with_known(X, known)
+        n_features = X.shape[1]
+        if metadata.offset is not None:
+            X = with_known(X, known_columns(metadata.offset, X.shape[0], model.n_offsets))
         X, codes, counted = rows_that_count(X, codes, weight, streaming, WEIGHTS)
         if not streaming:
             require_two(len(np.unique(codes)))
         y = model.encode(codes, X.dtype)
         data = InMemory.of(X, y, counted, n_total, model.takes_sparse)
-        data = data if known is None else replace(data, n_known=known.shape[1])
+        data = replace(data, n_known=X.shape[1] - n_features)
         data = merged(data, model, streaming or self.sampler is not None)
         if factors is not None:
             labels = model.encode(np.arange(len(classes)), X.dtype)

@@ -651,7 +651,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         as far from zero as y, and X in single precision.
         """
         weight, offset, counts = metadata
-        known = known_columns(offset, len(y), 1)
+        known = None if offset is None else known_columns(offset, len(y), 1)
         if counts is not None:
             k = counts_of_means(counts, len(y))
             if getattr(self, "noise_variance", None) is not None:  # k rows say no more of it

@@ -177,9 +177,9 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         streaming = n_total is not None
         if metadata.var_weights is not None:
             GaussianMLP.averaged(y, y)
-        n_responses = 1 if y.ndim == 1 else y.shape[1]
-        known = known_columns(metadata.offset, len(y), n_responses)
-        y = y if known is None else y - known.reshape(y.shape)
+        if metadata.offset is not None:
+            n_responses = 1 if y.ndim == 1 else y.shape[1]
+            y = y - known_columns(metadata.offset, len(y), n_responses).reshape(y.shape)
         X, y, weight = self._of_weight(X, y, metadata.sample_weight, n_total)
         data = InMemory.of(X, y.reshape(len(y), -1), weight, n_total)
         posterior = self._scaled(data, streaming)

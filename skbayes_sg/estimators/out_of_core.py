@@ -137,8 +137,11 @@ def source_of(X: Any, y: Any, metadata: RowMetadata) -> Source:
     n_rows = X.shape[0]
     y = _column("y", y, n_rows)
     weight = None if weight is None else _column("sample_weight", weight, n_rows)
-    n_offsets = 1 if np.ndim(np.asarray(offset)) < 2 else np.asarray(offset).shape[1]
-    return OnDisk(X, y, weight, known_columns(offset, n_rows, n_offsets))
+    known = None
+    if offset is not None:
+        columns = np.asarray(offset).shape[1:]
+        known = known_columns(offset, n_rows, columns[0] if columns else 1)
+    return OnDisk(X, y, weight, known)
 
 
 def _column(name: str, values: Any, n_rows: int) -> Any:

@@ -62,6 +62,11 @@ class DRBM(Categorical, Network):
             NullDirections(blocks["d"][None], np.ones(self.n_logits)),
         ]
 
+    def plus_known(self, outputs: NDArray, X: NDArray) -> NDArray:
+        """Of two classes the second logit has the log odds."""
+        super().plus_known(outputs[:, -self.n_offsets :], X)
+        return outputs
+
     def units(self) -> list[NDArray]:
         """Coordinates of each hidden unit, then the biases of the classes."""
         names = self.unpack(np.arange(self.dim))

@@ -103,7 +103,9 @@ class Predictor(Model):
         noise and its mean would be equal for most rows.
         """
         k, n_features = self.shapes["coef"]
-        X, given = self.features(X), X
+        given = X
+        if X.shape[-1] > n_features:
+            X = X[..., :n_features]
         coef = theta[:, : self._n_coef].astype(X.dtype, copy=False)
         if X.ndim == 3:
             z = coef.reshape(-1, k, n_features) @ X.swapaxes(1, 2)
@@ -119,7 +121,8 @@ class Predictor(Model):
             shared = theta[:, -len(self._shared_names) :, None].astype(X.dtype, copy=False)
             shared = np.broadcast_to(shared, (*shared.shape[:2], X.shape[-2]))
             z = np.concatenate([z, shared], axis=1)
-        z = self.plus_known(z, given)
+        if given is not X:
+            z = self.plus_known(z, given)
         return z if dtype is None else z.astype(dtype, copy=False)
 
     def times_inputs(self, left: NDArray, X: NDArray) -> Scores:

@@ -42,13 +42,6 @@ class Categorical(Classification):
         """One number for two classes, the log odds of the second, or one for each class."""
         return 1 if self.n_classes == 2 else self.n_classes
 
-    def plus_known(self, outputs: NDArray, X: NDArray) -> NDArray:
-        """Of two logits for two classes the second has the log odds."""
-        if outputs.shape[1] == self.n_logits > self.n_offsets:
-            super().plus_known(outputs[:, 1:], X)
-            return outputs
-        return super().plus_known(outputs, X)
-
     def _rows_of_classes(self, name: str, block: NDArray) -> dict[str, NDArray]:
         return {f"{name}[{k}]": row for k, row in enumerate(block)}
 
