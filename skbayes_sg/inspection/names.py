@@ -52,8 +52,8 @@ def names_of_inputs(model: Any, before: Pipeline | None) -> list[str]:
     return feature_names(model)
 
 
-def positions(features: Any, names: Sequence[Any]) -> list[int]:
-    """Positions of one or more features that are given by name or position.
+def positions(features: Any, names: Sequence[Any], parameter: str = "features") -> list[int]:
+    """Positions of one or more columns that are given by name or position.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def positions(features: Any, names: Sequence[Any]) -> list[int]:
         else:
             some = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
             raise ValueError(
-                f"features: X has no column {feature!r}; give positions below {len(names)}, or "
+                f"{parameter}: X has no column {feature!r}; give positions below {len(names)}, or "
                 f"names such as {some}"
             )
     return found

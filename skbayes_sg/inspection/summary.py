@@ -16,7 +16,7 @@ from skbayes_sg.inspection.table import table
 from skbayes_sg.inspection.under_draws import prior_sd_draws
 from skbayes_sg.validation import require_level, require_positive
 
-_FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
+FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
 _FAR_PROBE = 2.0**30  # so far that the origin takes no digits of the unit
 _REMEDY = (
     "scaler must be fitted and shift and stretch each column, as StandardScaler does, or be a "
@@ -159,11 +159,11 @@ def of_blocks(estimator: Any, level: float):
 
 
 def figures_of(
-    draws: NDArray, weights: NDArray, level: float, ratio: str = ""
+    draws: NDArray, weights: NDArray, level: float, ratio: str = "", null: float = 0.0
 ) -> dict[str, NDArray]:
     """Figures of each quantity, from draws (chains, draws, quantities).
 
-    `ratio` is the name of its exponential, if that has one.
+    `ratio` is the name of its exponential, if that has one, and `null` the value of no effect.
     """
     require_level(level)
     mean, sd = diagnostics.moments(draws, weights)
@@ -173,7 +173,7 @@ def figures_of(
         diagnostics.quantile(draws, q, weights) for q in ((1 - level) / 2, 0.5, (1 + level) / 2)
     )
     columns = {"mean": mean, "sd": sd, ends[0]: low, ends[1]: high}
-    columns["p_positive"] = diagnostics.share(draws > 0, weights)
+    columns["p_positive"] = diagnostics.share(draws > null, weights)
     if ratio:  # exp is monotone: its quantiles are those of the coefficients
         names = ratio, *(f"{ratio}_{end}" for end in ends)
         with np.errstate(over="ignore"):
@@ -190,9 +190,9 @@ def require_draws(estimator: Any, asking: str = "summary") -> None:
     """Raise unless there are draws enough for what asks."""
     check_is_fitted(estimator, "draws_")
     counting = int(np.count_nonzero(estimator.draw_weights_))
-    if counting < _FEWEST_DRAWS:
+    if counting < FEWEST_DRAWS:
         raise ValueError(
-            f"{asking} needs at least {_FEWEST_DRAWS} draws of each chain, and there are "
+            f"{asking} needs at least {FEWEST_DRAWS} draws of each chain, and there are "
             f"{counting}: the burn-in of partial_fit is not over, or n_draws is too small"
         )
 

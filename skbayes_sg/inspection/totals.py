@@ -9,11 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg import frames
 from skbayes_sg.inspection.drawing import fitted_step
-from skbayes_sg.inspection.responses import rows_of, table_of_outputs
+from skbayes_sg.inspection.responses import REMEDY, groups_of, rows_of, table_of_outputs
 from skbayes_sg.inspection.summary import figures_of
 from skbayes_sg.linalg.sizes import elements_at_a_time
-
-_REMEDY = "give an estimator of this package (of a search its best_estimator_)"
 
 
 def totals(
@@ -78,14 +76,10 @@ def totals(
     """
     rows: Any = rows_of(X)
     n_rows = len(rows)
-    estimator, before = fitted_step(totals, model, _REMEDY, "predict_draws")
-    if isinstance(by, str):
-        by = np.asarray(frames.take(rows, np.arange(n_rows))[by])
-    labels, member = np.array(["all"]), np.zeros(n_rows, int)
+    estimator, before = fitted_step(totals, model, REMEDY, "predict_draws")
+    labels, member = ["all"], np.zeros(n_rows, int)
     if by is not None:
-        labels, member = np.unique(np.asarray(by), return_inverse=True)
-        if member.shape != (n_rows,):
-            raise ValueError(f"by must have shape ({n_rows},), got {member.shape}")
+        labels, member = groups_of(by, rows)
     known = {"offset": offset, "exposure": exposure}
     given = {name: np.asarray(each) for name, each in known.items() if each is not None}
     rng, total = np.random.default_rng(0), None
@@ -105,8 +99,8 @@ def totals(
     figures = figures_of(flat, weights, level)
     names = [name for name in figures if name in ("mean", "sd") or name.startswith("eti")]
     columns = {name: figures[name] for name in names}
-    counts = dict(zip(map(str, labels), np.bincount(member).tolist(), strict=True))
-    return table_of_outputs(estimator, "by", [str(label) for label in labels], columns, counts)
+    counts = dict(zip(labels, np.bincount(member).tolist(), strict=True))
+    return table_of_outputs(estimator, ["by"], [(label,) for label in labels], columns, counts)
 
 
 def _numbers(estimator: Any, drawn: NDArray, kind: str) -> NDArray:
