@@ -43,6 +43,8 @@ def average_effects(
     by: ArrayLike | str | None = None,
     positive: Any = None,
     level: float = 0.95,
+    rope: Any = None,
+    full: bool = False,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     exposure: ArrayLike | None = None,
@@ -82,7 +84,12 @@ def average_effects(
     positive : label, optional
         Of two classes, the one whose probability is compared.
     level : float in (0, 1), default=0.95
-        Posterior probability of the equal-tailed intervals.
+        Posterior probability of the intervals.
+    rope : float or (float, float), optional
+        Region of practical equivalence, as in `summary`; a number is its half width around no
+        effect, which is 0, and of ratios 1.
+    full : bool, default=False
+        All columns of `summary`, and not the main ones alone.
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows in averages.
     offset, exposure : float or array-like, optional
@@ -147,7 +154,7 @@ def average_effects(
     require_choice("kind", kind, ("auto", "derivative", "difference"))
     require_choice("scale", scale, _SCALES)
     X = rows_of(X)
-    each = _Averages(average_effects, model, (offset, exposure), n_draws)
+    each = _Averages(average_effects, model, scale, positive, n_draws, (offset, exposure))
     weight, groups = weights_of(sample_weight, X)[:, None], [""]
     if by is not None:
         groups, member = groups_of(by, X)
@@ -159,7 +166,7 @@ def average_effects(
         first = next(averages)
         for label, average in zip(found.labels, averages, strict=True):
             labels += [(label,) if by is None else (label, group) for group in groups]
-            draws.append(each.compared(average, first, scale, found.size, positive))
+            draws.append(each.compared(average, first, found.size))
         if found.reference is not None:
             attrs[f"reference of {column}"] = found.reference
         if len(found.rows) < len(weight):
@@ -167,7 +174,7 @@ def average_effects(
     warn_of_rows("the effect of a column", left_out, len(weight))
     attrs |= {f"rows left out of {column}": n for column, n in left_out.items()}
     names = ["term"] if by is None else ["term", by if isinstance(by, str) else "by"]
-    return each.table(labels, names, draws, level, scale, positive, attrs)
+    return each.table(labels, names, draws, attrs, {"level": level, "rope": rope, "full": full})
 
 
 def contrast(
@@ -178,6 +185,8 @@ def contrast(
     kind: str = "difference",
     positive: Any = None,
     level: float = 0.95,
+    rope: Any = None,
+    full: bool = False,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     exposure: ArrayLike | None = None,
@@ -196,7 +205,12 @@ def contrast(
     positive : label, optional
         Of two classes, the one whose probability is compared.
     level : float in (0, 1), default=0.95
-        Posterior probability of the equal-tailed intervals.
+        Posterior probability of the intervals.
+    rope : float or (float, float), optional
+        Region of practical equivalence, as in `summary`; a number is its half width around no
+        effect, which is 0, and of ratios 1.
+    full : bool, default=False
+        All columns of `summary`, and not the main ones alone.
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows in averages, of both alike.
     offset, exposure : float or array-like, optional
@@ -222,21 +236,32 @@ def contrast(
     True
     """
     require_choice("kind", kind, _SCALES)
-    each = _Averages(contrast, model, (offset, exposure), n_draws)
+    each = _Averages(contrast, model, kind, positive, n_draws, (offset, exposure))
     a, b = (
         each.of(X, weights_of(sample_weight, X)[:, None], np.arange(len(X)))
         for X in map(rows_of, (X_a, X_b))
     )
-    draws = each.compared(a, b, kind, 1.0, positive)
-    return each.table([(kind,)], ["term"], [draws], level, kind, positive, {})
+    draws = each.compared(a, b)
+    figures = {"level": level, "rope": rope, "full": full}
+    return each.table([(kind,)], ["term"], [draws], {}, figures)
 
 
 class _Averages:
     """Expected responses averaged over rows, under draws of a model, and their comparisons."""
 
-    def __init__(self, asking: Callable, model: Any, known: tuple, n_draws: Any) -> None:
-        self.asking, self.model = asking, model
+    def __init__(
+        self, asking: Callable, model: Any, scale: str, positive: Any, n_draws: Any, known: tuple
+    ) -> None:
+        self.asking, self.model, self.scale = asking, model, scale
         self.estimator, _ = fitted_step(asking, model, REMEDY, "draws_")
+        self.classes = list(getattr(self.estimator, "classes_", []))
+        if scale == "odds_ratio" and not self.classes:
+            raise ValueError('a regression has no odds; take "ratio", or "difference"')
+        if positive is not None:
+            if len(self.classes) != 2:
+                raise ValueError("positive is a class of two; with more, each has a row")
+            require_choice("positive", positive, self.classes)
+        self.is_turned = positive is not None and positive == self.classes[0]
         offset = offset_of(known[0], known[1], getattr(self.estimator, "_has_log_link", False))
         self.offset = None if offset is None else np.asarray(offset)
         self.kept, self.weights = draws_enough(self.estimator, n_draws)
@@ -260,20 +285,13 @@ class _Averages:
             total = total + each @ (weight / sums)[some]
         return np.swapaxes(total, 2, 3)
 
-    def compared(self, a: NDArray, b: NDArray, scale: str, size: float, positive: Any) -> NDArray:
+    def compared(self, a: NDArray, b: NDArray, size: float = 1.0) -> NDArray:
         """Draws of the comparison of two averages, (chains, draws, groups x outputs)."""
-        if positive is not None:
-            classes = list(getattr(self.estimator, "classes_", []))
-            if len(classes) != 2:
-                raise ValueError("positive is a class of two; with more, each has a row")
-            require_choice("positive", positive, classes)
-            if positive == classes[0]:
-                a, b = 1 - a, 1 - b
-        if scale == "odds_ratio":
-            if not hasattr(self.estimator, "classes_"):
-                raise ValueError('a regression has no odds; take "ratio", or "difference"')
+        if self.is_turned:
+            a, b = 1 - a, 1 - b
+        if self.scale == "odds_ratio":
             a, b = a / (1 - a), b / (1 - b)
-        if scale == "difference":
+        if self.scale == "difference":
             found = (a - b) / size
         elif (a > 0).all() and (b > 0).all():
             found = (a / b) ** (1 / size)
@@ -283,22 +301,22 @@ class _Averages:
             )
         return found.reshape(*found.shape[:2], -1)
 
-    def table(self, labels, names, draws, level, scale, positive, attrs):
+    def table(
+        self, labels: list, names: list[str], draws: list[NDArray], attrs: dict, figures: dict
+    ):
         """Figures of each comparison, and of each class or response where there are several."""
         if not labels:
             raise ValueError("features: there are no columns whose effect could be computed")
-        null = 0.0 if scale == "difference" else 1.0
-        columns = figures_of(np.concatenate(draws, axis=2), self.weights, level, null=null)
-        attrs = {"quantity": self._quantity(scale, positive)} | attrs
+        null = 0.0 if self.scale == "difference" else 1.0
+        columns = figures_of(np.concatenate(draws, axis=2), self.weights, null=null, **figures)
+        attrs = {"quantity": self._quantity()} | attrs
         return table_of_outputs(self.estimator, names, labels, columns, attrs)
 
-    def _quantity(self, scale: str, positive: Any) -> str:
+    def _quantity(self) -> str:
         """What is compared, in words."""
-        classes = getattr(self.estimator, "classes_", None)
-        if classes is None:
-            of_model = getattr(self.estimator.model_, "ratio", "") or "ratio of means"
-            return "mean of y" if scale == "difference" else of_model.replace("_", " ")
+        if not self.classes:
+            ratio = getattr(self.estimator.model_, "ratio", "") or "ratio of means"
+            return "mean of y" if self.scale == "difference" else ratio.replace("_", " ")
         words = dict(zip(_SCALES, ("probability", "risk ratio", "odds ratio"), strict=True))
-        if len(classes) > 2:
-            return words[scale]
-        return f"{words[scale]} of {classes[1] if positive is None else positive}"
+        of_class = f" of {self.classes[0 if self.is_turned else 1]}"
+        return words[self.scale] + (of_class if len(self.classes) == 2 else "")

@@ -135,7 +135,7 @@ def table_of_outputs(
     return table(labels if len(names) > 1 else [one for (one,) in labels], names, columns, attrs)
 
 
-def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
+def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95, full: bool = False):
     """Posterior of the expected response of each row, with intervals.
 
     Parameters
@@ -145,7 +145,9 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
     X : array-like of shape (n_rows, n_features)
         Rows as the model is given them.
     level : float in (0, 1), default=0.95
-        Posterior probability of the equal-tailed intervals.
+        Posterior probability of the intervals.
+    full : bool, default=False
+        All columns of `summary`, and not the main ones alone.
 
     Returns
     -------
@@ -158,7 +160,8 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
           uncertainty of the line.
         - ``obs_eti95_lb``, ``obs_eti95_ub``: of regressions, ends of an interval that holds a new
           observation, noise and all: `predict_interval`.
-        - ``ess_bulk``, ``ess_tail``, ``r_hat``, ``mcse_mean``: as in `summary`.
+        - if `full`: ``hdi95_lb``, ``hdi95_ub``, ``ess_bulk``, ``ess_tail``, ``r_hat`` and
+          ``mcse_mean`` as in `summary`.
 
     Raises
     ------
@@ -188,11 +191,9 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
     parts = []
     for _, each in under_draws(prediction_summary, model, rows):
         rows_last = np.moveaxis(each, 2, 3)  # the outputs of a row beside each other
-        parts.append(
-            figures_of(rows_last.reshape(*each.shape[:2], -1), estimator.draw_weights_, level)
-        )
+        flat = rows_last.reshape(*each.shape[:2], -1)
+        parts.append(figures_of(flat, estimator.draw_weights_, level, null=None, full=full))
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    del columns["p_positive"]  # a question of coefficients
     labels = frames.row_labels(rows)
     if not hasattr(estimator, "classes_"):
         given = rows if before is None else before.transform(rows)

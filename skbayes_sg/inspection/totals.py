@@ -96,9 +96,7 @@ def totals(
     assert total is not None
     flat = total.reshape(1, len(total), -1)
     weights = np.full(len(total), 1 / len(total))
-    figures = figures_of(flat, weights, level)
-    names = [name for name in figures if name in ("mean", "sd") or name.startswith("eti")]
-    columns = {name: figures[name] for name in names}
+    columns = figures_of(flat, weights, level, null=None)
     counts = dict(zip(labels, np.bincount(member).tolist(), strict=True))
     return table_of_outputs(estimator, ["by"], [(label,) for label in labels], columns, counts)
 

@@ -54,6 +54,7 @@ def test_derivatives_are_those_of_the_logistic_function(binary):
     expected = (p * (1 - p)).mean(axis=1)[:, None] * binary.coef_samples_.reshape(-1, 3)
     table = average_effects(binary, X)
     assert table.index.tolist() == ["x0", "x1", "x2"]
+    assert table.columns.tolist() == ["mean", "sd", "eti95_lb", "eti95_ub", "p_direction"]
     np.testing.assert_allclose(table["mean"], expected.mean(axis=0), rtol=1e-5)
     np.testing.assert_allclose(table["sd"], expected.std(axis=0), rtol=1e-4)
     low = np.quantile(expected, 0.025, axis=0)
@@ -218,13 +219,15 @@ def test_odds_ratios_and_risk_ratios_are_those_of_average_probabilities(pipeline
         ("ratio", ratio, "risk ratio of True"),
         ("odds_ratio", odds, "odds ratio of True"),
     ):
-        table = average_effects(pipeline, FRAME, "owner", scale=scale)
+        table = average_effects(pipeline, FRAME, "owner", scale=scale, rope=0.1, full=True)
         assert table.attrs["quantity"] == table.columns.name == words
         assert table["mean"].item() == pytest.approx(expected.mean(), rel=1e-6)
         assert table["eti95_ub"].item() == pytest.approx(np.quantile(expected, 0.975), rel=1e-6)
-        assert table["p_positive"].item() == pytest.approx((expected > 1).mean())
+        above = (expected > 1).mean()
+        assert table["p_direction"].item() == pytest.approx(max(above, 1 - above))
+        assert table["p_rope"].item() == pytest.approx((abs(expected - 1) <= 0.1).mean())
         pairs = FRAME.assign(owner=1), FRAME.assign(owner=0)
-        same = contrast(pipeline, *pairs, kind=scale)
+        same = contrast(pipeline, *pairs, kind=scale, rope=(0.9, 1.1), full=True)
         np.testing.assert_allclose(same, table)
         assert same.columns.name == words
 
@@ -234,7 +237,7 @@ def test_a_class_may_be_turned(pipeline):
         table = average_effects(pipeline, FRAME, scale=scale)
         other = average_effects(pipeline, FRAME, scale=scale, positive=False)
         assert other.columns.name.endswith("of False")
-        np.testing.assert_allclose(other["p_positive"], 1 - table["p_positive"])
+        np.testing.assert_allclose(other["p_direction"], table["p_direction"])
         if scale == "difference":
             np.testing.assert_allclose(other["eti95_lb"], -table["eti95_ub"])
     same = average_effects(pipeline, FRAME, positive=True)
