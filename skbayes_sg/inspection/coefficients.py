@@ -112,8 +112,8 @@ class CoefficientsDisplay:
             which makes features of different units comparable.
         by : callable or sequence of str, optional
             What each feature belongs to, such as the factor that a level is of: a function of its
-            name, or a label for each. Features of one label stand together below it, and one that
-            is its own label stands alone.
+            name, or a label for each. Features of one label stand together below it; those that
+            are their own label stand alone, before them.
         classes : array-like of labels, optional
             Which classes have a panel, of more than two. By default all.
         positive : label, optional
@@ -219,7 +219,12 @@ class CoefficientsDisplay:
         if not self.factors:
             return shown
         order = list(dict.fromkeys(self.factors[j] for j in shown))
-        return np.array(sorted(shown, key=lambda j: order.index(self.factors[j])))
+
+        def place(j: int) -> tuple[bool, int]:
+            """Those that are no part of a factor first."""
+            return self.factors[j] != self.feature_names[j], order.index(self.factors[j])
+
+        return np.array(sorted(shown, key=place))
 
     def _lines(self) -> tuple[NDArray, list[tuple[int, str, bool]]]:
         """Heights of the shown features, and names by height, of which some are of factors."""
