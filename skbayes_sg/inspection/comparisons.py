@@ -28,8 +28,8 @@ class Comparison(NamedTuple):
     """the level of the first version, of a column of levels"""
 
 
-def comparisons(X: Any, features: Any, kind: str, reference: Any) -> dict[str, Comparison]:
-    """The comparisons of each column that is asked for, by its label."""
+def comparisons(X: Any, features: Any, kind: str, reference: Any) -> list[tuple[str, Comparison]]:
+    """The label of each column that is asked for, and its comparisons."""
     names = frames.column_names(X)
     if reference is not None and not isinstance(reference, Mapping):
         raise ValueError(f"reference must be a dict of a level by column, got {reference!r}")
@@ -42,9 +42,9 @@ def comparisons(X: Any, features: Any, kind: str, reference: Any) -> dict[str, C
         raise ValueError(
             f"reference: no levels of column {strangers[0]!r} are compared; leave it out"
         )
-    return {
-        _label(names[j]): _of_column(X, j, kind, of_column.get(j), j in of_column) for j in chosen
-    }
+    return [
+        (_label(names[j]), _of_column(X, j, kind, of_column.get(j), j in of_column)) for j in chosen
+    ]
 
 
 def _label(name: Any) -> str:

@@ -161,8 +161,8 @@ def average_effects(
         weight = weight * (member[:, None] == np.arange(len(groups)))
     labels: list[tuple[str, ...]] = []
     draws, attrs, left_out = [], {}, {}
-    for column, found in comparisons(X, features, kind, reference).items():
-        averages = (each.of(version, weight[found.rows], found.rows) for version in found.versions)
+    for column, found in comparisons(X, features, kind, reference):
+        averages = (each.of(version, weight, found.rows) for version in found.versions)
         first = next(averages)
         for label, average in zip(found.labels, averages, strict=True):
             labels += [(label,) if by is None else (label, group) for group in groups]
@@ -267,19 +267,25 @@ class _Averages:
         self.kept, self.weights = draws_enough(self.estimator, n_draws)
 
     def of(self, X: Any, weight: NDArray, rows: NDArray) -> NDArray:
-        """Averages by weights (rows, groups) of rows of these numbers: (chains, draws, groups, k).
+        """Averages over versions of the rows of these numbers: (chains, draws, groups, k).
 
-        There is one for each of the k outputs.
+        The weights of all rows are (rows, groups). There is an average for each of k outputs.
         """
+        offset = self.offset
+        if offset is not None and offset.ndim:
+            if len(offset) != len(weight):
+                raise ValueError(
+                    f"offset, or exposure, must have a number for each of {len(weight)} rows, or "
+                    f"one for all; got shape {offset.shape}"
+                )
+            offset = offset[rows]
+        weight = weight[rows]
         sums = weight.sum(axis=0)
         if not (sums > 0).all():
             raise ValueError(
                 "sample_weight is zero for all rows that are compared, or, with by, for all rows "
                 "of a value of it"
             )
-        offset = self.offset
-        if offset is not None and offset.ndim and len(offset) > 1:
-            offset = offset[rows]
         total: Any = 0.0
         for some, each in under_draws(self.asking, self.model, X, offset, self.kept):
             total = total + each @ (weight / sums)[some]

@@ -100,9 +100,16 @@ def groups_of(by: Any, X: Any) -> tuple[list[str], NDArray]:
     if isinstance(by, str):
         (column,) = positions(by, frames.column_names(X), "by")
         by = frames.values(X, column)
-    labels, member = np.unique(np.asarray(by), return_inverse=True)
-    if member.shape != (len(X),):
-        raise ValueError(f"by must have shape ({len(X)},), got {member.shape}")
+    values = np.asarray(by)
+    if values.shape != (len(X),):
+        raise ValueError(f"by must have shape ({len(X)},), got {values.shape}")
+    try:
+        labels, member = np.unique(values, return_inverse=True)
+    except TypeError:
+        raise ValueError(
+            "by holds values that have no order among them, as words and missing cells; give them "
+            "one type, for example str"
+        ) from None
     return [str(label) for label in labels], member
 
 

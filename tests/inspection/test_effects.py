@@ -319,6 +319,9 @@ def test_as_many_evenly_spaced_draws_are_used_as_there_are_effective_ones():
         ({"reference": {"town": "Ghent"}, "features": "age"}, "no levels of column 'town'"),
         ({"by": "village"}, "by: X has no column 'village'"),
         ({"by": [1, 2]}, "by must have shape"),
+        ({"by": [None, "a"] * 100}, "by holds values that have no order"),
+        ({"offset": np.ones(150)}, "a number for each of 200 rows"),
+        ({"offset": np.ones(250)}, "a number for each of 200 rows"),
         ({"scale": "logit"}, "scale must be"),
         ({"positive": "yes"}, "positive must be one of"),
         ({"exposure": 1.0}, "exposure multiplies a mean"),
@@ -540,6 +543,7 @@ def test_a_feature_may_stand_alone(pipeline, binary):
             average_effects(pipeline, FRAME, alone), average_effects(pipeline, FRAME, ["age"])
         )
     assert average_effects(binary, X, 2).index.tolist() == ["x2"]
+    assert average_effects(binary, X, [2, 0, 2]).index.tolist() == ["x2", "x0", "x2"]
     with pytest.raises(ValueError, match="X has no column 'ag'"):
         average_effects(pipeline, FRAME, "ag")
 
