@@ -84,19 +84,24 @@ def _of_column(X: Any, column: int, kind: str, reference: Any, is_given: bool) -
 
 def _of_numbers(X: Any, column: int, kind: str, rows: NDArray) -> Comparison:
     label = [_label(frames.column_names(X)[column])]
-    movable = X if len(rows) == len(X) else frames.take(X, rows)
-    values = frames.numbers(movable, column)
+    values = frames.numbers(X if len(rows) == len(X) else frames.take(X, rows), column)
     distinct, found_at = np.unique(values, return_index=True)
     if kind != "derivative" and len(distinct) == 2:
-        low, high = (frames.with_cell(X, column, int(row)) for row in rows[found_at])
-        return Comparison(label, iter((low, high)), np.arange(len(X)))
+        versions = (frames.with_cell(X, column, int(row)) for row in rows[found_at])
+        return Comparison(label, versions, np.arange(len(X)))
     is_few = len(distinct) <= _FEW_VALUES and not (distinct % 1).any()
     if kind == "difference" or (kind == "auto" and is_few):
-        versions = iter((movable, frames.with_values(movable, column, values + 1)))
-        return Comparison(label, versions, rows)
+        return Comparison(label, _moved(X, column, rows, (0, 1)), rows)
     step = 1e-3 * (float(values.std()) or 1.0)
-    versions = (frames.with_values(movable, column, values + s) for s in (-step, step))
-    return Comparison(label, versions, rows, 2 * step)
+    return Comparison(label, _moved(X, column, rows, (-step, step)), rows, 2 * step)
+
+
+def _moved(X: Any, column: int, rows: NDArray, steps: tuple[float, ...]) -> Iterator[Any]:
+    """Some rows with these steps in a column, made one after the other: each is a copy."""
+    movable = X if len(rows) == len(X) else frames.take(X, rows)
+    values = frames.numbers(movable, column)
+    for step in steps:
+        yield frames.with_values(movable, column, values + step)
 
 
 def _levels(X: Any, column: int, rows: NDArray, label: str) -> dict[Any, int]:
