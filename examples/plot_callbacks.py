@@ -117,7 +117,7 @@ class Interrupt(callbacks.Callback):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    checkpoint = callbacks.Checkpoint(Path(folder, "fit.pickle"), every=3600)
+    checkpoint = callbacks.Checkpoint(Path(folder, "fit.npz"), every=3600)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", ConvergenceWarning)
         part = clone(model).set_callbacks(checkpoint, Interrupt())

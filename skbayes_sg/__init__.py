@@ -1,6 +1,6 @@
 """Bayesian posteriors from minibatches, behind the scikit-learn API."""
 
-from skbayes_sg import callbacks, diagnostics, theory
+from skbayes_sg import callbacks, diagnostics, inspection, priors, samplers, theory
 from skbayes_sg.estimators import (
     BayesianGammaRegressor,
     BayesianLinearRegression,
@@ -47,5 +47,8 @@ __all__ = [
     "callbacks",
     "diagnostics",
     "hyperparameter_path",
+    "inspection",
+    "priors",
+    "samplers",
     "theory",
 ]

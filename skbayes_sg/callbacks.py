@@ -1,6 +1,6 @@
 """Callbacks: to stop a fit early, to save it on the way, to see its progress.
 
-``model.set_callbacks(ConvergenceStop(), Checkpoint("fit.pickle"))`` is scikit-learn's way (1.9). A
+``model.set_callbacks(ConvergenceStop(), Checkpoint("fit.npz"))`` is scikit-learn's way (1.9). A
 fit calls them between blocks of draws. A block is a hundredth of all draws.
 
 With scikit-learn 1.9 a fit calls scikit-learn's own too, such as ``sklearn.callback.ProgressBar``,
@@ -14,18 +14,16 @@ there, and warns of how many they are. Before, it stays as it was.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import pickle
 from collections.abc import Callable
 from contextlib import suppress
-from io import BufferedRandom, BufferedReader
 from math import inf
 from pathlib import Path
 from time import perf_counter, time
 from typing import Any, NamedTuple
 
 from skbayes_sg.chains.run import Chain, DrawBlock, block_draws, drawn, is_cut, joined, time_is_up
+from skbayes_sg.inference import stored
 from skbayes_sg.inference.engine import Engine, Fingerprint
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.validation import require_positive
@@ -54,8 +52,6 @@ except ImportError:  # scikit-learn 1.7 and 1.8
 
 __all__ = ["Callback", "Checkpoint", "ConvergenceStop", "Progress", "TimeLimit"]
 
-_FORMAT = b"checkpoint of skbayes_sg, format 3\n"  # in front of the digest and of what is stored
-_DIGEST, _DIGEST_BYTES = "sha256", 32
 _NOT_WHOLE = (
     "Checkpoint: {} is not a whole checkpoint of this version ({}); remove it to start the fit "
     "anew, or give another path"
@@ -208,16 +204,17 @@ class Checkpoint(Callback):
     learning the prior) is not saved, nor is a fit whose burn-in a `TimeLimit` cut short, as those
     that go on do not burn in. One file serves one fit at a time.
 
-    The file is written beside, as ``<path>.unfinished``, and renamed, so that a full disk or a
-    killed process leaves the file before; the next saving, and the end of the fit, remove what a
-    killed process left unfinished. A digest of what is stored stands in front of it and is compared
-    before anything is read, so that a fit never goes on from a damaged file.
+    The file is an ``.npz`` of arrays, and of a text in JSON with numbers and names of types of the
+    package. No code runs when it is read. It is written beside, as ``<path>.unfinished``, and
+    renamed, so that a full disk or a killed process leaves the file before; the next saving, and
+    the end of the fit, remove what a killed process left unfinished. A digest at its end is
+    compared before anything is read, so that a fit never goes on from a damaged file.
 
     Parameters
     ----------
     path : str or path
-        The file. It is a pickle, and the digest tells damage, not intent: load none that others may
-        have written.
+        The file. The digest tells damage, not intent: what others wrote runs no code, but its draws
+        are what they want them to be.
     every : float, default=60
         Seconds between two savings.
 
@@ -226,6 +223,9 @@ class Checkpoint(Callback):
     ValueError
         By `fit`, if the file is the checkpoint of a fit with other data, parameters or seed, or if
         it is not a whole checkpoint of this version: cut off, changed, or another file.
+    TypeError
+        By `fit`, before anything is sampled, for a sampler or a schedule that is not of the
+        package: a file could not hold it.
     OSError
         By `fit`, if the file cannot be opened or written.
 
@@ -236,7 +236,7 @@ class Checkpoint(Callback):
     >>> from skbayes_sg import BayesianLinearRegressionSGFS
     >>> from skbayes_sg.callbacks import Checkpoint
     >>> X, y = make_regression(200, 3, random_state=0)
-    >>> path = os.path.join(tempfile.mkdtemp(), "fit.pickle")
+    >>> path = os.path.join(tempfile.mkdtemp(), "fit.npz")
     >>> model = BayesianLinearRegressionSGFS(prior_precision=1.0, random_state=0)
     >>> model = model.set_callbacks(Checkpoint(path, every=10)).fit(X, y)
     >>> os.path.exists(path)
@@ -268,11 +268,7 @@ class Checkpoint(Callback):
         try:
             beside.unlink(missing_ok=True)  # of a killed process; of a link, not what it names
             with beside.open("xb+") as file:
-                file.write(_FORMAT + bytes(_DIGEST_BYTES))
-                pickle.dump(parts, file, protocol=pickle.HIGHEST_PROTOCOL)
-                digest = _digest_of_stored(file)
-                file.seek(len(_FORMAT))
-                file.write(digest)
+                stored.write(file, parts)
                 file.flush()
                 os.fsync(file.fileno())  # or a power failure may leave an empty file
             beside.replace(self.path)
@@ -289,23 +285,19 @@ class Checkpoint(Callback):
 
     def load(self, fingerprint: Fingerprint) -> tuple[Engine, list[DrawBlock]] | None:
         """The engine and its draws so far; None if there is no file."""
+        stored.taken_apart(fingerprint)  # which refuses what could not be saved, before it is drawn
         self._saved, path = 0.0, Path(self.path)
         if not path.exists():
             return None
-        with path.open("rb") as file:
-            if file.read(len(_FORMAT)) != _FORMAT:
-                raise ValueError(_NOT_WHOLE.format(path, "it begins in another way"))
-            digest = file.read(_DIGEST_BYTES)
-            if digest != _digest_of_stored(file):
-                raise ValueError(_NOT_WHOLE.format(path, "it was cut off or changed"))
-            file.seek(len(_FORMAT) + len(digest))
-            try:
-                written, run, blocks = pickle.load(file)
-            except MemoryError:
-                raise
-            except Exception as error:  # another version of a library wrote the file
-                raise ValueError(_NOT_WHOLE.format(path, error)) from error
-        if fingerprint.draws != written.draws or not fingerprint.matches(written):
+        try:
+            with path.open("rb") as file:
+                written, run, blocks = stored.read(file)
+            same = fingerprint.draws == written.draws and fingerprint.matches(written)
+        except (MemoryError, OSError):
+            raise
+        except Exception as error:
+            raise ValueError(_NOT_WHOLE.format(path, error)) from error
+        if not same:
             raise ValueError(
                 f"Checkpoint: {path} is of a fit with other data, parameters or seed; remove it, "
                 "or give another path"
@@ -316,12 +308,6 @@ class Checkpoint(Callback):
         """Remove the file of a fit that is complete, and what a killed process left beside it."""
         for path in (Path(self.path), self._unfinished):
             path.unlink(missing_ok=True)
-
-
-def _digest_of_stored(file: BufferedReader | BufferedRandom) -> bytes:
-    """The digest of what stands behind the place of the digest."""
-    file.seek(len(_FORMAT) + _DIGEST_BYTES)
-    return hashlib.file_digest(file, _DIGEST).digest()
 
 
 class CallbackRunner:

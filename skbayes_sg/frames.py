@@ -77,6 +77,12 @@ def is_number(X: Any, column: int) -> bool:
     return all(isinstance(one, Number) and not isinstance(one, bool | np.bool_) for one in present)
 
 
+def column(X: Any, number: int) -> Any:
+    """A column as it is, of a data frame in its library's type."""
+    frame = _frame(X)
+    return X[:, number] if frame is None else frame[:, number].to_native()
+
+
 def numbers(X: Any, column: int) -> NDArray:
     """A column of numbers without missing cells; integers stay integers."""
     frame = _frame(X)
@@ -96,6 +102,18 @@ def values(X: Any, column: int) -> NDArray:
     return found
 
 
+def cells_of(values: Any) -> tuple[NDArray, NDArray]:
+    """The cells of a column of any library, or of an array, and which are missing; (n_rows,)."""
+    column = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(column, nw.Series):
+        found, missing = column.to_numpy(), column.is_null().to_numpy().astype(bool)
+    else:
+        found = np.asarray(values)
+        missing = np.frompyfunc(_is_missing, 1, 1)(found).astype(bool)
+    # polars and pyarrow tell NaN from null
+    return found, missing | np.isnan(found) if found.dtype.kind == "f" else missing
+
+
 def ordered_levels(y: Any) -> list | None:
     """Levels of a column of ordered categories, the lowest first; None of any other y.
 
@@ -106,6 +124,10 @@ def ordered_levels(y: Any) -> list | None:
         column = frame[:, 0]
     else:
         column = nw.from_native(y, series_only=True, pass_through=True)
+    if isinstance(column, nw.Series) and column.dtype == nw.Categorical:
+        native = column.to_native()  # of pyarrow, whose order narwhals forgets
+        if getattr(getattr(native, "type", None), "ordered", False) and len(native):
+            return native.unify_dictionaries().chunk(0).dictionary.to_pylist()
     dtype = getattr(column, "dtype", y)
     is_ordered = isinstance(dtype, nw.Enum) or getattr(dtype, "ordered", False)
     return list(dtype.categories) if is_ordered else None
@@ -153,6 +175,10 @@ def with_cell(X: Any, column: int, row: int, source: Any = None) -> Any:
     if frame is None:
         return with_values(X, column, np.full(len(X), source[row, column]))
     return _replaced(frame, column, _frame(source)[:, column][[row] * len(frame)])
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or cell != cell
 
 
 def _frame(X: Any) -> Any:

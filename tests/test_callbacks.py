@@ -1,7 +1,6 @@
 """Rounds of draws, and what may happen between them."""
 
 import importlib.util
-import pickle
 import signal
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from skbayes_sg import (
 )
 from skbayes_sg.callbacks import Callback, Checkpoint, ConvergenceStop, TimeLimit
 from skbayes_sg.chains import run
+from skbayes_sg.inference import stored
 from skbayes_sg.samplers import SGFS, SGLD
 
 pytestmark = [
@@ -155,7 +155,7 @@ def test_a_time_limit_ends_the_fit(model):
 @pytest.mark.parametrize("name", ["minibatches", "network"])
 def test_an_early_end_says_how_many_draws_there_are_and_keeps_the_file(name, tmp_path):
     """And the same fit goes on from there, to the draws of the unbroken one."""
-    path, model = tmp_path / "fit.pickle", MODELS[name]
+    path, model = tmp_path / "fit.npz", MODELS[name]
     ends = At(12, lambda progress: True)
     said = rf"^At ended the sampling: each chain has 12 of 40 draws, .* goes on from {path}$"
     with pytest.warns(ConvergenceWarning, match=said):
@@ -166,7 +166,7 @@ def test_an_early_end_says_how_many_draws_there_are_and_keeps_the_file(name, tmp
 
 
 def test_a_time_limit_after_burn_in_warns_and_keeps_the_file(tmp_path):
-    path, model = tmp_path / "fit.pickle", MODELS["linear"]
+    path, model = tmp_path / "fit.npz", MODELS["linear"]
     limit = TimeLimit(1e9)
     limit.after_block = lambda progress: progress.telling  # as if the time were up then
     with pytest.warns(ConvergenceWarning) as record:
@@ -185,7 +185,7 @@ def test_an_end_between_two_doublings_keeps_the_file_too(tmp_path, monkeypatch):
     monkeypatch.setattr("skbayes_sg.inference.diagnose.ENOUGH_ESS", 1e9)
     monkeypatch.setattr("skbayes_sg.inference.one_mode._DRAWS", 3 * 10)
     monkeypatch.setattr("skbayes_sg.inference.one_mode._MOST_DRAWS", 3 * 40)
-    path, model = tmp_path / "fit.pickle", clone(MODELS["logistic"]).set_params(n_draws="auto")
+    path, model = tmp_path / "fit.npz", clone(MODELS["logistic"]).set_params(n_draws="auto")
     said = "{} ended the sampling: each chain has 10 of 20 draws"
     with pytest.warns(ConvergenceWarning, match=said.format("At")):
         fitted(model, Checkpoint(path), At(10, lambda progress: True))
@@ -200,7 +200,7 @@ def test_an_end_between_two_doublings_keeps_the_file_too(tmp_path, monkeypatch):
 
 def test_a_fit_whose_burn_in_was_cut_short_is_not_saved(tmp_path):
     """It would go on without."""
-    path = tmp_path / "fit.pickle"
+    path = tmp_path / "fit.npz"
     with pytest.warns(ConvergenceWarning) as record:
         fitted(MODELS["minibatches"], TimeLimit(1e-9), Checkpoint(path, every=1e-9), burn_in=400)
     said = [str(each.message) for each in record if "TimeLimit" in str(each.message)]
@@ -266,7 +266,7 @@ def test_impossible_limits_are_refused_by_name(make):
 @EACH
 @pytest.mark.parametrize("n_draws", [1, 20])
 def test_an_interrupted_fit_goes_on_from_its_checkpoint(model, n_draws, tmp_path):
-    path, one = tmp_path / "fit.pickle", whole(model, NEVER)
+    path, one = tmp_path / "fit.npz", whole(model, NEVER)
     with pytest.raises(KeyboardInterrupt):
         fitted(model, Checkpoint(path, every=1e-9), At(n_draws, interrupt))
     assert path.exists()
@@ -295,22 +295,22 @@ fitted(MODELS["minibatches"], Checkpoint(sys.argv[1], every=1e-9), Death())
 
 @POSIX
 def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, request):
-    path, here = tmp_path / "fit.pickle", str(request.path.parent)
+    path, here = tmp_path / "fit.npz", str(request.path.parent)
     command = [sys.executable, "-c", CHILD, str(path), here, *filter(None, sys.path)]
     died = subprocess.run(command, capture_output=True, timeout=120, check=False)
     assert died.returncode == -signal.SIGKILL, died.stderr.decode()
-    stored = path.read_bytes()[len(callbacks._FORMAT) + 32 :]
-    assert run.drawn(pickle.loads(stored)[-1]) == 20
+    with path.open("rb") as file:
+        assert run.drawn(stored.read(file)[-1]) == 20
     model = MODELS["minibatches"]
     np.testing.assert_array_equal(fitted(model, Checkpoint(path)).draws_, whole(model).draws_)
 
 
 @pytest.mark.parametrize("change", [{"thin": 3}, {"random_state": 1}, {"prior_precision": 2.0}])
 def test_the_checkpoint_of_another_fit_is_refused_and_kept(change, tmp_path):
-    path, model = tmp_path / "fit.pickle", MODELS["linear"]
+    path, model = tmp_path / "fit.npz", MODELS["linear"]
     with pytest.raises(KeyboardInterrupt):
         fitted(model, Checkpoint(path, every=1e-9), At(5, interrupt))
-    with pytest.raises(ValueError, match=r"fit\.pickle is of a fit with other data"):
+    with pytest.raises(ValueError, match=r"fit\.npz is of a fit with other data"):
         fitted(model, Checkpoint(path), **change)
     assert path.exists()
 

@@ -85,7 +85,6 @@ class Minibatches:
         self.full_data = not replace and self.size == n_rows
         self.rng = rng
         self.noise_factor = n_total / self.size - (0.0 if replace else 1.0)
-        self._dtype = np.int32 if n_rows < 2**31 else np.int64  # the narrow ones sort faster
         self._cumulative = None
         if probability is not None:
             cumulative = np.cumsum(probability)
@@ -134,6 +133,11 @@ class Minibatches:
         count = steps * self.n_chains
         ahead = self._with_replacement(count) if self.replace else self._subsets(count)
         return ahead.astype(np.intp, copy=False).reshape(steps, self.n_chains, self.size)
+
+    @property
+    def _dtype(self) -> type:
+        """Of row numbers: the narrow ones sort faster."""
+        return np.int32 if self.n_rows < 2**31 else np.int64
 
     def _with_replacement(self, count: int) -> NDArray:
         if self._cumulative is not None:

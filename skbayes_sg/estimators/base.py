@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -26,9 +27,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_callbacks
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, with_known
-from skbayes_sg.diagnostics import moments, systematic
+from skbayes_sg.diagnostics import systematic
 from skbayes_sg.estimators.new_levels import levels_of, with_new_levels
-from skbayes_sg.estimators.out_of_core import is_out_of_core, validate_columns
+from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
 from skbayes_sg.inference.engine import Choice, Options, RowsNeededError
 from skbayes_sg.inference.many_modes import gradient_products
@@ -38,7 +39,10 @@ from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection import export
 from skbayes_sg.linalg.sizes import has_cheap_gradients, is_sorted_soon
 from skbayes_sg.models import Model
+from skbayes_sg.models.base import Response
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.base import is_high_dimensional
+from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.samplers import SAMPLERS, Sampler
 from skbayes_sg.validation import in_dtype, is_word, require_integer, warn
 from skbayes_sg.version import __version__
@@ -138,13 +142,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """Set the attributes that are computed from the draws."""
         raise NotImplementedError
 
-    def _determined(self, posterior: Posterior) -> Posterior:
-        """The posterior that chains sample; parameters that only the prior knows may be left out.
-
-        By default all parameters.
-        """
-        return posterior
-
     # -- data ---------------------------------------------------------------------------------
 
     def _validate_data(self, X, y="no_validation", reset: bool = True, **more):
@@ -154,7 +151,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """
         kinds = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
         try:
-            checked = validate_data(self, X, y, reset=reset, **kinds, **more)
+            with config_context(array_api_dispatch=False):  # arrays of any library become NumPy's
+                checked = validate_data(self, X, y, reset=reset, **kinds, **more)
         except (ValueError, TypeError) as error:
             columns = text_columns(X)
             if columns:
@@ -192,7 +190,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     # -- parameters ---------------------------------------------------------------------------
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters of the estimator, and those of its sampler as ``sampler__<parameter>``.
 
         A sampler given by name becomes an instance first, in the form that the name stands for.
@@ -306,7 +304,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         warn(small_weights(posterior) + self._notices(posterior))
         if getattr(self, "prior_groups", None) is not None:
             attributes["_levels"] = levels_of(self._em(), posterior.data)
-        posterior = self._determined(posterior)
+        if self.sampler is None and is_high_dimensional(posterior):
+            # without those parameters that only the prior knows
+            posterior = nonzero_columns(posterior)
         earlier = None if self._fit is None else self._fit.engine
         callbacks = CallbackRunner(self, twin, X=X, y=y)
         fit = sample(posterior, self._plan(twin), self._options(posterior.dim), callbacks, earlier)
@@ -335,34 +335,26 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     # -- draws --------------------------------------------------------------------------------
 
-    def _that_predict(self) -> tuple[Any, NDArray]:
-        """Numbers of the draws that predict, chain by chain, and their weights, summing to 1."""
-        n_chains = self.draws_.shape[0]
-        return slice(None), np.tile(self.draw_weights_ / n_chains, n_chains)
-
     def _to_predict(
         self, X, offset: ArrayLike | None, dtype: Any = None, every: bool = False
-    ) -> tuple[Any, Any, NDArray, NDArray]:
-        """The model, validated rows, draws and weights of a prediction.
+    ) -> tuple[Any, Any, NDArray, NDArray, np.dtype]:
+        """The model, rows, draws and weights of a prediction, and the dtype of X.
 
         The rows have offsets as last columns, and effects of new levels may have made model, rows
-        and draws larger. The draws are those that predict, or `every` one, in a dtype, by default
-        that of X.
+        and draws larger. They are in double precision where offsets may be far from zero. The draws
+        are those that predict, or `every` one, in a dtype, by default that of X.
         """
         check_is_fitted(self, "model_")
-        X = with_offset(self, self._validate_data(X, reset=False), offset)
-        some, weights = BayesianEstimator._that_predict(self) if every else self._that_predict()
+        X = self._validate_data(X, reset=False)
+        of_rows, X = X.dtype, with_offset(self, X, offset)
+        some, weights = draws_that_predict(self, every)
         draws = self.draws_.reshape(-1, self.draws_.shape[-1])[some]
         dtype = X.dtype if dtype is None else np.dtype(dtype)
         if dtype.itemsize < draws.itemsize:  # else a model casts some at a time
             draws = draws.astype(dtype)
         if self._levels:
-            return *with_new_levels(self, X, draws, some), weights
-        return self.model_, X, draws, weights
-
-    def _moments(self, samples: NDArray) -> tuple[NDArray, NDArray]:
-        """Weighted mean and standard deviation over chains and draws."""
-        return moments(samples, self.draw_weights_)
+            return *with_new_levels(self, X, draws, some), weights, of_rows
+        return self.model_, X, draws, weights, of_rows
 
     # -- files, copies, ArviZ -----------------------------------------------------------------
 
@@ -640,8 +632,11 @@ class KeptInterrupt(KeyboardInterrupt):
     """Ctrl-C, after which the estimator has the draws so far."""
 
 
-def all_or_nothing(method: Callable) -> Callable:
+def all_or_nothing(method: Method) -> Method:
     """Restore the attributes of the estimator if a call raises.
+
+    scikit-learn's validation sets some before anything is computed, and a warning after all are set
+    may be an error.
 
     NumPy does not warn of overflow on the way. A result that is not finite is refused
     (`require_finite`), and so is a matrix or number that overflow or underflow made singular. An
@@ -668,7 +663,7 @@ def all_or_nothing(method: Callable) -> Callable:
                 raise RuntimeError(_KILLED.format(str(error).split("\n")[0])) from error
             raise
 
-    return guarded
+    return cast(Method, guarded)
 
 
 def require_finite(**attributes: Any) -> None:
@@ -680,18 +675,23 @@ def require_finite(**attributes: Any) -> None:
 
 def with_offset(estimator: Any, X: Any, offset: ArrayLike | None) -> Any:
     """Rows with their offsets; where y may be far from zero they are in double precision."""
+    require_offset(estimator, offset)
     if offset is None:
-        if estimator._has_offset:
-            raise ValueError(
-                f"{type(estimator).__name__} was fitted with an offset or exposure; give these of "
-                "the rows too: offset=0, or exposure=1, predicts for a unit"
-            )
         return X
     known = known_columns(offset, X.shape[0], estimator.model_.n_offsets)
     assert known is not None
-    if getattr(estimator.model_, "has_location", False):
+    if isinstance(estimator.model_, Response) and not estimator.model_.log_link:
         X = X.astype(np.float64)
     return with_known(X, known)
+
+
+def require_offset(estimator: Any, offset: ArrayLike | None) -> None:
+    """Raise ValueError for rows without an offset where those of the fit had one."""
+    if offset is None and estimator._has_offset:
+        raise ValueError(
+            f"{type(estimator).__name__} was fitted with an offset or exposure; give these of "
+            "the rows too: offset=0, or exposure=1, predicts for a unit"
+        )
 
 
 def require_same_offset(estimator: Any, offset: ArrayLike | None) -> None:
@@ -701,3 +701,22 @@ def require_same_offset(estimator: Any, offset: ArrayLike | None) -> None:
             "offset, or exposure, must be given for all chunks of a stream or for none; give "
             "offset=0 where it is zero"
         )
+
+
+def draws_that_predict(estimator: Any, every: bool = False) -> tuple[Any, NDArray]:
+    """Numbers of the draws that predict, chain by chain, and their weights, summing to 1.
+
+    A classifier may ask for `n_predict_draws` of them, evenly spaced, of those that have a weight.
+    """
+    n_chains, n_draws = len(estimator.draws_), getattr(estimator, "n_predict_draws", None)
+    weights = np.tile(estimator.draw_weights_ / n_chains, n_chains)
+    if n_draws is not None:  # it may have been set after the fit
+        require_integer("n_predict_draws", n_draws, 1, " or None")
+    (some,) = np.nonzero(weights)
+    if every or not hasattr(estimator, "classes_"):
+        return slice(None), weights
+    if n_draws is not None and n_draws < len(some):
+        some = some[np.linspace(0, len(some) - 1, n_draws).round().astype(int)]
+    elif len(some) == len(weights):
+        return slice(None), weights
+    return some, weights[some] / weights[some].sum()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,7 +129,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         return self._bind(X, y, self.classes_, metadata)
 
     @all_or_nothing
-    def fit(self, X, y, sample_weight=None, offset=None):
+    def fit(self, X, y, sample_weight=None, offset=None) -> Self:
         """Sample the posterior.
 
         Parameters
@@ -189,18 +189,6 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         y, predicted, weight = at_hand(y, self.predict(X, offset=offset), sample_weight)
         return float(accuracy_score(y, predicted, sample_weight=weight))
 
-    def _validate_chunk(self, X, y, classes: ArrayLike | None) -> tuple[Any, NDArray, NDArray]:
-        """X, y and all labels that may occur in a stream."""
-        self._validate_parameters()
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                "class_weight: the shares of the classes in a stream are not known; give a dict"
-            )
-        first = not hasattr(self, "model_")
-        X, y = self._validate_data(X, y, reset=first)
-        given = None if classes is None else np.asarray(getattr(classes, "categories", classes))
-        return X, y, known_classes(y, given, None if first else self.classes_)
-
     def _classes_of(self, y: NDArray) -> NDArray:
         """The labels of a fit, sorted."""
         return classes_of(y)
@@ -216,19 +204,6 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         raise NotImplementedError
 
     # -- predictions --------------------------------------------------------------------------
-
-    def _that_predict(self) -> tuple[Any, NDArray]:
-        """`n_predict_draws` draws, evenly spaced, without those of weight 0."""
-        every, weights = super()._that_predict()
-        if self.n_predict_draws is not None:  # it may have been set after the fit
-            require_integer("n_predict_draws", self.n_predict_draws, 1, " or None")
-        (some,) = np.nonzero(weights)
-        n_draws = self.n_predict_draws
-        if n_draws is not None and n_draws < len(some):
-            some = some[np.linspace(0, len(some) - 1, n_draws).round().astype(int)]
-        elif len(some) == len(weights):
-            return every, weights
-        return some, weights[some] / weights[some].sum()
 
     @in_blocks()
     def predict_proba(self, X, *, offset=None) -> NDArray:
@@ -249,7 +224,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             Columns in the order of `classes_`. Of float32 rows this and all other predictions are
             float32. For a dask collection they are lazy dask arrays.
         """
-        model, X, draws, weights = self._to_predict(X, offset)
+        model, X, draws, weights, _ = self._to_predict(X, offset)
         proba = averaged(model, X, draws, weights)
         least = np.finfo(X.dtype).tiny  # none is rounded to 0
         (tail,) = np.nonzero((proba < least).any(axis=1))
@@ -260,7 +235,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     @in_blocks()
     def predict_log_proba(self, X, *, offset=None) -> NDArray:
         """Logarithm of `predict_proba`, finite also where a probability rounds to 0."""
-        model, X, draws, weights = self._to_predict(X, offset)
+        model, X, draws, weights, _ = self._to_predict(X, offset)
         return log_averaged(model, X, draws, weights).astype(X.dtype, copy=False)
 
     @in_blocks()
@@ -296,7 +271,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         >>> bool(np.allclose(1 / (1 + np.exp(-score)), p))
         True
         """
-        model, X, draws, weights = self._to_predict(X, offset)
+        model, X, draws, weights, _ = self._to_predict(X, offset)
         log_proba = log_averaged(model, X, draws, weights)
         score = log_proba[:, 1] - log_proba[:, 0] if len(self.classes_) == 2 else log_proba
         return score.astype(X.dtype, copy=False)
@@ -331,7 +306,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             of float32 rows.
         """
         require_choice("kind", kind, ("observation", "mean"))
-        model, X, draws, _ = self._to_predict(X, offset)
+        model, X, draws, *_ = self._to_predict(X, offset)
         parts = [p.astype(X.dtype, copy=False) for _, p in probabilities(model, X, draws)]
         each = np.concatenate([p.transpose(0, 2, 1) for p in parts], axis=1)
         if kind == "mean":
@@ -341,7 +316,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         return self.classes_[(u > np.cumsum(each[..., :-1], axis=2)).sum(axis=2)]
 
     @in_blocks()
-    def predict_interval(self, X, level: float = 0.95, *, offset=None) -> NDArray:
+    def predict_interval(
+        self, X, level: float = 0.95, *, kind: str = "mean", offset=None
+    ) -> NDArray:
         """Central posterior interval of each class probability.
 
         Parameters
@@ -349,11 +326,21 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         X : array-like or sparse matrix of shape (n_rows, n_features)
         level : float in (0, 1), default=0.95
             Posterior probability of the interval.
+        kind : "mean"
+            The credible interval of the probabilities. Labels have no interval: `predict_draws` has
+            new ones.
+        offset : array-like, optional
+            As in `fit`; one number is that of all rows.
 
         Returns
         -------
         array of shape (n_rows, n_classes, 2)
             Lower and upper end.
+
+        Raises
+        ------
+        ValueError
+            If `level` is not between 0 and 1, or if an interval of labels is asked for.
 
         Examples
         --------
@@ -370,7 +357,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         (3, 2, 2)
         """
         require_level(level)
-        model, X, draws, weights = self._to_predict(X, offset)
+        require_choice("kind", kind, ("mean",))
+        model, X, draws, weights, _ = self._to_predict(X, offset)
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         ends = np.empty((X.shape[0], n_outputs, 2))
         for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), BLOCK_BYTES):
@@ -399,7 +387,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         at a temperature below 1, and those of relu units at any, are often so
         (networks.md#far-from-the-rows). Check the range of the columns beside it.
         """
-        model, X, draws, weights = self._to_predict(X, offset)
+        model, X, draws, weights, _ = self._to_predict(X, offset)
         total, aleatoric = np.empty(X.shape[0]), np.empty(X.shape[0])
         error = np.empty((X.shape[0], len(self.classes_)))
         for rows, p in probabilities(model, X, draws):
@@ -416,6 +404,21 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
 
 
 # -- labels and their weights -----------------------------------------------------------------
+
+
+def chunk_of(
+    estimator: Any, X: Any, y: Any, classes: ArrayLike | None
+) -> tuple[Any, NDArray, NDArray]:
+    """X, y and all labels that may occur in a stream."""
+    estimator._validate_parameters()
+    if isinstance(estimator.class_weight, str):
+        raise ValueError(
+            "class_weight: the shares of the classes in a stream are not known; give a dict"
+        )
+    first = not hasattr(estimator, "model_")
+    X, y = estimator._validate_data(X, y, reset=first)
+    given = None if classes is None else np.asarray(getattr(classes, "categories", classes))
+    return X, y, known_classes(y, given, None if first else estimator.classes_)
 
 
 def class_weights(

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TypeVar
+
+Class = TypeVar("Class", bound=type)
 
 _ALL = """
 warm_start : bool, default=False
@@ -210,7 +213,7 @@ OF_COEFFICIENTS = _SHARED | _entries(_OF_COEFFICIENTS)
 OF_NETWORKS = _SHARED | _entries(_OF_NETWORKS)
 
 
-def described(table: dict[str, str]) -> Callable[[type], type]:
+def described(table: dict[str, str]) -> Callable[[Class], Class]:
     """Complete the entries of a class's docstring that have no description, or not even a type."""
 
     def completed(match: re.Match[str]) -> str:
@@ -220,7 +223,7 @@ def described(table: dict[str, str]) -> Callable[[type], type]:
         head = match[0].rstrip("\n") if " : " in match[0] else f"    {head}"
         return "\n".join([head, *(f"    {line}" for line in body.splitlines())]) + "\n"
 
-    def decorated(cls: type) -> type:
+    def decorated(cls: Class) -> Class:
         if cls.__doc__ is not None:  # as under python -OO
             entry = r"^    (\w+(?:, \w+)*)(?: : .*)?\n(?=    \w|\n)"
             before, parameters, rest = cls.__doc__.partition("    Parameters\n")

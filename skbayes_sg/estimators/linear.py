@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,8 @@ from scipy.special import ndtr, ndtri
 
 from skbayes_sg.data import Batch, Data, of_targets, row_blocks
 from skbayes_sg.data.row_metadata import offset_of
+from skbayes_sg.diagnostics import moments
+from skbayes_sg.estimators.base import draws_that_predict
 from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_model import LinearRegressor
@@ -246,7 +248,7 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
 
     def _read_off(self, fit: Fit) -> None:
         super()._read_off(fit)
-        noise = self.noise_variance or self._moments(self.noise_variance_samples_)[0]
+        noise = self.noise_variance or moments(self.noise_variance_samples_, self.draw_weights_)[0]
         self.noise_variance_ = float(noise)
 
     # -- predictions --------------------------------------------------------------------------
@@ -256,6 +258,21 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         """Draws of the noise variance, or the given value, (n_chains, n_draws)."""
         given, draws = self.model_.noise_variance, self.draws_
         return np.exp(draws[..., -1]) if given is None else np.full(draws.shape[:2], given)
+
+    @overload
+    def predict(
+        self, X, return_std: Literal[False] = False, *, offset=None, exposure=None
+    ) -> NDArray: ...
+
+    @overload
+    def predict(
+        self, X, return_std: Literal[True], *, offset=None, exposure=None
+    ) -> tuple[NDArray, NDArray]: ...
+
+    @overload
+    def predict(
+        self, X, return_std: bool = False, *, offset=None, exposure=None
+    ) -> NDArray | tuple[NDArray, NDArray]: ...
 
     @in_blocks()
     def predict(
@@ -284,17 +301,17 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         twentieth of its standard deviation, as where y are times in seconds since 1970.
         """
         known = offset_of(offset, exposure, self._has_log_link)
-        model, rows, *_ = self._to_predict(X, known, np.float64)
+        model, rows, *_, dtype = self._to_predict(X, known, np.float64)
         if model is not self.model_:  # with effects of new levels
             return super().predict(X, return_std, offset=known)
         X = rows
         if not return_std:
             mean = np.asarray(self.model_.features(X) @ self.coef_).ravel() + self.intercept_
             mean = self.model_.plus_known(mean[None, None], X)[0, 0]
-            return in_precision(mean, X.dtype, np.sqrt(self.noise_variance_))
+            return in_precision(mean, dtype, np.sqrt(self.noise_variance_))
         mean, square = self._response(X, np.ones(1))
         std = np.sqrt(square + self.noise_variance_)
-        return in_precision(mean, X.dtype, std), in_precision(std, X.dtype, std)
+        return in_precision(mean, dtype, std), in_precision(std, dtype, std)
 
     @in_blocks()
     def predict_quantiles(
@@ -333,7 +350,7 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         fit, q = self._fit, probabilities_of(levels)
         one = fit is None or fit.hyper_draws is None or isinstance(fit.scales, OnePrecision)
         known = offset_of(offset, exposure, self._has_log_link)
-        model, rows, _, weights = self._to_predict(X, known, np.float64)
+        model, rows, _, weights, dtype = self._to_predict(X, known, np.float64)
         if kind == "mean" or not one or model is not self.model_:  # with effects of new levels
             return super().predict_quantiles(X, q, kind=kind, offset=known)
         X = rows
@@ -341,7 +358,7 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         mean, square = self._response(X, noise)
         halves = [scale_mixture_quantile(each, weights, noise) for each in q]
         found = mean[:, None] + np.sqrt(1 + square)[:, None] * np.array(halves)
-        return in_precision(found, X.dtype, np.sqrt(1 + square)[:, None] * noise.mean())
+        return in_precision(found, dtype, np.sqrt(1 + square)[:, None] * noise.mean())
 
     def _response(self, X, scale: NDArray) -> tuple[NDArray, NDArray]:
         """The mean of y without noise, and mean square of (its draws - mean) / scale, (n_rows,).
@@ -350,7 +367,7 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         triangular, so that a row costs as much as half a product with a matrix of D x D.
         """
         X, given = self.model_.features(X), X
-        _, weights = self._that_predict()
+        _, weights = draws_that_predict(self)
         factor = (np.sqrt(weights) / scale)[:, None]
         root = self.coef_samples_.reshape(-1, X.shape[1]) - self.coef_
         shift = self.intercept_samples_.reshape(-1, 1) - self.intercept_

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,15 +21,23 @@ from skbayes_sg.data.row_metadata import (
     offset_of,
     with_known,
 )
+from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators import updating
 from skbayes_sg.estimators.base import (
     BayesianEstimator,
     all_or_nothing,
     merged,
+    require_offset,
     require_same_offset,
     require_spread,
 )
-from skbayes_sg.estimators.classifier import WEIGHTS, BayesianClassifier, class_factors, require_two
+from skbayes_sg.estimators.classifier import (
+    WEIGHTS,
+    BayesianClassifier,
+    chunk_of,
+    class_factors,
+    require_two,
+)
 from skbayes_sg.estimators.coefficient_prior import hyperprior_of, prior_of, shrinkage_of
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.out_of_core import FirstPass, source_of, weights_or_none
@@ -47,7 +55,6 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.base import is_high_dimensional
 from skbayes_sg.posterior.control_variates import ExpandedTarget, mean_noise
 from skbayes_sg.posterior.gaussian import Distribution
-from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.posterior.precision import covariance_over
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision
@@ -168,11 +175,6 @@ class LinearModel(BayesianEstimator):
             )
         return prior_of(self, model, data, classes, streaming)
 
-    def _determined(self, posterior: Posterior) -> Posterior:
-        """Without columns of zeros, where there are very many parameters."""
-        high_dimensional = self.sampler is None and is_high_dimensional(posterior)
-        return nonzero_columns(posterior) if high_dimensional else posterior
-
     def _notices(self, posterior: Posterior) -> list[str]:
         """A warning about columns of one value, where the prior is learned."""
         if self._em() is None:
@@ -193,8 +195,8 @@ class LinearModel(BayesianEstimator):
         """Coefficients and intercepts from the draws, and the normal approximation."""
         n_normal = fit.model.dim - ("log_noise" in fit.model.shapes)
         self.prior_precision_ = fit.prior.precision[:n_normal].copy()
-        self.coef_, self.coef_std_ = self._moments(self.coef_samples_)
-        intercept = self._moments(self.intercept_samples_)[0]
+        self.coef_, self.coef_std_ = moments(self.coef_samples_, self.draw_weights_)
+        intercept = moments(self.intercept_samples_, self.draw_weights_)[0]
         self.intercept_ = intercept if self._has_rows else float(intercept)
         self.__dict__.pop("posterior_", None)
         if fit.gaussian is not None:
@@ -264,7 +266,7 @@ class LinearModel(BayesianEstimator):
                 "are too many for one"
             )
         target = engine.target(posterior)
-        theta = self._moments(self.draws_)[0][None]
+        theta = moments(self.draws_, self.draw_weights_)[0][None]
         posterior = engine.under(posterior)
         if engine.sampled is not None:
             scales = engine.sampled.scales
@@ -414,7 +416,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
     _has_rows = True
 
     @all_or_nothing
-    def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None) -> Self:
         """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
 
         Rows come in chunks of any size from one row, and in any order. They are kept up to a
@@ -476,7 +478,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         >>> model.n_samples_seen_, model.draws_.shape
         (5000, (8, 256, 21))
         """
-        X, y, known = self._validate_chunk(X, y, classes)
+        X, y, known = chunk_of(self, X, y, classes)
         require_same_offset(self, offset)
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         metadata = RowMetadata(sample_weight, offset)
@@ -548,7 +550,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
 def is_separated(estimator: Any, posterior: Posterior) -> bool:
     """Whether the posterior mean is right about every row in memory."""
     rows, model = posterior.data.sample, estimator.model_
-    mean = estimator._moments(estimator.draws_)[0][None]
+    mean = moments(estimator.draws_, estimator.draw_weights_)[0][None]
     batches = map(rows.load, rows.blocks(model.row_size))
     return all(model.is_right(mean, batch.X, batch.y).all() for batch in batches)
 
@@ -639,6 +641,13 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         data = merged(data, model, streaming or self.sampler is not None)
         return Posterior(model, data, self._prior(model, data, streaming=streaming))
 
+    def _checked_rows(self, X, y, metadata: RowMetadata):
+        if metadata.var_weights is None:
+            return super()._checked_rows(X, y, metadata)
+        require_offset(self, metadata.offset)
+        X, y, metadata = self._with_metadata(*self._validate_pair(X, y, reset=False), metadata)
+        return X, y, checked_weights(metadata.sample_weight, len(y))
+
     def _with_metadata(
         self, X, y: NDArray, metadata: RowMetadata
     ) -> tuple[Any, NDArray, RowMetadata]:
@@ -691,7 +700,9 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         return Posterior(model, data, self._prior(model, data)), {"n_samples_seen_": X.shape[0]}
 
     @all_or_nothing
-    def partial_fit(self, X, y, sample_weight=None, offset=None, exposure=None, var_weights=None):
+    def partial_fit(
+        self, X, y, sample_weight=None, offset=None, exposure=None, var_weights=None
+    ) -> Self:
         """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
 
         The posterior of linear regression is exact up to 1,000 parameters: any chunks in any order
@@ -736,4 +747,4 @@ def dispersion_samples(estimator: Any) -> NDArray:
 
 def dispersion(estimator: Any) -> float:
     """Posterior mean of the dispersion."""
-    return float(estimator._moments(estimator.dispersion_samples_)[0])
+    return float(moments(estimator.dispersion_samples_, estimator.draw_weights_)[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,13 @@ from scipy.special import logsumexp
 
 from skbayes_sg.data import InMemory, row_blocks
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns
-from skbayes_sg.estimators.base import all_or_nothing, merged, require_same_offset
+from skbayes_sg.diagnostics import moments
+from skbayes_sg.estimators.base import (
+    all_or_nothing,
+    draws_that_predict,
+    merged,
+    require_same_offset,
+)
 from skbayes_sg.estimators.descriptions import OF_NETWORKS, described
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
@@ -195,7 +201,9 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         return Posterior(model, data, self._prior(model, data, streaming=streaming))
 
     @all_or_nothing
-    def partial_fit(self, X, y, sample_weight=None, n_total: float | None = None, offset=None):
+    def partial_fit(
+        self, X, y, sample_weight=None, n_total: float | None = None, offset=None
+    ) -> Self:
         """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
 
         See `BayesianMLPClassifier.partial_fit`. The first chunk says what mean and spread of y are,
@@ -245,7 +253,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
 
     def _read_off(self, fit: Fit | Posterior) -> None:
         super()._read_off(fit)
-        noise = self._moments(self.noise_variance_samples_)[0]
+        noise = moments(self.noise_variance_samples_, self.draw_weights_)[0]
         self.noise_variance_ = noise if self.model_.n_responses > 1 else float(noise)
 
     def _of_rows(self, parts: list[NDArray]) -> NDArray:
@@ -265,7 +273,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
 
     def _gain(self, p: NDArray, few: Posterior, posterior: Posterior) -> float:
         """Mean log density above that of a normal distribution of the mean and spread of y."""
-        draws, weights = self.draws_.reshape(-1, self.draws_.shape[-1]), self._that_predict()[1]
+        draws, weights = self.draws_.reshape(-1, self.draws_.shape[-1]), draws_that_predict(self)[1]
         rows, model = few.data.sample, self.model_
         blocks = row_blocks(len(draws), 8 * model.row_size * rows.n_rows)
         each = [model.log_likelihood(draws[some], rows.X, rows.y) for some in blocks]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.estimators.base import all_or_nothing, require_same_offset
 from skbayes_sg.estimators.class_probabilities import probabilities
-from skbayes_sg.estimators.classifier import BayesianClassifier
+from skbayes_sg.estimators.classifier import BayesianClassifier, chunk_of
 from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow, tempered
 from skbayes_sg.inference import averages
 from skbayes_sg.inference.online_chain import population
@@ -30,7 +32,7 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
         return tempered(self, posterior, n_total is not None)
 
     @all_or_nothing
-    def partial_fit(self, X, y, classes=None, n_total: float | None = None, offset=None):
+    def partial_fit(self, X, y, classes=None, n_total: float | None = None, offset=None) -> Self:
         """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
 
         The chunks of all calls must be independent random samples of one population. A file read in
@@ -65,7 +67,7 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
         FloatingPointError
             If the chain diverges.
         """
-        X, y, known = self._validate_chunk(X, y, classes)
+        X, y, known = chunk_of(self, X, y, classes)
         require_same_offset(self, offset)
         seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         total = population(n_total, X.shape[0], seen)

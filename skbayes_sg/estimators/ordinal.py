@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.base import all_or_nothing
 from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
@@ -146,12 +147,12 @@ class BayesianOrdinalClassifier(LinearClassifier):
     # -- the order ----------------------------------------------------------------------------
 
     @all_or_nothing
-    def fit(self, X, y, sample_weight=None, offset=None):
+    def fit(self, X, y, sample_weight=None, offset=None) -> Self:
         self._order_of_column = ordered_levels(y)
         return super().fit(X, y, sample_weight, offset)
 
     @all_or_nothing
-    def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None) -> Self:
         """Update the posterior by a chunk; see `BayesianLogisticRegressionSGFS.partial_fit`.
 
         Parameters
@@ -177,7 +178,19 @@ class BayesianOrdinalClassifier(LinearClassifier):
             If data or parameters are impossible, or if orders contradict each other; raised before
             any update.
         """
-        self._keep_order(ordered_levels(y), ordered_levels(classes))
+        of_y, of_classes = ordered_levels(y), ordered_levels(classes)
+        # the order of the first chunk is kept, and another one is refused
+        if hasattr(self, "model_"):
+            known = self.categories_.tolist()
+        else:
+            self._order_of_column = known = of_y if of_classes is None else of_classes
+        for name, levels in (("y", of_y or []), ("classes", of_classes or [])):
+            shared = [one for one in levels if one in known]
+            if self.categories is None and shared != [one for one in known or [] if one in shared]:
+                raise ValueError(
+                    f"{name} has ordered categories {shown(levels)}, and the order of the stream "
+                    f"is {shown(known)}; give all chunks one type, or give categories"
+                )
         order = self._order
         if self.categories is not None and classes is not None:
             _require_places(np.unique(getattr(classes, "categories", classes)), order)
@@ -188,22 +201,6 @@ class BayesianOrdinalClassifier(LinearClassifier):
         return super().partial_fit(
             X, y, order if first and classes is None else classes, sample_weight, offset
         )
-
-    def _keep_order(self, of_y: list | None, of_classes: list | None) -> None:
-        """Keep the order of the first chunk of a stream, and refuse another one."""
-        if hasattr(self, "model_"):
-            known = self.categories_.tolist()
-        else:
-            self._order_of_column = known = of_y if of_classes is None else of_classes
-        if self.categories is not None:  # which say it, whatever columns do
-            return
-        for name, levels in (("y", of_y or []), ("classes", of_classes or [])):
-            shared = [one for one in levels if one in known]
-            if shared != [one for one in known or [] if one in shared]:
-                raise ValueError(
-                    f"{name} has ordered categories {shown(levels)}, and the order of the stream "
-                    f"is {shown(known)}; give all chunks one type, or give categories"
-                )
 
     @property
     def _order(self) -> NDArray | None:
@@ -265,7 +262,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
     @property
     def thresholds_(self) -> NDArray:
         """Posterior means."""
-        return self._moments(self.threshold_samples_)[0]
+        return moments(self.threshold_samples_, self.draw_weights_)[0]
 
     def _terms_beside(self, intercepts: NDArray) -> dict[str, NDArray]:
         """The thresholds, for `summary`, which may have moved the intercepts (., ., 1)."""

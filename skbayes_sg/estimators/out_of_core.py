@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ from skbayes_sg.data import (
 from skbayes_sg.data.blockwise import entrywise, place
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns
 from skbayes_sg.validation import checked_weights, in_dtype, real_array
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+"""What a decorator gives back with its signature, which editors show."""
 
 
 class FirstPass:
@@ -154,13 +157,13 @@ def weights_or_none(name: str, weight: NDArray | None, dtype: np.dtype) -> NDArr
 # -- predictions ------------------------------------------------------------------------------
 
 
-def in_blocks(axis: int = 0) -> Callable:
+def in_blocks(axis: int = 0) -> Callable[[Method], Method]:
     """A method of X works block by block where X is out of core; `axis` of its result are rows.
 
     The result for a dask collection is a lazy dask array.
     """
 
-    def decorated(method: Callable) -> Callable:
+    def decorated(method: Method) -> Method:
         @functools.wraps(method)
         def over_blocks(self, X, *args, **kwargs):
             if not is_out_of_core(X):
@@ -187,7 +190,7 @@ def in_blocks(axis: int = 0) -> Callable:
                 parts.append(method(self, block, *args, **kwargs, **some))
             return entrywise(lambda *each: np.concatenate(each, axis=axis), *parts)
 
-        return over_blocks
+        return cast(Method, over_blocks)
 
     return decorated
 

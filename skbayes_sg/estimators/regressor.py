@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,7 +107,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
     # -- fitting ------------------------------------------------------------------------------
 
     @all_or_nothing
-    def fit(self, X, y, sample_weight=None, offset=None, exposure=None, var_weights=None):
+    def fit(self, X, y, sample_weight=None, offset=None, exposure=None, var_weights=None) -> Self:
         """Sample the posterior.
 
         Parameters
@@ -171,6 +171,21 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
 
     # -- predictions --------------------------------------------------------------------------
 
+    @overload
+    def predict(
+        self, X, return_std: Literal[False] = False, *, offset=None, exposure=None
+    ) -> NDArray: ...
+
+    @overload
+    def predict(
+        self, X, return_std: Literal[True], *, offset=None, exposure=None
+    ) -> tuple[NDArray, NDArray]: ...
+
+    @overload
+    def predict(
+        self, X, return_std: bool = False, *, offset=None, exposure=None
+    ) -> NDArray | tuple[NDArray, NDArray]: ...
+
     @in_blocks()
     def predict(
         self, X, return_std: bool = False, *, offset=None, exposure=None
@@ -199,10 +214,10 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         where the variance is.
         """
         offset = offset_of(offset, exposure, self._has_log_link)
-        model, X, draws, weights = self._to_predict(X, offset, np.float64)
+        model, X, draws, weights, dtype = self._to_predict(X, offset, np.float64)
         some = np.flatnonzero(weights)  # a mean may be infinite, and 0 times that is not 0
         weights, parts = weights[some], []
-        is_single = X.dtype == np.float32
+        is_single = dtype == np.float32
         with np.errstate(over="ignore"):
             for outputs in outputs_of(model, X, draws[some]):
                 if return_std:
@@ -214,8 +229,8 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         mean, sd, spread = (self._of_rows(list(part)) for part in zip(*parts, strict=True))
         with np.errstate(over="ignore"):
             warn_of_overflow(np.square(mean) if return_std else mean)
-        mean = in_precision(mean, X.dtype, spread)
-        return (mean, in_precision(sd, X.dtype, spread)) if return_std else mean
+        mean = in_precision(mean, dtype, spread)
+        return (mean, in_precision(sd, dtype, spread)) if return_std else mean
 
     @in_blocks()
     def predict_interval(
@@ -291,9 +306,9 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         q = probabilities_of(levels)
         require_choice("kind", kind, ("observation", "mean"))
         offset = offset_of(offset, exposure, self._has_log_link)
-        model, X, draws, weights = self._to_predict(X, offset, np.float64)
+        model, X, draws, weights, dtype = self._to_predict(X, offset, np.float64)
+        (some,) = np.nonzero(weights)
         if kind == "mean":
-            (some,) = np.nonzero(weights)
             parts = [
                 weighted_quantiles(model.mean(outputs).T, q, weights[some])
                 for outputs in outputs_of(model, X, draws[some])
@@ -302,9 +317,16 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             parts = list(quantiles_of(model, X, draws, weights, q))
         found = self._of_rows(parts)
         warn_of_overflow(found)
-        with np.errstate(invalid="ignore"):
-            spread = np.ptp(found, axis=-1, keepdims=True)
-            return in_precision(found, X.dtype, spread if len(q) > 1 else np.zeros_like(spread))
+        if dtype == np.float64:
+            return found
+        with np.errstate(over="ignore", invalid="ignore"):
+            spreads = [
+                model.mean(outputs).std(axis=0)
+                if kind == "mean"
+                else weights[some] @ model.width(outputs)
+                for outputs in outputs_of(model, X, draws[some])
+            ]
+        return in_precision(found, dtype, self._of_rows(spreads)[..., None])
 
     @in_blocks(axis=1)
     def predict_draws(
@@ -330,14 +352,14 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """
         require_choice("kind", kind, ("observation", "mean"))
         offset = offset_of(offset, exposure, self._has_log_link)
-        model, X, draws, weights = self._to_predict(X, offset, np.float64)
+        model, X, draws, weights, dtype = self._to_predict(X, offset, np.float64)
         rng, draws = np.random.default_rng(random_state), draws[weights > 0]
         parts = [
             (model.draw(outputs, rng) if kind == "observation" else model.mean(outputs)).T
             for outputs in outputs_of(model, X, draws)
         ]
         each = np.moveaxis(self._of_rows(parts), -1, 0)
-        return in_precision(each, X.dtype, each.std(axis=0))
+        return in_precision(each.astype(np.float64, copy=False), dtype, each.std(axis=0))
 
     def _of_rows(self, parts: list[NDArray]) -> NDArray:
         """Predictions of all blocks of rows, one for each row."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.linear_model import LinearRegressor
 from skbayes_sg.models import Student
@@ -126,13 +127,13 @@ class BayesianRobustRegressor(LinearRegressor):
         some = np.unique(np.linspace(0, rows.n_rows - 1, _MOST_ROWS).astype(int))
         X, y, weight, _ = rows.load(some)
         weight = np.ones(len(y)) if weight is None else weight
-        least, at = model.least_scale, self._moments(self.draws_)[0][None]
+        least, at = model.least_scale, moments(self.draws_, self.draw_weights_)[0][None]
         values, member = np.unique(y, return_inverse=True)
         shares = np.bincount(member, weight) / weight.sum()
         share, value = float(shares.max()), float(values[shares.argmax()])
         if least > model.smallest_scale:  # of the resolution of y
             small = self.scale_samples_ < _NEAR_THE_LEAST * least
-            if self._moments(small)[0] > 0.5:
+            if moments(small, self.draw_weights_)[0] > 0.5:
                 warnings = [*warnings, _ROUNDED.format(model.resolution, share, value)]
             return super()._explained(posterior, warnings)
         near = np.abs(y - model.outputs(at, X)[0, 0]) < least
@@ -156,12 +157,12 @@ class BayesianRobustRegressor(LinearRegressor):
     @property
     def scale_(self) -> float:
         """Posterior mean of the scale."""
-        return float(self._moments(self.scale_samples_)[0])
+        return float(moments(self.scale_samples_, self.draw_weights_)[0])
 
     @property
     def degrees_of_freedom_(self) -> float:
         """Posterior mean of the degrees of freedom."""
-        return float(self._moments(self.degrees_of_freedom_samples_)[0])
+        return float(moments(self.degrees_of_freedom_samples_, self.draw_weights_)[0])
 
     def _natural(self, name: str) -> NDArray:
         block = self.model_.unpack(self.draws_)[name][..., 0]

@@ -9,6 +9,7 @@ from skbayes_sg.inspection.effects import average_effects, contrast
 from skbayes_sg.inspection.printed import rounded, to_html, to_latex
 from skbayes_sg.inspection.prior_precision import PriorPrecisionDisplay
 from skbayes_sg.inspection.responses import prediction_summary
+from skbayes_sg.inspection.sandwich import sandwich_summary
 from skbayes_sg.inspection.sensitivity import prior_sensitivity
 from skbayes_sg.inspection.totals import totals
 from skbayes_sg.inspection.uncertainty import UncertaintyDisplay
@@ -23,6 +24,7 @@ __all__ = [
     "prediction_summary",
     "prior_sensitivity",
     "rounded",
+    "sandwich_summary",
     "to_html",
     "to_latex",
     "totals",

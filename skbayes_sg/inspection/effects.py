@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg.data.row_metadata import offset_of
 from skbayes_sg.inspection.comparisons import comparisons
 from skbayes_sg.inspection.drawing import fitted_step
+from skbayes_sg.inspection.names import labels_by
 from skbayes_sg.inspection.responses import (
     REMEDY,
     draws_enough,
-    groups_of,
     rows_of,
     table_of_outputs,
     under_draws,
@@ -157,7 +157,8 @@ def average_effects(
     each = _Averages(average_effects, model, scale, positive, n_draws, (offset, exposure))
     weight, groups = weights_of(sample_weight, X)[:, None], [""]
     if by is not None:
-        groups, member = groups_of(by, X)
+        labels_of, member = labels_by("by", by, X)
+        groups = list(map(str, labels_of))
         weight = weight * (member[:, None] == np.arange(len(groups)))
     labels: list[tuple[str, ...]] = []
     draws, attrs, left_out = [], {}, {}

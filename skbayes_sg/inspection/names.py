@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from skbayes_sg import frames
 from skbayes_sg.validation import is_integer
 
 
@@ -50,6 +52,37 @@ def names_of_inputs(model: Any, before: Pipeline | None) -> list[str]:
         except AttributeError:  # a step that does not name its columns
             pass
     return feature_names(model)
+
+
+def labels_by(name: str, by: Any, rows: Any) -> tuple[NDArray, NDArray]:
+    """Labels, sorted, and of each row the number of its label.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter, for messages.
+    by : array-like of shape (n_rows,), or the name of a column of the rows
+    rows : data frame or array
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, if a label is missing, or if there is not one for each row.
+    """
+    if isinstance(by, str):
+        names = frames.column_names(rows)
+        if by not in names:
+            raise ValueError(f"{name}: X has no column {by!r}; give one of its names, or an array")
+        by = frames.column(rows, names.index(by))
+    labels, missing = frames.cells_of(by)
+    if labels.shape != (rows.shape[0],):
+        raise ValueError(f"{name} must have shape ({rows.shape[0]},), got {labels.shape}")
+    if missing.any():
+        raise ValueError(
+            f"{name} is missing in row {missing.argmax()}; give such rows a label of their own, or "
+            "leave them out"
+        )
+    return np.unique(labels, return_inverse=True)
 
 
 def positions(features: Any, names: Sequence[Any], parameter: str = "features") -> list[int]:

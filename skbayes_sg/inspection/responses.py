@@ -15,7 +15,6 @@ from skbayes_sg import frames
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.inspection.drawing import fitted_step
-from skbayes_sg.inspection.names import positions
 from skbayes_sg.inspection.summary import FEWEST_DRAWS, figures_of
 from skbayes_sg.inspection.table import table
 from skbayes_sg.linalg.sizes import elements_at_a_time
@@ -56,7 +55,7 @@ def under_draws(
         some = frames.take(X, rows)
         some = some if before is None else before.transform(some)
         of_some = known[rows] if known is not None and known.ndim else known
-        fitted, some, flat, _ = estimator._to_predict(some, of_some, np.float64, every=True)
+        fitted, some, flat, *_ = estimator._to_predict(some, of_some, np.float64, every=True)
         of_chains = flat.reshape(*estimator.draws_.shape[:2], -1)[:, kept]
         flat, some = of_chains.reshape(-1, flat.shape[1]), some.astype(np.float64, copy=False)
         n_parts = 1 + len(rows) * len(flat) * fitted.widest // elements_at_a_time()
@@ -93,24 +92,6 @@ def draws_enough(estimator: Any, n_draws: int | str | None) -> tuple[NDArray, ND
     if n_each >= np.count_nonzero(weights):
         return every
     return systematic(weights, n_each), np.full(n_each, 1 / n_each)
-
-
-def groups_of(by: Any, X: Any) -> tuple[list[str], NDArray]:
-    """Values of a column of X, or of an array, as words, and the number of that of each row."""
-    if isinstance(by, str):
-        (column,) = positions(by, frames.column_names(X), "by")
-        by = frames.values(X, column)
-    values = np.asarray(by)
-    if values.shape != (len(X),):
-        raise ValueError(f"by must have shape ({len(X)},), got {values.shape}")
-    try:
-        labels, member = np.unique(values, return_inverse=True)
-    except TypeError:
-        raise ValueError(
-            "by holds values that have no order among them, as words and missing cells; give them "
-            "one type, for example str"
-        ) from None
-    return [str(label) for label in labels], member
 
 
 def warn_of_rows(what: str, counts: dict[str, int], n_rows: int) -> None:

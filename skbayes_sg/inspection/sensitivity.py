@@ -85,19 +85,10 @@ def prior_sensitivity(
     'potential prior-data conflict'
     """
     estimator, before = fitted_step(prior_sensitivity, model, OF_COEFFICIENTS, "coef_", "draws_")
-    if estimator._stream is not None:
-        raise ValueError(
-            "prior_sensitivity needs the likelihood of all rows, and those that partial_fit has "
-            "seen are not kept; fit the model to rows at hand"
-        )
-    require_draws(estimator, "prior_sensitivity")
     rows = X if before is None else before.transform(X)
-    given = Given.to(estimator, rows, y, RowMetadata(sample_weight, offset))
-    if given.targets is None or given.X.shape[0] != estimator.n_samples_seen_:
-        raise ValueError(
-            "prior_sensitivity needs X and y of the fit, as all of its rows make up the "
-            f"likelihood; it had {estimator.n_samples_seen_} rows, and X has {given.X.shape[0]}"
-        )
+    metadata = RowMetadata(sample_weight, offset)
+    given = Given.of_fit("prior_sensitivity", estimator, rows, y, metadata)
+    require_draws(estimator, "prior_sensitivity")
     kept, draws = kept_draws(estimator)
     flat = draws.reshape(-1, draws.shape[2])
     parts = log_likelihoods(estimator.model_, flat, given)

@@ -35,7 +35,12 @@ class Coefficients(NamedTuple):
     @classmethod
     def of(cls, estimator: Any) -> Coefficients:
         """In the units that the estimator is given."""
-        blocks = estimator.model_.unpack(estimator.draws_)
+        return cls.in_points(estimator, estimator.draws_)
+
+    @classmethod
+    def in_points(cls, estimator: Any, theta: NDArray) -> Coefficients:
+        """Of other points than the draws, (chains, draws, D)."""
+        blocks = estimator.model_.unpack(theta)
         return cls(blocks["coef"], blocks.get("intercept"))
 
     def unscaled(self, origin: NDArray, unit: NDArray) -> Coefficients:
@@ -91,16 +96,7 @@ def of_coefficients(
 ):
     """The table of `LinearModel.summary`."""
     require_draws(estimator)
-    found = Coefficients.of(estimator)
-    features, logits = feature_names(estimator), logit_names(estimator)
-    if scaler is not None:
-        found = found.unscaled(*units_before(scaler, len(features)))
-        if not hasattr(estimator, "feature_names_in_"):
-            features = [str(name) for name in scaler.get_feature_names_out()]
-    if logits or reference is not None:
-        position = _position(reference, estimator)
-        found = found.against(position)
-        logits = [name for k, name in enumerate(logits) if k != position]
+    found, features, logits = as_asked(estimator, Coefficients.of(estimator), scaler, reference)
     if is_turned(estimator, positive):
         found = Coefficients(-found.coef, None if found.intercept is None else -found.intercept)
     labels, names, draws = quantities(estimator, found, features, logits)
@@ -141,6 +137,22 @@ def compared_classes(estimator: Any, reference: Any, positive: Any) -> str | Non
         return f"against {'the mean over classes' if reference is None else reference}"
     first, second = classes[::-1] if is_turned(estimator, positive) else classes
     return f"{second} against {first}"
+
+
+def as_asked(
+    estimator: Any, found: Coefficients, scaler: Any, reference: Any
+) -> tuple[Coefficients, list[str], list[str]]:
+    """Coefficients in the units before a scaler, of differences of classes, and their names."""
+    features, logits = feature_names(estimator), logit_names(estimator)
+    if scaler is not None:
+        found = found.unscaled(*units_before(scaler, len(features)))
+        if not hasattr(estimator, "feature_names_in_"):
+            features = [str(name) for name in scaler.get_feature_names_out()]
+    if logits or reference is not None:
+        position = _position(reference, estimator)
+        found = found.against(position)
+        logits = [name for k, name in enumerate(logits) if k != position]
+    return found, features, logits
 
 
 def quantities(

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg import frames
 from skbayes_sg.inspection.drawing import fitted_step
-from skbayes_sg.inspection.responses import REMEDY, groups_of, rows_of, table_of_outputs
+from skbayes_sg.inspection.names import labels_by
+from skbayes_sg.inspection.responses import REMEDY, rows_of, table_of_outputs
 from skbayes_sg.inspection.summary import figures_of
 from skbayes_sg.linalg.sizes import elements_at_a_time
 
@@ -53,7 +54,7 @@ def totals(
     Raises
     ------
     ValueError
-        If `by` has another number of rows, or `level` is not between 0 and 1.
+        If `by` has another number of rows or missing cells, or `level` is not between 0 and 1.
 
     Notes
     -----
@@ -77,9 +78,9 @@ def totals(
     rows: Any = rows_of(X)
     n_rows = len(rows)
     estimator, before = fitted_step(totals, model, REMEDY, "predict_draws")
-    labels, member = ["all"], np.zeros(n_rows, int)
+    labels, member = np.array(["all"]), np.zeros(n_rows, int)
     if by is not None:
-        labels, member = groups_of(by, rows)
+        labels, member = labels_by("by", by, rows)
     known = {"offset": offset, "exposure": exposure}
     given = {name: np.asarray(each) for name, each in known.items() if each is not None}
     rng, total = np.random.default_rng(0), None
@@ -97,8 +98,9 @@ def totals(
     flat = total.reshape(1, len(total), -1)
     weights = np.full(len(total), 1 / len(total))
     columns = figures_of(flat, weights, level, null=None)
-    counts = dict(zip(labels, np.bincount(member).tolist(), strict=True))
-    return table_of_outputs(estimator, ["by"], [(label,) for label in labels], columns, counts)
+    words = [str(label) for label in labels]
+    counts = dict(zip(words, np.bincount(member).tolist(), strict=True))
+    return table_of_outputs(estimator, ["by"], [(word,) for word in words], columns, counts)
 
 
 def _numbers(estimator: Any, drawn: NDArray, kind: str) -> NDArray:

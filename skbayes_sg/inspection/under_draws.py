@@ -37,6 +37,23 @@ class Given(NamedTuple):
             y = np.searchsorted(estimator.classes_, y)
         return cls(X, y, estimator.model_.encode(y, X.dtype), weight)
 
+    @classmethod
+    def of_fit(cls, asking: str, estimator: Any, X: Any, y: Any, metadata: Any) -> Given:
+        """`to`, of the rows that the fit had, all of which make up its likelihood."""
+        if estimator._stream is not None:
+            raise ValueError(
+                f"{asking} needs the likelihood of all rows, and those that partial_fit has "
+                "seen are not kept; fit the model to rows at hand"
+            )
+        given = cls.to(estimator, X, y, metadata)
+        if given.targets is None or given.X.shape[0] != estimator.n_samples_seen_:
+            raise ValueError(
+                f"{asking} needs X and y of the fit, as all of its rows make up the "
+                f"likelihood; it had {estimator.n_samples_seen_} rows, and X has "
+                f"{given.X.shape[0]}"
+            )
+        return given
+
     def blocks(self, row_bytes: int) -> Iterator[tuple[NDArray, slice]]:
         """Blocks of dense rows, and their numbers."""
         for rows in row_blocks(self.X.shape[0], row_bytes, 8 * elements_at_a_time()):

@@ -48,9 +48,7 @@ class RescaledCurvature:
         self.length = RunLength((32 if target.is_curved else 64) if many else 150, 1)
         self._axes: tuple[NDArray, NDArray, NDArray] | None = None
         curvature = self._curvature(target, theta)
-        self._dtype = np.float64 if target.anchor is None else np.float32
-        self.inverse = stored(curvature.inverse(), self._dtype)
-        self.root = stored(curvature.cholesky(), self._dtype)
+        self._set(target, curvature.inverse(), curvature.cholesky())
 
     def see(self, target: Target, theta: NDArray, t: int) -> None:
         """Keep the points of a step of burn-in."""
@@ -83,7 +81,11 @@ class RescaledCurvature:
         else:
             wide = (vectors * (scale / roots)) / d[:, None]
             inverse, root = Dense(wide @ wide.T), Dense(d[:, None] * vectors * (roots / scale))
-        self.inverse, self.root = stored(inverse, self._dtype), stored(root, self._dtype)
+        self._set(target, inverse, root)
+
+    def _set(self, target: Target, inverse: Operator, root: Operator) -> None:
+        dtype = np.float64 if target.anchor is None else np.float32
+        self.inverse, self.root = stored(inverse, dtype), stored(root, dtype)
 
     def _curvature(self, target: Target, points: NDArray) -> Operator:
         if target.anchor is not None:

@@ -174,7 +174,7 @@ def test_a_killed_fit_goes_on_to_the_same_doubling(tmp_path, monkeypatch):
     figures = fitted().diagnostics_
     enough = 1.2 * min(figures["ess_min"], figures["ess_tail_min"])
     monkeypatch.setattr(diagnose, "ENOUGH_ESS", enough)
-    whole, checkpoint = fitted(), Checkpoint(tmp_path / "fit.pickle", every=1e-9)
+    whole, checkpoint = fitted(), Checkpoint(tmp_path / "fit.npz", every=1e-9)
     assert whole.draws_.shape[1] == 128
     with pytest.raises(RuntimeError):
         fitted(checkpoint, Ends(120, kills=True))

@@ -319,7 +319,7 @@ def test_as_many_evenly_spaced_draws_are_used_as_there_are_effective_ones():
         ({"reference": {"town": "Ghent"}, "features": "age"}, "no levels of column 'town'"),
         ({"by": "village"}, "by: X has no column 'village'"),
         ({"by": [1, 2]}, "by must have shape"),
-        ({"by": [None, "a"] * 100}, "by holds values that have no order"),
+        ({"by": [None, "a"] * 100}, "by is missing in row 0"),
         ({"offset": np.ones(150)}, "a number for each of 200 rows"),
         ({"offset": np.ones(250)}, "a number for each of 200 rows"),
         ({"scale": "logit"}, "scale must be"),

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from helpers import mode_from_zero
 from sklearn.base import clone
 
 from skbayes_sg import samplers
+from skbayes_sg.inference import stored
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import ExpandedTarget
@@ -76,7 +78,9 @@ def test_a_state_is_the_whole_checkpoint(cls, posterior):
     state = sampler.init(posterior, np.zeros((3, posterior.dim)), np.random.default_rng(0))
     for _ in range(5):
         sampler.step(state, posterior)
-    twins = [copy.deepcopy(state), pickle.loads(pickle.dumps(state))]
+    file = BytesIO()
+    stored.write(file, state)
+    twins = [copy.deepcopy(state), pickle.loads(pickle.dumps(state)), stored.read(file)]
     for s in (state, *twins):
         for _ in range(70):
             sampler.step(s, posterior)

@@ -1,5 +1,9 @@
 """Data frames of any library are fitted by name, and refused in the words of scikit-learn."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +12,16 @@ from sklearn.linear_model import LogisticRegression
 from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
+    BayesianOrdinalClassifier,
+    BayesianPoissonRegressor,
     frames,
+)
+from skbayes_sg.inspection import (
+    average_effects,
+    prediction_summary,
+    prior_sensitivity,
+    sandwich_summary,
+    totals,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -97,3 +110,120 @@ def test_queries_are_not_read():
     assert not frames.is_frame(lazy)
     assert frames.text_columns(lazy) == []
     assert not any(frames.is_lazy(X) for X in (FRAME, FRAME.to_numpy(), [[1.0]]))
+
+
+# -- columns beside the rows ----------------------------------------------------------------------
+
+
+def column_of(library, values):
+    """A Series, ChunkedArray or Series of polars."""
+    frame = of(library, pd.DataFrame({"only": values}))
+    return frame.column("only") if library == "pyarrow" else frame["only"]
+
+
+@LIBRARIES
+def test_what_is_known_of_rows_may_be_columns_of_any_library(library):
+    rows, years = of(library, FRAME), RNG.uniform(0.5, 2.0, 40)
+    counts, weights, patient = RNG.poisson(years), 1.0 + np.arange(40) % 2, np.arange(40) // 4
+    y, exposure, weight, groups = (
+        column_of(library, each) for each in (counts, years, weights, patient)
+    )
+    model = BayesianPoissonRegressor(**SHORT).fit(rows, y, exposure=exposure, sample_weight=weight)
+    plain = BayesianPoissonRegressor(**SHORT)
+    plain.fit(FRAME, counts, exposure=years, sample_weight=weights)
+    np.testing.assert_array_equal(model.draws_, plain.draws_)
+
+    def answers(model, rows, y, groups, **known):
+        yield model.predict(rows, exposure=known["exposure"])
+        yield model.predict_quantiles(rows, [0.1, 0.9], exposure=known["exposure"])
+        yield model.predict_draws(rows, exposure=known["exposure"])
+        yield model.score(rows, y, **known)
+        yield totals(model, rows, by=groups, exposure=known["exposure"])
+        yield totals(model, rows, by="a", exposure=known["exposure"])
+        yield sandwich_summary(model, rows, y, groups=groups, **known)
+
+    given = {"exposure": exposure, "sample_weight": weight}
+    arrays = {"exposure": years, "sample_weight": weights}
+    ours = answers(model, rows, y, groups, **given)
+    for one, other in zip(ours, answers(plain, FRAME, counts, patient, **arrays), strict=True):
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-9)
+
+
+@LIBRARIES
+def test_tables_are_those_of_pandas(library):
+    rows, y = of(library, FRAME), column_of(library, FRAME["a"] + FRAME["b"] ** 2)
+    plain = FRAME["a"] + FRAME["b"] ** 2
+    model = BayesianLinearRegressionSGFS(**SHORT).fit(rows, y)
+    for one, other in (
+        (average_effects(model, rows), average_effects(model, FRAME)),
+        (prediction_summary(model, rows), prediction_summary(model, FRAME)),
+        (
+            prior_sensitivity(model, rows, y)["prior"],
+            prior_sensitivity(model, FRAME, plain)["prior"],
+        ),
+    ):
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-9)
+
+
+@LIBRARIES
+def test_ordered_columns_say_the_order_of_classes(library):
+    words = np.where(Y, "much", "little")
+    if library == "pandas":
+        y = pd.Series(pd.Categorical(words, ["much", "little"], ordered=True))
+    elif library == "polars":
+        pl = pytest.importorskip("polars")
+        y = pl.Series(words).cast(pl.Enum(["much", "little"]))
+    else:
+        pa = pytest.importorskip("pyarrow")
+        codes = pa.array((~Y).astype(np.int32))
+        y = pa.chunked_array(
+            [pa.DictionaryArray.from_arrays(codes, ["much", "little"], ordered=True)]
+        )
+    model = BayesianOrdinalClassifier(**SHORT).fit(of(library, FRAME), y)
+    assert model.categories_.tolist() == ["much", "little"]
+
+
+@LIBRARIES
+def test_missing_cells_of_a_column_are_found(library):
+    for values in ([1.0, None, 3.0], ["x", None, "y"], [1, 2, 3]):
+        column = column_of(library, pd.array(values) if values[-1] == 3 else values)
+        cells, missing = frames.cells_of(column)
+        assert missing.tolist() == [one is None for one in values]
+        assert cells[0] == values[0]
+    assert frames.cells_of(np.array(["x", None, np.nan], dtype=object))[1].tolist() == [0, 1, 1]
+    assert frames.cells_of([1.0, np.nan])[1].tolist() == [False, True]
+
+
+# -- arrays of other libraries --------------------------------------------------------------------
+
+FOREIGN = """
+import numpy as np
+import sklearn
+from skbayes_sg import BayesianLogisticRegression
+
+class Foreign:
+    def __init__(self, values):
+        self.values, self.shape, self.dtype = values, values.shape, "of its own"
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype)
+
+    def __array_namespace__(self, api_version=None):
+        raise AssertionError("it was not made an array of NumPy")
+
+X = np.arange(20.0).reshape(10, 2)
+with sklearn.config_context(array_api_dispatch=True):
+    model = BayesianLogisticRegression(n_draws=4, n_chains=2, prior_precision=1.0)
+    print(type(model.fit(Foreign(X), X[:, 0] > 8).predict_proba(Foreign(X))).__name__)
+"""
+
+
+def test_arrays_of_other_libraries_become_those_of_numpy():
+    """Also where scikit-learn would hand them on (array_api_dispatch)."""
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FOREIGN],
+        env=os.environ | {"SCIPY_ARRAY_API": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout.strip() == "ndarray", run.stderr

@@ -51,7 +51,7 @@ ORDER = (
     *("sampler", "prior_precision"),
     *("categories", "noise_variance", "noise_prior"),  # of the model, as the next two
     *("fit_intercept", "intercept_precision"),
-    *("prior_mean", "prior", "prior_groups", "forgetting_factor"),
+    *("prior_mean", "prior", "prior_groups", "new_levels", "forgetting_factor"),
     "temperature",
     *("n_chains", "n_draws", "burn_in", "thin", "warm_start", "n_jobs", "random_state"),
     *("class_weight", "n_predict_draws"),

@@ -43,11 +43,16 @@ METHODS = (
     "predict_proba",
     "predict_log_proba",
     "decision_function",
-    "predict_draws",
     "predict_interval",
     "predict_uncertainty",
 )
-OPTIONS = {"predict_draws": {"kind": "mean"}}
+OF_NUMBERS = {  # of regressions
+    "draws": ("predict_draws", {}),
+    "interval of the mean": ("predict_interval", {"kind": "mean"}),
+    "median": ("predict_quantiles", {"levels": 0.5}),
+    "quantiles": ("predict_quantiles", {"levels": [0.1, 0.5]}),
+    "quantile of the mean": ("predict_quantiles", {"levels": [0.1], "kind": "mean"}),
+}
 
 
 @cache
@@ -59,18 +64,17 @@ def fitted(kind, n_draws=25):
     return model.fit(SINGLE, MODELS[kind])
 
 
-def answers(model, X):
+def answers(model, X, **known):
     """Arrays of floats that the model predicts, by name."""
-    found = {
-        name: getattr(model, name)(X, **OPTIONS.get(name, {}))
-        for name in METHODS
-        if hasattr(model, name)
-    }
+    found = {name: getattr(model, name)(X, **known) for name in METHODS if hasattr(model, name)}
+    found["draws of means"] = model.predict_draws(X, "mean", **known)
     for name, value in found.pop("predict_uncertainty", {}).items():
         found[name] = value
     if not hasattr(model, "classes_"):
-        found["mean"], found["sd"] = model.predict(X, return_std=True)
-        found["predict"] = model.predict(X)
+        found["mean"], found["sd"] = model.predict(X, return_std=True, **known)
+        found["predict"] = model.predict(X, **known)
+        for name, (method, options) in OF_NUMBERS.items():
+            found[name] = getattr(model, method)(X, **options, **known)
     return found
 
 
@@ -86,6 +90,38 @@ def test_predictions_are_in_the_precision_of_the_rows(kind):
         for name, expected in double.items():
             assert single[name].dtype == np.float32, name
             np.testing.assert_allclose(single[name], expected, rtol=2e-3, atol=2e-5)
+
+
+@pytest.mark.parametrize("kind", MODELS, ids=lambda kind: kind.__name__)
+def test_offsets_leave_the_precision_of_the_rows(kind):
+    offset = 0.1 * Z
+    if kind is BayesianMLPClassifier:  # of three classes
+        offset = np.column_stack([offset, -offset, offset])
+    model = kind(**SHORT | {"n_draws": 10}).fit(SINGLE, MODELS[kind], offset=offset)
+    double = answers(model, SINGLE.astype(np.float64), offset=offset)
+    for name, single in answers(model, SINGLE, offset=offset).items():
+        assert single.dtype == np.float32, name
+        np.testing.assert_allclose(single, double[name], rtol=2e-3, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    "kind", [BayesianLinearRegressionSGFS, BayesianRobustRegressor, BayesianMLPRegressor]
+)
+def test_offsets_far_from_zero_keep_their_digits(kind):
+    """Steps of float32 at 4e9 are 256."""
+    offset = 4e9 + 100 * Z
+    model = kind(**SHORT | {"n_draws": 10}).fit(SINGLE, Z + offset, offset=offset)
+    for rows in (SINGLE, SINGLE.astype(np.float64)):
+        found = model.predict(rows, offset=offset)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found - offset, model.predict(rows, offset=0), atol=1e-4)
+
+
+def test_counts_that_float32_does_not_have_stay_double():
+    """Steps of float32 at 1e13 are a third of a standard deviation."""
+    counts = RNG.poisson(np.exp(30 + 0.01 * Z))
+    model = BayesianPoissonRegressor(**SHORT).fit(SINGLE, counts)
+    assert model.predict_draws(SINGLE).dtype == np.float64
 
 
 def test_no_probability_is_rounded_to_zero():
@@ -145,7 +181,7 @@ def test_probabilities_of_certain_rows_are_at_most_one(kind, dtype):
         model = fitted(kind, n_draws)
         far = (SINGLE * np.geomspace(1, 1e4, 90)[:, None]).astype(dtype)
         found = answers(model, far)
-        for name in ("predict_proba", "predict_draws", "predict_interval"):
+        for name in ("predict_proba", "draws of means", "predict_interval"):
             assert found[name].min() >= 0
             assert found[name].max() <= 1
         assert found["predict_log_proba"].max() <= 0

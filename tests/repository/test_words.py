@@ -148,7 +148,7 @@ FOR = [
     ("estimators/classifier.py", "sample_weight or class_weight", having("class_weight")),
     ("estimators/coefficient_prior.py", "", COEFFICIENTS),  # functions of these estimators
     ("estimators/gaussian_posterior.py", "prior ", COEFFICIENTS),
-    ("estimators/classifier.py", "class_weight must", having("class_weight")),
+    ("estimators/classifier.py", "class_weight", having("class_weight")),
     ("estimators/new_levels.py", "row {} of X has a level", COEFFICIENTS),
     ("estimators/mlp.py", "hidden_layer_sizes", having("hidden_layer_sizes")),
     ("estimators/ordinal.py", "categories must", having("categories")),

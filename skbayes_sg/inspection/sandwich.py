@@ -1,0 +1,194 @@
+"""Standard errors of coefficients that do not take the model at its word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import ndtri
+
+from skbayes_sg.data import Batch
+from skbayes_sg.data.row_metadata import RowMetadata, offset_of
+from skbayes_sg.diagnostics import moments
+from skbayes_sg.inspection.drawing import OF_COEFFICIENTS, fitted_step
+from skbayes_sg.inspection.names import labels_by, names_of_inputs
+from skbayes_sg.inspection.summary import Coefficients, as_asked, quantities, require_draws
+from skbayes_sg.inspection.table import table
+from skbayes_sg.inspection.under_draws import Given
+from skbayes_sg.linalg import FULL
+from skbayes_sg.linalg.sizes import has_matrix
+from skbayes_sg.validation import checked_weights, require_level
+
+_SMALLEST = np.finfo(np.float64).tiny
+
+
+def sandwich_summary(
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+    scaler: Any = None,
+    reference: Any = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+    var_weights: ArrayLike | None = None,
+):
+    """Coefficients with standard deviations that hold where the distribution of y is wrong.
+
+    Intervals of a posterior take the model at its word: that counts vary as Poisson counts do, that
+    noise has one variance, that rows are independent. If the mean of y is modelled well and the
+    rest is not, the posterior mean is still near the right coefficients, and by how much it misses
+    them can be read off the rows themselves: the spread of their scores.
+
+    Parameters
+    ----------
+    model : fitted regression or classifier with coefficients, or a Pipeline that ends in one
+        The steps of a Pipeline before the estimator transform the rows.
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+        The rows of the fit.
+    y : array-like of shape (n_rows,)
+    groups : array-like of shape (n_rows,), or the name of a column of X, optional
+        Rows of one group may depend on each other, as visits of a patient do; groups are
+        independent. By default each row is one.
+    level : float in (0, 1), default=0.95
+        Probability of the intervals.
+    scaler, reference : optional
+        As in `summary`.
+    sample_weight, offset, exposure, var_weights : array-like, optional
+        Those of the fit. A weight of k is k equal rows, which are independent without `groups`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each coefficient and intercept, as in `summary`; thresholds, dispersions and noise
+        variances have none. ``attrs`` has the number of independent groups, or of rows. Without
+        pandas, a Bunch of arrays. Its columns:
+
+        - ``mean``: of the posterior.
+        - ``sd``: by the sandwich.
+        - ``eti95_lb``, ``eti95_ub``: ends of the equal-tailed interval of a normal distribution
+          with these.
+        - ``ratio``: ``sd`` over the standard deviation of the posterior. Near 1 where the model is
+          right; NaN of a coefficient that is held at zero.
+
+    Raises
+    ------
+    ValueError
+        If the model is a network or has more than 1,000 parameters, if it was updated by
+        ``partial_fit``, if X has not as many rows as the fit, if there are fewer than two groups,
+        or if the posterior is not peaked at its mean.
+
+    Notes
+    -----
+    The covariance is ``H^-1 (M + P) H^-1`` at the posterior mean. H is minus the Hessian of the log
+    posterior, P is the precision of the prior, under the geometric mean of precisions that were
+    sampled, and M the sum of the outer products of the rows' scores, or of the sums of scores over
+    groups (math/models.md#sandwich-covariance). Where the model is right, M is in the mean
+    what H has of the rows, and the covariance is H^-1, that of the posterior.
+
+    There is no correction for few groups: with fewer than about forty, standard deviations are too
+    small. The covariance is one of coefficients alone, and says nothing of predictive intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sg import BayesianLinearRegression
+    >>> from skbayes_sg.inspection import sandwich_summary
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((1000, 2))
+    >>> y = X @ [0.5, 0.0] + np.exp(X[:, 0]) * rng.standard_normal(1000)  # of unequal noise
+    >>> model = BayesianLinearRegression(random_state=0).fit(X, y)
+    >>> (sandwich_summary(model, X, y)["ratio"] > 1.2).tolist()
+    [True, False, False]
+    """
+    require_level(level)
+    estimator, before = fitted_step(sandwich_summary, model, OF_COEFFICIENTS, "coef_", "draws_")
+    metadata = _metadata(estimator, sample_weight, offset, exposure, var_weights)
+    rows = X if before is None else before.transform(X)
+    given = Given.of_fit("sandwich_summary", estimator, rows, y, metadata)
+    require_draws(estimator, "sandwich_summary")
+    counts = checked_weights(sample_weight, given.X.shape[0])
+    member, n_groups = None, int(np.count_nonzero(counts))
+    if groups is not None:
+        labels, member = labels_by("groups", groups, X)
+        n_groups = len(labels)
+        if n_groups < 2:
+            raise ValueError(
+                "groups: all rows are in one group, and scores of all rows sum to nothing; leave "
+                "groups out, or give labels of rows that depend on each other"
+            )
+    covariance = _covariance(estimator, given, counts, member)
+
+    # rows of the table are linear in the parameters
+    found, features, logits = as_asked(estimator, Coefficients.of(estimator), scaler, reference)
+    axes = Coefficients.in_points(estimator, np.eye(estimator.model_.dim)[None])
+    axes = as_asked(estimator, axes, scaler, reference)[0]
+    if hasattr(estimator, "_terms_beside"):  # an intercept is a part of thresholds
+        axes = axes._replace(intercept=None)
+    along = axes.stacked()[0]
+    n = along.shape[1]
+    if scaler is None:
+        features = names_of_inputs(estimator, before)
+    terms, names, draws = quantities(estimator, found, features, logits)
+    mean, posterior_sd = moments(draws[..., :n], estimator.draw_weights_)
+    sd = np.sqrt(np.einsum("dq,de,eq->q", along, covariance, along, optimize=True))
+    columns = {"mean": mean, "sd": sd}
+    for end, q in {"lb": (1 - level) / 2, "ub": (1 + level) / 2}.items():
+        columns[f"eti{100 * level:g}_{end}"] = mean + ndtri(q) * sd
+    ratio = np.divide(sd, posterior_sd, out=np.full(n, np.nan), where=posterior_sd > 0)
+    return table(terms[:n], names, columns | {"ratio": ratio}, {"n_groups": n_groups})
+
+
+def _metadata(
+    estimator: Any, sample_weight: Any, offset: Any, exposure: Any, var_weights: Any
+) -> RowMetadata:
+    """What is known of the rows, as far as the estimator takes it."""
+    if var_weights is not None and hasattr(estimator, "classes_"):
+        raise ValueError("var_weights are of means, and labels have none; leave them out")
+    offset = offset_of(offset, exposure, getattr(estimator, "_has_log_link", False))
+    return RowMetadata(sample_weight, offset, var_weights)
+
+
+def _covariance(estimator: Any, given: Given, counts: NDArray, member: NDArray | None) -> NDArray:
+    """The sandwich of all parameters, (D, D), of rows that are so many equal rows each."""
+    model, prior, y, weight = estimator.model_, estimator._fit.prior, given.targets, given.weight
+    assert y is not None
+    assert weight is not None
+    if not has_matrix(model.dim):
+        raise ValueError(
+            f"sandwich_summary needs a matrix of all parameters, and {model.dim} are too many"
+        )
+    at = moments(estimator.draws_, estimator.draw_weights_)[0].astype(np.float64)[None]
+    information, gradient = np.zeros((model.dim, model.dim)), np.zeros((1, model.dim))
+    spread = prior.curvature(at).dense()
+    totals = np.zeros((0 if member is None else member.max() + 1, model.dim))
+    for X, rows in given.blocks(8 * model.dim * model.widest):
+        batch = Batch(X.astype(np.float64, copy=False), y[rows], weight[rows])
+        scores = model.scores(at, batch.X, batch.y).scaled(batch.weight)
+        gradient += scores.total()
+        if model.canonical:
+            information += model.information(at, batch, FULL).dense()
+        else:
+            outputs = model.outputs(at, batch.X)
+            information += model.moment_of(model.observed_at(outputs, batch.y)[0], batch).dense()
+        if member is not None:
+            np.add.at(totals, member[rows], scores.rows())
+            continue
+        each = np.sqrt(np.maximum(counts[rows], _SMALLEST))  # a weight of 0 has a score of 0
+        spread += scores.scaled(1 / each).moment(FULL).dense()
+    spread += totals.T @ totals
+    if model.canonical:
+        information = model.observed(information, gradient)
+    try:
+        factor = cho_factor(information + prior.hessian(at))
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "the Hessian of the log posterior is not definite at its mean, so the posterior is not "
+            "near a normal distribution there; fit more rows, or fewer columns"
+        ) from None
+    return cho_solve(factor, cho_solve(factor, spread).T)

@@ -1,0 +1,48 @@
+"""What an editor knows of a fit and its predictions: `make lint` has mypy read this program.
+
+`assert_type` fails there where the type is another one, and so does a comment that ignores an error
+which is none.
+"""
+
+from typing import Any, assert_type
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLinearRegressionSGFS,
+    BayesianMLPRegressor,
+    BayesianOrdinalClassifier,
+    BayesianPoissonRegressor,
+)
+
+Array = NDArray[Any]
+Both = tuple[Array, Array]
+
+
+def program(X: Array, y: Array) -> None:
+    """It is read, and never run."""
+    line = BayesianLinearRegression(prior_precision=1.0)
+    assert_type(line.fit(X, y), BayesianLinearRegressionSGFS)
+    assert_type(line.partial_fit(X, y), BayesianLinearRegressionSGFS)
+    assert_type(line.set_params(thin=2), BayesianLinearRegressionSGFS)
+    assert_type(line.compact(), BayesianLinearRegressionSGFS)
+    assert_type(line.fit(X, y).predict(X), Array)
+    assert_type(line.predict(X, return_std=True), Both)
+    assert_type(line.predict(X, return_std=False), Array)
+    assert_type(line.predict(X, return_std=bool(np.any(y))), Array | Both)
+    assert_type(line.predict_interval(X, 0.9, kind="mean"), Array)
+    rates = BayesianPoissonRegressor().fit(X, y, exposure=y)
+    assert_type(rates, BayesianPoissonRegressor)
+    assert_type(rates.predict(X, True, exposure=1), Both)
+    assert_type(rates.predict_draws(X, "mean", exposure=1), Array)
+    assert_type(rates.predict_quantiles(X, [0.1], exposure=1), Array)
+    assert_type(rates.score(X, y, exposure=y), float)
+    assert_type(BayesianMLPRegressor((3,)).partial_fit(X, y), BayesianMLPRegressor)
+    grades = BayesianOrdinalClassifier().fit(X, y)
+    assert_type(grades, BayesianOrdinalClassifier)
+    assert_type(grades.partial_fit(X, y).predict_proba(X), Array)
+    assert_type(grades.predict(X), Array)
+    line.predict(X, returns_std=True)  # type: ignore[call-overload]
+    grades.predict(X, return_std=True)  # type: ignore[call-arg]
