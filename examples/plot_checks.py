@@ -33,7 +33,7 @@ X, y = load_diabetes(return_X_y=True, as_frame=True)
 X = StandardScaler().set_output(transform="pandas").fit_transform(X)
 model = BayesianLinearRegressionSGFS("hmc", n_chains=4, n_draws=500, random_state=0).fit(X, y)
 tree = model.to_arviz(X, y, posterior_predictive=True)
-worst = model.summary()["r_hat"][list(X.columns)].nlargest(3)
+worst = model.summary(full=True)["r_hat"][list(X.columns)].nlargest(3)
 print(worst.round(3).to_string())
 if arviz_plots is not None:
     arviz_plots.plot_rank(tree, var_names="coef", coords={"feature": list(worst.index)})

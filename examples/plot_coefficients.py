@@ -19,14 +19,13 @@ from skbayes_sg import BayesianLogisticRegressionSGFS, CoefficientsDisplay
 # The table
 # ---------
 # ``summary()`` has one row for each coefficient: its mean, its interval and the odds ratio per
-# standard deviation of the column, and how many independent draws its figures are worth. Here
-# are the first rows.
+# standard deviation of the column. Here are the first rows; ``full=True`` has more columns.
 
 data = load_breast_cancer(as_frame=True)
 model = BayesianLogisticRegressionSGFS(random_state=0)
 pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), model)
 pipeline.fit(data.data, data.target_names[data.target])
-print(model.summary().iloc[:6, :9].round(2).to_string())
+print(model.summary().head(6).round(2).to_string())
 
 # %%
 # The forest plot

@@ -133,6 +133,22 @@ def ordered_levels(y: Any) -> list | None:
     return list(dtype.categories) if is_ordered else None
 
 
+def categories(X: Any, column: int) -> list | None:
+    """Levels of a column in the order that its type gives them; None of one without an order.
+
+    Categories of pandas have one, whether or not they are called ordered, and so has an Enum.
+    """
+    frame = _frame(X)
+    if frame is None:
+        return None
+    cells = frame[:, column]
+    if isinstance(cells.dtype, nw.Enum):
+        return list(cells.dtype.categories)
+    if cells.dtype == nw.Categorical and cells.implementation.is_pandas_like():
+        return list(cells.to_native().cat.categories)  # narwhals sorts them
+    return None
+
+
 def take(X: Any, rows: NDArray) -> Any:
     """The rows of these numbers, which may repeat."""
     frame = _frame(X)

@@ -173,6 +173,26 @@ def quantile(draws: NDArray, q: float, weights: NDArray | None = None) -> NDArra
     return np.quantile(flat, q, axis=0, weights=each, method="inverted_cdf")
 
 
+def hdi(draws: NDArray, level: float, weights: NDArray | None = None) -> NDArray:
+    """Ends of the shortest interval that holds a share `level` of the draws, (2, D).
+
+    Of weighted draws, as many as have a weight stand for all (`systematic`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).exponential(size=(4, 1000, 1))
+    >>> bool(hdi(draws, 0.5)[1, 0] < np.quantile(draws, 0.75))
+    True
+    """
+    if weights is not None and np.ptp(weights) > 0:
+        draws = draws[:, systematic(weights, int(np.count_nonzero(weights)))]
+    ordered = np.sort(draws.reshape(-1, draws.shape[-1]), axis=0)
+    inside = int(level * len(ordered))
+    first = (ordered[inside:] - ordered[: len(ordered) - inside]).argmin(axis=0)
+    return np.take_along_axis(ordered, np.stack([first, first + inside]), axis=0)
+
+
 def autocorrelation_time(draws: NDArray) -> NDArray:
     """Integrated autocorrelation time 1 + 2 sum_s rho(s), in draws; shape (D,).
 

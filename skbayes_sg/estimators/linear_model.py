@@ -300,16 +300,17 @@ class LinearModel(BayesianEstimator):
         *,
         scaler=None,
         reference=None,
-        beyond=None,
-        direction=False,
+        positive=None,
+        rope=None,
         groups=False,
+        full=False,
     ):
         """Table of the posterior: one row per coefficient, intercept and sampled noise variance.
 
         Parameters
         ----------
         level : float in (0, 1), default=0.95
-            Posterior probability of the equal-tailed intervals.
+            Posterior probability of the intervals.
         scaler : fitted transformer, optional
             The steps before this estimator: a StandardScaler, a ColumnTransformer or a Pipeline of
             them, ``pipeline[:-1]``. The table is then in the units before them, intercept included.
@@ -317,14 +318,15 @@ class LinearModel(BayesianEstimator):
             their units. Column names come from them where the estimator has none.
         reference : label, optional
             For more than two classes: the class that the others are compared with.
-        beyond : float, optional
-            A size of coefficients that matters: the table then has the posterior probability of a
-            larger one.
-        direction : bool, default=False
-            Add the probability of direction: the posterior probability that a number has the sign
-            of its median.
+        positive : label, optional
+            Of two classes, the one whose odds coefficients are of; by default ``classes_[1]``.
+        rope : float or (float, float), optional
+            Region of practical equivalence: the coefficients that do not matter. A number is the
+            half width of one around 0. The table then has the posterior probability of it.
         groups : bool, default=False
             A table of the groups of `prior_groups` instead: how far their coefficients spread.
+        full : bool, default=False
+            All columns, and not the main ones alone.
 
         Returns
         -------
@@ -335,24 +337,30 @@ class LinearModel(BayesianEstimator):
 
             - ``mean``, ``sd``: of the posterior.
             - ``eti95_lb``, ``eti95_ub``: ends of the equal-tailed interval.
-            - ``p_positive``: posterior probability that the number is above 0.
             - ``odds_ratio``, ``odds_ratio_eti95_lb``, ``odds_ratio_eti95_ub``: of classifiers, the
               posterior median of exp(coefficient) and its interval: the factor of the odds per unit
               of the column. In the row of an intercept they are the odds where all columns are 0.
               With a log link ``rate_ratio``: the factor of the mean. NaN in the row of a
               dispersion, which is no coefficient.
+            - ``p_direction``: probability of direction, that the number has the sign of its median:
+              from 0.5 where the sign is open to 1 where it is certain. Of a model with ratios if
+              `full`.
+            - ``p_rope``: probability of the region of practical equivalence, if `rope` is given.
+
+            If `full`, also
+
+            - ``hdi95_lb``, ``hdi95_ub``: ends of the highest density interval, the shortest one.
             - ``ess_bulk``, ``ess_tail``: effective number of independent draws for the centre, and
               for the 5 % and 95 % quantiles.
             - ``r_hat``: 1 where the chains agree. The fit warns above its
               ``diagnostics_["r_hat_limit"]``: 1.05, or more for many chains.
             - ``mcse_mean``: Monte Carlo error of ``mean``.
-            - ``p_beyond``: probability that the absolute value is above `beyond`, if given.
-            - ``p_direction``: from 0.5 where the sign is open to 1 where it is certain, if asked.
 
             Of groups, the numbers are those of the root mean square of their coefficients' prior
             standard deviations, in the units of X: of a factor's levels, the standard deviation of
             random intercepts. ``n_coefficients`` counts them. ``attrs`` holds the prior precisions
-            that were learned.
+            that were learned, and as "quantity", which is the name of the columns too, of which
+            class the odds are and against which.
 
         Raises
         ------
@@ -386,11 +394,9 @@ class LinearModel(BayesianEstimator):
         True
         """
         if groups:
-            return of_groups(self, level)
-        table = of_coefficients(self, level, scaler, reference, beyond)
-        if direction:
-            table["p_direction"] = np.maximum(table["p_positive"], 1 - table["p_positive"])
-        return table
+            return of_groups(self, level, full)
+        asked = {"scaler": scaler, "reference": reference, "positive": positive}
+        return of_coefficients(self, level, rope=rope, full=full, **asked)
 
 
 def coef_and_intercept(estimator: Any, draws: NDArray) -> tuple[NDArray, NDArray]:

@@ -192,7 +192,7 @@ class Multimodal(BayesianEstimator):
         X = with_offset(self, self._validate_data(X, reset=False), offset)
         return averages.of_predictions(averages.that_matter(self._under_draws(X)), None)
 
-    def summary(self, level: float = 0.95):
+    def summary(self, level: float = 0.95, *, full: bool = False):
         """Table of the posterior: one row per block of weights or biases.
 
         A single weight has no meaning of its own, because hidden units can change places. The root
@@ -201,22 +201,25 @@ class Multimodal(BayesianEstimator):
         Parameters
         ----------
         level : float in (0, 1), default=0.95
-            Posterior probability of the equal-tailed intervals.
+            Posterior probability of the intervals.
+        full : bool, default=False
+            All columns, and not the main ones alone.
 
         Returns
         -------
         pandas.DataFrame
             Its index are the blocks of `model_`. ``n_parameters``; ``prior_scale``, the root mean
             square that the prior expects; ``mean``, ``sd``, ``eti95_lb`` and ``eti95_ub`` of the
-            root mean square; ``ess_bulk``, ``ess_tail``, ``r_hat`` and ``mcse_mean`` of it. Without
-            pandas it is a `sklearn.utils.Bunch` of arrays that prints as a table.
+            root mean square; if `full` ``hdi95_lb``, ``hdi95_ub``, ``ess_bulk``, ``ess_tail``,
+            ``r_hat`` and ``mcse_mean`` of it. Without pandas it is a `sklearn.utils.Bunch` of
+            arrays that prints as a table.
 
         Raises
         ------
         ValueError
             If a stream has not drawn yet.
         """
-        return of_blocks(self, level)
+        return of_blocks(self, level, full)
 
     def _under_draws(self, X) -> NDArray:
         """Probabilities that the draws predict for rows of X, (chains, draws, ..., rows)."""

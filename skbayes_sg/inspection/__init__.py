@@ -6,6 +6,7 @@ Imports data, diagnostics, frames, linalg, validation and version; estimators co
 from skbayes_sg.inspection.abstention import AbstentionDisplay
 from skbayes_sg.inspection.coefficients import CoefficientsDisplay
 from skbayes_sg.inspection.effects import average_effects, contrast
+from skbayes_sg.inspection.printed import rounded, to_html, to_latex
 from skbayes_sg.inspection.prior_precision import PriorPrecisionDisplay
 from skbayes_sg.inspection.responses import prediction_summary
 from skbayes_sg.inspection.sandwich import sandwich_summary
@@ -22,6 +23,9 @@ __all__ = [
     "contrast",
     "prediction_summary",
     "prior_sensitivity",
+    "rounded",
     "sandwich_summary",
+    "to_html",
+    "to_latex",
     "totals",
 ]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg.diagnostics import moments, quantile
 from skbayes_sg.inspection.drawing import COLOURS, OF_COEFFICIENTS, axes_for, fitted_step, literal
 from skbayes_sg.inspection.names import logit_names, names_of_inputs
+from skbayes_sg.inspection.summary import is_turned
 from skbayes_sg.validation import require_choice, require_integer
 
 _PANELS = 5  # side by side
@@ -28,7 +30,7 @@ class CoefficientsDisplay:
 
     Parameters
     ----------
-    mean : array of shape (n_logits, n_features)
+    mean, sd : array of shape (n_logits, n_features)
     inner, outer : arrays of shape (n_logits, n_features, 2)
         Ends of the two intervals.
     feature_names : sequence of str
@@ -38,6 +40,8 @@ class CoefficientsDisplay:
         Of the horizontal axis.
     odds_ratio : bool, default=False
         Write odds ratios, the exponentials of the coefficients, on a logarithmic axis.
+    factors : sequence of str, default=()
+        What each feature belongs to; those of one factor stand together below its name.
 
     Attributes
     ----------
@@ -60,12 +64,13 @@ class CoefficientsDisplay:
     >>> model = BayesianLinearRegressionSGFS(prior_precision=1e-3, random_state=0).fit(X, y)
     >>> display = CoefficientsDisplay.from_estimator(model, max_features=3)
     >>> [label.get_text() for label in display.ax_.get_yticklabels()]
-    ['s5', 's1', 'bmi']
+    ['bmi', 'bp', 's5']
     """
 
     def __init__(
         self,
         mean: NDArray,
+        sd: NDArray,
         inner: NDArray,
         outer: NDArray,
         feature_names: Sequence[str],
@@ -73,17 +78,22 @@ class CoefficientsDisplay:
         *,
         label: str = "coefficient",
         odds_ratio: bool = False,
+        factors: Sequence[str] = (),
     ) -> None:
-        self.mean, self.inner, self.outer = mean, inner, outer
+        self.mean, self.sd, self.inner, self.outer = mean, sd, inner, outer
         self.feature_names, self.class_names = feature_names, class_names
-        self.label, self.odds_ratio = label, odds_ratio
+        self.label, self.odds_ratio, self.factors = label, odds_ratio, factors
 
     @classmethod
     def from_estimator(
         cls,
         estimator: Any,
+        X: ArrayLike | None = None,
         *,
+        per: str = "unit",
+        by: Callable | Sequence[str] | None = None,
         classes: ArrayLike | None = None,
+        positive: Any = None,
         max_features: int | None = 30,
         odds_ratio: bool = False,
         ax: Any = None,
@@ -95,11 +105,23 @@ class CoefficientsDisplay:
         ----------
         estimator : fitted estimator with ``coef_``, or a Pipeline that ends in one
             In a Pipeline the features are those that its last step sees, in their units.
+        X : array-like of shape (n_rows, n_features), optional
+            Rows, as the estimator or Pipeline is given them, for ``per="sd"``.
+        per : {"unit", "sd"}, default="unit"
+            Effects of one unit of a feature, or of its standard deviation among the rows of X,
+            which makes features of different units comparable.
+        by : callable or sequence of str, optional
+            What each feature belongs to, such as the factor that a level is of: a function of its
+            name, or a label for each. Features of one label stand together below it; those that
+            are their own label stand alone, before them.
         classes : array-like of labels, optional
             Which classes have a panel, of more than two. By default all.
+        positive : label, optional
+            Of two classes, the one whose odds coefficients are of; by default ``classes_[1]``.
         max_features : int or None, default=30
-            Features are sorted by the absolute value of their mean (its largest over the classes),
-            from the top, and of more than these the first are drawn.
+            Features are sorted by the absolute value of their mean over their standard deviation
+            (its largest over the classes), from the top, and of more than these the first are
+            drawn.
         odds_ratio : bool, default=False
             Write odds ratios, on a logarithmic axis. The points are exponentials of the means.
         ax : matplotlib Axes, or array of them for several classes, optional
@@ -113,7 +135,7 @@ class CoefficientsDisplay:
         Raises
         ------
         ValueError
-            If the estimator has no coefficients or no odds, or a class is unknown.
+            If the estimator has no coefficients or no odds, a class is unknown, or X is needed.
         ImportError
             If matplotlib is not installed.
         """
@@ -122,10 +144,26 @@ class CoefficientsDisplay:
             raise ValueError("odds_ratio: a regression has no odds; leave it out")
         names, panels = names_of_inputs(model, before), logit_names(model)
         chosen = _chosen(model, panels, classes)
-        mean, inner, outer = (each[chosen] for each in _moments(model))
+        sign = -1.0 if is_turned(model, positive) else 1.0
+        mean, sd, inner, outer = (
+            each[chosen] for each in _moments(model, sign * _units(per, X, before))
+        )
         panels = [panels[k] for k in chosen] if panels else []
-        label = _label(model, odds_ratio)
-        display = cls(mean, inner, outer, names, panels, label=label, odds_ratio=odds_ratio)
+        label = _label(model, odds_ratio, positive) + (", per sd" if per == "sd" else "")
+        factors = [str(by(name)) for name in names] if callable(by) else list(map(str, by or ()))
+        if factors and len(factors) != len(names):
+            raise ValueError(f"by must have a label for each of {len(names)} features")
+        display = cls(
+            mean,
+            sd,
+            inner,
+            outer,
+            names,
+            panels,
+            odds_ratio=odds_ratio,
+            label=label,
+            factors=factors,
+        )
         return display.plot(max_features=max_features, ax=ax, **kwargs)
 
     def plot(
@@ -173,21 +211,44 @@ class CoefficientsDisplay:
         return self
 
     def _shown(self, max_features: int | None) -> NDArray:
-        size = np.abs(self.mean).max(axis=0)
+        # a coefficient that is the same in all draws, as one of zero, comes last
+        ratio = np.divide(self.mean, self.sd, out=np.zeros_like(self.mean), where=self.sd > 0)
         if max_features is not None:
             require_integer("max_features", max_features, 1, " or None")
-        return np.argsort(-size, kind="stable")[:max_features]
+        shown = np.argsort(-np.abs(ratio).max(axis=0), kind="stable")[:max_features]
+        if not self.factors:
+            return shown
+        order = list(dict.fromkeys(self.factors[j] for j in shown))
+
+        def place(j: int) -> tuple[bool, int]:
+            """Those that are no part of a factor first."""
+            return self.factors[j] != self.feature_names[j], order.index(self.factors[j])
+
+        return np.array(sorted(shown, key=place))
+
+    def _lines(self) -> tuple[NDArray, list[tuple[int, str, bool]]]:
+        """Heights of the shown features, and names by height, of which some are of factors."""
+        heights, names = np.arange(len(self.shown_)), []
+        last = None
+        for k, j in enumerate(self.shown_):
+            if self.factors and self.factors[j] not in (last, self.feature_names[j]):
+                last = self.factors[j]
+                names.append((int(heights[k]), literal(last), True))
+                heights[k:] += 1
+            names.append((int(heights[k]), literal(self.feature_names[j]), False))
+        return heights, names
 
     def _figure(self, n_panels: int, n_columns: int) -> dict[str, Any]:
         """Size of a figure of its own, in inches, by the labels that it must hold."""
-        longest = max(len(str(self.feature_names[j])) for j in self.shown_)
+        names = self._lines()[1]
+        longest = max(len(name) for _, name, _ in names)
         n_rows = -(-n_panels // n_columns)
         width = 0.09 * longest + (4.5 if n_panels == 1 else 1.0 + 1.9 * n_columns)
-        height = 0.6 + n_rows * (0.5 + 0.21 * len(self.shown_))
+        height = 0.6 + n_rows * (0.5 + 0.21 * len(names))
         return {"figsize": (max(width, 5.0), max(height, 2.2)), "sharex": True, "sharey": True}
 
     def _draw(self, k: int, ax: Any, kwargs: dict[str, Any]) -> None:
-        rows = np.arange(len(self.shown_))
+        rows, names = self._lines()
         scaled = np.exp if self.odds_ratio else np.asarray
         style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5, "zorder": 3}
         style |= {"color": COLOURS[0], "markerfacecolor": "white", "markeredgewidth": 1.2}
@@ -202,8 +263,12 @@ class CoefficientsDisplay:
         self.bars_.append((thick, thin))
         if self.odds_ratio:
             _logarithmic(ax, np.ptp(self.outer[:, self.shown_]) / np.log(10))
-        ax.set_yticks(rows, [literal(self.feature_names[j]) for j in self.shown_], fontsize="small")
-        ax.set_ylim(len(rows) - 0.4, -0.6)
+        heights, labels, _ = zip(*names, strict=True)
+        ax.set_yticks(heights, labels, fontsize="small")
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        ticks = ax.yaxis.get_major_ticks(len(names))
+        for tick, (_, _, is_factor) in zip(ticks, names, strict=True):
+            tick.label1.set_fontweight("bold" if is_factor else "normal")
         ax.grid(axis="y", color="0.92", linewidth=0.8)
         ax.set_axisbelow(True)
         if self.class_names:
@@ -224,19 +289,35 @@ def _chosen(model: Any, panels: Sequence[str], classes: ArrayLike | None) -> lis
     return [known.index(label) for label in np.atleast_1d(classes).tolist()]
 
 
-def _moments(model: Any) -> tuple[NDArray, NDArray, NDArray]:
-    """Means (logits, features), and ends of the inner and of the outer interval."""
-    draws = model.model_.unpack(model.draws_)["coef"]
+def _units(per: str, X: Any, before: Any) -> NDArray:
+    """Of each feature, or one for all, by which coefficients are multiplied."""
+    require_choice("per", per, ("unit", "sd"))
+    if per == "unit":
+        return np.ones(1)
+    if X is None:
+        raise ValueError("X: standard deviations are those among rows; give some of them")
+    rows = X if before is None else before.transform(X)
+    return np.sqrt(StandardScaler(with_mean=False).fit(rows).var_)
+
+
+def _moments(model: Any, unit: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    """Means and sds (logits, features), and ends of the inner and of the outer interval."""
+    draws = model.model_.unpack(model.draws_)["coef"] * unit
     shape, weights = draws.shape[2:], model.draw_weights_
     if shape[0] > 1:
         draws = draws - draws.mean(axis=2, keepdims=True)
     draws = draws.reshape(*draws.shape[:2], -1)
-    mean, _ = moments(draws, weights)
+    mean, sd = moments(draws, weights)
     inner, outer = (
         np.stack([quantile(draws, (1 + side * level) / 2, weights) for side in (-1, 1)], axis=-1)
         for level in _LEVELS
     )
-    return mean.reshape(shape), inner.reshape(*shape, 2), outer.reshape(*shape, 2)
+    return (
+        mean.reshape(shape),
+        sd.reshape(shape),
+        inner.reshape(*shape, 2),
+        outer.reshape(*shape, 2),
+    )
 
 
 def _logarithmic(ax: Any, decades: float) -> None:
@@ -250,9 +331,9 @@ def _logarithmic(ax: Any, decades: float) -> None:
     ax.xaxis.set_major_formatter("{x:g}")
 
 
-def _label(model: Any, odds_ratio: bool) -> str:
+def _label(model: Any, odds_ratio: bool, positive: Any) -> str:
     what = "odds ratio" if odds_ratio else "coefficient"
     classes = list(getattr(model, "classes_", ()))
     if len(classes) == 2:
-        return f"{what} of class {literal(classes[1])}"
+        return f"{what} of class {literal(classes[1] if positive is None else positive)}"
     return f"{what}, against the mean over classes" if len(classes) else what

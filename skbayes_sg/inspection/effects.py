@@ -7,16 +7,19 @@ Pipeline is given. Source: math/monte_carlo.md#average-effects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg import frames
-from skbayes_sg.inspection.drawing import last_step
-from skbayes_sg.inspection.names import positions
+from skbayes_sg.data.row_metadata import offset_of
+from skbayes_sg.inspection.comparisons import comparisons
+from skbayes_sg.inspection.drawing import fitted_step
+from skbayes_sg.inspection.names import labels_by
 from skbayes_sg.inspection.responses import (
+    REMEDY,
+    draws_enough,
     rows_of,
     table_of_outputs,
     under_draws,
@@ -26,21 +29,32 @@ from skbayes_sg.inspection.responses import (
 from skbayes_sg.inspection.summary import figures_of
 from skbayes_sg.validation import require_choice
 
+_SCALES = ("difference", "ratio", "odds_ratio")
+
 
 def average_effects(
     model: Any,
     X: ArrayLike,
     features: Sequence | str | int | None = None,
     *,
-    kind: str = "derivative",
+    kind: str = "auto",
+    scale: str = "difference",
+    reference: Mapping | None = None,
+    by: ArrayLike | str | None = None,
+    positive: Any = None,
     level: float = 0.95,
+    rope: Any = None,
+    full: bool = False,
     sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+    n_draws: int | str | None = "auto",
 ):
     """Average effect of each feature on predictions, with posterior intervals.
 
     Predictions are the probability of ``classes_[1]``, or of each of more than two classes, and the
-    expected response of a regression. Under each draw of the posterior the effect is averaged over
-    the rows of X; the table has the posterior of this average.
+    expected response of a regression. Under each draw of the posterior predictions are averaged
+    over the rows of X and compared; the table has the posterior of the comparison.
 
     Parameters
     ----------
@@ -51,22 +65,47 @@ def average_effects(
     features : str, int or list of them, optional
         Columns of X by name or number; by default all, and of a data frame those of numbers for
         derivatives.
-    kind : {"derivative", "difference"}, default="derivative"
+    kind : {"auto", "derivative", "difference"}, default="auto"
         "derivative": change of the prediction per unit of the column, at its values in X.
-        "difference": of a column of two values the prediction at the larger less that at the
+        "difference": of a column of two values the prediction at the larger against that at the
         smaller, for all rows; of other numbers that of one unit more; of words and categories each
-        against the first in alphabetical order.
+        against the reference. "auto": differences of words, categories, numbers of two values, and
+        whole numbers of at most ten values; derivatives of other numbers.
+    scale : {"difference", "ratio", "odds_ratio"}, default="difference"
+        How averages of predictions are compared: one less the other, one over the other (of counts
+        a rate ratio, of probabilities a risk ratio), or the odds of one over those of the other.
+        Ratios of a derivative are per unit of the column.
+    reference : dict, optional
+        By column, the level that others are compared with. By default it is the first category
+        that occurs of an Enum or of pandas' categories, else the first in alphabetical order.
+        Numbers whose reference is given are compared value by value.
+    by : str or array-like of shape (n_rows,), optional
+        A column of X, or what rows belong to: effects are averages over the rows of each value.
+    positive : label, optional
+        Of two classes, the one whose probability is compared.
     level : float in (0, 1), default=0.95
-        Posterior probability of the equal-tailed intervals.
+        Posterior probability of the intervals.
+    rope : float or (float, float), optional
+        Region of practical equivalence, as in `summary`; a number is its half width around no
+        effect, which is 0, and of ratios 1.
+    full : bool, default=False
+        All columns of `summary`, and not the main ones alone.
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows in averages.
+    offset, exposure : float or array-like, optional
+        As in `predict`; needed where the fit had one.
+    n_draws : int, "auto" or None, default="auto"
+        How many draws of the posterior, evenly spaced. "auto": as many as there are effective ones
+        (``diagnostics_["ess_min"]`` or ``["ess_tail_min"]``), and at least 400. None: all.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each feature (and class, of more than two), with the columns of `summary`. Without
-        pandas, a Bunch of arrays. ``attrs["rows left out of age"]`` is how many rows the effect of
-        a column named age is no average over.
+        A row for each comparison, for each value of `by`, and for each of more than two classes,
+        with the columns of `summary`. Without pandas, a Bunch of arrays. ``attrs["quantity"]``,
+        which is the name of the columns too, says what is compared, and of which class.
+        ``attrs["reference of city"]`` is the level that other cities are compared with, and
+        ``attrs["rows left out of age"]`` how many rows the effect of age is no average over.
 
     Warns
     -----
@@ -77,8 +116,9 @@ def average_effects(
     ------
     ValueError
         If a feature is not a column of X, if a derivative is asked of a column of words, if a
-        column has no cells or no two values to compare, if the estimator has no draws, or if the
-        mean of y overflows.
+        column has no cells or no two values to compare, if a reference does not occur, if odds are
+        asked of a regression or ratios of means that are not positive, if the estimator has no
+        draws, or if the mean of y overflows.
 
     Notes
     -----
@@ -86,6 +126,12 @@ def average_effects(
     Values to compare are those of the cells that are there. All rows count in the comparison of two
     values, which takes the place of what the cell was. A step up or down has no meaning from a cell
     that is missing: such rows are left out of the effect of this column.
+
+    Odds are those of average probabilities. `summary` has the odds ratio of one row, all other
+    columns of it being equal, which is further from 1.
+
+    The Monte Carlo error of an effect is about its standard deviation over the root of the number
+    of draws.
 
     Source: math/monte_carlo.md#average-effects. Statisticians call these average marginal effects.
 
@@ -102,21 +148,34 @@ def average_effects(
     >>> effects = average_effects(model.fit(X, y), X)
     >>> bool(effects.loc["mean radius", "eti95_ub"] < 0)
     True
+    >>> effects.attrs["quantity"]
+    'probability of 1'
     """
-    require_choice("kind", kind, ("derivative", "difference"))
+    require_choice("kind", kind, ("auto", "derivative", "difference"))
+    require_choice("scale", scale, _SCALES)
     X = rows_of(X)
-    weight = weights_of(sample_weight, X)
-    labels, draws, left_out = [], [], {}
-    for column in _columns(X, features, kind):
-        for label, low, high, rows, size in _changes(X, column, kind):
-            labels.append(label)
-            a, b = (_average(average_effects, model, each, weight[rows]) for each in (high, low))
-            draws.append((a - b) / size)
-            if len(rows) < len(weight):
-                left_out[label] = len(weight) - len(rows)
+    each = _Averages(average_effects, model, scale, positive, n_draws, (offset, exposure))
+    weight, groups = weights_of(sample_weight, X)[:, None], [""]
+    if by is not None:
+        labels_of, member = labels_by("by", by, X)
+        groups = list(map(str, labels_of))
+        weight = weight * (member[:, None] == np.arange(len(groups)))
+    labels: list[tuple[str, ...]] = []
+    draws, attrs, left_out = [], {}, {}
+    for column, found in comparisons(X, features, kind, reference):
+        averages = (each.of(version, weight, found.rows) for version in found.versions)
+        first = next(averages)
+        for label, average in zip(found.labels, averages, strict=True):
+            labels += [(label,) if by is None else (label, group) for group in groups]
+            draws.append(each.compared(average, first, found.size))
+        if found.reference is not None:
+            attrs[f"reference of {column}"] = found.reference
+        if len(found.rows) < len(weight):
+            left_out[column] = len(weight) - len(found.rows)
     warn_of_rows("the effect of a column", left_out, len(weight))
-    attrs = {f"rows left out of {label}": float(n) for label, n in left_out.items()}
-    return _table(model, labels, draws, level, attrs)
+    attrs |= {f"rows left out of {column}": n for column, n in left_out.items()}
+    names = ["term"] if by is None else ["term", by if isinstance(by, str) else "by"]
+    return each.table(labels, names, draws, attrs, {"level": level, "rope": rope, "full": full})
 
 
 def contrast(
@@ -125,8 +184,14 @@ def contrast(
     X_b: ArrayLike,
     *,
     kind: str = "difference",
+    positive: Any = None,
     level: float = 0.95,
+    rope: Any = None,
+    full: bool = False,
     sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+    n_draws: int | str | None = "auto",
 ):
     """Average prediction of some rows against that of others, with posterior intervals.
 
@@ -135,12 +200,24 @@ def contrast(
     model : fitted estimator or Pipeline
     X_a, X_b : array-like of shape (n_rows, n_features)
         Two profiles: a row each, or many rows, whose predictions are averaged under each draw.
-    kind : {"difference", "ratio"}, default="difference"
-        The average of `X_a` less that of `X_b`, or over it.
+    kind : {"difference", "ratio", "odds_ratio"}, default="difference"
+        The average of `X_a` less that of `X_b`, or over it, or the odds of one over those of the
+        other.
+    positive : label, optional
+        Of two classes, the one whose probability is compared.
     level : float in (0, 1), default=0.95
-        Posterior probability of the equal-tailed intervals.
+        Posterior probability of the intervals.
+    rope : float or (float, float), optional
+        Region of practical equivalence, as in `summary`; a number is its half width around no
+        effect, which is 0, and of ratios 1.
+    full : bool, default=False
+        All columns of `summary`, and not the main ones alone.
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows in averages, of both alike.
+    offset, exposure : float or array-like, optional
+        As in `predict`, of both alike.
+    n_draws : int, "auto" or None, default="auto"
+        How many draws, as in `average_effects`.
 
     Returns
     -------
@@ -159,97 +236,94 @@ def contrast(
     >>> bool(higher.loc["difference", "eti95_lb"] > 0)
     True
     """
-    require_choice("kind", kind, ("difference", "ratio"))
+    require_choice("kind", kind, _SCALES)
+    each = _Averages(contrast, model, kind, positive, n_draws, (offset, exposure))
     a, b = (
-        _average(contrast, model, X, weights_of(sample_weight, X)) for X in map(rows_of, (X_a, X_b))
+        each.of(X, weights_of(sample_weight, X)[:, None], np.arange(len(X)))
+        for X in map(rows_of, (X_a, X_b))
     )
-    return _table(model, [kind], [a - b if kind == "difference" else a / b], level)
+    draws = each.compared(a, b)
+    figures = {"level": level, "rope": rope, "full": full}
+    return each.table([(kind,)], ["term"], [draws], {}, figures)
 
 
-def _columns(X: Any, features: Any, kind: str) -> list[int]:
-    """Numbers of the columns that are asked for."""
-    names = frames.column_names(X)
-    if features is None:
-        every = range(len(names))
-        return [j for j in every if kind == "difference" or frames.is_number(X, j)]
-    return positions(features, names)
+class _Averages:
+    """Expected responses averaged over rows, under draws of a model, and their comparisons."""
 
+    def __init__(
+        self, asking: Callable, model: Any, scale: str, positive: Any, n_draws: Any, known: tuple
+    ) -> None:
+        self.asking, self.model, self.scale = asking, model, scale
+        self.estimator, _ = fitted_step(asking, model, REMEDY, "draws_")
+        self.classes = list(getattr(self.estimator, "classes_", []))
+        if scale == "odds_ratio" and not self.classes:
+            raise ValueError('a regression has no odds; take "ratio", or "difference"')
+        if positive is not None:
+            if len(self.classes) != 2:
+                raise ValueError("positive is a class of two; with more, each has a row")
+            require_choice("positive", positive, self.classes)
+        self.is_turned = positive is not None and positive == self.classes[0]
+        offset = offset_of(known[0], known[1], getattr(self.estimator, "_has_log_link", False))
+        self.offset = None if offset is None else np.asarray(offset)
+        self.kept, self.weights = draws_enough(self.estimator, n_draws)
 
-def _changes(X: Any, column: int, kind: str) -> list[tuple[str, Any, Any, NDArray, float]]:
-    """The comparisons of predictions that are the effect of a column.
+    def of(self, X: Any, weight: NDArray, rows: NDArray) -> NDArray:
+        """Averages over versions of the rows of these numbers: (chains, draws, groups, k).
 
-    Each is a label, two versions of some rows, the numbers of these rows, and a divisor of the
-    difference of predictions.
-    """
-    name = frames.column_names(X)[column]
-    label = name if isinstance(name, str) else f"x{name}"
-    rows = np.flatnonzero(~frames.is_missing(X, column))
-    if not len(rows):
-        raise ValueError(f"X: all cells of column {label!r} are missing; leave it out of features")
-    is_number = frames.is_number(X, column)
-    if kind == "derivative" and not is_number:
-        raise ValueError(
-            f"features: column {label!r} holds words, which have no derivative; leave it out, "
-            'or set kind="difference"'
-        )
-    if kind == "difference":
-        levels = _levels(frames.values(X, column), rows, label)
-        if not is_number or len(levels) == 2:
-            if len(levels) == 1:
+        The weights of all rows are (rows, groups). There is an average for each of k outputs.
+        """
+        offset = self.offset
+        if offset is not None and offset.ndim:
+            if len(offset) != len(weight):
                 raise ValueError(
-                    f"X: column {label!r} has one value, and so no difference; leave it out of "
-                    "features"
+                    f"offset, or exposure, must have a number for each of {len(weight)} rows, or "
+                    f"one for all; got shape {offset.shape}"
                 )
-            first, *others = (frames.with_cell(X, column, row) for row in levels.values())
-            names = [label if is_number else f"{label}[{level}]" for level in list(levels)[1:]]
-            every = np.arange(len(X))  # what a cell was, and whether it was, makes no difference
-            pairs = zip(names, others, strict=True)
-            return [(one, first, other, every, 1.0) for one, other in pairs]
-    movable = X if len(rows) == len(X) else frames.take(X, rows)
-    values = frames.numbers(movable, column)
-    if kind == "difference":
-        return [(label, movable, frames.with_values(movable, column, values + 1), rows, 1.0)]
-    step = 1e-3 * (float(values.std()) or 1.0)
-    low, high = (frames.with_values(movable, column, values + s) for s in (-step, step))
-    return [(label, low, high, rows, 2 * step)]
+            offset = offset[rows]
+        weight = weight[rows]
+        sums = weight.sum(axis=0)
+        if not (sums > 0).all():
+            raise ValueError(
+                "sample_weight is zero for all rows that are compared, or, with by, for all rows "
+                "of a value of it"
+            )
+        total: Any = 0.0
+        for some, each in under_draws(self.asking, self.model, X, offset, self.kept):
+            total = total + each @ (weight / sums)[some]
+        return np.swapaxes(total, 2, 3)
 
+    def compared(self, a: NDArray, b: NDArray, size: float = 1.0) -> NDArray:
+        """Draws of the comparison of two averages, (chains, draws, groups x outputs)."""
+        if self.is_turned:
+            a, b = 1 - a, 1 - b
+        if self.scale == "odds_ratio":
+            a, b = a / (1 - a), b / (1 - b)
+        if self.scale == "difference":
+            found = (a - b) / size
+        elif (a > 0).all() and (b > 0).all():
+            found = (a / b) ** (1 / size)
+        else:
+            raise ValueError(
+                'a ratio is of means above 0, and these are not under all draws; take "difference"'
+            )
+        return found.reshape(*found.shape[:2], -1)
 
-def _levels(cells: NDArray, rows: NDArray, label: str) -> dict[Any, int]:
-    """A row of each value, in the order of the values, among rows whose cells are there."""
-    row_of = {cells[row]: int(row) for row in rows[::-1]}
-    try:
-        levels = sorted(row_of)
-    except TypeError:
-        kinds = ", ".join(sorted({type(cell).__name__ for cell in row_of}))
-        raise ValueError(
-            f"X: column {label!r} holds values that have no order among them ({kinds}); give them "
-            "one type, for example str"
-        ) from None
-    return {level: row_of[level] for level in levels}
+    def table(
+        self, labels: list, names: list[str], draws: list[NDArray], attrs: dict, figures: dict
+    ):
+        """Figures of each comparison, and of each class or response where there are several."""
+        if not labels:
+            raise ValueError("features: there are no columns whose effect could be computed")
+        null = 0.0 if self.scale == "difference" else 1.0
+        columns = figures_of(np.concatenate(draws, axis=2), self.weights, null=null, **figures)
+        attrs = {"quantity": self._quantity()} | attrs
+        return table_of_outputs(self.estimator, names, labels, columns, attrs)
 
-
-def _average(asking: Callable, model: Any, X: Any, weight: NDArray) -> NDArray:
-    """Expected responses averaged over rows, (chains, draws, outputs)."""
-    total_weight = weight.sum()
-    if not total_weight > 0:
-        raise ValueError("sample_weight is zero for all rows that are compared")
-    weight = weight / total_weight
-    total: Any = 0.0
-    for rows, each in under_draws(asking, model, X):
-        total = total + each @ weight[rows]
-    return total
-
-
-def _table(
-    model: Any,
-    labels: list[str],
-    draws: list[NDArray],
-    level: float,
-    attrs: dict[str, float] | None = None,
-):
-    """Figures of each quantity, and of each class or response where there are several outputs."""
-    if not labels:
-        raise ValueError("features: there are no columns whose effect could be computed")
-    estimator, _ = last_step(model)
-    columns = figures_of(np.concatenate(draws, axis=2), estimator.draw_weights_, level)
-    return table_of_outputs(estimator, "term", labels, columns, attrs)
+    def _quantity(self) -> str:
+        """What is compared, in words."""
+        if not self.classes:
+            ratio = getattr(self.estimator.model_, "ratio", "") or "ratio of means"
+            return "mean of y" if self.scale == "difference" else ratio.replace("_", " ")
+        words = dict(zip(_SCALES, ("probability", "risk ratio", "odds ratio"), strict=True))
+        of_class = f" of {self.classes[0 if self.is_turned else 1]}"
+        return words[self.scale] + (of_class if len(self.classes) == 2 else "")

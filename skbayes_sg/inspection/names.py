@@ -85,8 +85,8 @@ def labels_by(name: str, by: Any, rows: Any) -> tuple[NDArray, NDArray]:
     return np.unique(labels, return_inverse=True)
 
 
-def positions(features: Any, names: Sequence[Any]) -> list[int]:
-    """Positions of one or more features that are given by name or position.
+def positions(features: Any, names: Sequence[Any], parameter: str = "features") -> list[int]:
+    """Positions of one or more columns that are given by name or position.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def positions(features: Any, names: Sequence[Any]) -> list[int]:
         else:
             some = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
             raise ValueError(
-                f"features: X has no column {feature!r}; give positions below {len(names)}, or "
+                f"{parameter}: X has no column {feature!r}; give positions below {len(names)}, or "
                 f"names such as {some}"
             )
     return found

@@ -12,12 +12,15 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
 from skbayes_sg import frames
+from skbayes_sg.diagnostics import systematic
+from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.inspection.drawing import fitted_step
-from skbayes_sg.inspection.summary import figures_of
+from skbayes_sg.inspection.summary import FEWEST_DRAWS, figures_of
 from skbayes_sg.inspection.table import table
 from skbayes_sg.linalg.sizes import elements_at_a_time
+from skbayes_sg.validation import require_choice, require_integer
 
-_REMEDY = "give an estimator of this package (of a search its best_estimator_)"
+REMEDY = "give an estimator of this package (of a search its best_estimator_)"
 
 
 def rows_of(X: ArrayLike) -> Any:
@@ -38,27 +41,57 @@ def weights_of(sample_weight: ArrayLike | None, X: Any) -> NDArray:
 
 
 def under_draws(
-    asking: Callable, model: Any, X: Any, offset: ArrayLike | None = None
+    asking: Callable, model: Any, X: Any, offset: ArrayLike | None = None, kept: Any = slice(None)
 ) -> Iterator[tuple[NDArray, NDArray]]:
-    """Blocks of rows, and their expected responses, (chains, draws, outputs, rows)."""
-    estimator, before = fitted_step(asking, model, _REMEDY, "draws_")
-    draws = estimator.draws_
+    """Blocks of rows, and their expected responses, (chains, draws, outputs, rows).
+
+    `kept` are the numbers of the draws of each chain.
+    """
+    estimator, before = fitted_step(asking, model, REMEDY, "draws_")
+    draws = estimator.draws_[:, kept]
     known = None if offset is None else np.asarray(offset)
-    n_blocks = 1 + len(X) * draws[..., 0].size * estimator.model_.widest // elements_at_a_time()
+    n_blocks = 1 + len(X) * estimator.n_features_in_ // elements_at_a_time()
     for rows in np.array_split(np.arange(len(X)), min(len(X), n_blocks)):
         some = frames.take(X, rows)
         some = some if before is None else before.transform(some)
         of_some = known[rows] if known is not None and known.ndim else known
         fitted, some, flat, *_ = estimator._to_predict(some, of_some, np.float64, every=True)
-        with np.errstate(over="ignore"):
-            each = fitted.predict(flat, some.astype(np.float64, copy=False))
-        infinite = np.isinf(each).any(axis=(0, 1))
-        if infinite.any():
-            raise ValueError(
-                "X: the mean of y is beyond the largest number under some draws, as in row "
-                f"{rows[infinite.argmax()]}; leave out rows so far from those of the fit"
-            )
-        yield rows, each.reshape(*draws.shape[:2], *each.shape[1:])
+        of_chains = flat.reshape(*estimator.draws_.shape[:2], -1)[:, kept]
+        flat, some = of_chains.reshape(-1, flat.shape[1]), some.astype(np.float64, copy=False)
+        n_parts = 1 + len(rows) * len(flat) * fitted.widest // elements_at_a_time()
+        for part in np.array_split(np.arange(len(rows)), min(len(rows), n_parts)):
+            with np.errstate(over="ignore"):
+                each = fitted.predict(flat, some[part])
+            infinite = np.isinf(each).any(axis=(0, 1))
+            if infinite.any():
+                raise ValueError(
+                    "X: the mean of y is beyond the largest number under some draws, as in row "
+                    f"{rows[part][infinite.argmax()]}; leave out rows so far from those of the fit"
+                )
+            yield rows[part], each.reshape(*draws.shape[:2], *each.shape[1:])
+
+
+def draws_enough(estimator: Any, n_draws: int | str | None) -> tuple[NDArray, NDArray]:
+    """Numbers of evenly spaced draws of each chain, and their weights.
+
+    They are ``n_draws`` of all chains together. "auto" are as many as there are effective ones, and
+    at least as many as a fit should have; None are all.
+    """
+    weights = estimator.draw_weights_
+    if isinstance(n_draws, str):
+        require_choice("n_draws", n_draws, ("auto",))
+        figures = estimator.diagnostics_
+        effective = min(figures.get(name, np.inf) for name in ("ess_min", "ess_tail_min"))
+        n_draws = None if not np.isfinite(effective) else int(max(effective, ENOUGH_ESS))
+    every = np.arange(len(weights)), weights
+    if n_draws is None:
+        return every
+    least = FEWEST_DRAWS * len(estimator.draws_)
+    require_integer("n_draws", n_draws, least, ', "auto" or None')
+    n_each = -(-n_draws // len(estimator.draws_))
+    if n_each >= np.count_nonzero(weights):
+        return every
+    return systematic(weights, n_each), np.full(n_each, 1 / n_each)
 
 
 def warn_of_rows(what: str, counts: dict[str, int], n_rows: int) -> None:
@@ -74,23 +107,23 @@ def warn_of_rows(what: str, counts: dict[str, int], n_rows: int) -> None:
 
 def table_of_outputs(
     estimator: Any,
-    axis: str,
-    labels: list[str],
+    names: list[str],
+    labels: list[tuple[str, ...]],
     columns: dict[str, NDArray],
-    attrs: dict[str, float] | None = None,
+    attrs: dict[str, Any] | None = None,
 ):
     """A table with a row for each label, and each class or response where there are several."""
     n_outputs = len(columns["mean"]) // len(labels)
-    if n_outputs == 1:
-        return table(labels, [axis], columns, attrs)
-    outputs, of_output = getattr(estimator, "classes_", None), "class"
-    if outputs is None:
-        outputs, of_output = range(n_outputs), "response"
-    pairs = [(label, str(one)) for label in labels for one in outputs]
-    return table(pairs, [axis, of_output], columns, attrs)
+    if n_outputs > 1:
+        outputs, of_output = getattr(estimator, "classes_", None), "class"
+        if outputs is None:
+            outputs, of_output = range(n_outputs), "response"
+        labels = [(*label, str(one)) for label in labels for one in outputs]
+        names = [*names, of_output]
+    return table(labels if len(names) > 1 else [one for (one,) in labels], names, columns, attrs)
 
 
-def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
+def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95, full: bool = False):
     """Posterior of the expected response of each row, with intervals.
 
     Parameters
@@ -100,7 +133,9 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
     X : array-like of shape (n_rows, n_features)
         Rows as the model is given them.
     level : float in (0, 1), default=0.95
-        Posterior probability of the equal-tailed intervals.
+        Posterior probability of the intervals.
+    full : bool, default=False
+        All columns of `summary`, and not the main ones alone.
 
     Returns
     -------
@@ -113,7 +148,8 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
           uncertainty of the line.
         - ``obs_eti95_lb``, ``obs_eti95_ub``: of regressions, ends of an interval that holds a new
           observation, noise and all: `predict_interval`.
-        - ``ess_bulk``, ``ess_tail``, ``r_hat``, ``mcse_mean``: as in `summary`.
+        - if `full`: ``hdi95_lb``, ``hdi95_ub``, ``ess_bulk``, ``ess_tail``, ``r_hat`` and
+          ``mcse_mean`` as in `summary`.
 
     Raises
     ------
@@ -139,19 +175,17 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95):
     True
     """
     rows: Any = rows_of(X)
-    estimator, before = fitted_step(prediction_summary, model, _REMEDY, "draws_")
+    estimator, before = fitted_step(prediction_summary, model, REMEDY, "draws_")
     parts = []
     for _, each in under_draws(prediction_summary, model, rows):
         rows_last = np.moveaxis(each, 2, 3)  # the outputs of a row beside each other
-        parts.append(
-            figures_of(rows_last.reshape(*each.shape[:2], -1), estimator.draw_weights_, level)
-        )
+        flat = rows_last.reshape(*each.shape[:2], -1)
+        parts.append(figures_of(flat, estimator.draw_weights_, level, null=None, full=full))
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    del columns["p_positive"]  # a question of coefficients
     labels = frames.row_labels(rows)
     if not hasattr(estimator, "classes_"):
         given = rows if before is None else before.transform(rows)
         ends = estimator.predict_interval(given, level)
         low, high = f"obs_eti{100 * level:g}_lb", f"obs_eti{100 * level:g}_ub"
         columns |= {low: ends[..., 0].ravel(), high: ends[..., 1].ravel()}
-    return table_of_outputs(estimator, "row", labels, columns)
+    return table_of_outputs(estimator, ["row"], [(label,) for label in labels], columns)

@@ -14,9 +14,9 @@ from skbayes_sg import diagnostics
 from skbayes_sg.inspection.names import feature_names, logit_names
 from skbayes_sg.inspection.table import table
 from skbayes_sg.inspection.under_draws import prior_sd_draws
-from skbayes_sg.validation import require_level, require_positive
+from skbayes_sg.validation import require_choice, require_level, require_positive
 
-_FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
+FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
 _FAR_PROBE = 2.0**30  # so far that the origin takes no digits of the unit
 _REMEDY = (
     "scaler must be fitted and shift and stretch each column, as StandardScaler does, or be a "
@@ -70,7 +70,7 @@ class Coefficients(NamedTuple):
         return each.reshape(*each.shape[:2], -1)
 
 
-def of_groups(estimator: Any, level: float):
+def of_groups(estimator: Any, level: float, full: bool):
     """The table of `LinearModel.summary` with ``groups=True``."""
     require_draws(estimator)
     if not hasattr(estimator, "prior_precision_draws_"):
@@ -79,34 +79,64 @@ def of_groups(estimator: Any, level: float):
             'prior_precision="learned" are'
         )
     scales = estimator._fit.scales
-    columns = figures_of(prior_sd_draws(estimator), estimator.draw_weights_, level)
-    del columns["p_positive"]  # a scale is never negative
+    draws, weights = prior_sd_draws(estimator), estimator.draw_weights_
+    columns = figures_of(draws, weights, level, null=None, full=full)
     return table(scales.labels, ["group"], {"n_coefficients": scales.sizes.astype(int)} | columns)
 
 
 def of_coefficients(
-    estimator: Any, level: float, scaler: Any, reference: Any, beyond: float | None
+    estimator: Any,
+    level: float,
+    *,
+    scaler: Any,
+    reference: Any,
+    positive: Any,
+    rope: Any,
+    full: bool,
 ):
     """The table of `LinearModel.summary`."""
     require_draws(estimator)
-    if beyond is not None:
-        require_positive("beyond", beyond, "it is the size of a coefficient that matters")
     found, features, logits = as_asked(estimator, Coefficients.of(estimator), scaler, reference)
+    if is_turned(estimator, positive):
+        found = Coefficients(-found.coef, None if found.intercept is None else -found.intercept)
     labels, names, draws = quantities(estimator, found, features, logits)
-    weights = estimator.draw_weights_
-    ratio = estimator.model_.ratio
-    columns = figures_of(draws, weights, level, ratio)
+    weights, ratio = estimator.draw_weights_, estimator.model_.ratio
+    columns = figures_of(draws, weights, level, ratio=ratio, rope=rope, full=full)
     if ratio and not hasattr(estimator, "_terms_beside"):
         beside = found.stacked().shape[2]  # from there on rows are no coefficients, as a dispersion
         for name in (name for name in columns if name.startswith(ratio)):
             columns[name][beside:] = np.nan
-    if beyond is not None:
-        columns["p_beyond"] = diagnostics.share(np.abs(draws) > beyond, weights)
-    of_prior = {
+    compared = compared_classes(estimator, reference, positive)
+    attrs = {} if compared is None else {"quantity": compared}
+    attrs |= {
         f"prior precision of {block}": value
         for block, value in getattr(estimator, "prior_precision_blocks_", {}).items()
     }
-    return table(labels, names, columns, of_prior)
+    return table(labels, names, columns, attrs)
+
+
+def is_turned(estimator: Any, positive: Any) -> bool:
+    """Whether the class that odds and probabilities are of is ``classes_[0]`` of two."""
+    if positive is None:
+        return False
+    classes = list(getattr(estimator, "classes_", []))
+    if len(classes) != 2 or hasattr(estimator, "_terms_beside") or logit_names(estimator):
+        raise ValueError("positive is a class of two; with more, and in an order, leave it out")
+    require_choice("positive", positive, classes)
+    return bool(positive == classes[0])
+
+
+def compared_classes(estimator: Any, reference: Any, positive: Any) -> str | None:
+    """Of which class the log odds are, and against which; None of a regression."""
+    classes = getattr(estimator, "classes_", None)
+    if classes is None:
+        return None
+    if hasattr(estimator, "_terms_beside"):
+        return "higher classes against lower"
+    if logit_names(estimator):
+        return f"against {'the mean over classes' if reference is None else reference}"
+    first, second = classes[::-1] if is_turned(estimator, positive) else classes
+    return f"{second} against {first}"
 
 
 def as_asked(
@@ -148,7 +178,7 @@ def quantities(
     return [(label, term) for label in logits for term in terms], ["class", "term"], draws
 
 
-def of_blocks(estimator: Any, level: float):
+def of_blocks(estimator: Any, level: float, full: bool):
     """The table of `Multimodal.summary`."""
     require_draws(estimator)
     named = estimator.model_.unpack(estimator.draws_)
@@ -165,46 +195,71 @@ def of_blocks(estimator: Any, level: float):
         "n_parameters": np.array(list(sizes.values())),
         "prior_scale": np.sqrt([variances[name].mean() for name in blocks]),
     }
-    columns |= figures_of(draws, estimator.draw_weights_, level)
-    del columns["p_positive"]  # a scale is never negative
+    columns |= figures_of(draws, estimator.draw_weights_, level, null=None, full=full)
     return table(list(blocks), ["block"], columns)
 
 
 def figures_of(
-    draws: NDArray, weights: NDArray, level: float, ratio: str = ""
+    draws: NDArray,
+    weights: NDArray,
+    level: float,
+    *,
+    ratio: str = "",
+    null: float | None = 0.0,
+    rope: Any = None,
+    full: bool = False,
 ) -> dict[str, NDArray]:
-    """Figures of each quantity, from draws (chains, draws, quantities).
+    """Figures of each quantity, from draws (chains, draws, quantities): the main ones, or all.
 
-    `ratio` is the name of its exponential, if that has one.
+    `ratio` is the name of its exponential, if that has one, and `null` the value of no effect, None
+    of what is never negative. The main ones are at most seven.
     """
     require_level(level)
     mean, sd = diagnostics.moments(draws, weights)
-    r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws, weights)
     ends = f"eti{100 * level:g}_lb", f"eti{100 * level:g}_ub"
     low, middle, high = (
         diagnostics.quantile(draws, q, weights) for q in ((1 - level) / 2, 0.5, (1 + level) / 2)
     )
     columns = {"mean": mean, "sd": sd, ends[0]: low, ends[1]: high}
-    columns["p_positive"] = diagnostics.share(draws > 0, weights)
+    if full:
+        shortest = diagnostics.hdi(draws, level, weights)
+        columns |= dict(zip((end.replace("eti", "hdi") for end in ends), shortest, strict=True))
     if ratio:  # exp is monotone: its quantiles are those of the coefficients
         names = ratio, *(f"{ratio}_{end}" for end in ends)
         with np.errstate(over="ignore"):
             columns |= dict(zip(names, np.exp([middle, low, high]), strict=True))
-    return columns | {
-        "ess_bulk": ess,
-        "ess_tail": diagnostics.ess_tail(draws, weights),
-        "r_hat": r_hat,
-        "mcse_mean": diagnostics.mcse_mean(draws, weights),
-    }
+    if null is not None and (full or not ratio):
+        above = diagnostics.share(draws > null, weights)
+        columns["p_direction"] = np.maximum(above, 1 - above)
+    if rope is not None:
+        lower, upper = _ends_of(rope, null)
+        columns["p_rope"] = diagnostics.share((draws >= lower) & (draws <= upper), weights)
+    if full:
+        r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws, weights)
+        columns |= {"ess_bulk": ess, "ess_tail": diagnostics.ess_tail(draws, weights)}
+        columns |= {"r_hat": r_hat, "mcse_mean": diagnostics.mcse_mean(draws, weights)}
+    return columns
+
+
+def _ends_of(rope: Any, null: float | None) -> tuple[float, float]:
+    """Of a region of practical equivalence, which a number is the half width of."""
+    if np.ndim(rope) == 0:
+        require_positive("rope", rope, "give the largest effect that does not matter, or two ends")
+        centre = null or 0.0
+        return centre - rope, centre + rope
+    ends = np.asarray(rope, dtype=np.float64)
+    if ends.shape != (2,) or not ends[0] < ends[1]:
+        raise ValueError(f"rope must be a number or two ends, the lower one first, got {rope!r}")
+    return float(ends[0]), float(ends[1])
 
 
 def require_draws(estimator: Any, asking: str = "summary") -> None:
     """Raise unless there are draws enough for what asks."""
     check_is_fitted(estimator, "draws_")
     counting = int(np.count_nonzero(estimator.draw_weights_))
-    if counting < _FEWEST_DRAWS:
+    if counting < FEWEST_DRAWS:
         raise ValueError(
-            f"{asking} needs at least {_FEWEST_DRAWS} draws of each chain, and there are "
+            f"{asking} needs at least {FEWEST_DRAWS} draws of each chain, and there are "
             f"{counting}: the burn-in of partial_fit is not over, or n_draws is too small"
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
@@ -38,11 +39,11 @@ def table(
     index: Sequence[str] | Sequence[tuple[str, ...]],
     names: list[str],
     columns: dict[str, NDArray],
-    attrs: dict[str, float] | None = None,
+    attrs: dict[str, Any] | None = None,
 ):
     """The columns as a DataFrame whose index levels have these names, else as a `Table`.
 
-    ``attrs`` are figures of the whole table.
+    ``attrs`` are facts of the whole table. Its ``quantity`` is the name of the columns too.
     """
     attrs = attrs or {}
     try:
@@ -50,7 +51,7 @@ def table(
     except ImportError:
         return Table(index=list(index), attrs=attrs, **columns)
     frame = pd.DataFrame(columns, index=pd.Index(index)).rename_axis(names)
-    frame.attrs = dict(attrs)
+    frame.attrs, frame.columns.name = dict(attrs), attrs.get("quantity")
     return frame
 
 

@@ -10,11 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg import frames
 from skbayes_sg.inspection.drawing import fitted_step
 from skbayes_sg.inspection.names import labels_by
-from skbayes_sg.inspection.responses import rows_of, table_of_outputs
+from skbayes_sg.inspection.responses import REMEDY, rows_of, table_of_outputs
 from skbayes_sg.inspection.summary import figures_of
 from skbayes_sg.linalg.sizes import elements_at_a_time
-
-_REMEDY = "give an estimator of this package (of a search its best_estimator_)"
 
 
 def totals(
@@ -79,7 +77,7 @@ def totals(
     """
     rows: Any = rows_of(X)
     n_rows = len(rows)
-    estimator, before = fitted_step(totals, model, _REMEDY, "predict_draws")
+    estimator, before = fitted_step(totals, model, REMEDY, "predict_draws")
     labels, member = np.array(["all"]), np.zeros(n_rows, int)
     if by is not None:
         labels, member = labels_by("by", by, rows)
@@ -99,11 +97,10 @@ def totals(
     assert total is not None
     flat = total.reshape(1, len(total), -1)
     weights = np.full(len(total), 1 / len(total))
-    figures = figures_of(flat, weights, level)
-    names = [name for name in figures if name in ("mean", "sd") or name.startswith("eti")]
-    columns = {name: figures[name] for name in names}
-    counts = dict(zip(map(str, labels), np.bincount(member).tolist(), strict=True))
-    return table_of_outputs(estimator, "by", [str(label) for label in labels], columns, counts)
+    columns = figures_of(flat, weights, level, null=None)
+    words = [str(label) for label in labels]
+    counts = dict(zip(words, np.bincount(member).tolist(), strict=True))
+    return table_of_outputs(estimator, ["by"], [(word,) for word in words], columns, counts)
 
 
 def _numbers(estimator: Any, drawn: NDArray, kind: str) -> NDArray:

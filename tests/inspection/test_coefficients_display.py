@@ -2,6 +2,8 @@ import matplotlib
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 from skbayes_sg import (
     BayesianLinearRegressionSGFS,
@@ -52,7 +54,7 @@ def test_points_and_bars_are_means_and_quantiles(linear):
 
 
 def test_the_largest_come_first_and_the_picture_says_how_many_are_left_out(linear):
-    order = np.argsort(-np.abs(linear.coef_))
+    order = np.argsort(-np.abs(linear.coef_ / linear.coef_std_))
     display = CoefficientsDisplay.from_estimator(linear, max_features=4)
     assert ticks(display.ax_) == X.columns[order[:4]].tolist()
     assert display.ax_.get_ylabel() == "largest 4 of 10"
@@ -93,11 +95,79 @@ def test_odds_ratios_are_exponentials_on_a_logarithmic_axis():
 def test_odds_ratios_have_a_few_plain_ticks(width):
     mean = np.linspace(-width, width, 4)[None]
     ends = mean[..., None] + [-0.01, 0.01]
-    display = CoefficientsDisplay(mean, ends, ends, list("abcd"), odds_ratio=True).plot()
+    display = CoefficientsDisplay(
+        mean, 0.1 + 0 * mean, ends, ends, list("abcd"), odds_ratio=True
+    ).plot()
     low, high = display.ax_.get_xlim()
     seen = [tick for tick in display.ax_.get_xticks() if low <= tick <= high]
     assert 3 <= len(seen) <= 12
     assert display.ax_.xaxis.get_major_formatter()(1000.0, 0) == "1000"
+
+
+def test_a_picture_of_raw_columns_is_per_standard_deviation():
+    """Columns in units of a million and of a millionth; a Pipeline's rows are transformed."""
+    scale = np.geomspace(1e-6, 1e6, 4)
+    raw = BayesianLogisticRegressionSGFS(**SHORT).fit(IRIS * scale, LABELS == "setosa")
+    display = CoefficientsDisplay.from_estimator(raw, IRIS * scale, per="sd", odds_ratio=True)
+    sd = (IRIS * scale).to_numpy().std(axis=0)
+    draws = (raw.coef_samples_ * sd).reshape(-1, 4)[:, display.shown_]
+    np.testing.assert_allclose(display.points_[0].get_xdata(), np.exp(draws.mean(axis=0)))
+    ends = np.exp(np.quantile(draws, [0.025, 0.975], axis=0).T)
+    np.testing.assert_allclose(bars(display.bars_[0][1]), ends)
+    assert display.ax_.get_xlabel() == "odds ratio of class True, per sd"
+    low, high = display.ax_.get_xlim()
+    assert 0.01 * low < 1 < 100 * high  # the line of no effect is near
+    both = make_pipeline(MinMaxScaler().set_output(transform="pandas"), raw)
+    both[0].fit(IRIS * scale)
+    piped = CoefficientsDisplay.from_estimator(both, IRIS * scale, per="sd")
+    scaled = raw.coef_[0] * both[0].transform(IRIS * scale).to_numpy().std(axis=0)
+    np.testing.assert_allclose(piped.points_[0].get_xdata(), scaled[piped.shown_])
+    with pytest.raises(ValueError, match="X: standard deviations are those among rows"):
+        CoefficientsDisplay.from_estimator(raw, per="sd")
+    with pytest.raises(ValueError, match="per must be"):
+        CoefficientsDisplay.from_estimator(raw, per="range")
+
+
+def test_features_of_a_factor_stand_together_below_its_name(linear):
+    flat = CoefficientsDisplay.from_estimator(linear)
+    for by in (lambda name: name[0], [name[0] for name in X.columns]):
+        display = CoefficientsDisplay.from_estimator(linear, by=by)
+        names, labels = X.columns[display.shown_], ticks(display.ax_)
+        headings = list(dict.fromkeys(name[0] for name in X.columns[flat.shown_]))
+        assert [label for label in labels if label not in X.columns] == headings
+        for heading in headings:
+            first = labels.index(heading)
+            group = [name for name in X.columns[flat.shown_] if name[0] == heading]
+            assert labels[first + 1 : first + 1 + len(group)] == group
+        heights = [labels.index(name) for name in names]
+        np.testing.assert_array_equal(display.points_[0].get_ydata(), heights)
+        np.testing.assert_allclose(display.points_[0].get_xdata(), linear.coef_[display.shown_])
+        bold = [label.get_fontweight() == "bold" for label in display.ax_.get_yticklabels()]
+        assert bold == [label in headings for label in labels]
+    serum = CoefficientsDisplay.from_estimator(
+        linear, by=lambda name: "serum" if name[-1].isdigit() else name
+    )
+    labels = ticks(serum.ax_)
+    assert sorted(labels[:4]) == ["age", "bmi", "bp", "sex"]
+    assert labels[4] == "serum"
+    expected = [name for name in X.columns[flat.shown_] if name[-1].isdigit()]
+    assert labels[5:] == expected
+    with pytest.raises(ValueError, match="a label for each of 10 features"):
+        CoefficientsDisplay.from_estimator(linear, by=["a"])
+
+
+def test_odds_may_be_those_of_the_other_class(three):
+    two = BayesianLogisticRegressionSGFS(**SHORT).fit(IRIS, LABELS == "setosa")
+    display, turned = (
+        CoefficientsDisplay.from_estimator(two, positive=positive) for positive in (None, False)
+    )
+    np.testing.assert_allclose(turned.points_[0].get_xdata(), -display.points_[0].get_xdata())
+    np.testing.assert_allclose(
+        bars(turned.bars_[0][1]), -bars(display.bars_[0][1])[:, ::-1], rtol=1e-6
+    )
+    assert turned.ax_.get_xlabel() == "coefficient of class False"
+    with pytest.raises(ValueError, match="positive is a class of two"):
+        CoefficientsDisplay.from_estimator(three, positive="setosa")
 
 
 def test_weights_of_draws_count():

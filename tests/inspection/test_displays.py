@@ -50,7 +50,8 @@ def random_display(cls, n_features, n_classes):
         mean = 30 * rng.standard_normal((n_logits, n_features))
         width = rng.random((n_logits, n_features, 1)) * [-1, 1]
         labels = [f"class {k}" for k in range(n_logits)] if n_logits > 1 else []
-        return cls(mean, mean[..., None] + width, mean[..., None] + 3 * width, names, labels).plot()
+        ends = mean[..., None] + width, mean[..., None] + 3 * width
+        return cls(mean, width[..., 1], *ends, names, labels).plot()
     if cls is PriorPrecisionDisplay:
         path = np.exp(rng.standard_normal((20, n_features)))
         return cls(path, path[-1], names).plot()
@@ -198,7 +199,7 @@ def test_names_are_written_as_they_are():
     """Neither as formulas, nor left out of a legend."""
     names = ["$pri$ce", "_private", "age"]
     ends = np.array([[[0.0, 1.0]] * 3])
-    display = CoefficientsDisplay(ends[..., 0], ends, ends, names).plot()
+    display = CoefficientsDisplay(ends[..., 0], ends[..., 1], ends, ends, names).plot()
     display.figure_.canvas.draw()
     ticks = [tick.get_text() for tick in display.ax_.get_yticklabels()]
     assert ticks == [r"\$pri\$ce", " _private", "age"]

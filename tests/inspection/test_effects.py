@@ -54,6 +54,7 @@ def test_derivatives_are_those_of_the_logistic_function(binary):
     expected = (p * (1 - p)).mean(axis=1)[:, None] * binary.coef_samples_.reshape(-1, 3)
     table = average_effects(binary, X)
     assert table.index.tolist() == ["x0", "x1", "x2"]
+    assert table.columns.tolist() == ["mean", "sd", "eti95_lb", "eti95_ub", "p_direction"]
     np.testing.assert_allclose(table["mean"], expected.mean(axis=0), rtol=1e-5)
     np.testing.assert_allclose(table["sd"], expected.std(axis=0), rtol=1e-4)
     low = np.quantile(expected, 0.025, axis=0)
@@ -101,7 +102,8 @@ def test_differences_are_in_the_units_that_a_pipeline_is_given(pipeline):
         mean(owner=1) - mean(owner=0),
     ]
     np.testing.assert_allclose(table["mean"], expected, rtol=1e-6, atol=1e-9)
-    assert average_effects(pipeline, FRAME).index.tolist() == ["age", "income", "debt", "owner"]
+    derivatives = average_effects(pipeline, FRAME, kind="derivative")
+    assert derivatives.index.tolist() == ["age", "income", "debt", "owner"]
 
 
 def test_contrasts_are_of_averages_under_each_draw(pipeline):
@@ -121,7 +123,7 @@ def test_contrasts_are_of_averages_under_each_draw(pipeline):
     ("arguments", "message"),
     [
         ({"features": ["wealth"]}, "X has no column 'wealth'"),
-        ({"features": ["town"]}, "'town' holds words"),
+        ({"features": ["town"], "kind": "derivative"}, "'town' holds words"),
         ({"kind": "slope"}, "kind must be"),
         ({"level": 1.5}, "level"),
         ({"sample_weight": -np.ones(200)}, "[Nn]egative"),
@@ -130,6 +132,217 @@ def test_contrasts_are_of_averages_under_each_draw(pipeline):
 def test_errors_say_what_to_do(pipeline, arguments, message):
     with pytest.raises(ValueError, match=message):
         average_effects(pipeline, FRAME, **arguments)
+
+
+# -- kinds, references, groups, scales ------------------------------------------------------------
+
+
+def test_auto_is_differences_of_levels_and_few_numbers_and_derivatives_of_others(pipeline):
+    frame = FRAME.assign(income=FRAME["income"].clip(15, 24).round())  # ten whole numbers
+    table = average_effects(pipeline, frame)
+    numbers, words = (
+        average_effects(pipeline, frame, kind=k) for k in ("derivative", "difference")
+    )
+    assert table.index.tolist() == ["age", "income", "debt", "town[Bruges]", "town[Ghent]", "owner"]
+    for term in table.index:
+        expected = numbers if term in ("age", "debt") else words
+        pd.testing.assert_series_equal(table.loc[term], expected.loc[term])
+    frame.loc[0, "income"] = 25.0
+    eleven = average_effects(pipeline, frame, "income")
+    pd.testing.assert_frame_equal(eleven, average_effects(pipeline, frame, 1, kind="derivative"))
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_levels_are_compared_with_the_first_category_or_with_what_is_asked_for(pipeline, ordered):
+    order = ["Paris", "Ghent", "Bruges", "Antwerp"]  # of which no row is from Paris
+    typed = FRAME.assign(town=pd.Categorical(FRAME["town"], order, ordered=ordered))
+    table = average_effects(pipeline, typed, "town")
+    assert table.index.tolist() == ["town[Bruges]", "town[Antwerp]"]
+    assert table.attrs["reference of town"] == "Ghent"
+    expected = [mean_of(pipeline, FRAME, town=t) for t in ("Bruges", "Antwerp", "Ghent")]
+    np.testing.assert_allclose(table["mean"], np.subtract(expected[:2], expected[2]), rtol=1e-6)
+    asked = average_effects(pipeline, FRAME, "town", reference={"town": "Ghent"})
+    assert asked.index.tolist() == ["town[Antwerp]", "town[Bruges]"]
+    pd.testing.assert_frame_equal(asked.iloc[::-1], table)
+    numbers = average_effects(pipeline, FRAME, reference={"owner": 1})
+    assert numbers.index[-1] == "owner[0]"
+    back = average_effects(pipeline, FRAME, "owner")["mean"].item()
+    assert numbers["mean"].iloc[-1] == pytest.approx(-back)
+
+
+def test_the_reference_of_an_enum_is_its_first_level():
+    polars = pytest.importorskip("polars")
+    town = polars.Series(
+        "town", FRAME["town"].tolist(), dtype=polars.Enum(["Ghent", "Bruges", "Antwerp"])
+    )
+    frame = polars.DataFrame([town, polars.Series("age", FRAME["age"].to_numpy())])
+    columns = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), ["town"]), remainder="passthrough"
+    )
+    model = make_pipeline(columns, BayesianLogisticRegressionSGFS(**SHORT)).fit(frame, Y)
+    table = average_effects(model, frame)
+    assert table.index.tolist() == ["town[Bruges]", "town[Antwerp]", "age"]
+
+
+def test_effects_by_a_column_average_to_that_of_all_rows(pipeline):
+    weights = RNG.random(200)
+    every = average_effects(pipeline, FRAME, ["age", "owner"], sample_weight=weights)
+    for by in ("town", FRAME["town"]):
+        table = average_effects(pipeline, FRAME, ["age", "owner"], by=by, sample_weight=weights)
+        assert table.index.names == ["term", "town" if isinstance(by, str) else "by"]
+        assert table.loc["age"].index.tolist() == ["Antwerp", "Bruges", "Ghent"]
+        shares = pd.Series(weights).groupby(FRAME["town"]).sum() / weights.sum()
+        for term in ("age", "owner"):
+            total = (table.loc[term, "mean"] * shares).sum()
+            assert total == pytest.approx(every.loc[term, "mean"], rel=1e-9)
+        of_ghent = FRAME["town"] == "Ghent"
+        alone = average_effects(pipeline, FRAME[of_ghent], "owner", sample_weight=weights[of_ghent])
+        np.testing.assert_allclose(table.loc[("owner", "Ghent")], alone.loc["owner"])
+    labels = np.digitize(Z, [-1, 1])
+    three = BayesianLogisticRegressionSGFS(**SHORT).fit(X, labels)
+    table = average_effects(three, X, 0, by=FRAME["town"])
+    assert table.index.names == ["term", "by", "class"]
+    np.testing.assert_allclose(table["mean"].groupby("by").sum(), 0, atol=1e-9)
+    alone = average_effects(three, X[of_ghent], 0)
+    # rows of one town have a standard deviation, and so a step, of their own
+    np.testing.assert_allclose(table.loc[("x0", "Ghent")], alone.loc["x0"], rtol=1e-4)
+
+
+def test_odds_ratios_and_risk_ratios_are_those_of_average_probabilities(pipeline):
+    draws = {}
+    for owner in (0, 1):
+        rows = pipeline[:-1].transform(FRAME.assign(owner=owner))
+        draws[owner] = pipeline[-1].predict_draws(rows, kind="mean")[..., 1].mean(axis=1)
+    ratio = draws[1] / draws[0]
+    odds = ratio * (1 - draws[0]) / (1 - draws[1])
+    for scale, expected, words in (
+        ("ratio", ratio, "risk ratio of True"),
+        ("odds_ratio", odds, "odds ratio of True"),
+    ):
+        table = average_effects(pipeline, FRAME, "owner", scale=scale, rope=0.1, full=True)
+        assert table.attrs["quantity"] == table.columns.name == words
+        assert table["mean"].item() == pytest.approx(expected.mean(), rel=1e-6)
+        assert table["eti95_ub"].item() == pytest.approx(np.quantile(expected, 0.975), rel=1e-6)
+        above = (expected > 1).mean()
+        assert table["p_direction"].item() == pytest.approx(max(above, 1 - above))
+        assert table["p_rope"].item() == pytest.approx((abs(expected - 1) <= 0.1).mean())
+        pairs = FRAME.assign(owner=1), FRAME.assign(owner=0)
+        same = contrast(pipeline, *pairs, kind=scale, rope=(0.9, 1.1), full=True)
+        np.testing.assert_allclose(same, table)
+        assert same.columns.name == words
+
+
+def test_a_class_may_be_turned(pipeline):
+    for scale in ("difference", "odds_ratio"):
+        table = average_effects(pipeline, FRAME, scale=scale)
+        other = average_effects(pipeline, FRAME, scale=scale, positive=False)
+        assert other.columns.name.endswith("of False")
+        np.testing.assert_allclose(other["p_direction"], table["p_direction"])
+        if scale == "difference":
+            np.testing.assert_allclose(other["eti95_lb"], -table["eti95_ub"])
+    same = average_effects(pipeline, FRAME, positive=True)
+    pd.testing.assert_frame_equal(same, average_effects(pipeline, FRAME))
+    pair = FRAME, FRAME.assign(owner=0)
+    np.testing.assert_allclose(
+        contrast(pipeline, *pair)["mean"], -contrast(pipeline, *pair, positive=False)["mean"]
+    )
+
+
+@pytest.fixture(scope="module")
+def counts():
+    people = np.exp(RNG.normal(1, 1, 200))
+    y = RNG.poisson(people * np.exp(0.3 * X[:, 0] + 0.5 * FRAME["owner"]))
+    frame = FRAME[["age", "owner"]]
+    return frame, people, BayesianPoissonRegressor(**SHORT).fit(frame, y, exposure=people)
+
+
+def test_rate_ratios_are_exponentials_of_coefficients_whatever_the_exposure(counts):
+    frame, people, model = counts
+    expected = np.exp(model.coef_samples_.reshape(-1, 2))
+    for known in ({"exposure": people}, {"offset": np.log(people)}, {"exposure": 3.0}):
+        table = average_effects(model, frame, scale="ratio", **known)
+        assert table.columns.name == "rate ratio"
+        np.testing.assert_allclose(table["mean"], expected.mean(axis=0), rtol=1e-4)
+        np.testing.assert_allclose(table["sd"], expected.std(axis=0), rtol=1e-3)
+
+
+def test_differences_are_in_proportion_to_the_exposure(counts):
+    frame, people, model = counts
+    rates = [model.predict(frame.assign(owner=v), exposure=people) for v in (0, 1)]
+    table = average_effects(model, frame, "owner", exposure=people)
+    assert table["mean"].item() == pytest.approx(np.mean(rates[1] - rates[0]), rel=1e-6)
+    double = average_effects(model, frame, "owner", exposure=2 * people)
+    np.testing.assert_allclose(double[["mean", "sd"]], 2 * table[["mean", "sd"]], rtol=1e-9)
+    pair = frame.assign(owner=1), frame.assign(owner=0)
+    same = contrast(model, *pair, exposure=people)
+    np.testing.assert_allclose(same["mean"], table["mean"])
+    with pytest.raises(ValueError, match="was fitted with an offset or exposure"):
+        average_effects(model, frame)
+    gaps = frame.assign(age=frame["age"].where(frame["age"] < 0.5))
+    imputing = make_pipeline(SimpleImputer(), model)
+    imputing[0].fit(frame)
+    with pytest.warns(UserWarning, match="age"), pytest.warns(UserWarning, match="feature names"):
+        some = average_effects(imputing, gaps, "age", kind="difference", exposure=people)
+    there = gaps["age"].notna().to_numpy()
+    alone = average_effects(model, frame[there], "age", kind="difference", exposure=people[there])
+    assert some["mean"].item() == pytest.approx(alone["mean"].item(), rel=1e-9)
+
+
+def test_as_many_evenly_spaced_draws_are_used_as_there_are_effective_ones():
+    model = BayesianLogisticRegressionSGFS(
+        n_chains=4, n_draws=400, burn_in=20, thin=1, random_state=0
+    ).fit(X, Y)
+    every = average_effects(model, X, n_draws=None)
+    p = model.predict_draws(X, kind="mean")[..., 1]
+    draws = ((p * (1 - p)).mean(axis=1)[:, None] * model.coef_samples_.reshape(-1, 3)).reshape(
+        4, 400, 3
+    )
+    np.testing.assert_allclose(every["mean"], draws.mean(axis=(0, 1)), rtol=1e-5)
+    found = average_effects(model, X, n_draws=320)
+    spaced = draws[:, 2::5]
+    np.testing.assert_allclose(found["mean"], spaced.mean(axis=(0, 1)), rtol=1e-5)
+    for ess, n in ((700.0, 175), (30.0, 100), (5000.0, 400), (np.nan, 400)):
+        model.diagnostics_ |= {"ess_min": ess, "ess_tail_min": 2 * ess}
+        expected = every if n == 400 else average_effects(model, X, n_draws=4 * n)
+        pd.testing.assert_frame_equal(average_effects(model, X), expected)
+    for n_draws in (15, "all", 40.0):
+        with pytest.raises((ValueError, TypeError), match="n_draws must be"):
+            average_effects(model, X, n_draws=n_draws)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"reference": {"town": "Rome"}}, "no row of column 'town' has the level 'Rome'"),
+        ({"reference": {"village": "Rome"}}, "reference: X has no column 'village'"),
+        ({"reference": "Ghent"}, "reference must be a dict"),
+        ({"reference": {"town": "Ghent"}, "features": "age"}, "no levels of column 'town'"),
+        ({"by": "village"}, "by: X has no column 'village'"),
+        ({"by": [1, 2]}, "by must have shape"),
+        ({"by": [None, "a"] * 100}, "by is missing in row 0"),
+        ({"offset": np.ones(150)}, "a number for each of 200 rows"),
+        ({"offset": np.ones(250)}, "a number for each of 200 rows"),
+        ({"scale": "logit"}, "scale must be"),
+        ({"positive": "yes"}, "positive must be one of"),
+        ({"exposure": 1.0}, "exposure multiplies a mean"),
+        ({"by": "town", "sample_weight": (FRAME["town"] != "Ghent") * 1.0}, "zero for all rows"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(pipeline, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        average_effects(pipeline, FRAME, **arguments)
+
+
+def test_a_regression_has_no_odds_no_class_and_ratios_of_positive_means_only():
+    line = BayesianLinearRegressionSGFS(**SHORT).fit(X, Z)
+    assert average_effects(line, X).columns.name == "mean of y"
+    for arguments, message in (
+        ({"scale": "odds_ratio"}, "a regression has no odds"),
+        ({"positive": 1}, "positive is a class of two"),
+        ({"scale": "ratio"}, "a ratio is of means above 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            average_effects(line, X * [1, 2, 1], **arguments)
 
 
 # -- rows with missing cells ------------------------------------------------------------------
@@ -170,7 +383,7 @@ def test_a_column_of_two_values_is_one_where_cells_are_missing(gaps_and_model):
     frame, _, model = gaps_and_model
     table = average_effects(model, frame, ["owner", "town"], kind="difference")
     assert table.index.tolist() == ["owner", "town[Bruges]", "town[Ghent]"]
-    assert table.attrs == {}  # all rows can be compared
+    assert not [fact for fact in table.attrs if "left out" in fact]  # all rows can be compared
     expected = [
         mean_of(model, frame, owner=1.0) - mean_of(model, frame, owner=0.0),
         mean_of(model, frame, town="Bruges") - mean_of(model, frame, town="Antwerp"),
@@ -187,7 +400,7 @@ def test_rows_that_cannot_be_moved_are_left_out_and_counted(gaps_and_model, kind
     weights = np.random.default_rng(0).random(200)
     with pytest.warns(UserWarning, match=re.escape(f"age ({n} of 200)")):
         table = average_effects(model, frame, ["age", "debt"], kind=kind, sample_weight=weights)
-    assert table.attrs == {"rows left out of age": n}
+    assert table.attrs["rows left out of age"] == n
     there = ~gaps["age"]
     complete = average_effects(model, frame[there], "age", kind=kind, sample_weight=weights[there])
     for name in table:
@@ -230,7 +443,7 @@ def test_of_arrays_too():
     model = make_pipeline(SimpleImputer(), BayesianLogisticRegressionSGFS(**SHORT)).fit(rows, Y)
     with pytest.warns(UserWarning, match="x1"):
         table = average_effects(model, rows)
-    assert table.attrs == {"rows left out of x1": gaps.sum()}
+    assert table.attrs["rows left out of x1"] == gaps.sum()
     complete = average_effects(model, rows[~gaps], 1)
     assert table.loc["x1", "sd"] == pytest.approx(complete.loc["x1", "sd"], rel=1e-9)
     assert table.notna().all(axis=None)
@@ -271,7 +484,8 @@ def test_frames_of_all_libraries_have_the_same_effects(library):
     with pytest.warns(UserWarning, match="age"):
         tables = [average_effects(imputing, X) for X in (gaps, _frame_of(library, gaps))]
     pd.testing.assert_frame_equal(*tables)
-    assert tables[0].attrs == tables[1].attrs == {"rows left out of age": gaps["age"].isna().sum()}
+    assert tables[0].attrs == tables[1].attrs
+    assert tables[0].attrs["rows left out of age"] == gaps["age"].isna().sum()
     labels = prediction_summary(model, native).index
     assert labels.tolist() == [str(row) for row in range(200)]
     difference = contrast(model, native, _frame_of(library, frame.assign(owner=0)))
@@ -317,7 +531,7 @@ def test_numbers_as_categories_are_compared_as_levels(pipeline):
     expected = average_effects(pipeline, FRAME, ["owner"], kind="difference")
     np.testing.assert_allclose(table, expected)
     with pytest.raises(ValueError, match="'owner' holds words"):
-        average_effects(pipeline, typed, ["owner"])
+        average_effects(pipeline, typed, ["owner"], kind="derivative")
 
 
 # -- words ------------------------------------------------------------------------------------
@@ -329,6 +543,7 @@ def test_a_feature_may_stand_alone(pipeline, binary):
             average_effects(pipeline, FRAME, alone), average_effects(pipeline, FRAME, ["age"])
         )
     assert average_effects(binary, X, 2).index.tolist() == ["x2"]
+    assert average_effects(binary, X, [2, 0, 2]).index.tolist() == ["x2", "x0", "x2"]
     with pytest.raises(ValueError, match="X has no column 'ag'"):
         average_effects(pipeline, FRAME, "ag")
 
@@ -355,4 +570,4 @@ def test_lazy_rows_and_rows_too_far_out_are_refused(binary):
         average_effects(binary, lazy)
     counts = BayesianPoissonRegressor(**SHORT).fit(X[:, :1], np.rint(np.exp(X[:, 0])))
     with pytest.raises(ValueError, match="beyond the largest number under some draws, as in row 1"):
-        average_effects(counts, [[0.0], [1e5], [1e5]])
+        average_effects(counts, [[0.0], [1e5], [1e5]], kind="derivative")

@@ -27,6 +27,7 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianOrdinalClassifier,
     DRBMClassifier,
 )
 from skbayes_sg.inspection.table import Table
@@ -63,19 +64,23 @@ def triple():
 
 
 def test_columns_are_what_they_are_called(pair):
-    table, draws = pair.summary(level=0.8), pair.draws_
+    table, draws = pair.summary(level=0.8, rope=0.3, full=True), pair.draws_
     assert table.index.tolist() == ["x0", "x1", "x2", "intercept"]
     ends = np.quantile(draws, [0.1, 0.9], axis=(0, 1))
     axes = {"chain_axis": 0, "draw_axis": 1}
+    shortest = np.transpose([array_stats.hdi(draws[..., j].ravel(), 0.8) for j in range(4)])
     expected = {
         "mean": np.append(pair.coef_, pair.intercept_),
         "sd": draws.std(axis=(0, 1)),
         "eti80_lb": ends[0],
         "eti80_ub": ends[1],
-        "p_positive": (draws > 0).mean(axis=(0, 1)),
+        "hdi80_lb": shortest[0],
+        "hdi80_ub": shortest[1],
         "odds_ratio": np.exp(np.median(draws, axis=(0, 1))),
         "odds_ratio_eti80_lb": np.exp(ends[0]),
         "odds_ratio_eti80_ub": np.exp(ends[1]),
+        "p_direction": (np.sign(draws) == np.sign(np.median(draws, axis=(0, 1)))).mean(axis=(0, 1)),
+        "p_rope": (np.abs(draws) <= 0.3).mean(axis=(0, 1)),
         "ess_bulk": array_stats.ess(draws, method="bulk", **axes),
         "ess_tail": array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes),
         "r_hat": array_stats.rhat(draws, method="rank", **axes),
@@ -87,12 +92,48 @@ def test_columns_are_what_they_are_called(pair):
     np.testing.assert_allclose(table["sd"].to_numpy()[:3], pair.coef_std_[0])
 
 
-def test_the_probability_of_direction_is_the_share_of_draws_with_the_sign_of_the_median(pair):
-    table, draws = pair.summary(direction=True), pair.draws_.reshape(-1, 4)
-    expected = (np.sign(draws) == np.sign(np.median(draws, axis=0))).mean(axis=0)
-    np.testing.assert_allclose(table["p_direction"], expected, rtol=1e-12)
-    assert table.columns[-1] == "p_direction"
-    assert table["p_direction"].between(0.5, 1).all()
+def test_by_default_there_are_the_main_columns_at_most_seven(pair, triple):
+    for table, model in ((pair.summary(), pair), (triple.summary(), triple)):
+        names = ["mean", "sd", "eti95_lb", "eti95_ub", "odds_ratio"]
+        assert table.columns.tolist() == [*names, "odds_ratio_eti95_lb", "odds_ratio_eti95_ub"]
+        pd.testing.assert_frame_equal(table, model.summary(full=True)[table.columns])
+    line = BayesianLinearRegressionSGFS(**SHORT).fit(Z, NUMBERS)
+    names = ["mean", "sd", "eti95_lb", "eti95_ub", "p_direction"]
+    assert line.summary().columns.tolist() == names
+    assert line.summary(rope=1.0).columns.tolist() == [*names, "p_rope"]
+    assert [name for name in line.summary(groups=True) if name.startswith("p_")] == []
+
+
+def test_the_region_of_equivalence_is_a_half_width_or_two_ends(pair):
+    draws = pair.draws_
+    found = pair.summary(rope=(-0.1, 0.5))["p_rope"]
+    np.testing.assert_allclose(found, ((draws >= -0.1) & (draws <= 0.5)).mean(axis=(0, 1)))
+    for rope in (-1.0, (0.5, -0.1), (0.1,), (0.1, 0.2, 0.3)):
+        with pytest.raises(ValueError, match="rope must be"):
+            pair.summary(rope=rope)
+
+
+def test_a_table_says_of_which_class_its_odds_are(pair, triple):
+    table, turned = pair.summary(full=True), pair.summary(positive="no", full=True)
+    assert table.columns.name == table.attrs["quantity"] == "yes against no"
+    assert turned.columns.name == turned.attrs["quantity"] == "no against yes"
+    np.testing.assert_allclose(turned["mean"], -table["mean"])
+    np.testing.assert_allclose(turned["eti95_lb"], -table["eti95_ub"])
+    np.testing.assert_allclose(turned["odds_ratio"], 1 / table["odds_ratio"])
+    np.testing.assert_allclose(turned["p_direction"], table["p_direction"])
+    pd.testing.assert_frame_equal(pair.summary(positive="yes", full=True), table)
+    assert triple.summary().columns.name == "against the mean over classes"
+    assert triple.summary(reference="hot").columns.name == "against hot"
+    line = BayesianLinearRegressionSGFS(**SHORT).fit(Z, NUMBERS)
+    assert line.summary().columns.name is None
+    grades = np.digitize(NUMBERS, [-1, 1])
+    ordered = BayesianOrdinalClassifier(**SHORT).fit(Z, grades)
+    assert ordered.summary().columns.name == "higher classes against lower"
+    for model, positive in ((triple, "hot"), (line, 1), (ordered, 2)):
+        with pytest.raises(ValueError, match="positive is a class of two"):
+            model.summary(positive=positive)
+    with pytest.raises(ValueError, match="positive must be one of"):
+        pair.summary(positive="perhaps")
 
 
 def test_levels_name_the_columns(pair):
@@ -117,7 +158,7 @@ def test_the_noise_variance_is_that_of_its_draws():
     row = model.summary().loc["noise_variance"]
     assert row["mean"] == pytest.approx(model.noise_variance_)
     assert row["sd"] == pytest.approx(model.noise_variance_samples_.std())
-    assert row["p_positive"] == pytest.approx(1, rel=1e-12)
+    assert row["p_direction"] == pytest.approx(1, rel=1e-12)
 
 
 # -- units --------------------------------------------------------------------------------------
@@ -272,12 +313,13 @@ def test_a_reference_that_is_none_is_refused(pair, triple):
 
 def test_weights_of_the_draws_count():
     model = logistic(sampler=SGLD(PolynomialDecay(0.05, 3.0, 0.6), batch_size=50))
-    table, weights = model.summary(), model.draw_weights_
+    table, weights = model.summary(full=True), model.draw_weights_
     assert np.ptp(weights) > 0
     flat = model.draws_.reshape(-1, 4)
     each = np.tile(weights, 4) / 4
     np.testing.assert_allclose(table["mean"], each @ flat)
-    np.testing.assert_allclose(table["p_positive"], each @ (flat > 0))
+    above = each @ (flat > 0)
+    np.testing.assert_allclose(table["p_direction"], np.maximum(above, 1 - above))
     low = np.quantile(flat, 0.025, axis=0, weights=each, method="inverted_cdf")
     np.testing.assert_allclose(table["eti95_lb"], low)
     assert (table["ess_bulk"] < 200).all()

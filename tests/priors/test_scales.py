@@ -101,7 +101,7 @@ def test_levels_of_a_factor_are_random_intercepts(seed):
     X, y, effects = random_intercepts(seed=seed)
     groups = {"slopes": [0, 1], "city": range(2, 22)}
     model = BayesianLogisticRegressionSGFS(prior_groups=groups, random_state=seed).fit(X, y)
-    table = model.summary(groups=True)
+    table = model.summary(groups=True, full=True)
     assert table.index.tolist() == ["slopes", "city"]
     assert table["n_coefficients"].tolist() == [2, 20]
     low, high = table.loc["city", ["eti95_lb", "eti95_ub"]]
@@ -159,7 +159,7 @@ def test_standard_deviations_of_groups_are_in_the_units_of_the_coefficients(seed
     X = np.column_stack([rng.standard_normal(600), np.eye(30)[level]])
     y = X[:, 0] + effects[level] + 0.2 * rng.standard_normal(600)
     model = BayesianLinearRegressionSGFS(prior_groups={"slope": 0}, random_state=seed).fit(X, y)
-    table = model.summary(groups=True)
+    table = model.summary(groups=True, full=True)
     low, high = table.loc["other", ["eti95_lb", "eti95_ub"]]
     assert low < effects.std() < high < 2 * low
     assert table["r_hat"].max() < 1.05
@@ -173,8 +173,8 @@ def test_sparse_truth_is_sparse_under_the_horseshoe(seed):
     noise = {}
     for prior in (None, "student_t", "horseshoe", Horseshoe(5)):
         model = BayesianLogisticRegressionSGFS(prior=prior, n_draws=64, random_state=seed)
-        table = model.fit(X, y).summary(beyond=0.5)
-        assert table["p_beyond"].to_numpy()[:4].min() > 0.9
+        table = model.fit(X, y).summary(rope=0.5, full=True)
+        assert table["p_rope"].to_numpy()[:4].max() < 0.1
         assert table["r_hat"].max() < 1.1
         noise[str(prior)] = np.abs(model.coef_[0, 4:]).mean()
         assert model.prior_precision_draws_.shape[2] == (1 if prior is None else 40)
@@ -220,8 +220,8 @@ def test_a_given_prior_has_no_table_of_groups():
     model = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="precisions are sampled"):
         model.summary(groups=True)
-    with pytest.raises(ValueError, match="beyond"):
-        model.summary(beyond=-1)
+    with pytest.raises(ValueError, match="rope"):
+        model.summary(rope=-1)
 
 
 def test_streams_learn_a_precision_for_each_group():

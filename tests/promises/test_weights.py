@@ -72,7 +72,8 @@ def figures(model):
     }
     if hasattr(model, "coef_"):
         found |= {"coef": model.coef_, "coef_std": model.coef_std_, "intercept": model.intercept_}
-    found |= {f"summary {key}": model.summary()[key] for key in model.summary()}
+    table = model.summary(full=True)
+    found |= {f"summary {key}": table[key] for key in table}
     for name, value in model.diagnostics_.items():
         if name not in EXPOSURES and "pass" not in name:
             found[name] = value

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 RUN = ["../README", "index", "quickstart", "posterior", "rows", "priors", "streams"]
-RUN += ["extending"]
+RUN += ["extending", "paper_table"]
 PAPERS = ["paper_ahn", "paper_mandt", "paper_handout"]
 CODE = re.compile(r"^```python\n(.*?)^```\n(?:\s*```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
 DECIMAL = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")

@@ -437,7 +437,7 @@ CHANGES_OF_THE_OBJECT = {
 
 
 def _summary(model, _):
-    table = model.summary()
+    table = model.summary(full=True)
     numbers = pd.DataFrame(table).select_dtypes("number")
     known = numbers.drop(columns=[c for c in numbers if c.startswith(("r_hat", "odds", "ess"))])
     sampled = hasattr(model, "draws_") and getattr(model, "noise_variance_", 0.0) < np.inf
