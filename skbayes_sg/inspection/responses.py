@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
 from skbayes_sg import frames
+from skbayes_sg.data.row_metadata import offset_of
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.inspection.drawing import fitted_step
@@ -123,7 +124,15 @@ def table_of_outputs(
     return table(labels if len(names) > 1 else [one for (one,) in labels], names, columns, attrs)
 
 
-def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95, full: bool = False):
+def prediction_summary(
+    model: Any,
+    X: ArrayLike,
+    *,
+    level: float = 0.95,
+    full: bool = False,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+):
     """Posterior of the expected response of each row, with intervals.
 
     Parameters
@@ -136,6 +145,8 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95, full: b
         Posterior probability of the intervals.
     full : bool, default=False
         All columns of `summary`, and not the main ones alone.
+    offset, exposure : float or array-like of shape (n_rows,), optional
+        As in `predict`.
 
     Returns
     -------
@@ -176,8 +187,9 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95, full: b
     """
     rows: Any = rows_of(X)
     estimator, before = fitted_step(prediction_summary, model, REMEDY, "draws_")
-    parts = []
-    for _, each in under_draws(prediction_summary, model, rows):
+    parts, log_link = [], getattr(estimator.model_, "log_link", False)
+    known = offset_of(offset, exposure, log_link)
+    for _, each in under_draws(prediction_summary, model, rows, known):
         rows_last = np.moveaxis(each, 2, 3)  # the outputs of a row beside each other
         flat = rows_last.reshape(*each.shape[:2], -1)
         parts.append(figures_of(flat, estimator.draw_weights_, level, null=None, full=full))
@@ -185,7 +197,7 @@ def prediction_summary(model: Any, X: ArrayLike, *, level: float = 0.95, full: b
     labels = frames.row_labels(rows)
     if not hasattr(estimator, "classes_"):
         given = rows if before is None else before.transform(rows)
-        ends = estimator.predict_interval(given, level)
+        ends = estimator.predict_interval(given, level, offset=known)
         low, high = f"obs_eti{100 * level:g}_lb", f"obs_eti{100 * level:g}_ub"
         columns |= {low: ends[..., 0].ravel(), high: ends[..., 1].ravel()}
     return table_of_outputs(estimator, ["row"], [(label,) for label in labels], columns)

@@ -22,6 +22,7 @@ from skbayes_sg import (
     DRBMClassifier,
 )
 from skbayes_sg.data import InMemory
+from skbayes_sg.inspection import prediction_summary
 from skbayes_sg.models import (
     DRBM,
     MLP,
@@ -228,6 +229,10 @@ def test_predictions_ask_for_the_offset_of_the_fit():
     assert model.score(X, COUNTS, exposure=EXPOSURE) > 0.3
     twice = model.predict(X, exposure=2 * EXPOSURE)
     np.testing.assert_allclose(twice, 2 * model.predict(X, exposure=EXPOSURE), rtol=1e-9)
+    table = prediction_summary(model, X[:5], exposure=EXPOSURE[:5])
+    np.testing.assert_allclose(table["mean"], model.predict(X[:5], exposure=EXPOSURE[:5]))
+    ends = model.predict_interval(X[:5], exposure=EXPOSURE[:5])
+    np.testing.assert_array_equal(table[["obs_eti95_lb", "obs_eti95_ub"]], ends)
     tree = pytest.importorskip("arviz_base") and model.to_arviz(
         X, COUNTS, offset=OFFSET, log_likelihood=True, posterior_predictive=True
     )
