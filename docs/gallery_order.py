@@ -16,6 +16,7 @@ ORDER = [
     "uncertainty",
     "reliability",
     "intervals",
+    "exposure",
     "outliers",
     "grades",
     "unseen_digits",
