@@ -17,6 +17,7 @@ ORDER = [
     "reliability",
     "intervals",
     "exposure",
+    "new_levels",
     "outliers",
     "grades",
     "unseen_digits",
