@@ -16,6 +16,8 @@ ORDER = [
     "uncertainty",
     "reliability",
     "intervals",
+    "exposure",
+    "new_levels",
     "outliers",
     "grades",
     "unseen_digits",

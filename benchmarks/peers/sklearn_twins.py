@@ -8,15 +8,18 @@ SKLEARN_TWINS names a key of `TWINS`.
 from __future__ import annotations
 
 import os
+from functools import partial
 from inspect import Parameter, signature
 
 from sklearn import linear_model, neural_network
 from sklearn.utils import all_estimators
 
 from skbayes_sg import (
+    BayesianGammaRegressor,
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianPoissonRegressor,
     BayesianRobustRegressor,
 )
 
@@ -58,16 +61,44 @@ LogisticRegression = twin(
 
 
 def lines(ours: type) -> list[type]:
-    """Twins of the regressions of a line."""
+    """Twins of the regressions of a line, with a learned prior for that without one."""
     ridge = twin(linear_model.Ridge, ours, prior_precision=lambda self: self.alpha)
     return [twin(linear_model.LinearRegression, ours), ridge]
 
 
+def log_linear(original: type, ours: type) -> type:
+    """A twin of a generalised linear model, with the loss from which its tests make their data.
+
+    Its alpha is relative to the mean loss of the rows, whose number is not known here: the prior is
+    that of one row.
+    """
+    return twin(
+        original,
+        ours,
+        prior_precision=lambda self: max(self.alpha, 1 / LARGEST_C),
+        _get_loss=lambda self: partial(original._get_loss, self),
+    )
+
+
+LOG_LINEAR = [
+    log_linear(linear_model.PoissonRegressor, BayesianPoissonRegressor),
+    log_linear(linear_model.GammaRegressor, BayesianGammaRegressor),
+]
+RIDGE = twin(linear_model.BayesianRidge, BayesianLinearRegressionSGFS)
+ARD = twin(linear_model.ARDRegression, BayesianLinearRegressionSGFS, prior_groups="feature")
+HUBER = twin(linear_model.HuberRegressor, BayesianRobustRegressor)
+WEAK = twin(
+    linear_model.LinearRegression, BayesianLinearRegressionSGFS, prior_precision=1 / LARGEST_C
+)
 MLPClassifier = twin(neural_network.MLPClassifier, BayesianMLPClassifier)
 TWINS = {
     "LogisticRegression": {linear_model: [LogisticRegression]},
     "LinearRegression, Ridge": {linear_model: lines(BayesianLinearRegressionSGFS)},
     "LinearRegression, Ridge, robust": {linear_model: lines(BayesianRobustRegressor)},
+    "LinearRegression, weak prior": {linear_model: [WEAK]},
+    "BayesianRidge, ARDRegression": {linear_model: [RIDGE, ARD]},
+    "HuberRegressor": {linear_model: [HUBER]},
+    "PoissonRegressor, GammaRegressor": {linear_model: LOG_LINEAR},
     "MLPClassifier": {neural_network: [MLPClassifier]},
 }
 

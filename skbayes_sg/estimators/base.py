@@ -28,7 +28,7 @@ from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_call
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, with_known
 from skbayes_sg.diagnostics import systematic
-from skbayes_sg.estimators.new_levels import levels_of, with_new_levels
+from skbayes_sg.estimators.new_levels import Levels, levels_of, with_new_levels
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
 from skbayes_sg.inference.engine import Choice, Options, RowsNeededError
@@ -90,7 +90,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     """Of these: the posterior of X, y and metadata, and fitted attributes that tell of them."""
     _has_offset = False
     """Whether the last fit had offsets."""
-    _levels: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+    _levels: Mapping[str, Levels] = MappingProxyType({})
     """Columns of each factor of `prior_groups`, of which every row of the fit had one level."""
 
     # set by `_set_fit`

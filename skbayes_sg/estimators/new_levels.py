@@ -4,12 +4,13 @@ Columns of a group of `prior_groups` that stand for the levels of a factor are 1
 each row. In a row of a new level they are all 0, and a coefficient of zero would be no prediction
 for it: its effect is one more draw from the distribution of the levels' effects, of the standard
 deviation that each draw of the posterior has (math/priors.md#new-levels). A draw has one effect for
-all rows of a new level of the factor.
+all rows of a new level of the factor. Slopes by level are such effects times the column of X that
+they are slopes of, if there is one.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,31 +22,64 @@ from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.validation import warn
 
-_SLOPES = "slopes of "
+_FIRST_ROWS = 100  # that rule out most columns of which there might be slopes
 
 
-def levels_of(em: Any, data: Data) -> dict[str, tuple[int, ...]]:
-    """Columns of the groups of which each row has one that is 1, and all others 0.
+class Levels(NamedTuple):
+    """Columns of a group of which each row of the fit has one at most that is not 0."""
 
-    Where it has one other number, they are slopes by level. These are groups of a label of their
-    own here, as the row of a new level does not tell what its slope is of.
+    columns: tuple[int, ...]
+    known: bool = True
+    """whether a row of a new level tells what its effect is times of"""
+    slope_of: int | None = None
+    """the column of X that has this number in every row, instead of 1"""
+
+
+def levels_of(em: Any, data: Data) -> dict[str, Levels]:
+    """Factors of which each row has a level, and slopes by level.
+
+    Slopes are of the column of X that is their columns' sum. Without one, what slopes are is not
+    known; they are told by a number in each row.
     """
     groups = {label: list(c) for label, c in (em.groups or {}).items() if len(c) > 1}
 
-    def of_batch(batch: Batch) -> tuple[NDArray, NDArray]:
+    def of_batch(batch: Batch) -> tuple[NDArray, NDArray, NDArray]:
         each = [dense(batch.X[:, columns]) for columns in groups.values()]
-        one = np.array([((X != 0).sum(axis=1) == 1).all() for X in each], int)
-        ones = np.array([((X == 0) | (X == 1)).all() for X in each], int)
-        return 1 - one, 1 - ones
+        counts = [(X != 0).sum(axis=1) for X in each]
+        several = np.array([(n > 1).any() for n in counts], int)
+        none = np.array([(n == 0).any() for n in counts], int)
+        others = np.array([((X != 0) & (X != 1)).any() for X in each], int)
+        return several, none, others
 
     if not groups:
         return {}
-    several, others = data.reduce(of_batch, data.n_features)
     found = {}
-    for (label, columns), wrong, other in zip(groups.items(), several, others, strict=True):
-        if not wrong:
-            found[_SLOPES * bool(other) + label] = tuple(columns)
+    kinds = zip(*data.reduce(of_batch, data.n_features), strict=True)
+    for (label, columns), (several, none, others) in zip(groups.items(), kinds, strict=True):
+        if several:
+            continue
+        slope_of = _sum_of(columns, data) if none or others else None
+        known = slope_of is not None or not (none or others)
+        if known or not none:
+            found[label] = Levels(tuple(columns), known, slope_of)
     return found
+
+
+def _sum_of(columns: list[int], data: Data) -> int | None:
+    """The first other column that is the sum of these in all rows."""
+    first = dense(data.sample.X[:_FIRST_ROWS])
+    equal = (first == first[:, columns].sum(axis=1, keepdims=True)).all(axis=0)
+    equal[columns] = False
+    some = np.flatnonzero(equal)
+
+    def differ(batch: Batch) -> tuple[NDArray]:
+        total = dense(batch.X[:, columns]).sum(axis=1, keepdims=True)
+        return ((dense(batch.X[:, some]) != total).sum(axis=0),)
+
+    if not len(some):
+        return None
+    same = some[data.reduce(differ, data.n_features)[0] == 0]
+    return int(same[0]) if len(same) else None
 
 
 def with_new_levels(estimator: Any, X: Any, draws: NDArray, some: Any) -> tuple[Any, Any, NDArray]:
@@ -60,12 +94,15 @@ def with_new_levels(estimator: Any, X: Any, draws: NDArray, some: Any) -> tuple[
     """
     model, levels = estimator.model_, estimator._levels
     features = model.features(X)
-    new = {
-        label: np.flatnonzero(features[:, list(columns)].astype(bool).sum(axis=1) == 0)
-        for label, columns in levels.items()
-    }
-    slopes = [label for label in new if label.startswith(_SLOPES)]
-    factors = [label for label in new if label not in slopes and len(new[label])]
+    sizes, new = {}, {}  # what effects are times of, and the rows of new levels
+    for label, (columns, _, slope_of) in levels.items():
+        size = np.ones(X.shape[0], X.dtype)
+        if slope_of is not None:
+            size = dense(X[:, [slope_of]]).ravel()
+        none = features[:, list(columns)].astype(bool).sum(axis=1) == 0
+        sizes[label], new[label] = size, np.flatnonzero(none & (size != 0))
+    slopes = [label for label in new if not levels[label].known]
+    factors = [label for label in new if levels[label].known and len(new[label])]
     if not factors or estimator.new_levels == "zero":
         return model, X, draws
     if estimator.new_levels == "refuse":
@@ -77,8 +114,9 @@ def with_new_levels(estimator: Any, X: Any, draws: NDArray, some: Any) -> tuple[
     for label in slopes:
         if any(np.isin(new[factor], new[label]).any() for factor in factors):
             warn(
-                f"rows of new levels have slopes of {label.removeprefix(_SLOPES)!r} of zero: their "
-                "columns do not tell what the slope is of, and intervals are too narrow by it",
+                f"rows of new levels have slopes of {label!r} of zero: their columns do not tell "
+                "what the slope is of, and intervals are too narrow by it; a column of X that is "
+                "the sum of the group's columns would tell",
                 UserWarning,
             )
 
@@ -91,7 +129,7 @@ def with_new_levels(estimator: Any, X: Any, draws: NDArray, some: Any) -> tuple[
         normals = np.stack([rng.permutation(middles) for _ in range(n_outputs)], axis=1)
         effects.append((group_sd(estimator, label)[:, None] * normals)[some])
         column = np.zeros(X.shape[0], X.dtype)
-        column[new[label]] = 1
+        column[new[label]] = sizes[label][new[label]]
         columns.append(column)
     blocks = model.unpack(draws)
     coef = np.concatenate([blocks.pop("coef"), np.stack(effects, axis=-1)], axis=-1)
@@ -112,7 +150,8 @@ def group_sd(estimator: Any, label: str) -> NDArray:
     It is one number for all draws where the precision is no longer drawn, as in a stream.
     """
     fit, model = estimator._fit, estimator.model_
-    numbers = model.unpack(np.arange(model.dim))["coef"][:, list(estimator._levels[label])].ravel()
+    columns = list(estimator._levels[label].columns)
+    numbers = model.unpack(np.arange(model.dim))["coef"][:, columns].ravel()
     precision = estimator.prior_precision_[numbers]
     n_draws = estimator.draws_[..., 0].size
     variance = np.full(n_draws, np.mean(1 / precision))

@@ -113,7 +113,7 @@ def update(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
     if estimator.prior_groups is not None:
         found = levels_of(em, posterior.data)
         known = found if is_first else estimator._levels
-        estimator._levels = {label: known[label] for label in found if label in known}
+        estimator._levels = {name: each for name, each in known.items() if found.get(name) == each}
     estimator.model_, estimator._stream = posterior.model, stream
     found = stream.remainder
     estimator.diagnostics_ = {} if found is None else found._asdict()

@@ -479,6 +479,37 @@ def test_slopes_of_a_new_level_are_said_to_be_zero():
         model.predict_interval(both[:5])
 
 
+SLOPES = {
+    "prior_groups": {"city": range(LEVELS), "slope": range(LEVELS + 1, 2 * LEVELS + 1)},
+    "random_state": 0,
+}
+
+
+@pytest.mark.parametrize("sort", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("numbers", [X[:, 0], X[:, 0] > 0], ids=["numbers", "zeros and ones"])
+def test_slopes_of_a_new_level_are_of_the_column_that_is_their_sum(sort, numbers):
+    """Their sd is that of intercepts beside that of slopes, in proportion to the column."""
+    slope = np.random.default_rng(9).standard_normal(LEVELS)
+    noise = 0.1 * np.random.default_rng(10).standard_normal(N)
+    y = EFFECT[MEMBER] + slope[MEMBER] * numbers + noise
+    rows = np.hstack([INDICATORS, numbers[:, None], INDICATORS * numbers[:, None]])
+    model = BayesianLinearRegressionSGFS(**SLOPES).fit(sort(rows), y)
+    assert model._levels["slope"].slope_of == LEVELS
+    new = np.zeros((3, rows.shape[1]))
+    new[:, LEVELS] = [0, 1, 3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sd = model.predict(sort(new), return_std=True)[1]
+    spread = model.summary(groups=True)["mean"]
+    expected = np.hypot(spread["city"], new[:, LEVELS] * spread["slope"])
+    np.testing.assert_allclose(sd, expected, rtol=0.25)  # and means of twenty effects
+    new[:, 0] = 1  # a city that was seen, with a slope that was not, but at 0
+    model.set_params(new_levels="refuse")
+    with pytest.raises(ValueError, match="row 1 of X has a level of 'slope'"):
+        model.predict(sort(new))
+
+
 def test_a_stream_knows_the_levels_of_its_chunks():
     stream = BayesianLinearRegressionSGFS(**GROUPS)
     for rows in np.array_split(np.arange(N), 4):

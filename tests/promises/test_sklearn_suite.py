@@ -16,6 +16,7 @@ sys.path.remove(str(ROOT))
     "file",
     [
         "feature_selection/tests/test_from_model.py",
+        "metrics/tests/test_score_objects.py",
         "model_selection/tests/test_classification_threshold.py",
         "tests/test_calibration.py",
     ],
