@@ -310,7 +310,7 @@ class Response(Model):
         """A y of each row, (chains, n)."""
 
 
-def notices_of_means(data: Data) -> list[str]:
+def notices_of_means(data: Data, remedy: str = "give their numbers as var_weights") -> list[str]:
     """A warning of weights that look like the numbers of observations of which y are means.
 
     They are whole, as counts are, and three or more in the mean, which those of a bootstrap are
@@ -324,7 +324,7 @@ def notices_of_means(data: Data) -> list[str]:
         return []
     return [
         "sample_weight are whole numbers, and no two y are equal: a weight of k is k equal rows; "
-        "where each y is the mean of so many observations, give their numbers as var_weights"
+        f"where each y is the mean of so many observations, {remedy}"
     ]
 
 

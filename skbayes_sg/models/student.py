@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, polygamma, psi, stdtr
 
 from skbayes_sg.data import Data, of_targets
-from skbayes_sg.models.base import Response
+from skbayes_sg.models.base import Response, notices_of_means
 from skbayes_sg.models.predictor import Family, once
 
 
@@ -54,6 +54,14 @@ class Student(Family, Response):
         unit = (high - low) / 1.349 or np.sqrt(of_targets(data)[1]) or 1.0
         of_y = float(unit), resolution(rows.y, rows.weight)
         return cls(data.n_features, fit_intercept, *of_y)
+
+    @classmethod
+    def notices(cls, data: Data) -> list[str]:
+        return notices_of_means(
+            data,
+            "whose noise is not Student's, give the observations, or take BayesianLinearRegression "
+            "with var_weights",
+        )
 
     def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
         if name == "log_freedom_above_one":

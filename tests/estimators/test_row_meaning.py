@@ -397,6 +397,11 @@ def test_deviations_of_means_are_those_of_the_single_observations():
     assert 0.6 < together.dispersion_ < 1.0
 
 
+def test_means_have_no_noise_of_students():
+    with pytest.warns(UserWarning, match="whose noise is not Student's"):
+        BayesianRobustRegressor(random_state=0).fit(X, NUMBERS, sample_weight=K)
+
+
 @pytest.mark.parametrize(
     ("cls", "y"), [(BayesianLinearRegressionSGFS, NUMBERS), (BayesianGammaRegressor, AMOUNTS)]
 )
