@@ -60,6 +60,7 @@ def test_noise_about_a_known_mean_has_the_posterior_of_quadrature(temperature, s
     assert abs(draws.std() / sd - 1) < CERTAIN / np.sqrt(2 * (sd / error) ** 2)
 
 
+@pytest.mark.slow
 def test_the_default_agrees_with_a_long_run_of_hmc(seed):
     """On a network so small that chains visit all that matters of its posterior."""
     rng = np.random.default_rng(seed)

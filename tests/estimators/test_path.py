@@ -152,6 +152,7 @@ def test_a_step_that_cannot_run_gives_no_number_but_the_reason(monkeypatch):
     matplotlib.pyplot.close("all")
 
 
+@pytest.mark.slow
 def test_directions_that_change_no_probability_do_not_make_constant_sgd_warn():
     """Along them its draws have no spread; along others it is some 1.2 times the right one."""
     rng = np.random.default_rng(0)
@@ -210,6 +211,7 @@ def test_contrasts_have_the_spread_of_gradients_without_null_directions():
     assert abs(wrong["sd_ratio"] - 0.5) < 4 * wrong["sd_ratio_se"] + 0.05
 
 
+@pytest.mark.slow
 def test_a_step_too_slow_to_learn_says_so():
     """The weak columns, thirty times smaller, take some 900 times the passes of the others."""
     X, y = rows_of_the_figures("weak")

@@ -213,7 +213,9 @@ def test_the_information_is_that_of_the_covariance_where_it_is_stiff(gaussian, s
 
 
 @pytest.mark.convergence_warnings
-@pytest.mark.parametrize("cls", [BayesianMLPClassifier, BayesianMLPRegressor])
+@pytest.mark.parametrize(
+    "cls", [BayesianMLPClassifier, pytest.param(BayesianMLPRegressor, marks=pytest.mark.slow)]
+)
 def test_steps_too_long_where_rows_know_the_weights_are_said(cls, moons):
     """And the default is silent on the same rows."""
     X, y = moons
