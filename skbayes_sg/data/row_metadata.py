@@ -28,19 +28,6 @@ class RowMetadata(NamedTuple):
     var_weights: ArrayLike | None = None
     """Of how many observations each y is the mean"""
 
-    @classmethod
-    def of(
-        cls,
-        sample_weight: ArrayLike | None,
-        offset: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-        var_weights: ArrayLike | None = None,
-        *,
-        log_link: bool = False,
-    ) -> RowMetadata:
-        """With the offset that an exposure stands for."""
-        return cls(sample_weight, offset_of(offset, exposure, log_link), var_weights)
-
 
 def offset_of(offset: Any, exposure: Any, log_link: bool) -> Any:
     """The offset, or the logarithm of an exposure.

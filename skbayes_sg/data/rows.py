@@ -141,6 +141,14 @@ class InMemory(Data):
         return self.X.shape[0]
 
     @property
+    def offset(self) -> NDArray | None:
+        """Of the first output of each row, (n_rows,)."""
+        if not self.n_known:
+            return None
+        first = self.X[:, [self.n_features]]
+        return np.asarray(first.toarray() if sparse.issparse(first) else first, np.float64)[:, 0]
+
+    @property
     def is_dense(self) -> bool:
         """Whether a block of rows needs no conversion."""
         return isinstance(self.X, np.ndarray)

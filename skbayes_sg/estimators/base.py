@@ -680,7 +680,6 @@ def with_offset(estimator: Any, X: Any, offset: ArrayLike | None) -> Any:
     if offset is None:
         return X
     known = known_columns(offset, X.shape[0], estimator.model_.n_offsets)
-    assert known is not None
     if isinstance(estimator.model_, Response) and not estimator.model_.log_link:
         X = X.astype(np.float64)
     return with_known(X, known)

@@ -68,7 +68,8 @@ def prior_of(
     mean = np.append(of_coef, np.zeros(model.dim - len(of_coef)))
     mean[model.dim - len(model.own) :] = model.own_mean
     if with_intercept and em is not None:
-        guess = model.guess(data.sample.y, data.sample.weight)[0]
+        rows = data.sample
+        guess = model.guess(rows.y, rows.weight, rows.offset)[0]
         model.unpack(mean)["intercept"][:] = model.unpack(guess)["intercept"]
     if em is None:
         return model.prior(_precision(estimator, model, _given_precision(estimator, model)), mean)

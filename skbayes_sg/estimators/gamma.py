@@ -24,7 +24,7 @@ class BayesianGammaRegressor(LinearRegressor):
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
         Prior precision of the intercept: a standard deviation of 10 logarithms. Under a learned
-        `prior_precision` its mean is the logarithm of that of y.
+        `prior_precision` its mean is the logarithm of that of y, for a unit of exposure.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
     prior_groups : {"feature", "prefix"}, dict or callable, optional

@@ -682,7 +682,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
                 "where y are counts, or arrays in memory"
             )
         if metadata.offset is not None and self._family.has_location:
-            (y,) = (y,) if in_partitions(y) else (np.asarray(y),)
+            y = y if in_partitions(y) else np.asarray(y)
             y, metadata = y - metadata.offset, metadata._replace(offset=None)
         source = source_of(X, y, metadata)
         found = FirstPass(source, labels=False)

@@ -22,9 +22,9 @@ _OF_WEIGHTS = (
 class BayesianPoissonRegressor(LinearRegressor):
     """Regression of counts with a posterior.
 
-    ``log E[y] = coef . x + intercept``. It stands where `PoissonRegressor` would. Of rates, y is
-    the count over the exposure, and `sample_weight` the exposure. `summary` has the ratios of
-    rates, ``exp(coefficient)``.
+    ``log E[y] = coef . x + intercept``, plus ``log(exposure)`` where counts have one. It stands
+    where `PoissonRegressor` would. A rate, with its exposure as `sample_weight`, has the same
+    likelihood as its count. `summary` has the ratios of rates, ``exp(coefficient)``.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class BayesianPoissonRegressor(LinearRegressor):
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
         Prior precision of the intercept: a standard deviation of 10 logarithms. Under a learned
-        `prior_precision` its mean is the logarithm of that of y.
+        `prior_precision` its mean is the logarithm of that of y, for a unit of exposure.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
     prior_groups : {"feature", "prefix"}, dict or callable, optional

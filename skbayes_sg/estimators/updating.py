@@ -80,7 +80,7 @@ def update(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
     guess = mode = stream.posterior.mode
     if is_first:
         rows = posterior.data.sample
-        guess = posterior.model.guess(rows.y, rows.weight)
+        guess = posterior.model.guess(rows.y, rows.weight, rows.offset)
         if posterior.log_prob(mode)[0] >= posterior.log_prob(guess)[0]:
             guess = mode
     before = stream

@@ -406,7 +406,7 @@ def begin(
     sampler.asked_for = choice.given
     if sampler.needs_closed_form:  # draws of a conjugate posterior need no start
         rows = posterior.data.sample
-        mean = expanded_twice(posterior, posterior.model.guess(rows.y, rows.weight))
+        mean = expanded_twice(posterior, posterior.model.guess(rows.y, rows.weight, rows.offset))
         target = target_of(posterior, mean, sampler, sampled)
         theta = np.repeat(mean.theta, options.chains(sampler), axis=0)
         theta = np.pad(theta, ((0, 0), (0, target.dim - posterior.dim)))

@@ -93,7 +93,9 @@ class OneMode(Plan):
     ) -> tuple[NDArray, Mode | None]:
         """Over-dispersed around the mode, or where the last fit stopped."""
         sample = posterior.data.sample
-        here = initial or InitialPoint(posterior.model.guess(sample.y, sample.weight), None)
+        here = initial or InitialPoint(
+            posterior.model.guess(sample.y, sample.weight, sample.offset), None
+        )
         if last is not None:
             here = InitialPoint(last.mean(axis=0)[None], None)
         mode = find_mode(posterior, here.theta, rng, here.curvature)

@@ -157,8 +157,11 @@ class Model(ABC):
     def init(self, rng: np.random.Generator) -> NDArray:
         """A starting point, shape (1, dim)."""
 
-    def guess(self, y: NDArray, weight: NDArray | None) -> NDArray:
-        """Start of the search for the mode, (1, dim); by default zero."""
+    def guess(self, y: NDArray, weight: NDArray | None, offset: NDArray | None = None) -> NDArray:
+        """Start of the search for the mode, (1, dim), from rows with their offsets; by default zero.
+
+        Under a learned precision its intercepts are the prior's means.
+        """
         return np.zeros((1, self.dim))
 
     def encode(self, y: NDArray, dtype: np.dtype) -> NDArray:

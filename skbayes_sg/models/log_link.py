@@ -29,6 +29,8 @@ class LogLink(Family, Response):
         """Of counts, from cells of them at some eta, between which moments are interpolated."""
         outputs = self.outputs(theta, X, np.float64)
         eta, own = outputs[0, 0], outputs[:, 1:, :1]
+        if (outputs[:, 1:] != own).any():  # sums of several numbers of counts
+            return np.full(len(eta), np.nan), np.full(len(eta), np.nan)
         knots, moments = np.linspace(eta.min() - 1e-3, eta.max() + 1e-3, 17), np.empty((17, 2))
         for moment, knot in zip(moments, knots, strict=True):
             moment[:] = self._moments_of_cells(
@@ -57,12 +59,14 @@ class LogLink(Family, Response):
         mean = float(mass @ loss)
         return mean, float(mass @ (loss - mean) ** 2)
 
-    def guess(self, y: NDArray, weight: NDArray | None) -> NDArray:
-        """The intercept under which y has its mean, as if one row more had a mean of one half."""
+    def guess(self, y: NDArray, weight: NDArray | None, offset: NDArray | None = None) -> NDArray:
+        """The intercept under which y has its sum, as if one row more had a mean of one half."""
         theta = np.zeros((1, self.dim))
         if self.fit_intercept:
             weights = np.ones(len(y)) if weight is None else weight.astype(np.float64)
-            mean = (weights @ y.astype(np.float64) + 0.5) / (weights.sum() + 1)
+            exposure = np.ones(len(y)) if offset is None else np.exp(offset)
+            total = weights @ exposure + (1.0 if offset is None else exposure.mean())
+            mean = (weights @ y.astype(np.float64) + 0.5) / total
             theta[0, self._n_coef] = np.log(mean)
         return theta
 

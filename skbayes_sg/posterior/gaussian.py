@@ -502,7 +502,7 @@ class NormalPath:
         here = self.under(rho)
         if not self._nodes:
             rows = self.posterior.data.sample
-            theta, precision = here.model.guess(rows.y, rows.weight), None
+            theta, precision = here.model.guess(rows.y, rows.weight, rows.offset), None
         else:
             near = self.near(rho)
             if abs(near.rho - rho) <= within:

@@ -22,6 +22,7 @@ from skbayes_sg import (
     DRBMClassifier,
 )
 from skbayes_sg.data import InMemory
+from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.inspection import prediction_summary
 from skbayes_sg.models import (
     DRBM,
@@ -213,6 +214,42 @@ def test_networks_have_offsets(model, y, n_offsets):
     else:
         moved = model.predict(X[:5], offset=offset[:5])
         np.testing.assert_allclose(moved, there + offset[:5], rtol=1e-5)
+
+
+@pytest.mark.parametrize("cls", LOG_LINKS, ids=lambda cls: cls.__name__)
+def test_the_prior_of_the_intercept_knows_the_exposures(cls):
+    """Few rows under a learned precision, in units a million apart: the same but the intercept."""
+    rows, y = slice(8), LOG_LINKS[cls]
+    ours, theirs = (
+        cls(random_state=0)._bind(X[rows], *given)
+        for given in (
+            (y[rows], RowMetadata(offset=OFFSET[rows])),
+            (y[rows], RowMetadata(offset=OFFSET[rows] + np.log(1e6))),
+        )
+    )
+    moved = ours.prior.mean[P] - theirs.prior.mean[P]
+    assert moved == pytest.approx(np.log(1e6), abs=1e-9)
+    expected = np.log((y[rows].sum() + 0.5) / (EXPOSURE[rows].sum() + EXPOSURE[rows].mean()))
+    assert ours.prior.mean[P] == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_prior_of_a_threshold_knows_the_offsets():
+    ours, theirs = (
+        BayesianOrdinalClassifier(random_state=0)._bind(
+            X, GRADES, np.arange(3), RowMetadata(offset=OFFSET + more)
+        )
+        for more in (0.0, 5.0)
+    )
+    assert ours.prior.mean[P] - theirs.prior.mean[P] == pytest.approx(5.0)
+
+
+def test_a_stream_of_means_of_counts_has_no_expected_log_loss():
+    stream = BayesianNegativeBinomialRegressor(**WEAK)
+    y = np.random.default_rng(4).poisson(3.0 * K) / K
+    for some in np.array_split(np.arange(N), 3):
+        stream.partial_fit(X[some], y[some], var_weights=K[some])
+    assert np.isfinite(stream.log_loss_path_[1:, 0]).all()
+    assert np.isnan(stream.log_loss_path_[:, 1:]).all()
 
 
 # -- predictions ask for what the fit had ----------------------------------------------------
