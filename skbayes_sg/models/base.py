@@ -158,7 +158,7 @@ class Model(ABC):
         """A starting point, shape (1, dim)."""
 
     def guess(self, y: NDArray, weight: NDArray | None, offset: NDArray | None = None) -> NDArray:
-        """Start of the search for the mode, (1, dim), from rows with their offsets; by default zero.
+        """Start of the search for the mode, (1, dim), from rows and offsets; by default zero.
 
         Under a learned precision its intercepts are the prior's means.
         """
