@@ -8,6 +8,7 @@ over blocks on disk and predictions, and a model adds them to its outputs (`Mode
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,24 @@ class RowMetadata(NamedTuple):
     """Known part of the linear predictor"""
     var_weights: ArrayLike | None = None
     """Of how many observations each y is the mean"""
+
+
+def metadata_of_fit(
+    estimator: Any, sample_weight: Any, offset: Any, var_weights: Any
+) -> RowMetadata:
+    """What is said again of the rows of a fit, as far as the estimator takes it.
+
+    Raises
+    ------
+    ValueError
+        If there are `var_weights` and the estimator has none.
+    """
+    if var_weights is not None and "var_weights" not in signature(estimator.fit).parameters:
+        name = type(estimator).__name__
+        raise ValueError(
+            f"var_weights are of means: labels have none, and {name} takes none; leave them out"
+        )
+    return RowMetadata(sample_weight, offset, var_weights)
 
 
 def offset_of(offset: Any, exposure: Any, log_link: bool) -> Any:

@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_callbacks
 from skbayes_sg.data import InMemory
-from skbayes_sg.data.row_metadata import RowMetadata, known_columns, with_known
+from skbayes_sg.data.row_metadata import RowMetadata, known_columns, metadata_of_fit, with_known
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.estimators.new_levels import Levels, levels_of, with_new_levels
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
@@ -448,6 +448,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         *,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
+        var_weights: ArrayLike | None = None,
         log_likelihood: bool = False,
         posterior_predictive: bool = False,
     ):
@@ -455,9 +456,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight, offset : array-like, optional
+        X, y, sample_weight, offset, var_weights : array-like, optional
             The data of the fit, or others: held-out rows for `log_likelihood`, or X alone for
-            `posterior_predictive`. Of an exposure the logarithm is the offset.
+            `posterior_predictive`. Of an exposure the logarithm is the offset. Counts that
+            have `var_weights` are sums in the tree.
         log_likelihood : bool, default=False
             Add the log likelihood of each row under each draw, for ``loo`` and ``compare``. It
             takes 8 bytes for each row and draw, and is refused beyond half of the available memory
@@ -512,7 +514,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         (32, 64, 150)
         """
         check_is_fitted(self, "model_")
-        metadata = RowMetadata(sample_weight, offset)
+        metadata = metadata_of_fit(self, sample_weight, offset, var_weights)
         return export.to_arviz(self, X, y, metadata, log_likelihood, posterior_predictive)
 
 

@@ -18,6 +18,7 @@ from skbayes_sg.data.row_metadata import (
     RowMetadata,
     counts_of_means,
     known_columns,
+    metadata_of_fit,
     offset_of,
     with_known,
 )
@@ -208,7 +209,12 @@ class LinearModel(BayesianEstimator):
     # -- theory and tables ----------------------------------------------------------------------
 
     def predicted_covariance(
-        self, X, y, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None
+        self,
+        X,
+        y,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        var_weights: ArrayLike | None = None,
     ) -> NDArray:
         """Covariance of the draws of this fit in theory (math/stationary.md#predicted-covariance).
 
@@ -227,7 +233,7 @@ class LinearModel(BayesianEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight, offset :
+        X, y, sample_weight, offset, var_weights :
             The data of the fit; of an exposure the logarithm is the offset.
 
         Returns
@@ -259,7 +265,8 @@ class LinearModel(BayesianEstimator):
             raise NotFittedError(
                 "predicted_covariance needs a `fit`: a stream has no stationary distribution"
             )
-        posterior = self._posterior_of(X, y, RowMetadata(sample_weight, offset))
+        metadata = metadata_of_fit(self, sample_weight, offset, var_weights)
+        posterior = self._posterior_of(X, y, metadata)
         if is_high_dimensional(posterior):
             raise ValueError(
                 f"predicted_covariance is a matrix of all parameters; {posterior.dim} parameters "

@@ -96,6 +96,8 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
     def _checked_rows(self, X, y, metadata: RowMetadata):
         X, y = self._validate_pair(X, y, reset=False)
         self.model_.require_targets(y)
+        if metadata.var_weights is not None:
+            self.model_.averaged(y, y)  # raises: models with coefficients have gone another way
         weight = checked_weights(metadata.sample_weight, len(y))
         return with_offset(self, X, metadata.offset), y, weight
 

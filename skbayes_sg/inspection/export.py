@@ -33,8 +33,11 @@ def to_arviz(
 ) -> Any:
     """What `BayesianEstimator.to_arviz` returns."""
     _require("X", X, {"y": y is not None, "posterior_predictive": posterior_predictive})
-    weighted = metadata.sample_weight is not None
-    _require("y", y, {"sample_weight": weighted, "log_likelihood": log_likelihood})
+    of_rows = {
+        "sample_weight": metadata.sample_weight is not None,
+        "var_weights": metadata.var_weights is not None,
+    }
+    _require("y", y, of_rows | {"log_likelihood": log_likelihood})
     kept, draws = kept_draws(estimator)
     groups, dims, coords = _posterior(estimator, draws, kept)
     if X is not None:

@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import ndtri
 
 from skbayes_sg.data import Batch
-from skbayes_sg.data.row_metadata import RowMetadata, offset_of
+from skbayes_sg.data.row_metadata import metadata_of_fit, offset_of
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.inspection.drawing import OF_COEFFICIENTS, fitted_step
 from skbayes_sg.inspection.names import labels_by, names_of_inputs
@@ -108,7 +108,8 @@ def sandwich_summary(
     """
     require_level(level)
     estimator, before = fitted_step(sandwich_summary, model, OF_COEFFICIENTS, "coef_", "draws_")
-    metadata = _metadata(estimator, sample_weight, offset, exposure, var_weights)
+    offset = offset_of(offset, exposure, getattr(estimator, "_has_log_link", False))
+    metadata = metadata_of_fit(estimator, sample_weight, offset, var_weights)
     rows = X if before is None else before.transform(X)
     given = Given.of_fit("sandwich_summary", estimator, rows, y, metadata)
     require_draws(estimator, "sandwich_summary")
@@ -142,16 +143,6 @@ def sandwich_summary(
         columns[f"eti{100 * level:g}_{end}"] = mean + ndtri(q) * sd
     ratio = np.divide(sd, posterior_sd, out=np.full(n, np.nan), where=posterior_sd > 0)
     return table(terms[:n], names, columns | {"ratio": ratio}, {"n_groups": n_groups})
-
-
-def _metadata(
-    estimator: Any, sample_weight: Any, offset: Any, exposure: Any, var_weights: Any
-) -> RowMetadata:
-    """What is known of the rows, as far as the estimator takes it."""
-    if var_weights is not None and hasattr(estimator, "classes_"):
-        raise ValueError("var_weights are of means, and labels have none; leave them out")
-    offset = offset_of(offset, exposure, getattr(estimator, "_has_log_link", False))
-    return RowMetadata(sample_weight, offset, var_weights)
 
 
 def _covariance(estimator: Any, given: Given, counts: NDArray, member: NDArray | None) -> NDArray:

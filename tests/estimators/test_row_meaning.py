@@ -23,7 +23,7 @@ from skbayes_sg import (
 )
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata
-from skbayes_sg.inspection import prediction_summary
+from skbayes_sg.inspection import prediction_summary, prior_sensitivity
 from skbayes_sg.models import (
     DRBM,
     MLP,
@@ -432,6 +432,40 @@ def test_deviations_of_means_are_those_of_the_single_observations():
     together = model.fit(X[:300], mean, var_weights=k)
     assert (np.abs(together.coef_std_ / apart - 1) < 0.2).all()
     assert 0.6 < together.dispersion_ < 1.0
+
+
+def test_what_is_asked_of_the_rows_of_a_fit_knows_their_means():
+    given = {"noise_variance": 2.0, "prior_precision": 1.0, "random_state": 0}
+    model = BayesianLinearRegressionSGFS(**given).fit(X, NUMBERS, var_weights=K)
+    # under a known noise variance the mean of k is k rows
+    np.testing.assert_array_equal(
+        model.predicted_covariance(X, NUMBERS, var_weights=K),
+        model.predicted_covariance(X, NUMBERS, sample_weight=K),
+    )
+    of_means = prior_sensitivity(model, X, NUMBERS, var_weights=K)
+    of_rows = prior_sensitivity(model, X, NUMBERS, sample_weight=K)
+    np.testing.assert_array_equal(of_means["likelihood"], of_rows["likelihood"])
+    model = BayesianGammaRegressor(random_state=0).fit(X, AMOUNTS, var_weights=K)
+    drawn = model.draws_.reshape(-1, P + 2)[:, : P + 1].var(axis=0)
+    found = model.predicted_covariance(X, AMOUNTS, var_weights=K).diagonal()[: P + 1]
+    assert (np.abs(drawn / found - 1) < 0.3).all()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_likelihood_of_means_is_exported():
+    pytest.importorskip("arviz_base")
+    model = BayesianGammaRegressor(**SHORT).fit(X, AMOUNTS, var_weights=K)
+    tree = model.to_arviz(X, AMOUNTS, var_weights=K, log_likelihood=True)
+    theta = model.draws_[:, :, None].astype(float)
+    mean, own = np.exp(theta[..., :P] @ X.T + theta[..., P, None])[:, :, 0], theta[..., -1]
+    expected = stats.gamma.logpdf(AMOUNTS, K * np.exp(-own), scale=mean * np.exp(own) / K)
+    np.testing.assert_allclose(tree["log_likelihood"]["y"], expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="var_weights needs y"):
+        model.to_arviz(X, var_weights=K, posterior_predictive=True)
+    with pytest.raises(ValueError, match="BayesianMLPClassifier takes none"):
+        BayesianMLPClassifier(**SHORT).fit(X, BINARY).to_arviz(X, BINARY, var_weights=K)
+    with pytest.raises(ValueError, match="give the single observations"):
+        BayesianMLPRegressor(**SHORT).fit(X, NUMBERS).to_arviz(X, NUMBERS, var_weights=K)
 
 
 def test_means_have_no_noise_of_students():
