@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from skbayes_sg.chains.run import (
     burn,
     cut_short,
+    elements_of_step,
     in_parallel,
     iterate_steps,
     one_thread,
@@ -158,7 +159,12 @@ class _Grid:
         run = partial(_short_run, sampler, self.target, n_steps)
         self.steps += n_steps
         try:
-            found = in_parallel(run, zip(self.states, self.starts, strict=True), self.n_jobs)
+            found = in_parallel(
+                run,
+                zip(self.states, self.starts, strict=True),
+                self.n_jobs,
+                elements_of_step(self.target, self.states),
+            )
         except (FloatingPointError, np.linalg.LinAlgError):  # the latter from matrices far out
             return False
         balance, se = _mean_and_se([one.balance for one in found])
@@ -259,7 +265,12 @@ def from_modes(
     n_steps = _BURN_INS * sampler.run_length(states[0]).burn_in
     steps = CosineCycle(first=5e-3, last=5e-5, length=n_steps)  # MLPClassifier's are 1e-3
     optimiser = copy.copy(sampler).set_params(step_size=steps, temperature=0.0)
-    states = in_parallel(partial(_to_mode, optimiser, target, n_steps), states, n_jobs)
+    states = in_parallel(
+        partial(_to_mode, optimiser, target, n_steps),
+        states,
+        n_jobs,
+        elements_of_step(target, states),
+    )
     cut_short("steps towards a mode", min(state.t for state in states), n_steps)
     return Tuned(
         sampler, states, f"; chains start at modes that {n_steps} steps without noise find"

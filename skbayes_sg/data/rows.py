@@ -177,7 +177,10 @@ class InMemory(Data):
     def reduce(
         self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
     ) -> tuple:
-        return total_of(function, map(self.load, self.blocks(row_size, pairs)))
+        blocks = self.blocks(row_size, pairs)
+        if len(blocks) == 1:  # a thread takes longer to start
+            return function(self.load(blocks[0]))
+        return total_of(function, map(self.load, blocks))
 
     def blocks(self, row_size: int, pairs: bool = False) -> list[slice]:
         """All rows in pieces for a pass that holds so many numbers for each row, see `reduce`.

@@ -19,7 +19,8 @@ warm_start : bool, default=False
     longer fit would have drawn next. With other data or parameters it keeps the positions of the
     chains only, and burns in.
 n_jobs : int, optional
-    Processes for the chains (joblib). The draws do not depend on it.
+    Processes for the chains (joblib). By default they run in threads where steps are long, as many
+    as BLAS may use (OMP_NUM_THREADS). The draws do not depend on it.
 random_state : int, RandomState, Generator or None
     Seed of the draws: an integer gives the same ones in every fit.
 class_weight : dict, "balanced" or None, default=None

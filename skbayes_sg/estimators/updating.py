@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.chains.run import cores, one_thread
+from skbayes_sg.data import in_threads
 from skbayes_sg.estimators.base import require_finite, set_learned
 from skbayes_sg.estimators.coefficient_prior import shrinkage_of
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED
@@ -163,7 +165,8 @@ def _learned_from(
         )
     options, plan = estimator._options(posterior.dim), estimator._plan()
     options = options._replace(seed=seed, last=None)
-    engine, _ = prepare(options, choose(options, posterior, plan), posterior, plan)
+    with one_thread(), in_threads(cores(options.n_jobs)):
+        engine, _ = prepare(options, choose(options, posterior, plan), posterior, plan)
     if engine.learned is None:  # control variates threw the chains, and so did what came instead
         raise ValueError(
             "prior_precision cannot be learned from the first chunk, because its posterior is "

@@ -24,17 +24,15 @@ from skbayes_sg.chains.run import (
     Chain,
     Length,
     burn_chain,
-    cores,
     cut_short,
+    elements_of_step,
     in_parallel,
-    one_thread,
     refuse_unstable,
     rows_touched,
     start_chains,
     time_is_up,
 )
 from skbayes_sg.chains.tuning import Tuned, choose_alpha
-from skbayes_sg.data import in_threads
 from skbayes_sg.inference.precision import (
     Hyperprior,
     LearnedPrecision,
@@ -305,84 +303,85 @@ def prepare(
 
     `learned` is that of an earlier engine on this posterior; then nothing more is learned.
     """
-    with one_thread(), in_threads(cores(options.n_jobs)):
-        # The precision of the prior is given; or variational EM learns it from the chains; or they
-        # sample it, and start from about where Gaussian approximations find it.
-        asked, em = None if learned is not None else options.precision, None
-        estimate = None if learned is None else PrecisionEstimate(learned)
-        if isinstance(asked, Hyperprior):
-            scales = asked.of(posterior)
-            if choice.sampler.needs_closed_form and asked.groups is not None:
-                choice = plan.fallback(
-                    posterior,
-                    "several prior precisions, whose joint distribution is not known in closed "
-                    "form, are sampled",
-                )
-            if choice.sampler.needs_closed_form:
-                anywhere = Sampled(scales, np.zeros(scales.dim), np.ones(scales.dim))
-                values, nothing = scales.of(posterior.prior)[None], np.zeros(scales.dim, bool)
-                first = as_learned(anywhere, posterior.prior, values, nothing)
-                estimate = PrecisionEstimate(first)
-            elif asked.groups is not None and not has_matrix(posterior.dim):
-                raise ValueError(
-                    "prior_groups, and a prior of many scales, need a matrix of all parameters, "
-                    f"and {posterior.dim} are too many for one; set prior_groups=None and "
-                    "prior=None, or leave out columns"
-                )
-            elif affordable(posterior):
-                estimate = estimate_precision(scales, posterior)
-            else:
-                em = learned_in_chains(scales)
+    # The precision of the prior is given; or variational EM learns it from the chains; or they
+    # sample it, and start from about where Gaussian approximations find it.
+    asked, em = None if learned is not None else options.precision, None
+    estimate = None if learned is None else PrecisionEstimate(learned)
+    if isinstance(asked, Hyperprior):
+        scales = asked.of(posterior)
+        if choice.sampler.needs_closed_form and asked.groups is not None:
+            choice = plan.fallback(
+                posterior,
+                "several prior precisions, whose joint distribution is not known in closed "
+                "form, are sampled",
+            )
+        if choice.sampler.needs_closed_form:
+            anywhere = Sampled(scales, np.zeros(scales.dim), np.ones(scales.dim))
+            values, nothing = scales.of(posterior.prior)[None], np.zeros(scales.dim, bool)
+            first = as_learned(anywhere, posterior.prior, values, nothing)
+            estimate = PrecisionEstimate(first)
+        elif asked.groups is not None and not has_matrix(posterior.dim):
+            raise ValueError(
+                "prior_groups, and a prior of many scales, need a matrix of all parameters, "
+                f"and {posterior.dim} are too many for one; set prior_groups=None and "
+                "prior=None, or leave out columns"
+            )
+        elif affordable(posterior):
+            estimate = estimate_precision(scales, posterior)
         else:
-            em = asked
+            em = learned_in_chains(scales)
+    else:
+        em = asked
 
-        if em is not None:
-            engine, target = _learn(options, choice, posterior, plan, em)
-        else:
-            engine, target = begin(options, choice, posterior, plan, estimate)
+    if em is not None:
+        engine, target = _learn(options, choice, posterior, plan, em)
+    else:
+        engine, target = begin(options, choice, posterior, plan, estimate)
 
-        # On a posterior far from normal no normal distribution tells where a sampled precision is.
-        # Chains that have it as a coordinate burn in, and begin anew where that is elsewhere.
-        for _ in range(0 if asked is None else _ROUNDS):
-            sampled = engine.sampled
-            if sampled is None or estimate is None or not target.has_scale:
-                break
-            if engine.length.burn_in < 2 or time_is_up():
-                break
-            # the burn-in that the sampler asks for, and the points of its second half
-            n_steps = engine.sampler.run_length(engine.states[0]).burn_in
-            n_steps = min(engine.length.burn_in, n_steps)
-            burn = partial(burn_chain, engine.sampler, target, n_steps, keep=True)
-            chains: list[Chain] = in_parallel(burn, engine.states, options.n_jobs)
-            points = np.concatenate([chain.draws.reshape(-1, target.dim) for chain in chains])
-            burnt = engine.at(chains)
-            cut_short("steps of burn-in", burnt.states[0].t - engine.states[0].t, n_steps)
-            read = rows_touched(engine.sampler, burnt.states)
-            read -= rows_touched(engine.sampler, engine.states)
-            passes = engine.passes + read / posterior.data.n_rows
-            scales, eta = sampled.scales, points[:, -sampled.scales.dim :]
-            centre = eta.mean(axis=0)
-            # 1.5 standard deviations are as far as the curves of a hyperparameter reach
-            if time_is_up() or (np.abs(centre - sampled.centre) <= 1.5 * sampled.width).all():
-                engine = replace(burnt, burnt=n_steps, passes=passes)
-                break
+    # On a posterior far from normal no normal distribution tells where a sampled precision is.
+    # Chains that have it as a coordinate burn in, and begin anew where that is elsewhere.
+    for _ in range(0 if asked is None else _ROUNDS):
+        sampled = engine.sampled
+        if sampled is None or estimate is None or not target.has_scale:
+            break
+        if engine.length.burn_in < 2 or time_is_up():
+            break
+        # the burn-in that the sampler asks for, and the points of its second half
+        n_steps = engine.sampler.run_length(engine.states[0]).burn_in
+        n_steps = min(engine.length.burn_in, n_steps)
+        burn = partial(burn_chain, engine.sampler, target, n_steps, keep=True)
+        chains: list[Chain] = in_parallel(
+            burn, engine.states, options.n_jobs, elements_of_step(target, engine.states)
+        )
+        points = np.concatenate([chain.draws.reshape(-1, target.dim) for chain in chains])
+        burnt = engine.at(chains)
+        cut_short("steps of burn-in", burnt.states[0].t - engine.states[0].t, n_steps)
+        read = rows_touched(engine.sampler, burnt.states)
+        read -= rows_touched(engine.sampler, engine.states)
+        passes = engine.passes + read / posterior.data.n_rows
+        scales, eta = sampled.scales, points[:, -sampled.scales.dim :]
+        centre = eta.mean(axis=0)
+        # 1.5 standard deviations are as far as the curves of a hyperparameter reach
+        if time_is_up() or (np.abs(centre - sampled.centre) <= 1.5 * sampled.width).all():
+            engine = replace(burnt, burnt=n_steps, passes=passes)
+            break
 
-            found, path, initial = estimate.learned, estimate.path, None
-            sampled = Sampled(scales, centre, np.maximum(sampled.width, eta.std(axis=0)))
-            ell = scales.log_precisions(centre[None])
-            values = np.append(found.path, np.exp(ell), axis=0)
-            prior = scales.given(posterior.prior, ell[0])
-            found = as_learned(sampled, prior, values, found.uninformed)
-            if path is not None:
-                path.found(float(centre[0]), float(sampled.width[0]))
-                initial = path.initial(float(centre[0]))
-            estimate = PrecisionEstimate(found, initial, path)
-            options = options._replace(last=burnt.last)
-            engine, target = begin(options, choice, posterior, plan, estimate)
-            engine = replace(engine, passes=engine.passes + passes)
-        for state in engine.states:
-            if engine.length.burn_in == 0 and state.t > 0:  # after pilots, or learning the prior
-                engine.sampler.freeze(state, target)
+        found, path, initial = estimate.learned, estimate.path, None
+        sampled = Sampled(scales, centre, np.maximum(sampled.width, eta.std(axis=0)))
+        ell = scales.log_precisions(centre[None])
+        values = np.append(found.path, np.exp(ell), axis=0)
+        prior = scales.given(posterior.prior, ell[0])
+        found = as_learned(sampled, prior, values, found.uninformed)
+        if path is not None:
+            path.found(float(centre[0]), float(sampled.width[0]))
+            initial = path.initial(float(centre[0]))
+        estimate = PrecisionEstimate(found, initial, path)
+        options = options._replace(last=burnt.last)
+        engine, target = begin(options, choice, posterior, plan, estimate)
+        engine = replace(engine, passes=engine.passes + passes)
+    for state in engine.states:
+        if engine.length.burn_in == 0 and state.t > 0:  # after pilots, or learning the prior
+            engine.sampler.freeze(state, target)
     return engine, target
 
 

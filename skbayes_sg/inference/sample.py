@@ -22,6 +22,7 @@ from skbayes_sg.chains.run import (
     Chain,
     DrawBlock,
     Execution,
+    cores,
     drawn,
     one_thread,
     rows_touched,
@@ -30,6 +31,7 @@ from skbayes_sg.chains.run import (
     time_is_up,
     time_limit,
 )
+from skbayes_sg.data import in_threads
 from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.engine import Choice, Engine, Fingerprint, Options, choose, prepare
@@ -217,7 +219,8 @@ def sample(
     FloatingPointError
         If chains diverge, and there is no other engine.
     """
-    with one_thread(), time_limit(callbacks.end) as cut:
+    threads = in_threads(cores(options.n_jobs))  # of passes over the rows
+    with one_thread(), threads, time_limit(callbacks.end) as cut:
         # Go on where the same fit stopped; or choose an engine, approximate the posterior, start.
         choice, fingerprint = choose(options, posterior, plan), None
         engine, before = None, list[DrawBlock]()

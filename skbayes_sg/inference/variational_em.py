@@ -34,6 +34,7 @@ from sklearn.base import BaseEstimator
 from skbayes_sg.chains.run import (
     burn,
     cut_short,
+    elements_of_step,
     in_parallel,
     iterate_steps,
     one_thread,
@@ -377,7 +378,9 @@ def fit_prior(
         If a chain diverges.
     """
     em, blocks = following.em, following.blocks
-    paths: list[_Path] = in_parallel(partial(following.path, target), states, n_jobs)
+    paths: list[_Path] = in_parallel(
+        partial(following.path, target), states, n_jobs, elements_of_step(target, states)
+    )
     n_updates = min(len(path.log_precision) for path in paths)
     cut_short("updates of the prior precision", n_updates, em.n_updates)
     # (groups, updates, blocks)
