@@ -1,1 +1,4 @@
-"""The loop over steps, its processes, and pilot runs. Imports diagnostics, linalg and samplers."""
+"""The loop over steps, its processes, and pilot runs.
+
+Imports data, diagnostics, linalg and samplers.
+"""

@@ -12,19 +12,18 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import partial
 from math import inf
-from threading import Lock
 from time import get_clock_info, perf_counter, process_time
 from time import time as wall_clock
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import cpu_count, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
-from threadpoolctl import ThreadpoolController  # a dependency of scikit-learn
 
+from skbayes_sg.data import one_thread, threads_of_blas
 from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.linalg.sizes import is_overhead
 from skbayes_sg.samplers import Sampler, State
@@ -42,7 +41,7 @@ _FEWEST_DRAWS = 4  # that R-hat can be computed of
 def cores(n_jobs: int | None) -> int:
     """Tasks that may run at a time here: `n_jobs`, or without it as many threads as BLAS has."""
     asked = effective_n_jobs(n_jobs)
-    return asked if n_jobs is not None or asked > 1 else max(1, _threads_of_blas())
+    return asked if n_jobs is not None or asked > 1 else max(1, threads_of_blas())
 
 
 def parallel(n_jobs: int | None, n_elements: int) -> Parallel:
@@ -75,47 +74,6 @@ def elements_of_step(target: Target, states: Sequence[State]) -> int:
     """Numbers that a step of all groups computes at a time: outputs of their rows."""
     n_rows = sum(len(state.theta) * state.rows.size for state in states)
     return int(n_rows * target.posterior.widest)
-
-
-# -- BLAS -------------------------------------------------------------------------------------
-
-_controller = cache(ThreadpoolController)  # to find the libraries takes as long as fifty steps
-_LOCK, _INSIDE = Lock(), list[Any]()  # the limit that the first user set, and None for each other
-
-
-def _threads_of_blas() -> int:
-    """Threads that BLAS has outside of `one_thread`, and no more than there are cores.
-
-    OMP_NUM_THREADS, threadpoolctl and the workers of joblib set them.
-    """
-    with _LOCK:
-        found = _INSIDE[0].get_original_num_threads() if _INSIDE else None
-    if found is None:
-        of_blas = _controller().select(user_api="blas").info()
-        found = {"blas": min([each["num_threads"] for each in of_blas], default=None)}
-    return min(found["blas"] or cpu_count(), cpu_count())
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """BLAS has one thread inside: two take three times as long for the small products of a step.
-
-    The number belongs to the process. Fits in several threads, and one inside another, share the
-    limit: the first sets it, and the last to end restores what was before.
-    """
-    with _LOCK:
-        _INSIDE.append(None if _INSIDE else _controller().limit(limits=1, user_api="blas"))
-    try:
-        yield
-    finally:
-        with _LOCK:
-            limit = _INSIDE.pop()
-            if limit is not None:
-                limit.restore_original_limits()
-            # let other threads set the number: threadpoolctl 3.8 heeds the first one until then
-            for library in _controller().lib_controllers:
-                if hasattr(library, "clear_controlling_thread"):
-                    library.clear_controlling_thread()
 
 
 # -- the time of a fit ------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from skbayes_sg.data.blockwise import (
 )
 from skbayes_sg.data.columns import Columns, of_columns, of_targets
 from skbayes_sg.data.minibatches import deterministic_rng
-from skbayes_sg.data.rows import Batch, Data, InMemory, ahead, in_threads, row_blocks
+from skbayes_sg.data.rows import Batch, Data, InMemory, row_blocks
+from skbayes_sg.data.threads import ahead, in_threads, of_blocks, one_thread, threads_of_blas
 
 __all__ = [
     "Batch",
@@ -32,7 +33,10 @@ __all__ = [
     "in_threads",
     "is_out_of_core",
     "is_stored",
+    "of_blocks",
     "of_columns",
     "of_targets",
+    "one_thread",
     "row_blocks",
+    "threads_of_blas",
 ]

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from skbayes_sg.data.rows import Batch, Data, InMemory, ahead, row_blocks, total_of
+from skbayes_sg.data.rows import Batch, Data, InMemory, row_blocks
+from skbayes_sg.data.threads import ahead, total_of
 from skbayes_sg.linalg.sizes import bytes_to_keep
 
 _SAMPLE_BYTES = 1 << 24

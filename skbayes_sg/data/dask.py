@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.blockwise import Source, entrywise, pieces
-from skbayes_sg.data.rows import Batch, total_of
+from skbayes_sg.data.rows import Batch
+from skbayes_sg.data.threads import total_of
 from skbayes_sg.linalg.scores import dense
 
 _OF_OUTPUTS = ("offset", "exposure")  # one number for each row, or for each output of it

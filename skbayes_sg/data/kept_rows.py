@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.data.rows import Batch, Data, InMemory, row_blocks, total_of
+from skbayes_sg.data.rows import Batch, Data, InMemory, row_blocks
+from skbayes_sg.data.threads import total_of
 
 _LEAST_SHARE = 0.01  # of a weight, that forgetting left
 _BLOCK = 1 << 20  # bytes, of which a call copies one at most besides its own rows

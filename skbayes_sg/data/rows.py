@@ -6,11 +6,7 @@ A pass goes over blocks, in threads, and adds up in the order of the blocks.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -20,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skbayes_sg.data.minibatches import Rows
+from skbayes_sg.data.threads import total_of
 from skbayes_sg.linalg.sizes import bytes_to_keep, has_many_columns
 
 
@@ -270,52 +267,6 @@ def stays_sparse(X: Any) -> bool:
 # -- passes ----------------------------------------------------------------------------------
 
 _CACHED = 1 << 20  # bytes of a block that stays in the cache with what is computed of it
-
-_THREADS: ContextVar[int] = ContextVar("threads of a pass", default=1)
-
-
-@contextmanager
-def in_threads(count: int) -> Iterator[None]:
-    """Passes inside compute `count` blocks at a time.
-
-    It holds for this thread and not for the tasks of others, which have cores of their own.
-    """
-    before = _THREADS.set(count)
-    try:
-        yield
-    finally:
-        _THREADS.reset(before)
-
-
-def total_of(function: Callable[..., tuple], blocks: Iterable) -> tuple:
-    """`function` of each block, added up entry by entry in the order of the blocks.
-
-    So the sum does not depend on the number of threads, to the last bit. () is the sum of nothing.
-    """
-    total: tuple = ()
-    count = _THREADS.get()
-    parts = map(function, blocks) if count == 1 else ahead(function, blocks, count)
-    for part in parts:
-        if total and part:
-            total = tuple(a + b for a, b in zip(total, part, strict=True))
-        else:
-            total = total or part
-    return total
-
-
-def ahead(function: Callable, each: Iterable, count: int = 1) -> Iterator[Any]:
-    """`function` of each, in order, computed in `count` threads while the last result is used."""
-    pool, running = ThreadPoolExecutor(count), deque[Future]()
-    try:
-        for one in each:
-            # NumPy's treatment of overflow belongs to the context, and a thread starts without
-            running.append(pool.submit(copy_context().run, function, one))
-            if len(running) > count:
-                yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = _CACHED) -> list[slice]:

@@ -28,6 +28,7 @@ from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_call
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, metadata_of_fit, with_known
 from skbayes_sg.diagnostics import systematic
+from skbayes_sg.diagnostics.limits import effective_draws
 from skbayes_sg.estimators.new_levels import Levels, levels_of, with_new_levels
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
@@ -44,7 +45,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.base import is_high_dimensional
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.samplers import SAMPLERS, Sampler
-from skbayes_sg.validation import in_dtype, is_word, require_integer, warn
+from skbayes_sg.validation import in_dtype, is_word, require_choice, require_integer, warn
 from skbayes_sg.version import __version__
 
 FORMAT = 11
@@ -343,7 +344,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
         The rows have offsets as last columns, and effects of new levels may have made model, rows
         and draws larger. They are in double precision where offsets may be far from zero. The draws
-        are those that predict, or `every` one, in a dtype, by default that of X.
+        are `draws_that_predict`, in a dtype, by default that of X.
         """
         check_is_fitted(self, "model_")
         X = self._validate_data(X, reset=False)
@@ -708,13 +709,19 @@ def require_same_offset(estimator: Any, offset: ArrayLike | None) -> None:
 def draws_that_predict(estimator: Any, every: bool = False) -> tuple[Any, NDArray]:
     """Numbers of the draws that predict, chain by chain, and their weights, summing to 1.
 
-    A classifier may ask for `n_predict_draws` of them, evenly spaced, of those that have a weight.
+    They are `every` one, or those that have a weight. A classifier may ask for `n_predict_draws` of
+    these, evenly spaced; "auto" are as many as are effective.
     """
     n_chains, n_draws = len(estimator.draws_), getattr(estimator, "n_predict_draws", None)
     weights = np.tile(estimator.draw_weights_ / n_chains, n_chains)
-    if n_draws is not None:  # it may have been set after the fit
-        require_integer("n_predict_draws", n_draws, 1, " or None")
     (some,) = np.nonzero(weights)
+    if isinstance(n_draws, str):  # it may have been set after the fit
+        require_choice("n_predict_draws", n_draws, ("auto",))
+        enough = effective_draws(getattr(estimator, "diagnostics_", {}))
+        # every so many: rounding of the figure does not choose other draws
+        n_draws = None if enough is None else -(-len(some) // max(1, len(some) // enough))
+    elif n_draws is not None:
+        require_integer("n_predict_draws", n_draws, 1, ', "auto" or None')
     if every or not hasattr(estimator, "classes_"):
         return slice(None), weights
     if n_draws is not None and n_draws < len(some):

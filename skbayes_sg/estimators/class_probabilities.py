@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.rows import row_blocks
+from skbayes_sg.data import of_blocks, row_blocks
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models import Model
@@ -23,16 +23,18 @@ BLOCK_BYTES = 1 << 20  # of a prediction block, which decides how many draws: it
 
 
 def averaged(model: Any, X, draws: NDArray, weights: NDArray) -> NDArray:
-    """Averaged probabilities of rows, (n_rows, n_classes)."""
+    """Averaged probabilities of rows, (n_rows, n_classes), blocks of rows in threads."""
     weights = weights.astype(X.dtype)
     step = max(1, BLOCK_BYTES // (_BLOCK_ROWS * model.widest * X.dtype.itemsize))
-    parts = []
-    for rows in row_blocks(X.shape[0], 1, _SPARSE_ROWS if model.keeps_sparse(X) else _BLOCK_ROWS):
-        mean = 0.0
+
+    def of_block(rows: slice) -> NDArray:
+        mean: Any = 0.0
         for some, each in _under_some(model, draws, X[rows], step):
             mean = mean + weights[some] @ each.reshape(len(each), -1)
-        parts.append(np.reshape(mean, (-1, rows.stop - rows.start)).T.astype(np.float64))
-    return all_classes(np.concatenate(parts))
+        return np.reshape(mean, (-1, rows.stop - rows.start)).T.astype(np.float64)
+
+    blocks = row_blocks(X.shape[0], 1, _SPARSE_ROWS if model.keeps_sparse(X) else _BLOCK_ROWS)
+    return all_classes(np.concatenate(list(of_blocks(of_block, blocks))))
 
 
 def log_averaged(model: Any, X, draws: NDArray, weights: NDArray) -> NDArray:

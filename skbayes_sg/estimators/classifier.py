@@ -58,15 +58,17 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     Averages are computed in double precision, and results are in that of X.
     """
 
-    n_predict_draws: int | None
+    n_predict_draws: int | str | None
     classes_: NDArray
 
     class_weight: dict | str | None
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        if self.n_predict_draws is not None:
-            require_integer("n_predict_draws", self.n_predict_draws, 1, " or None")
+        if isinstance(self.n_predict_draws, str):
+            require_choice("n_predict_draws", self.n_predict_draws, ("auto",))
+        elif self.n_predict_draws is not None:
+            require_integer("n_predict_draws", self.n_predict_draws, 1, ', "auto" or None')
 
     def _validate_data(self, X, y="no_validation", reset: bool = True, **more):
         """Also says what labels without a truth value are, which scikit-learn compares."""
@@ -302,9 +304,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         Returns
         -------
         array of shape (draws, n_rows), or (draws, n_rows, n_classes) of probabilities
-            In the order of `draws_`, chain by chain: `n_predict_draws` of them, or all. Draws of
-            weight 0 are left out. A number takes 8 bytes, and 4
-            of float32 rows.
+            In the order of `draws_`, chain by chain: `n_predict_draws` of them. Draws of weight 0
+            are left out. A number takes 8 bytes, and 4 of float32 rows.
         """
         require_choice("kind", kind, ("observation", "mean"))
         model, X, draws, *_ = self._to_predict(X, offset)

@@ -25,10 +25,12 @@ random_state : int, RandomState, Generator or None
     Seed of the draws: an integer gives the same ones in every fit.
 class_weight : dict, "balanced" or None, default=None
     Factors of the classes' log likelihoods. "balanced": inverse to the shares of the classes.
-n_predict_draws : int, optional
-    Number of evenly spaced draws that predict, instead of all. The time of a prediction is
+n_predict_draws : int, "auto" or None, default="auto"
+    Number of evenly spaced draws that predict; None takes all. The time of a prediction is
     proportional to it. The Monte Carlo error of a probability is its posterior standard deviation
-    (at most 1/2) over the square root of this number; see `predict_uncertainty`.
+    (at most 1/2) over the square root of this number; see `predict_uncertainty`. "auto" takes as
+    many draws as are effective for the parameter that mixes worst, and at least 400: they predict
+    about as well as all.
 classes_ : array of shape (n_classes,)
     The labels, sorted: the order of the columns of probabilities.
 n_features_in_ : int
@@ -96,16 +98,17 @@ forgetting_factor : float in (0, 1], default=1.0
     before each chunk. The prior is not forgotten. 1 forgets nothing.
 n_chains : int or "auto", default="auto"
     Independent chains. "auto" is 32 where one product of matrices serves all chains of a group
-    (HMC, control variates), 16 above 10,000 parameters, and 8 otherwise. Such groups have up to 64
-    chains, others four.
+    (HMC, control variates), 16 where steps of HMC are long (4,000 outputs of rows or more) or
+    parameters are more than 1,000, and 8 otherwise. Such groups have up to 64 chains, others four.
 n_draws : int or "auto", default="auto"
-    Draws kept per chain by each `fit`. "auto" is 2,048 over the number of chains, and twice as many
-    up to three times, while R-hat is above its limit or the effective draws of bulk or tails are
-    fewer than 400 (Vehtari et al. 2021). It adds none that take more than a minute, and keeps at
-    most what 400 MB hold, with a warning where that is less than 2,048. A fit that ends short of
-    400 warns, but not of more than 200 where time is the reason.
+    Draws kept per chain by each `fit`. "auto" is 64, or 2,048 over the number of chains where that
+    is less. There are half as many more each time, up to 16,384 of all chains, while R-hat is above
+    its limit or the effective draws of bulk or tails are fewer than 400 (Vehtari et al. 2021). It
+    adds none that take more than a minute, and keeps at most what 400 MB hold, with a warning where
+    that is fewer than at first. A fit that ends short of 400 warns, but not of more than 200 where
+    time is the reason.
 burn_in : int or "auto", default="auto"
-    Sampler steps before the first kept draw. "auto" is 64 for HMC, or 150 with fewer than 16 chains
+    Sampler steps before the first kept draw. "auto" is 64 for HMC, or 150 with fewer than 8 chains
     in a group, 25 or more for SGFS with control variates, and
     max(1000, 10 (1 + alpha^2) rows / batch_size) without.
 thin : int or "auto", default="auto"

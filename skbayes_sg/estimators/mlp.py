@@ -48,7 +48,7 @@ class BayesianMLPClassifier(MultimodalClassifier):
     n_jobs : int, optional
     random_state : int, RandomState, Generator or None
     class_weight : dict, "balanced" or None, default=None
-    n_predict_draws : int, optional
+    n_predict_draws : int, "auto" or None, default="auto"
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class BayesianMLPClassifier(MultimodalClassifier):
         n_jobs: int | None = None,
         random_state: Any = None,
         class_weight: dict | str | None = None,
-        n_predict_draws: int | None = None,
+        n_predict_draws: int | str | None = "auto",
     ) -> None:
         keep_parameters(self, locals())
 

@@ -49,11 +49,12 @@ from skbayes_sg.inference.variational_em import (
     fit_prior,
     learned_in_chains,
 )
-from skbayes_sg.linalg.sizes import has_matrix
+from skbayes_sg.linalg.sizes import has_matrix, is_overhead
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import Mode, distance, expanded_twice, posterior_mean
+from skbayes_sg.posterior.hierarchical import IntegratedTarget
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.targets import target_of
+from skbayes_sg.posterior.targets import target_of, with_coordinates
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoExpansionError, RunLength
 from skbayes_sg.samplers.target import Target
@@ -61,6 +62,7 @@ from skbayes_sg.samplers.target import Target
 if TYPE_CHECKING:
     from skbayes_sg.inference.sample import Plan
 
+_MOST_CHAINS = 32
 _ROUNDS = 4  # in which chains tell where the precision is, each around a point of its own
 _SELF_AVERAGING = 10_000  # parameters of which one point has about the mean square of many
 
@@ -128,17 +130,23 @@ class Options(NamedTuple):
             bits = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
         return self._replace(seed=np.random.SeedSequence(bits.tolist()))
 
-    def chains(self, sampler: Sampler | None = None, dim: int = 0) -> int:
+    def chains(self, sampler: Sampler | None = None, target: Target | None = None) -> int:
         """Number of chains of a sampler; by default the largest that may be needed.
 
-        With control variates and very many parameters memory bounds the number of draws of all
-        chains, and fewer and longer ones agree sooner.
+        One product serves many chains, but burn-in, and the draws from which R-hat is known, are
+        paid by each. So there are fewer where steps are long for their arithmetic, and with control
+        variates and very many parameters, where memory bounds the number of draws.
         """
         if self.n_chains != "auto":
             return int(self.n_chains)
-        if not has_matrix(dim) and sampler is not None and sampler.variance_reduction is not None:
-            return 16
-        return 32 if sampler is None or sampler.shares_rows else 8  # 32: one product serves many
+        if sampler is None or target is None:
+            return _MOST_CHAINS
+        if not sampler.shares_rows:
+            return 8
+        n_outputs = _MOST_CHAINS * target.n_rows * target.posterior.widest
+        long = sampler.rejects and not is_overhead(int(n_outputs))
+        many = sampler.variance_reduction is not None and not has_matrix(target.posterior.dim)
+        return 16 if long or many else _MOST_CHAINS
 
     def spawn(self, n: int) -> list[np.random.SeedSequence]:
         """Seeds of so many streams, none of which was there before."""
@@ -407,7 +415,7 @@ def begin(
         rows = posterior.data.sample
         mean = expanded_twice(posterior, posterior.model.guess(rows.y, rows.weight, rows.offset))
         target = target_of(posterior, mean, sampler, sampled)
-        theta = np.repeat(mean.theta, options.chains(sampler), axis=0)
+        theta = np.repeat(mean.theta, options.chains(sampler, target), axis=0)
         theta = np.pad(theta, ((0, 0), (0, target.dim - posterior.dim)))
         states = start_chains(sampler, target, theta, chain_seed)
         length = options.length(sampler.run_length(states[0]))
@@ -436,15 +444,18 @@ def begin(
         sampler = clone(choice.sampler)
         sampler.asked_for = choice.given
         anchor = None if sampler.variance_reduction is None else anchor
-        if anchor is None or sampled is not None:  # else the expansion serves this one too
+        if anchor is None:  # else the expansion serves this one too
             target = target_of(posterior, anchor, sampler, sampled, path)
+        elif isinstance(target, IntegratedTarget):
+            assert sampled is not None
+            target = with_coordinates(target.given, sampled, path)
     reason = choice.reason + sampler.resolve_auto(target)
     if learned is not None and target.sampled is not None:  # in coordinates with curves now
         learned = replace(learned, sampled=target.sampled)
 
     # Where the chains start, in the coordinates of the model, hyperparameters last: about the
     # mode, or where those of an earlier fit stopped.
-    of_chain = np.arange(options.chains(sampler, target.posterior.dim))
+    of_chain = np.arange(options.chains(sampler, target))
     if last is None or last.shape[1] < target.dim:
         theta = target.cloud(theta[of_chain % len(theta)], rng)
     else:

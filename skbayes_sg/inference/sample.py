@@ -247,8 +247,8 @@ def sample(
         for state in engine.states:
             n_chains += len(state.theta)
         n_draws, most, said = plan.n_draws(options, n_chains, dim)
-        while n_draws < drawn(before):  # of a fit that was killed after a doubling
-            n_draws = min(2 * n_draws, most)
+        while n_draws < drawn(before):  # of a fit that was killed after it went on
+            n_draws = min(n_draws + n_draws // 2, most)
         steps = engine.steps(n_draws)
         if (time := seconds(engine.sampler, target, engine.states, steps)) > LONG:
             minutes = f"{time / 60:.0f} minute" + ("s" if time >= 90 else "")
@@ -275,7 +275,7 @@ def sample(
                 n_passes, n_wanted, n_drawn = fit.n_passes, n_draws, fit.draws.shape[1]
                 # Whether draws are of another distribution is judged of chains that agree: those
                 # on the way to a posterior do not tell where it leads.
-                more = min(2 * n_draws, most)
+                more = min(n_draws + n_draws // 2, most)
                 if n_drawn < n_draws or more <= n_draws or plan.is_enough(fit):
                     break
                 steps = engine.steps(more - n_draws)

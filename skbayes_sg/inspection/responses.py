@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
 from skbayes_sg import frames
+from skbayes_sg.data import of_blocks
 from skbayes_sg.data.row_metadata import offset_of
 from skbayes_sg.diagnostics import systematic
-from skbayes_sg.diagnostics.limits import ENOUGH_ESS
+from skbayes_sg.diagnostics.limits import effective_draws
 from skbayes_sg.inspection.drawing import fitted_step
 from skbayes_sg.inspection.summary import FEWEST_DRAWS, figures_of
 from skbayes_sg.inspection.table import table
@@ -60,9 +62,9 @@ def under_draws(
         of_chains = flat.reshape(*estimator.draws_.shape[:2], -1)[:, kept]
         flat, some = of_chains.reshape(-1, flat.shape[1]), some.astype(np.float64, copy=False)
         n_parts = 1 + len(rows) * len(flat) * fitted.widest // elements_at_a_time()
-        for part in np.array_split(np.arange(len(rows)), min(len(rows), n_parts)):
-            with np.errstate(over="ignore"):
-                each = fitted.predict(flat, some[part])
+        parts = np.array_split(np.arange(len(rows)), min(len(rows), n_parts))
+        of_part = partial(_expected, fitted, flat, some)
+        for part, each in zip(parts, of_blocks(of_part, parts), strict=True):
             infinite = np.isinf(each).any(axis=(0, 1))
             if infinite.any():
                 raise ValueError(
@@ -70,6 +72,11 @@ def under_draws(
                     f"{rows[part][infinite.argmax()]}; leave out rows so far from those of the fit"
                 )
             yield rows[part], each.reshape(*draws.shape[:2], *each.shape[1:])
+
+
+def _expected(model: Any, draws: NDArray, X: NDArray, rows: NDArray) -> NDArray:
+    with np.errstate(over="ignore"):
+        return model.predict(draws, X[rows])
 
 
 def draws_enough(estimator: Any, n_draws: int | str | None) -> tuple[NDArray, NDArray]:
@@ -81,9 +88,7 @@ def draws_enough(estimator: Any, n_draws: int | str | None) -> tuple[NDArray, ND
     weights = estimator.draw_weights_
     if isinstance(n_draws, str):
         require_choice("n_draws", n_draws, ("auto",))
-        figures = estimator.diagnostics_
-        effective = min(figures.get(name, np.inf) for name in ("ess_min", "ess_tail_min"))
-        n_draws = None if not np.isfinite(effective) else int(max(effective, ENOUGH_ESS))
+        n_draws = effective_draws(estimator.diagnostics_)
     every = np.arange(len(weights)), weights
     if n_draws is None:
         return every

@@ -1,6 +1,6 @@
 """Log densities of coefficients, their modes and Gaussian approximations, and control variates.
 
-Imports data, linalg, models, priors and samplers.
+Imports data, diagnostics, linalg, models, priors and samplers.
 """
 
 from skbayes_sg.posterior.base import (

@@ -289,18 +289,14 @@ class ExpandedTarget(ChainTarget):
         if self._cancels and not prior.quadratic:
             self._hessian_left = np.zeros_like
         elif self._cancels:  # what is left is the precision of the prior
-            precision = prior.curvature(at)
-            if (
-                isinstance(precision, Diag)
-                and isinstance(coordinates, Whitened)
-                and not len(coordinates.rest)
-                and not np.ptp(precision.values[coordinates.columns], axis=0).any()
-            ):  # the same for all outputs
-                each = precision.values[coordinates.columns[0]]
-                form = (coordinates.S.T * each) @ coordinates.S
-                self._hessian_left = partial(_of_each_output, form.astype(np.float32))
-            else:
-                self._hessian_left = _stored(coordinates.pullback_matrix(precision.dense())).matvec
+            left = coordinates.pullback_matrix(prior.curvature(at).dense())
+            self._hessian_left = _stored(left).matvec
+            if isinstance(coordinates, Whitened) and not len(coordinates.rest):
+                outputs, columns = coordinates.columns.shape
+                form = left[:columns, :columns]
+                error = np.abs(left - np.kron(np.eye(outputs), form)).max()
+                if outputs > 1 and error <= 1e-6 * np.abs(form).max():  # the same for each
+                    self._hessian_left = partial(_of_each_output, form)
 
         if steepness is None:
             steepness = self._measured_steepness(curvature)

@@ -35,6 +35,7 @@ from scipy.interpolate import CubicHermiteSpline
 from scipy.optimize import minimize
 
 from skbayes_sg.data.minibatches import deterministic_rng
+from skbayes_sg.diagnostics import systematic
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Coordinates, Whitened
 from skbayes_sg.linalg.operators import DIAGONAL, FULL
@@ -47,6 +48,7 @@ from skbayes_sg.priors.scales import OnePrecision
 _ENOUGH = 1e-3  # squared distance to the mode, in posterior standard deviations per parameter
 _MOST_POINTS = 128
 _MOST_STEPS = 25
+_FEW_DRAWS = 8  # whose mean curvature is near that over all
 _CONVERGED = 0.1  # relative change of the curvature, and squared shift, that one step can make
 CLOSE = 0.01  # the same of a last step, where steps go on from a distribution
 
@@ -335,6 +337,21 @@ def updated(posterior: Posterior, guess: NDArray) -> Distribution:
         mode = find_mode(posterior, guess, np.random.default_rng(0))
         theta, precision = mode.theta, mode.curvature
     return agreeing(posterior.expected_under_gaussian, theta, precision, _CONVERGED)
+
+
+def agreeing_with(posterior: Posterior, draws: NDArray, weights: NDArray) -> Distribution:
+    """As `updated`, from draws (n, D) of the posterior, which are nearer than the mode.
+
+    It starts from their mean and from the curvature in the mean over eight of them. Half steps from
+    the mode of separable classes are slow, and end where variances are half as large.
+    """
+    mean = (weights @ draws)[None]
+    if posterior.predictor.conjugate or not has_matrix(posterior.dim):
+        return updated(posterior, mean)
+    curvature = np.zeros((posterior.dim, posterior.dim))
+    for draw in draws[systematic(weights, _FEW_DRAWS)].astype(np.float64):
+        curvature += finite(posterior.expand(draw[None], FULL)).curvature.dense() / _FEW_DRAWS
+    return agreeing(posterior.expected_under_gaussian, mean, Dense(curvature), _CONVERGED)
 
 
 def agreeing(means: Means, theta: NDArray, precision: Diag | Dense, limit: float) -> GaussianPrior:

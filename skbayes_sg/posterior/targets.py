@@ -68,5 +68,14 @@ def target_of(
             given_coefficients = 2 / scales.sizes[0]  # variance of a log precision, beside all
             if sampled.width[0] ** 2 <= 4 * given_coefficients:
                 return IntegratedTarget(given, integrated)
+    return with_coordinates(given, sampled, path)
+
+
+def with_coordinates(
+    given: ExpandedTarget | QuadraticTarget | WhitenedTarget,
+    sampled: Sampled,
+    path: NormalPath | None,
+) -> HierarchicalTarget:
+    """An expanded posterior with precisions as coordinates, which `path` bends."""
     target = HierarchicalTarget(given, sampled)
     return target if path is None else target.curved(path)

@@ -19,7 +19,7 @@ from skbayes_sg.samplers.target import FastGradient, State, Target
 from skbayes_sg.validation import keep_parameters, require_choice, require_integer
 
 _LONG_STEP, _MOST_SHORT = 0.7, 8  # with the gradient, in metric units, and short steps of one
-_MANY_CHAINS = 16  # of a group, from which few steps of burn-in have many points
+_MANY_CHAINS = 8  # of a group, from which few steps of burn-in have many points
 _STEPS_A_MOVE = 8  # leapfrog steps of a trajectory for each Metropolis step along the scale
 
 

@@ -17,7 +17,7 @@ from skbayes_sg import (
 )
 from skbayes_sg.data import Reader, in_threads, is_out_of_core
 from skbayes_sg.data.row_metadata import RowMetadata
-from skbayes_sg.data.rows import total_of
+from skbayes_sg.data.threads import total_of
 from skbayes_sg.posterior.control_variates import ExpandedTarget, choose_pool
 from skbayes_sg.posterior.gaussian import find_mode, laplace_points
 from skbayes_sg.samplers import HMC, SGLD, UnderdampedLangevin

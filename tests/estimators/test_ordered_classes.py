@@ -213,7 +213,9 @@ def test_categories_that_do_not_order_the_labels_are_refused(categories, said):
 def test_summary_has_thresholds_in_the_units_of_the_columns():
     X, y = simulated()
     moved = X * [10.0, 1.0, 1.0] + [5.0, 0.0, -2.0]
-    model = BayesianOrdinalClassifier(categories=WORDS, random_state=0).fit(X, WORDS[y])
+    model = BayesianOrdinalClassifier(categories=WORDS, n_predict_draws=None, random_state=0).fit(
+        X, WORDS[y]
+    )
     table = model.summary()
     assert table.index.tolist() == ["x0", "x1", "x2", "low | middle", "middle | high"]
     np.testing.assert_allclose(table["mean"].iloc[3:], model.thresholds_)

@@ -634,7 +634,8 @@ def test_quantiles_draws_and_moments_agree(cls, y):
 
 
 def test_labels_are_drawn_with_their_probabilities():
-    model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, np.array(["a", "b", "c"])[GRADES])
+    model = BayesianLogisticRegressionSGFS(n_predict_draws=None, random_state=0)
+    model.fit(X, np.array(["a", "b", "c"])[GRADES])
     labels, p = model.predict_draws(X[:50]), model.predict_proba(X[:50])
     assert labels.shape == (model.draws_[..., 0].size, 50)
     for k, label in enumerate(model.classes_):

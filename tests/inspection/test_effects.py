@@ -290,7 +290,7 @@ def test_differences_are_in_proportion_to_the_exposure(counts):
 
 def test_as_many_evenly_spaced_draws_are_used_as_there_are_effective_ones():
     model = BayesianLogisticRegressionSGFS(
-        n_chains=4, n_draws=400, burn_in=20, thin=1, random_state=0
+        n_chains=4, n_draws=400, burn_in=20, thin=1, n_predict_draws=None, random_state=0
     ).fit(X, Y)
     every = average_effects(model, X, n_draws=None)
     p = model.predict_draws(X, kind="mean")[..., 1]

@@ -36,13 +36,13 @@ def test_of_a_regression_it_has_the_interval_of_the_mean_and_of_an_observation()
 
 def test_of_classes_it_has_each_and_of_two_the_second():
     X, y = load_iris(return_X_y=True)
-    model = BayesianLogisticRegression(random_state=0).fit(X, y)
+    model = BayesianLogisticRegression(n_predict_draws=None, random_state=0).fit(X, y)
     found = prediction_summary(model, X[:5])
     np.testing.assert_allclose(found["mean"], model.predict_proba(X[:5]).ravel(), atol=1e-6)
     assert found.index.tolist()[:4] == [("0", "0"), ("0", "1"), ("0", "2"), ("1", "0")]
     ends = model.predict_interval(X[:5]).reshape(-1, 2)
     np.testing.assert_allclose(found[["eti95_lb", "eti95_ub"]], ends, rtol=0.02, atol=1e-6)
-    two = BayesianLogisticRegression(random_state=0).fit(X, y > 0)
+    two = BayesianLogisticRegression(n_predict_draws=None, random_state=0).fit(X, y > 0)
     found = prediction_summary(two, X[:5])
     np.testing.assert_allclose(found["mean"], two.predict_proba(X[:5])[:, 1], rtol=1e-6)
     assert "obs_eti95_lb" not in found

@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skbayes_sg.callbacks import Callback, Checkpoint
-from skbayes_sg.chains.run import _controller
+from skbayes_sg.data.threads import _controller
 
 try:
     import resource

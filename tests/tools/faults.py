@@ -368,7 +368,7 @@ FAULTS = [
         "data/test_on_workers.py -k empty",
     ),
     Fault(
-        "data/rows.py",
+        "data/threads.py",
         "running.popleft().result()\n        while",
         "running.pop().result()\n        while",
         "sums depend on the number of threads",
@@ -711,7 +711,7 @@ FAULTS = [
         "estimators/test_number_of_draws.py -k promise",
     ),
     Fault(
-        "chains/run.py",
+        "data/threads.py",
         "limit = _INSIDE.pop()",
         "limit = _INSIDE.pop(0)",
         "the first of two fits in threads to end gives BLAS its threads again",

@@ -1,0 +1,117 @@
+"""Threads: how many BLAS has, and in how many blocks of rows are computed at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from functools import cache
+from os import cpu_count
+from threading import Lock
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+# -- of BLAS ----------------------------------------------------------------------------------
+
+_controller = cache(ThreadpoolController)  # to find the libraries takes as long as fifty steps
+_LOCK, _INSIDE = Lock(), list[Any]()  # the limit that the first user set, and None for each other
+
+
+def threads_of_blas() -> int:
+    """Threads that BLAS has outside of `one_thread`, and no more than there are cores.
+
+    OMP_NUM_THREADS, threadpoolctl and the workers of joblib set them.
+    """
+    with _LOCK:
+        found = _INSIDE[0].get_original_num_threads() if _INSIDE else None
+    if found is None:
+        of_blas = _controller().select(user_api="blas").info()
+        found = {"blas": min([each["num_threads"] for each in of_blas], default=None)}
+    cores = cpu_count() or 1
+    return max(1, min(found["blas"] or cores, cores))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """BLAS has one thread inside: two take three times as long for the small products of a step.
+
+    The number belongs to the process. Fits in several threads, and one inside another, share the
+    limit: the first sets it, and the last to end restores what was before.
+    """
+    with _LOCK:
+        _INSIDE.append(None if _INSIDE else _controller().limit(limits=1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _LOCK:
+            limit = _INSIDE.pop()
+            if limit is not None:
+                limit.restore_original_limits()
+            # let other threads set the number: threadpoolctl 3.8 heeds the first one until then
+            for library in _controller().lib_controllers:
+                if hasattr(library, "clear_controlling_thread"):
+                    library.clear_controlling_thread()
+
+
+# -- of a pass ---------------------------------------------------------------------------------
+
+_THREADS: ContextVar[int] = ContextVar("threads of a pass", default=1)
+
+
+@contextmanager
+def in_threads(count: int) -> Iterator[None]:
+    """Passes inside compute `count` blocks at a time.
+
+    It holds for this thread and not for the tasks of others, which have cores of their own.
+    """
+    before = _THREADS.set(count)
+    try:
+        yield
+    finally:
+        _THREADS.reset(before)
+
+
+def total_of(function: Callable[..., tuple], blocks: Iterable) -> tuple:
+    """`function` of each block, added up entry by entry in the order of the blocks.
+
+    So the sum does not depend on the number of threads, to the last bit. () is the sum of nothing.
+    """
+    total: tuple = ()
+    count = _THREADS.get()
+    parts = map(function, blocks) if count == 1 else ahead(function, blocks, count)
+    for part in parts:
+        if total and part:
+            total = tuple(a + b for a, b in zip(total, part, strict=True))
+        else:
+            total = total or part
+    return total
+
+
+def ahead(function: Callable, each: Iterable, count: int = 1) -> Iterator[Any]:
+    """`function` of each, in order, computed in `count` threads while the last result is used."""
+    pool, running = ThreadPoolExecutor(count), deque[Future]()
+    try:
+        for one in each:
+            # NumPy's treatment of overflow belongs to the context, and a thread starts without
+            running.append(pool.submit(copy_context().run, function, one))
+            if len(running) > count:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def of_blocks(function: Callable, blocks: Sequence) -> Iterator[Any]:
+    """`function` of each block, in order, in as many threads as BLAS had, which has one meanwhile.
+
+    One block is computed as it is: a thread takes longer to start.
+    """
+    if len(blocks) == 1:
+        yield function(blocks[0])
+        return
+    with one_thread():
+        yield from ahead(function, blocks, threads_of_blas())
