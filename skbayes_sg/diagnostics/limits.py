@@ -1,11 +1,5 @@
 """Limits beyond which a figure is a warning."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-
-import numpy as np
-
 STEIN_LIMIT = 0.1
 """Distance of a Stein ratio from 1 that matters."""
 
@@ -35,9 +29,3 @@ BETWEEN_LIMIT = 0.5
 
 ERROR_LIMIT = 0.02
 """Error of an averaged probability, by the choice of the chains or the length of the run."""
-
-
-def effective_draws(figures: Mapping[str, float]) -> int | None:
-    """As many draws as are effective, and as a fit should have; None where that is not known."""
-    effective = min(figures.get(name, np.inf) for name in ("ess_min", "ess_tail_min"))
-    return int(max(effective, ENOUGH_ESS)) if np.isfinite(effective) else None

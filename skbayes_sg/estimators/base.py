@@ -28,7 +28,7 @@ from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_call
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, metadata_of_fit, with_known
 from skbayes_sg.diagnostics import systematic
-from skbayes_sg.diagnostics.limits import effective_draws
+from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.estimators.new_levels import Levels, levels_of, with_new_levels
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
@@ -710,16 +710,14 @@ def draws_that_predict(estimator: Any, every: bool = False) -> tuple[Any, NDArra
     """Numbers of the draws that predict, chain by chain, and their weights, summing to 1.
 
     They are `every` one, or those that have a weight. A classifier may ask for `n_predict_draws` of
-    these, evenly spaced; "auto" are as many as are effective.
+    these, evenly spaced; "auto" are 400 to 800, every so many.
     """
     n_chains, n_draws = len(estimator.draws_), getattr(estimator, "n_predict_draws", None)
     weights = np.tile(estimator.draw_weights_ / n_chains, n_chains)
     (some,) = np.nonzero(weights)
     if isinstance(n_draws, str):  # it may have been set after the fit
         require_choice("n_predict_draws", n_draws, ("auto",))
-        enough = effective_draws(getattr(estimator, "diagnostics_", {}))
-        # every so many: rounding of the figure does not choose other draws
-        n_draws = None if enough is None else -(-len(some) // max(1, len(some) // enough))
+        n_draws = -(-len(some) // max(1, len(some) // ENOUGH_ESS))
     elif n_draws is not None:
         require_integer("n_predict_draws", n_draws, 1, ', "auto" or None')
     if every or not hasattr(estimator, "classes_"):

@@ -28,9 +28,8 @@ class_weight : dict, "balanced" or None, default=None
 n_predict_draws : int, "auto" or None, default="auto"
     Number of evenly spaced draws that predict; None takes all. The time of a prediction is
     proportional to it. The Monte Carlo error of a probability is its posterior standard deviation
-    (at most 1/2) over the square root of this number; see `predict_uncertainty`. "auto" takes as
-    many draws as are effective for the parameter that mixes worst, and at least 400: they predict
-    about as well as all.
+    (at most 1/2) over the square root of this number; see `predict_uncertainty`. "auto" takes 400
+    to 800, every so many of all: as many as a fit has effective ones at least.
 classes_ : array of shape (n_classes,)
     The labels, sorted: the order of the columns of probabilities.
 n_features_in_ : int

@@ -16,7 +16,7 @@ from skbayes_sg import frames
 from skbayes_sg.data import of_blocks
 from skbayes_sg.data.row_metadata import offset_of
 from skbayes_sg.diagnostics import systematic
-from skbayes_sg.diagnostics.limits import effective_draws
+from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.inspection.drawing import fitted_step
 from skbayes_sg.inspection.summary import FEWEST_DRAWS, figures_of
 from skbayes_sg.inspection.table import table
@@ -88,7 +88,9 @@ def draws_enough(estimator: Any, n_draws: int | str | None) -> tuple[NDArray, ND
     weights = estimator.draw_weights_
     if isinstance(n_draws, str):
         require_choice("n_draws", n_draws, ("auto",))
-        n_draws = effective_draws(estimator.diagnostics_)
+        figures = estimator.diagnostics_
+        effective = min(figures.get(name, np.inf) for name in ("ess_min", "ess_tail_min"))
+        n_draws = None if not np.isfinite(effective) else int(max(effective, ENOUGH_ESS))
     every = np.arange(len(weights)), weights
     if n_draws is None:
         return every

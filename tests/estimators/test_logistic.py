@@ -82,8 +82,7 @@ def test_three_classes_have_three_columns():
 def test_predictions_average_over_draws(binary, fitted):
     X, _ = binary
     draws = fitted.predict_draws(X[:300], kind="mean")
-    assert 400 <= len(draws) < 4096 // 2  # as many as are effective
-    assert len(fitted.predict_draws(X, kind="mean")) == len(draws)
+    assert len(draws) == 432  # every ninth, at least 400
     proba = fitted.predict_proba(X[:300])
     np.testing.assert_allclose(proba, draws.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
