@@ -229,9 +229,11 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         """
         model, X, draws, weights, _ = self._to_predict(X, offset)
         proba = averaged(model, X, draws, weights)
-        least = np.finfo(X.dtype).tiny  # none is rounded to 0
+        of_dtype = np.finfo(X.dtype)
+        tiny = of_dtype.tiny  # none is rounded to 0
+        least = tiny**0.9 / of_dtype.eps  # below, the least number of a softmax counts
         (tail,) = np.nonzero((proba < least).any(axis=1))
-        exact = np.maximum(np.exp(log_average(model, X[tail], draws, weights)), least)
+        exact = np.maximum(np.exp(log_average(model, X[tail], draws, weights)), tiny)
         proba[tail] = np.where(proba[tail] < least, exact, proba[tail])
         return proba.astype(X.dtype, copy=False)
 

@@ -92,6 +92,21 @@ def test_predictions_average_over_draws(binary, fitted):
     np.testing.assert_allclose(draws[0, :, 1], one)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_smallest_probabilities_are_those_of_their_logarithms(dtype):
+    """Also below the number at which the softmax of a draw ends."""
+    X, y = load_iris(return_X_y=True)
+    model = BLR(**SHORT, prior_precision=1.0).fit(X, y)
+    along = model.coef_[0] - model.coef_[2]
+    far = (along * np.linspace(1, 300, 600)[:, None]).astype(dtype)
+    log_p, p = model.predict_log_proba(far), model.predict_proba(far)
+    tiny = np.finfo(dtype).tiny
+    assert p.min() == tiny
+    assert ((p > tiny) & (p < tiny**0.9)).any()
+    some = p > tiny
+    np.testing.assert_allclose(np.log(p[some]), log_p[some], rtol=1e-5, atol=1e-5)
+
+
 def test_probabilities_stay_within_0_and_1(binary):
     X, y = binary
     far = np.vstack([X[:50] * 100, -X[:50] * 100])

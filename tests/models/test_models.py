@@ -282,3 +282,20 @@ def test_terms_of_rows_at_a_point_are_the_limit_of_those_over_a_narrow_distribut
     for exact, close in zip(at_a_point, nearby, strict=True):
         assert exact.shape == close.shape
         np.testing.assert_allclose(exact, close, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_exponential_is_subnormal(dtype):
+    """Such numbers are slow; none is in a gradient, a likelihood or a prediction."""
+    low = np.log(np.finfo(dtype).tiny)
+    X = np.linspace(0.0, 1.2, 25, dtype=dtype)[:, None]
+    theta, y = np.array([[0.0, low, 2 * low]], dtype), np.zeros(25, int)
+    model = Softmax(1, 3, fit_intercept=False)
+    z = model.outputs(theta, X)
+    value, residual = model.value_and_residual(z.copy(), y)
+    np.testing.assert_allclose(value[0], -np.log1p(np.exp(z[0, 1]) + np.exp(z[0, 2])), atol=1e-6)
+    for each in (residual[:, 1:], model.residual(z.copy(), y)[:, 1:], model.predict(theta, X)):
+        assert (np.abs(each) >= np.finfo(dtype).tiny).all()
+        np.testing.assert_allclose(
+            np.abs(each[0, -1]), softmax(z[0], axis=0)[2], rtol=1e-5, atol=1e-30
+        )
