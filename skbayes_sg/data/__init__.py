@@ -14,7 +14,14 @@ from skbayes_sg.data.blockwise import (
 from skbayes_sg.data.columns import Columns, of_columns, of_targets
 from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.data.rows import Batch, Data, InMemory, row_blocks
-from skbayes_sg.data.threads import ahead, in_threads, of_blocks, one_thread, threads_of_blas
+from skbayes_sg.data.threads import (
+    ahead,
+    in_order,
+    in_threads,
+    of_blocks,
+    one_thread,
+    threads_of_blas,
+)
 
 __all__ = [
     "Batch",
@@ -29,6 +36,7 @@ __all__ = [
     "ahead",
     "at_hand",
     "deterministic_rng",
+    "in_order",
     "in_partitions",
     "in_threads",
     "is_out_of_core",

@@ -74,15 +74,23 @@ def in_threads(count: int) -> Iterator[None]:
         _THREADS.reset(before)
 
 
+def in_order(function: Callable, blocks: Iterable) -> Iterator[Any]:
+    """`function` of each block, in order, in as many threads as `in_threads` says.
+
+    One block is computed as it is: a thread takes longer to start.
+    """
+    count = _THREADS.get()
+    alone = isinstance(blocks, Sequence) and len(blocks) == 1
+    return map(function, blocks) if count == 1 or alone else ahead(function, blocks, count)
+
+
 def total_of(function: Callable[..., tuple], blocks: Iterable) -> tuple:
     """`function` of each block, added up entry by entry in the order of the blocks.
 
     So the sum does not depend on the number of threads, to the last bit. () is the sum of nothing.
     """
     total: tuple = ()
-    count = _THREADS.get()
-    parts = map(function, blocks) if count == 1 else ahead(function, blocks, count)
-    for part in parts:
+    for part in in_order(function, blocks):
         if total and part:
             total = tuple(a + b for a, b in zip(total, part, strict=True))
         else:
@@ -106,12 +114,6 @@ def ahead(function: Callable, each: Iterable, count: int = 1) -> Iterator[Any]:
 
 
 def of_blocks(function: Callable, blocks: Sequence) -> Iterator[Any]:
-    """`function` of each block, in order, in as many threads as BLAS had, which has one meanwhile.
-
-    One block is computed as it is: a thread takes longer to start.
-    """
-    if len(blocks) == 1:
-        yield function(blocks[0])
-        return
-    with one_thread():
-        yield from ahead(function, blocks, threads_of_blas())
+    """`in_order` in as many threads as BLAS had, which has one meanwhile."""
+    with one_thread(), in_threads(threads_of_blas()):
+        yield from in_order(function, blocks)

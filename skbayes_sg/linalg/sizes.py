@@ -42,7 +42,7 @@ def is_worth_pairs(n_products: float) -> bool:
 def is_overhead(n_elements: int) -> bool:
     """Whether most of a step with arrays of so many numbers is overhead.
 
-    One group of chains then pays it once; ``python -m benchmarks.cost.few_rows`` times such fits.
+    One group of chains then pays it once; ``python -m benchmarks.cost.seconds`` times such fits.
     """
     return n_elements <= 1 << 17
 

@@ -13,6 +13,9 @@ from skbayes_sg.linalg.scores import outer_products
 from skbayes_sg.models.base import Classification, NullDirections
 from skbayes_sg.models.predictor import Predictor, normal_nodes, symmetric_root
 
+_LEAST = {np.dtype(t): 0.9 * np.log(np.finfo(t).tiny) for t in (np.float32, np.float64)}
+"""Differences of logits whose exponentials are not subnormal."""
+
 
 class Categorical(Classification):
     """p(y = k | x) = softmax(z)_k of logits z that a subclass computes, (chains, logits, n).
@@ -274,7 +277,8 @@ def exponentials(z: NDArray) -> tuple[NDArray, NDArray]:
     top = z.max(axis=1, keepdims=True)
     z -= top
     # Exponentials are not subnormal numbers, with which processors are some tens of times slower.
-    np.maximum(z, 0.9 * np.log(np.finfo(z.dtype).tiny), out=z)
+    if z.min(initial=0.0) < (least := _LEAST[z.dtype]):
+        np.maximum(z, least, out=z)
     np.exp(z, out=z)
     return top, z.sum(axis=1, keepdims=True)
 

@@ -32,8 +32,9 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from skbayes_sg.data import Batch
+from skbayes_sg.data import Batch, in_order
 from skbayes_sg.data.minibatches import Rows, deterministic_rng
+from skbayes_sg.data.threads import total_of
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Identity, Whitened, reproducible_eigh
 from skbayes_sg.linalg.operators import FULL
@@ -149,14 +150,15 @@ class PoolRows:
         if m > most:
             rows = np.sort(deterministic_rng("noise").choice(m, most, p=q))
             share = np.full(most, 1 / most)
-        total = np.zeros((len(change), self.model.dim))
-        moment = Dense(np.zeros((self.model.dim,) * 2))
         n_blocks = 1 + len(rows) * len(change) // elements_at_a_time()
-        for block in np.array_split(np.arange(len(rows)), n_blocks):
+
+        def sums(block: NDArray) -> tuple[NDArray, NDArray]:
             scores = self.scores(change, rows[block])
-            total += scores.scaled(share[block]).total()
-            moment = moment + scores.joined_chains().scaled(np.sqrt(share[block])).moment(FULL)
-        return (moment.matrix - total.T @ total) / len(change)
+            moment = scores.joined_chains().scaled(np.sqrt(share[block])).moment(FULL)
+            return scores.scaled(share[block]).total(), moment.dense()
+
+        total, second = total_of(sums, np.array_split(np.arange(len(rows)), n_blocks))
+        return (second - total.T @ total) / len(change)
 
 
 class ExpandedTarget(ChainTarget):
@@ -333,7 +335,7 @@ class ExpandedTarget(ChainTarget):
 
         def gradient(change: NDArray) -> NDArray:
             parts = np.array_split(self._origin + change, -(-len(change) // together))
-            return np.concatenate(list(map(self.full_gradient, parts)))
+            return np.concatenate(list(in_order(self.full_gradient, parts)))
 
         found = steepness(gradient, curvature, lines, rows.points)
         if rows.model.conjugate:
@@ -352,8 +354,8 @@ class ExpandedTarget(ChainTarget):
             weight=rows.full_weight,
         )
         along = partial(column_steepness, forces, limit=STEEP_COLUMN)
-        parts = np.array_split(directions, n_parts), np.array_split(of_prior, n_parts)
-        return found, max(map(along, *parts))
+        parts = np.array_split(np.arange(self.dim), n_parts)
+        return found, max(in_order(lambda some: along(directions[some], of_prior[some]), parts))
 
     def with_prior(self, prior: Prior) -> ExpandedTarget:
         """The same expansion and rows; how steep it is under this prior is not measured."""

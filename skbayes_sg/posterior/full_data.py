@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import deterministic_rng
+from skbayes_sg.data import deterministic_rng, in_order
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Dense, Diag, largest_eigenvalue
 from skbayes_sg.linalg.coordinates import LowRank, Whitened
@@ -89,7 +89,8 @@ class FullDataTarget(ChainTarget):
 
         def gradient(u: NDArray) -> NDArray:
             parts = np.array_split(u, -(-len(u) // together))
-            return np.concatenate([self.noisy_gradient(part, everything) for part in parts])
+            each = in_order(lambda part: self.noisy_gradient(part, everything), parts)
+            return np.concatenate(list(each))
 
         points = deterministic_rng("steepness").standard_normal((32, self.dim))
         lines = gradient(points[:16])

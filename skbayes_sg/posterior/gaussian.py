@@ -35,6 +35,7 @@ from scipy.interpolate import CubicHermiteSpline
 from scipy.optimize import minimize
 
 from skbayes_sg.data.minibatches import deterministic_rng
+from skbayes_sg.data.threads import total_of
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Coordinates, Whitened
@@ -267,11 +268,12 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     points, rows = laplace_points(posterior, mode)
     blocks = np.array_split(rows, 1 + len(rows) * len(points) // elements_at_a_time())
     points = np.concatenate([points, 2 * mode.theta - points])  # in pairs: odd powers cancel
-    change = np.zeros((1, posterior.dim))
-    for block in blocks:
+
+    def change(block: NDArray) -> tuple[NDArray]:
         at_mode = posterior.scores(mode.theta, block).total()
-        change += posterior.scores(points, block).total().mean(axis=0) - at_mode
-    gradient = change * (posterior.n_total / len(rows))
+        return (posterior.scores(points, block).total().mean(axis=0) - at_mode,)
+
+    gradient = total_of(change, blocks)[0] * (posterior.n_total / len(rows))
     at_points = posterior.prior.gradient(points).mean(axis=0)
     gradient += at_points - posterior.prior.gradient(mode.theta)
     shift = mode.curvature.inverse().matvec(gradient)
