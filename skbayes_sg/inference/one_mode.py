@@ -165,7 +165,9 @@ class OneMode(Plan):
         if not has_matrix(dim):
             family = GaussianPrior if prior.quadratic else NormalInverseGammaPrior
             return family.of_draws(draws, weights)
-        cheap = has_cheap_passes(posterior.n_rows, dim)
+        # near a normal distribution the anchor's is good enough
+        outputs = 1 if fit.engine.sampler.rejects else posterior.predictor.widest
+        cheap = has_cheap_passes(posterior.n_rows, dim, outputs)
         cheap &= posterior.data.sample is posterior.data
         if anchor is not None and not cheap:
             return distribution_at(anchor, posterior)

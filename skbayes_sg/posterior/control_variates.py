@@ -150,7 +150,8 @@ class PoolRows:
         if m > most:
             rows = np.sort(deterministic_rng("noise").choice(m, most, p=q))
             share = np.full(most, 1 / most)
-        n_blocks = 1 + len(rows) * len(change) // elements_at_a_time()
+        n_outputs = len(rows) * len(change) * self.model.widest
+        n_blocks = 1 + int(n_outputs // elements_at_a_time())
 
         def sums(block: NDArray) -> tuple[NDArray, NDArray]:
             scores = self.scores(change, rows[block])
@@ -331,7 +332,7 @@ class ExpandedTarget(ChainTarget):
             lines = np.concatenate([rows.scores(rows.points[:1], i).total() for i in largest])
             lines = lines @ root.dense()
             lines = lines / np.maximum(np.linalg.norm(lines, axis=1, keepdims=True), 1e-300)
-        together = max(1, elements_at_a_time() // n_rows)
+        together = max(1, int(elements_at_a_time() // (n_rows * rows.model.widest)))
 
         def gradient(change: NDArray) -> NDArray:
             parts = np.array_split(self._origin + change, -(-len(change) // together))

@@ -49,6 +49,7 @@ from skbayes_sg.priors.scales import OnePrecision
 _ENOUGH = 1e-3  # squared distance to the mode, in posterior standard deviations per parameter
 _MOST_POINTS = 128
 _MOST_STEPS = 25
+_NEARLY = 0.3  # the same, below which a whole step is tried
 _FEW_DRAWS = 8  # whose mean curvature is near that over all
 _CONVERGED = 0.1  # relative change of the curvature, and squared shift, that one step can make
 CLOSE = 0.01  # the same of a last step, where steps go on from a distribution
@@ -266,7 +267,8 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     if is_high_dimensional(posterior):
         return mode
     points, rows = laplace_points(posterior, mode)
-    blocks = np.array_split(rows, 1 + len(rows) * len(points) // elements_at_a_time())
+    n_outputs = 2 * len(rows) * len(points) * posterior.predictor.widest
+    blocks = np.array_split(rows, 1 + int(n_outputs // elements_at_a_time()))
     points = np.concatenate([points, 2 * mode.theta - points])  # in pairs: odd powers cancel
 
     def change(block: NDArray) -> tuple[NDArray]:
@@ -360,8 +362,11 @@ def agreeing(means: Means, theta: NDArray, precision: Diag | Dense, limit: float
     """The normal distribution that agrees with its own means, from one near it.
 
     Newton steps are taken by halves, no longer than a posterior standard deviation per parameter,
-    until a whole one changes shift and curvature by less than `limit`.
+    until a whole one changes shift and curvature by less than `limit`. A whole one is tried once
+    where it is near: it is enough for posteriors near a normal one, and those far from it would
+    swing to and fro.
     """
+    tried = False
     for _ in range(_MOST_STEPS):
         covariance = precision.inverse().dense()
         root = np.linalg.cholesky(covariance)
@@ -370,8 +375,10 @@ def agreeing(means: Means, theta: NDArray, precision: Diag | Dense, limit: float
         if _is_near(shift, gradient, covariance, curvature, limit):
             theta, precision = theta + shift, curvature
             break
-        precision = curvature * 0.5 + precision * 0.5
-        shift = 0.5 * precision.inverse().matvec(gradient)
+        whole = not tried and _is_near(shift, gradient, covariance, curvature, _NEARLY)
+        tried, share = tried or whole, 1.0 if whole else 0.5
+        precision = curvature * share + precision * (1 - share)
+        shift = share * precision.inverse().matvec(gradient)
         length = np.sqrt(np.sum(shift * precision.matvec(shift)) / theta.size)
         theta = theta + shift / max(length, 1.0)
     return GaussianPrior(precision, theta[0])
