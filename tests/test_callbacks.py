@@ -183,7 +183,7 @@ def test_a_time_limit_after_burn_in_warns_and_keeps_the_file(tmp_path):
 
 def test_an_end_between_two_rounds_keeps_the_file_too(tmp_path, monkeypatch):
     monkeypatch.setattr("skbayes_sg.inference.diagnose.ENOUGH_ESS", 1e9)
-    monkeypatch.setattr("skbayes_sg.inference.one_mode._DRAWS", 10)
+    monkeypatch.setattr("skbayes_sg.inference.one_mode._DRAWS", 3 * 10)
     monkeypatch.setattr("skbayes_sg.inference.one_mode._MOST_DRAWS", 3 * 40)
     path, model = tmp_path / "fit.npz", clone(MODELS["logistic"]).set_params(n_draws="auto")
     said = "{} ended the sampling: each chain has 10 of 15 draws"
@@ -231,7 +231,7 @@ def test_a_time_limit_stops_learning_and_burn_in_and_says_so(n_looks, cut, monke
     )
     with pytest.warns(ConvergenceWarning, match=rf"^TimeLimit: .*: {cut}, .*burn-in \(50 of 400\)"):
         part = fitted(model, time_is_up_after(n_looks, monkeypatch))
-    assert part.draws_.shape[1] == 8  # the fewest with figures
+    assert part.draws_.shape[1] == 9  # three blocks
     assert np.isfinite(part.predict_proba(X)).all()
 
 

@@ -100,12 +100,11 @@ n_chains : int or "auto", default="auto"
     (HMC, control variates), 16 where steps of HMC are long (4,000 outputs of rows or more) or
     parameters are more than 1,000, and 8 otherwise. Such groups have up to 64 chains, others four.
 n_draws : int or "auto", default="auto"
-    Draws kept per chain by each `fit`. "auto" is 64, or 2,048 over the number of chains where that
-    is less. There are half as many more each time, up to 16,384 of all chains, while R-hat is above
-    its limit or the effective draws of bulk or tails are fewer than 400 (Vehtari et al. 2021). It
-    adds none that take more than a minute, and keeps at most what 400 MB hold, with a warning where
-    that is fewer than at first. A fit that ends short of 400 warns, but not of more than 200 where
-    time is the reason.
+    Draws kept per chain by each `fit`. "auto" is 2,048 over the number of chains, and half as many
+    more each time, up to eight times, while R-hat is above its limit or the effective draws of bulk
+    or tails are fewer than 400 (Vehtari et al. 2021). It adds none that take more than a minute,
+    and keeps at most what 400 MB hold, with a warning where that is less than 2,048. A fit that
+    ends short of 400 warns, but not of more than 200 where time is the reason.
 burn_in : int or "auto", default="auto"
     Sampler steps before the first kept draw. "auto" is 64 for HMC, or 150 with fewer than 8 chains
     in a group, 25 or more for SGFS with control variates, and

@@ -483,7 +483,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         >>> for rows in np.array_split(np.arange(5000), 100):
         ...     model = model.partial_fit(X[rows], y[rows], classes=[0, 1])
         >>> model.n_samples_seen_, model.draws_.shape
-        (5000, (32, 64, 21))
+        (5000, (8, 256, 21))
         """
         X, y, known = chunk_of(self, X, y, classes)
         require_same_offset(self, offset)

@@ -24,7 +24,7 @@ from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.validation import warn
 
-_CHAINS = 32  # draws of a stream are independent; they have the shape of those of a fit
+_CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
 _OF_A_FIT = (
     *("draws_", "draw_weights_", "coef_", "coef_std_", "intercept_", "posterior_"),
     *("sampler_", "sampler_reason_", "states_", "n_iter_", "n_passes_", "burn_in_", "thin_"),

@@ -28,8 +28,7 @@ from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.independent_draws import IndependentDraws
 
-_DRAWS, _OF_ALL = 64, 2048  # of each chain at first, and of all, where their number is "auto"
-_MOST_DRAWS = 16_384  # of all chains
+_DRAWS, _MOST_DRAWS = 2048, 16_384  # of all chains, where their number is "auto"
 _MOST_BYTES = 400 << 20  # of draws whose number is "auto"
 _FEWEST = 8  # draws of a chain
 _ACCEPT = 0.9  # at HMC's own .8 single chains of nearly separable classes are stuck for a while
@@ -108,11 +107,11 @@ class OneMode(Plan):
         return mode.theta + factor * spread.matvec(normals) if last is None else last, mode
 
     def n_draws(self, options: Options, n_chains: int, dim: int) -> tuple[int, int, list[str]]:
-        """By default 64, or 2,048 in all, and up to 16,384, or as many as 400 megabytes hold."""
+        """By default 2,048 in all, and up to 16,384, or as many as 400 megabytes hold."""
         if options.n_draws != "auto":
             return int(options.n_draws), int(options.n_draws), []
         held = max(_FEWEST, _MOST_BYTES // (4 * dim) // n_chains)
-        share = max(_FEWEST, min(_DRAWS, _OF_ALL // n_chains))
+        share = max(_FEWEST, _DRAWS // n_chains)
         n_draws, most = min(share, held), min(_MOST_DRAWS // n_chains, held)
         if held >= share:
             return n_draws, most, []
