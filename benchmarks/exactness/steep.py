@@ -2,6 +2,7 @@
 
     python -m benchmarks.exactness.steep  # all; the first time a quarter of an hour
     python -m benchmarks.exactness.steep --only amounts  # a part
+    python -m benchmarks.exactness.steep --time-scales  # five minutes
 
 census    30,000 rows, 15 categorical columns whose levels follow Zipf's law, one-hot and
           standardised: 100 columns. The rarest levels have a handful of rows, and some of them one
@@ -19,6 +20,10 @@ parameters, both are of the parameters themselves. "noise of a ratio" is the sta
 variance ratio, of both runs together. "floor over CV" is the time of nothing but the matrix
 products of as many gradients as `ENOUGH` effective draws take after burn-in, also over
 LogisticRegressionCV's.
+
+--time-scales compares HMC whose short steps have few rows with HMC whose steps all have all rows
+(time_scales.csv): KDD 99, census, and its first 5,000 rows. "passes" are gradients of all rows,
+short steps counted by their share of the rows. Means over four seeds; "R-hat" is the largest.
 """
 
 from __future__ import annotations
@@ -40,12 +45,13 @@ from benchmarks.common.reference import LongRun, long_run
 from benchmarks.common.timing import Clock, median
 from benchmarks.prediction.quality import RIVAL, models, split
 from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg.samplers import hmc
 
 Data = tuple[NDArray, NDArray]
 LEVELS = (2, 2, 3, 4, 5, 5, 6, 7, 7, 8, 8, 9, 10, 12, 12)
 LONGER = 16
 ENOUGH = 400  # effective draws (Vehtari et al. 2021)
-DRAWS = 125  # of each of 32 chains: as many for all samplers and steps that are compared
+GIVEN = {"prior_precision": 1.0, "n_chains": 32, "n_draws": 125}  # for all that are compared
 
 
 def census() -> Data:
@@ -102,6 +108,12 @@ SETS = {
     "kdd": Asked(kdd, seconds=0.6),
 }
 R_HAT = 1.02
+TIME_SCALES = {
+    "KDD99": ("kdd", None),
+    "census, 5,000 rows": ("census", 5000),
+    "census": ("census", None),
+}
+SEEDS = 4
 
 
 def errors(draws: NDArray, true: LongRun) -> dict:
@@ -139,7 +151,7 @@ def compare(name: str, repeats: int) -> dict:
     rival = models()[RIVAL]
     with Clock(time.process_time) as of_rival:
         rival.fit(X, y)
-    model = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0, n_draws=DRAWS)
+    model = BayesianLogisticRegressionSGFS(**GIVEN, random_state=0)
     spent, walls = [], []
     for _ in range(repeats):
         with Clock(time.process_time) as cpu, Clock() as wall:
@@ -188,9 +200,49 @@ def claims(row: dict) -> list[Claim]:
     ]
 
 
-def main(report: Report, only: list[str], repeats: int) -> None:
+def with_short_steps(name: str, most_short: int) -> dict:
+    """Mean figures of fits with at most so many short steps in a long one."""
+    data, n_rows = TIME_SCALES[name]
+    X, y = (each[:n_rows] for each in SETS[data].data())
+    X = X[:, X.std(axis=0) > 0]
+    found, hmc._MOST_SHORT = [], most_short
+    for seed in range(SEEDS):
+        model = BayesianLogisticRegressionSGFS(**GIVEN, random_state=seed)
+        with Clock(time.process_time) as clock:
+            model.fit(X, y)
+        figures = model.diagnostics_
+        sampling = clock.seconds, model.n_passes_ / len(model.draws_)
+        found.append((*sampling, figures["ess_min"], figures["r_hat_max"]))
+    seconds, passes, ess, r_hat = np.array(found).T
+    return {
+        "data": name,
+        "short steps": most_short,
+        "CPU s": seconds.mean(),
+        "passes": passes.mean(),
+        "ESS": ess.mean(),
+        "R-hat": r_hat.max(),
+        "passes an effective draw": passes.mean() / ess.mean(),
+    }
+
+
+def compare_time_scales(report: Report) -> None:
+    """All sets, with and without short steps."""
+    rows, found = [], []
+    for name in TIME_SCALES:
+        short, plain = with_short_steps(name, hmc._MOST_SHORT), with_short_steps(name, 1)
+        hmc._MOST_SHORT = short["short steps"]
+        gain = plain["passes an effective draw"] / short["passes an effective draw"]
+        rows += [short, plain]
+        found.append(Claim(f"{name}: passes an effective draw, fewer by", gain, low=1.0))
+    report.save(rows, found, name="time_scales")
+
+
+def main(report: Report, only: list[str], repeats: int, time_scales: bool) -> None:
     """The data sets that are asked for, each with a table of its own."""
     warnings.simplefilter("ignore")
+    if time_scales:
+        compare_time_scales(report)
+        return
     for name in only:
         row = compare(name, repeats)
         report.save([row], claims(row), name=f"steep_{name}")
@@ -203,4 +255,5 @@ if __name__ == "__main__":
         threads=1,
         only={"nargs": "+", "choices": names, "default": names, "help": "the data"},
         repeats={"type": int, "default": 3, "help": "of each fit"},
+        time_scales={"action": "store_true"},
     )

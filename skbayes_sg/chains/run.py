@@ -71,9 +71,14 @@ def in_parallel(
 
 
 def elements_of_step(target: Target, states: Sequence[State]) -> int:
-    """Numbers that a step of all groups computes at a time: outputs of their rows."""
-    n_rows = sum(len(state.theta) * state.rows.size for state in states)
-    return int(n_rows * target.posterior.widest)
+    """Numbers that a step of all groups computes at a time: outputs of their rows.
+
+    The products of 128 columns take as long as what is computed of an output.
+    """
+    n_outputs = 0.0
+    for state in states:
+        n_outputs += len(state.theta) * state.rows.size * target.posterior.widest
+    return int(n_outputs * (1 + target.dim / target.posterior.widest / 128))
 
 
 # -- the time of a fit ------------------------------------------------------------------------

@@ -177,8 +177,8 @@ n_chains : int or "auto", default="auto"
 n_draws : int or "auto", default="auto"
     Draws kept per chain. A draw takes 4 bytes per parameter. "auto" is 20 for the default sampler
     at a temperature other than 1, else 50, or fewer so that the draws of all chains stay below 256
-    MB. At temperature 1 it doubles up to four times, within these 256 MB and a minute, until
-    averaged predictions are known (networks.md#at-temperature-1).
+    MB. At temperature 1 there are up to sixteen times as many, within these 256 MB and a minute,
+    until averaged predictions are known (networks.md#at-temperature-1).
 burn_in : int or "auto", default="auto"
     Sampler steps before the first kept draw; see the sampler's `run_length`.
 thin : int or "auto", default="auto"

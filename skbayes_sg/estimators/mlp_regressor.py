@@ -65,8 +65,8 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         (math/networks.md#temperature).
     n_chains : int or "auto", default="auto"
     n_draws : int or "auto", default="auto"
-        "auto" is 20 for the default sampler, else 50. At temperature 1 it doubles up to four times
-        until averaged predictions are known.
+        "auto" is 20 for the default sampler, else 50. At temperature 1 there are up to
+        sixteen times as many, until averaged predictions are known.
     burn_in : int or "auto", default="auto"
         Of the default sampler at least 5,000 steps.
     thin : int or "auto", default="auto"

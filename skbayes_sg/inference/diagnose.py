@@ -381,8 +381,8 @@ def of_disagreement(figures: dict[str, float]) -> list[str]:
 def of_few_draws(figures: dict[str, float], n_drawn: int, most: int) -> list[str]:
     """A warning where a fit that goes on until its draws are enough ends short of that.
 
-    Nothing is added to the warnings of `diagnose_run`. A fit whose next doubling would take too
-    long is not warned of if that doubling would have sufficed: its Monte Carlo errors are at most
+    Nothing is added to the warnings of `diagnose_run`. A fit whose next draws would take too
+    long is not warned of if twice as many would have sufficed: its Monte Carlo errors are at most
     sqrt(2) times as large as they were to be. Not for averages over modes, which have limits of
     their own.
     """

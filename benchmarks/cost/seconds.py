@@ -1,0 +1,258 @@
+"""Seconds of default fits, and of what follows them, beside a point estimate on the same cores.
+
+    python -m benchmarks.cost.seconds                        # all: half an hour
+    python -m benchmarks.cost.seconds --only digits wine     # a part; others stay as they were
+
+Each line is a default, diagnostics included, as a user runs it: no number of threads is set, so
+both sides take all cores. Where there is another estimator the two alternate. Times are medians of
+--repeats; "ratio" is the median of the ratios of the repeats.
+
+fits          BayesianLogisticRegressionSGFS on standardised columns, beside LogisticRegressionCV
+              with its defaults. "simulated" are of `make_classification`, "weak" have independent
+              columns and coefficients N(0, .05^2), and "text" has 80 words a row, drawn from Zipf's
+              law and weighted by tf-idf. "passes" are gradients of all rows over all chains, and
+              "ESS" is that of the parameter that mixes worst.
+predictions   `predict_proba` of 5,000 digits, beside LogisticRegression's; of 2,000,000 rows of 30
+              columns in a .npy file; `score` of 3,000,000 rows on two workers of dask over the fit.
+tables        `average_effects` of a factor of 60 levels, 1,200 rows and five classes; two-way
+              `partial_dependence` on a grid of 20 x 20, breast cancer.
+
+"goal" is what the package set out for, in seconds or as a ratio. Those that fail are claims that
+print FAIL.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_classification,
+)
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.inspection import partial_dependence
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.common.harness import RESULTS, Claim, Report, benchmark
+from benchmarks.common.timing import in_turn, median
+from skbayes_sg import BayesianLogisticRegressionSGFS, inspection
+
+Data = tuple[NDArray, NDArray]
+SIMULATED = ((100, 4, 2), (300, 10, 2), (1000, 20, 2), (2000, 40, 2), (5000, 60, 2), (2000, 20, 20))
+SHIPPED = {
+    "breast cancer": load_breast_cancer,
+    "iris": load_iris,
+    "wine": load_wine,
+    "digits": load_digits,
+}
+WEAK = ((8000, 900), (20_000, 1200))
+TEXT = (20_000, 5000)
+GOALS = {
+    "digits": 20.0,
+    "simulated 2000 x 20, 20 classes": 4.0,
+    "wine": 3.0,
+    "weak 8000 x 900": 3.0,
+    "text 20000 x 5000": 3.0,
+    "predict_proba, 5,000 digits": 150.0,
+    "score on dask over the fit": 1.0,
+}
+"""ratios"""
+SECONDS = {
+    "weak 20000 x 1200": 30.0,
+    "predict_proba, 2,000,000 rows on disk": 2.0,
+    "effects of 60 levels": 2.0,
+    "partial dependence of a pair": 3.0,
+}
+
+
+def simulated(n: int, d: int, k: int) -> Data:
+    """Standardised rows; a tenth of the labels of two classes are random."""
+    how = {"n_informative": d // 2, "flip_y": 0.1}
+    if k > 2:
+        how = {"n_informative": 15, "n_redundant": 0, "n_clusters_per_class": 1}
+    X, y = make_classification(n, d, n_classes=k, random_state=0, **how)
+    return StandardScaler().fit_transform(X), y
+
+
+def shipped(load: Callable) -> Data:
+    """Standardised rows."""
+    X, y = load(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def weak(n: int, d: int) -> Data:
+    """Nearly Gaussian, and wide."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    logits = X @ rng.normal(0, 0.05, d)
+    return X, (rng.random(n) < 1 / (1 + np.exp(-logits))).astype(int)
+
+
+def text(n: int, d: int) -> tuple[sparse.csr_matrix, NDArray]:
+    """Counts of words of two classes, weighted by tf-idf."""
+    rng, words = np.random.default_rng(0), 80
+    y = rng.integers(2, size=n)
+    rare = rng.random((2, d)) < 0.2
+    share = np.exp(rng.normal(0, 0.7, (2, d)) * rare) / np.arange(1, d + 1)
+    share /= share.sum(axis=1, keepdims=True)
+    columns = np.concatenate([rng.choice(d, words, p=share[k]) for k in y])
+    rows = np.repeat(np.arange(n), words)
+    counts = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), (n, d))
+    counts.sum_duplicates()
+    return TfidfTransformer().fit_transform(counts), y
+
+
+def fits() -> dict[str, Callable[[], tuple]]:
+    """Data sets by name."""
+    found: dict[str, Callable[[], tuple]] = {}
+    for n, d, k in SIMULATED:
+        classes = "" if k == 2 else f", {k} classes"
+        found[f"simulated {n} x {d}{classes}"] = lambda n=n, d=d, k=k: simulated(n, d, k)
+    for name, load in SHIPPED.items():
+        found[name] = lambda load=load: shipped(load)
+    for n, d in WEAK:
+        found[f"weak {n} x {d}"] = lambda n=n, d=d: weak(n, d)
+    found[f"text {TEXT[0]} x {TEXT[1]}"] = lambda: text(*TEXT)
+    return found
+
+
+def beside(name: str, ours: Callable, theirs: Callable | None, repeats: int) -> dict:
+    """Medians, and the median of the ratios."""
+    jobs = {"ours": ours} if theirs is None else {"ours": ours, "theirs": theirs}
+    times = in_turn(jobs, repeats)
+    row = {"what": name, "ours s": median(times["ours"])}
+    if theirs is not None:
+        ratios = np.divide(times["ours"], times["theirs"])
+        row |= {"theirs s": median(times["theirs"]), "ratio": median(ratios)}
+    return row
+
+
+def of_fit(name: str, X: NDArray, y: NDArray, repeats: int) -> dict:
+    """A default fit beside LogisticRegressionCV's."""
+    model, other = BayesianLogisticRegressionSGFS(random_state=0), LogisticRegressionCV()
+    other.set_params(max_iter=10_000)
+    row = beside(name, lambda: model.fit(X, y), lambda: other.fit(X, y), repeats)
+    found = model.diagnostics_
+    sampler = type(model.sampler_).__name__
+    row |= {"sampler": sampler, "passes": round(model.n_passes_), "ESS": found["ess_min"]}
+    return row | {"R-hat": found["r_hat_max"], "draws": model.draws_[..., 0].size}
+
+
+def digits_predicted(repeats: int) -> dict:
+    """5,000 rows, under a default fit."""
+    X, y = shipped(load_digits)
+    model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    point, rows = LogisticRegression(max_iter=10_000).fit(X, y), np.tile(X, (3, 1))[:5000]
+    return beside(
+        "predict_proba, 5,000 digits",
+        lambda: model.predict_proba(rows),
+        lambda: point.predict_proba(rows),
+        repeats,
+    )
+
+
+def disk_predicted(repeats: int) -> dict:
+    """2,000,000 rows of 30 columns, float32, in a file."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2_000_000, 30), dtype=np.float32)
+    y = X[:, :5].sum(axis=1) + rng.logistic(size=len(X)) > 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "X.npy"
+        np.save(path, X)
+        stored = np.load(path, mmap_mode="r")
+        model = BayesianLogisticRegressionSGFS(random_state=0).fit(stored, y)
+        name = "predict_proba, 2,000,000 rows on disk"
+        return beside(name, lambda: model.predict_proba(stored), None, repeats)
+
+
+def workers_scored(repeats: int) -> dict:
+    """The score of 3,000,000 rows of 20 columns over their fit, on two workers."""
+    import dask.array as da  # part of the extra "bench"
+    from dask.distributed import Client, LocalCluster, wait
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3_000_000, 20), dtype=np.float32)
+    y = (X[:, :5].sum(axis=1) + rng.logistic(size=len(X)) > 0).astype(int)
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with cluster, Client(cluster):
+        rows = da.from_array(X, chunks=(200_000, 20)).persist()
+        labels = da.from_array(y, chunks=200_000).persist()
+        wait([rows, labels])
+        model = BayesianLogisticRegressionSGFS(random_state=0).fit(rows, labels)  # imports
+        return beside(
+            "score on dask over the fit",
+            lambda: model.score(rows, labels),
+            lambda: model.fit(rows, labels),
+            repeats,
+        )
+
+
+def levels_compared(repeats: int) -> dict:
+    """Effects of 60 levels on five classes, 1,200 rows."""
+    import pandas as pd  # part of the extra "bench"
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    rng, n = np.random.default_rng(0), 1200
+    level, x = rng.integers(0, 60, n), rng.standard_normal(n)
+    logits = rng.normal(0, 1, (60, 5))[level] + np.outer(x, rng.normal(0, 1, 5))
+    y = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    frame = pd.DataFrame({"level": np.array([f"{k:02d}" for k in range(60)])[level], "x": x})
+    encoder = OneHotEncoder(sparse_output=False)
+    columns = make_column_transformer((encoder, ["level"]), (StandardScaler(), ["x"]))
+    model = make_pipeline(columns, BayesianLogisticRegressionSGFS(random_state=0)).fit(frame, y)
+    effects = lambda: inspection.average_effects(model, frame)  # noqa: E731
+    return beside("effects of 60 levels", effects, None, repeats)
+
+
+def pair_averaged(repeats: int) -> dict:
+    """Partial dependence of two columns of breast cancer."""
+    X, y = shipped(load_breast_cancer)
+    model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    of_pair = lambda: partial_dependence(model, X, [(0, 1)], grid_resolution=20)  # noqa: E731
+    return beside("partial dependence of a pair", of_pair, None, repeats)
+
+
+def main(report: Report, only: list[str] | None = None, repeats: int = 5) -> None:
+    """A row for each, and a claim for each goal."""
+    warnings.simplefilter("ignore")
+    jobs: dict[str, Callable[[], dict]] = {
+        name: lambda name=name, data=data: of_fit(name, *data(), repeats)
+        for name, data in fits().items()
+    }
+    for job in (digits_predicted, disk_predicted, workers_scored, levels_compared, pair_averaged):
+        jobs[job.__name__] = lambda job=job: job(repeats)
+    rows = []
+    for name, job in jobs.items():
+        if only is None or any(word in name for word in only):
+            rows.append(job())
+            print(rows[-1], flush=True)
+    if only is not None and (RESULTS / "seconds.csv").exists():
+        new = {row["what"] for row in rows}
+        rows += [row for row in report.earlier() if row["what"] not in new]
+    found = {row["what"]: row for row in rows}
+    claims = []
+    for limits, column in ((GOALS, "ratio"), (SECONDS, "ours s")):
+        for name, limit in limits.items():
+            figure = found[name][column] if name in found else None
+            claims.append(Claim(f"{name}: {column}", figure, high=limit))
+    report.save(rows, claims)
+
+
+if __name__ == "__main__":
+    benchmark(
+        main,
+        only={"nargs": "*", "help": "words of the lines to run"},
+        repeats={"type": int, "default": 5},
+    )
