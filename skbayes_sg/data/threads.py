@@ -18,6 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 _controller = cache(ThreadpoolController)  # to find the libraries takes as long as fifty steps
 _LOCK, _INSIDE = Lock(), list[Any]()  # the limit that the first user set, and None for each other
+_BEFORE = [1]  # threads before the limit
 
 
 def threads_of_blas() -> int:
@@ -26,12 +27,11 @@ def threads_of_blas() -> int:
     OMP_NUM_THREADS, threadpoolctl and the workers of joblib set them.
     """
     with _LOCK:
-        found = _INSIDE[0].get_original_num_threads() if _INSIDE else None
-    if found is None:
-        of_blas = _controller().select(user_api="blas").info()
-        found = {"blas": min([each["num_threads"] for each in of_blas], default=None)}
-    cores = cpu_count() or 1
-    return max(1, min(found["blas"] or cores, cores))
+        if not _INSIDE:
+            _BEFORE[0] = cpu_count() or 1
+            for library in _controller().select(user_api="blas").info():
+                _BEFORE[0] = max(1, min(_BEFORE[0], library["num_threads"]))
+        return _BEFORE[0]
 
 
 @contextmanager
@@ -41,6 +41,7 @@ def one_thread() -> Iterator[None]:
     The number belongs to the process. Fits in several threads, and one inside another, share the
     limit: the first sets it, and the last to end restores what was before.
     """
+    threads_of_blas()  # while they can be seen
     with _LOCK:
         _INSIDE.append(None if _INSIDE else _controller().limit(limits=1, user_api="blas"))
     try:

@@ -1,16 +1,23 @@
+import warnings
+
 import numpy as np
 import pytest
 from conftest import logistic_data
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.parallel import Parallel
+from threadpoolctl import threadpool_limits
 
+from skbayes_sg import BayesianLogisticRegressionSGFS
 from skbayes_sg.chains import run
 from skbayes_sg.chains.run import (
     Execution,
     Length,
-    one_thread,
     run_chain,
     run_chains,
     start_chains,
 )
+from skbayes_sg.data.threads import one_thread, threads_of_blas
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGFS, SGLD
@@ -139,3 +146,44 @@ def test_a_draw_that_overflows_in_the_precision_kept_has_diverged(gaussian):
     assert np.isfinite(run_chain(sampler, gaussian.posterior, state, Length(4)).draws).all()
     with pytest.raises(FloatingPointError, match="diverged by step"):
         run_chain(sampler, gaussian.posterior, state, Length(4), np.float32)
+
+
+def test_chains_have_threads_where_steps_are_long_and_blas_may_have_them(monkeypatch):
+    """And the same draws; few rows, a number of jobs, and a limit of one thread have none."""
+    asked: list[dict] = []
+
+    def parallel(**how):
+        asked.append(how)
+        return Parallel(**how)
+
+    monkeypatch.setattr("skbayes_sg.data.threads.cpu_count", lambda: 2)
+    monkeypatch.setattr("skbayes_sg.chains.run.Parallel", parallel)
+    X, y = make_classification(3000, 4, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
+    model = BayesianLogisticRegressionSGFS("hmc", 1.0, n_draws=4, burn_in=4, thin=1, random_state=0)
+
+    def draws(n_jobs, n_rows=3000, threads=2):
+        asked.clear()
+        with threadpool_limits(threads), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.set_params(n_jobs=n_jobs).fit(X[:n_rows], y[:n_rows])
+        return model.draws_, {how.get("prefer") for how in asked}
+
+    found, how = draws(None)
+    assert how == {"threads"}
+    assert asked[0]["n_jobs"] == 2
+    for n_jobs, n_rows, threads in ((1, 3000, 2), (None, 300, 2)):
+        others, how = draws(n_jobs, n_rows, threads)
+        assert how == {None}
+        if n_rows == len(X):
+            np.testing.assert_array_equal(others, found)
+    alone, _ = draws(None, threads=1)
+    assert asked[0]["n_jobs"] == 1
+    np.testing.assert_array_equal(alone, found)
+
+
+def test_the_threads_of_blas_are_those_outside_of_its_limit():
+    with threadpool_limits(1):
+        assert threads_of_blas() == 1
+    before = threads_of_blas()
+    with one_thread(), one_thread():
+        assert threads_of_blas() == before
