@@ -60,7 +60,7 @@ class Categorical(Classification):
         with np.errstate(over="ignore"):  # exp(-z) = inf is probability 0
             np.exp(z, out=z)
         z += 1
-        return np.reciprocal(z, out=z)
+        return np.divide(1, z, out=z)
 
     def log_predict(self, theta: NDArray, X: NDArray) -> NDArray:
         z = self.outputs(theta, X)
