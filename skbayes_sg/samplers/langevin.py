@@ -132,8 +132,10 @@ class UnderdampedLangevin(Sampler):
                 "only"
             )
         # Where the precision is integrated out it is as right with noise numbers up to 115 (100 to
-        # 900 columns); from 40 on minibatches are so large that Metropolis steps take no longer.
-        near = anchor.steepness <= _GENTLE and anchor.noise_number <= 40.0
+        # 900 columns). From a sixtieth of the rows on minibatches are nearly all of them, and
+        # Metropolis steps mix the log precision better.
+        most = max(5.0, anchor.pool_size / 60)
+        near = anchor.steepness <= _GENTLE and anchor.noise_number <= most
         if target.samples_precision and not near:
             return (
                 "the posterior is too far from Gaussian for steps of one length in the funnel of a "
