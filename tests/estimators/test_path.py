@@ -40,6 +40,7 @@ def regression(**params):
     )
 
 
+@pytest.mark.slow
 def test_both_fits_find_the_maximum_of_the_evidence():
     X, y = rows_of_the_figures("informative")
     em = VariationalEM(n_updates=80)
@@ -131,6 +132,7 @@ def by_minibatches_on_iris(model):
     return hyperparameter_path(model, scale(X), y, scale(X), y, prior_precisions=[1.0], em=em)
 
 
+@pytest.mark.slow
 def test_minibatches_of_few_rows_run_where_those_of_twenty_do_not():
     """Three classes nearly separated: hardly any gradient noise, so the scalar step is long."""
     path = by_minibatches_on_iris(SHORT)

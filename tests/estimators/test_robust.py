@@ -105,6 +105,7 @@ def test_units_do_not_matter(unit):
     np.testing.assert_allclose(other.predict(moved) / unit, one.predict(X) + 7.0, atol=0.02)
 
 
+@pytest.mark.slow
 def test_streams_end_where_all_rows_do():
     X, y = simulated(1000)
     stream = BayesianRobustRegressor(prior_precision=1.0, random_state=0)

@@ -128,6 +128,7 @@ def learned_by_hmc():
     return learned_on_three_classes(HMC())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler",
     [

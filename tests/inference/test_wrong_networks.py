@@ -162,6 +162,7 @@ def moons():
     return make_moons(120, noise=0.3, random_state=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cls", [BayesianMLPClassifier, pytest.param(DRBMClassifier, marks=pytest.mark.slow)]
 )
