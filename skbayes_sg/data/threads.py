@@ -115,6 +115,15 @@ def ahead(function: Callable, each: Iterable, count: int = 1) -> Iterator[Any]:
 
 
 def of_blocks(function: Callable, blocks: Sequence) -> Iterator[Any]:
-    """`in_order` in as many threads as BLAS had, which has one meanwhile."""
-    with one_thread(), in_threads(threads_of_blas()):
-        yield from in_order(function, blocks)
+    """`function` of each block, in order, in as many threads as BLAS has, which has one in each.
+
+    The limit ends with a block: it does not outlive an error between two of them.
+    """
+
+    def alone(block: Any) -> Any:
+        with one_thread():
+            return function(block)
+
+    if len(blocks) == 1:
+        return map(function, blocks)
+    return ahead(alone, blocks, threads_of_blas())

@@ -1,4 +1,5 @@
 import warnings
+from time import monotonic
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from conftest import logistic_data
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skbayes_sg import BayesianLogisticRegressionSGFS
 from skbayes_sg.chains import run
@@ -17,7 +18,7 @@ from skbayes_sg.chains.run import (
     run_chains,
     start_chains,
 )
-from skbayes_sg.data.threads import one_thread, threads_of_blas
+from skbayes_sg.data.threads import of_blocks, one_thread, threads_of_blas
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGFS, SGLD
@@ -187,3 +188,18 @@ def test_the_threads_of_blas_are_those_outside_of_its_limit():
     before = threads_of_blas()
     with one_thread(), one_thread():
         assert threads_of_blas() == before
+
+
+def test_an_error_between_two_blocks_leaves_blas_its_threads():
+    """Also while somebody holds the error, and with it the blocks that were not asked for."""
+
+    def threads():
+        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+    before, left = threads(), of_blocks(lambda block: block, [0, 1, 2])
+    assert next(left) == 0
+    until = monotonic() + 10.0
+    while threads() != before and monotonic() < until:  # the last block may be on its way
+        pass
+    assert threads() == before
+    assert list(left) == [1, 2]
