@@ -48,9 +48,7 @@ def parallel(n_jobs: int | None, n_elements: int) -> Parallel:
     """What carries out tasks whose steps compute so many numbers at a time.
 
     Without `n_jobs`, and outside of a context of joblib that has one, tasks are threads where steps
-    are long. Short functions of NumPy would wait for the interpreter, of which there is one: with
-    two threads, HMC on 2,000 rows of three classes takes .6 of the time, and minibatches of a small
-    network would take twice as long.
+    are long. Short functions of NumPy would wait for the interpreter, of which there is one.
     """
     if n_jobs is None and effective_n_jobs(None) == 1 and not is_overhead(n_elements):
         return Parallel(n_jobs=cores(None), prefer="threads")

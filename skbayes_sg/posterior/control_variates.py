@@ -294,11 +294,11 @@ class ExpandedTarget(ChainTarget):
         elif self._cancels:  # what is left is the precision of the prior
             left = coordinates.pullback_matrix(prior.curvature(at).dense())
             self._hessian_left = _stored(left).matvec
-            if isinstance(coordinates, Whitened) and not len(coordinates.rest):
-                outputs, columns = coordinates.columns.shape
+            outputs, columns = rows.model.columns().shape
+            if outputs > 1 and isinstance(coordinates, Whitened) and not len(coordinates.rest):
                 form = left[:columns, :columns]
                 error = np.abs(left - np.kron(np.eye(outputs), form)).max()
-                if outputs > 1 and error <= 1e-6 * np.abs(form).max():  # the same for each
+                if error <= 1e-6 * np.abs(form).max():  # the same for each output
                     self._hessian_left = partial(_of_each_output, form)
 
         if steepness is None:

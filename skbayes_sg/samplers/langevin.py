@@ -131,8 +131,7 @@ class UnderdampedLangevin(Sampler):
                 f"as at the anchor, above {STEEP_COLUMN:g}, as where a rare level has one class "
                 "only"
             )
-        # Where the precision is integrated out it is as right with noise numbers up to 115 (100 to
-        # 900 columns). From a sixtieth of the rows on minibatches are nearly all of them, and
+        # From a noise number of a sixtieth of the rows on, minibatches are nearly all of them, and
         # Metropolis steps mix the log precision better.
         most = max(5.0, anchor.pool_size / 60)
         near = anchor.steepness <= _GENTLE and anchor.noise_number <= most
