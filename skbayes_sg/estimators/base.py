@@ -706,6 +706,14 @@ def require_same_offset(estimator: Any, offset: ArrayLike | None) -> None:
         )
 
 
+def require_predict_draws(n_draws: Any) -> None:
+    """Raise ValueError or TypeError for what is no `n_predict_draws`."""
+    if isinstance(n_draws, str):
+        require_choice("n_predict_draws", n_draws, ("auto",))
+    elif n_draws is not None:
+        require_integer("n_predict_draws", n_draws, 1, ', "auto" or None')
+
+
 def draws_that_predict(estimator: Any, every: bool = False) -> tuple[Any, NDArray]:
     """Numbers of the draws that predict, chain by chain, and their weights, summing to 1.
 
@@ -715,11 +723,9 @@ def draws_that_predict(estimator: Any, every: bool = False) -> tuple[Any, NDArra
     n_chains, n_draws = len(estimator.draws_), getattr(estimator, "n_predict_draws", None)
     weights = np.tile(estimator.draw_weights_ / n_chains, n_chains)
     (some,) = np.nonzero(weights)
-    if isinstance(n_draws, str):  # it may have been set after the fit
-        require_choice("n_predict_draws", n_draws, ("auto",))
+    require_predict_draws(n_draws)  # it may have been set after the fit
+    if n_draws == "auto":
         n_draws = -(-len(some) // max(1, len(some) // ENOUGH_ESS))
-    elif n_draws is not None:
-        require_integer("n_predict_draws", n_draws, 1, ', "auto" or None')
     if every or not hasattr(estimator, "classes_"):
         return slice(None), weights
     if n_draws is not None and n_draws < len(some):

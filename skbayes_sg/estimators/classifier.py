@@ -21,6 +21,7 @@ from skbayes_sg.estimators.base import (
     BayesianEstimator,
     all_or_nothing,
     merged,
+    require_predict_draws,
     rows_that_count,
     with_offset,
 )
@@ -44,7 +45,6 @@ from skbayes_sg.validation import (
     checked_weights,
     in_dtype,
     require_choice,
-    require_integer,
     require_level,
     shown,
 )
@@ -65,10 +65,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        if isinstance(self.n_predict_draws, str):
-            require_choice("n_predict_draws", self.n_predict_draws, ("auto",))
-        elif self.n_predict_draws is not None:
-            require_integer("n_predict_draws", self.n_predict_draws, 1, ', "auto" or None')
+        require_predict_draws(self.n_predict_draws)
 
     def _validate_data(self, X, y="no_validation", reset: bool = True, **more):
         """Also says what labels without a truth value are, which scikit-learn compares."""
