@@ -128,6 +128,8 @@ class OneMode(Plan):
         """
         draws = fit.draws if fit.hyper_draws is None else np.append(fit.draws, fit.hyper_draws, 2)
         figures = diagnose.of_draws(draws)
+        if fit.scales is not None and fit.scales.has_heavy_tails:
+            figures["sd_error"] = np.nan  # of a column in the spike, by its rare visits to the slab
         if posterior.of_sample is not posterior:
             return figures
         figures |= diagnose.of_gradients(posterior, draws, fit.weights, n_gradients, fit.scales)

@@ -55,6 +55,9 @@ class Scales(ABC):
         Change of eta where all coefficients are e times as large.
     """
 
+    has_heavy_tails = False
+    """Whether the standard deviation of a coefficient is decided by a few of its draws."""
+
     def __init__(self, block: NDArray, group: NDArray, labels: list[str], unit: float) -> None:
         self.block, self.group, self.labels = block, group, labels
         self.unit, self.least = unit, 1e-3 * unit
@@ -73,6 +76,10 @@ class Scales(ABC):
     def log_precisions(self, eta: NDArray) -> NDArray:
         """(n, groups) of eta (n, K)."""
         return eta
+
+    def precisions(self, eta: NDArray) -> NDArray:
+        """(n, groups) of eta (n, K)."""
+        return np.exp(self.log_precisions(eta))
 
     def pullback(self, eta: NDArray, slopes: NDArray) -> NDArray:
         """Gradient over eta, (n, K), of a function whose slopes over ell are (n, groups)."""
@@ -100,7 +107,8 @@ class Scales(ABC):
 
     def slope(self, eta: NDArray, slopes: NDArray) -> NDArray:
         """Gradient of `log_density`, and of more whose slopes over ell are (n, groups), (n, K)."""
-        return self.hyperprior_slope(eta) + self.pullback(eta, slopes + 0.5 * self.sizes)
+        sizes = self.sizes.astype(slopes.dtype, copy=False)
+        return self.hyperprior_slope(eta) + self.pullback(eta, slopes + 0.5 * sizes)
 
     def log_prior(self, prior: Prior, theta: NDArray, eta: NDArray) -> NDArray:
         """Log density of parameters (n, D) and eta; `prior` has any precisions."""

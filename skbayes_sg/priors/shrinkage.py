@@ -106,20 +106,24 @@ class StudentT:
 class _Regularised(Scales):
     """eta = (log tau, log c^2, log l_1, ..., log l_q)."""
 
+    has_heavy_tails = True
+
     def __init__(self, columns: Scales, horseshoe: Horseshoe, tau: float) -> None:
         super().__init__(columns.block, columns.group, columns.labels, columns.unit)
         self.dim = 2 + len(columns.labels)
         self.of_scale = np.append(1.0, np.zeros(self.dim - 1))
-        self.tau = tau
         self.half_df = 0.5 * horseshoe.slab_df
         self.rate = self.half_df * horseshoe.slab_scale**2
-        self._log_scale = np.append(np.log(tau), np.zeros(len(columns.labels)))
+        self._log_scale = float(np.log(tau))
 
     def log_precisions(self, eta: NDArray) -> NDArray:
         return np.logaddexp(-2 * (eta[:, :1] + eta[:, 2:]), -eta[:, 1:2])
 
+    def precisions(self, eta: NDArray) -> NDArray:
+        return np.exp(-2 * (eta[:, :1] + eta[:, 2:])) + np.exp(-eta[:, 1:2])
+
     def pullback(self, eta: NDArray, slopes: NDArray) -> NDArray:
-        spike = expit(eta[:, 1:2] - 2 * (eta[:, :1] + eta[:, 2:]))
+        spike = 1 / (1 + np.exp(2 * (eta[:, :1] + eta[:, 2:]) - eta[:, 1:2]))
         local = -2 * spike * slopes
         slab = (spike - 1) * slopes
         shared = [local.sum(axis=1, keepdims=True), slab.sum(axis=1, keepdims=True)]
@@ -131,8 +135,9 @@ class _Regularised(Scales):
         return value - self.half_df * eta[:, 1] - self.rate * np.exp(-eta[:, 1])
 
     def hyperprior_slope(self, eta: NDArray) -> NDArray:
-        slope = 1 - 2 * expit(2 * self._cauchy(eta))
-        return np.insert(slope, 1, self.rate * np.exp(-eta[:, 1]) - self.half_df, axis=1)
+        slope = -np.tanh(self._cauchy(eta))
+        of_slab = self.rate * np.exp(-eta[:, 1:2]) - self.half_df
+        return np.concatenate([slope[:, :1], of_slab, slope[:, 1:]], axis=1)
 
     def hyperprior_curvature(self, eta: NDArray) -> NDArray:
         inside = expit(2 * self._cauchy(eta))
@@ -141,10 +146,11 @@ class _Regularised(Scales):
 
     def _cauchy(self, eta: NDArray) -> NDArray:
         """Log tau and log l over their scales, (n, 1 + q)."""
-        return np.delete(eta, 1, axis=1) - self._log_scale
+        return np.concatenate([eta[:, :1] - self._log_scale, eta[:, 2:]], axis=1)
 
     def start(self, prior: Prior) -> NDArray:
-        return np.insert(self._log_scale, 1, np.log(self.rate / self.half_df))[None]
+        shared = [self._log_scale, np.log(self.rate / self.half_df)]
+        return np.append(shared, np.zeros(self.dim - 2))[None]
 
 
 class _Outliers(Scales):
