@@ -49,13 +49,16 @@ from skbayes_sg.inference.variational_em import (
     fit_prior,
     learned_in_chains,
 )
+from skbayes_sg.linalg import DIAGONAL
 from skbayes_sg.linalg.sizes import has_matrix, is_overhead
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import Mode, distance, expanded_twice, posterior_mean
 from skbayes_sg.posterior.hierarchical import IntegratedTarget
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.targets import target_of, with_coordinates
-from skbayes_sg.samplers import Sampler, State
+from skbayes_sg.posterior.one_by_one import OneByOneTarget, is_one_by_one
+from skbayes_sg.posterior.targets import NOT_SAMPLED, target_of, with_coordinates
+from skbayes_sg.priors.scales import Scales
+from skbayes_sg.samplers import HMC, Sampler, State
 from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoExpansionError, RunLength
 from skbayes_sg.samplers.target import Target
 
@@ -317,6 +320,8 @@ def prepare(
     estimate = None if learned is None else PrecisionEstimate(learned)
     if isinstance(asked, Hyperprior):
         scales = asked.of(posterior)
+        if asked.groups is not None and is_one_by_one(posterior, scales):
+            return _begin_one_by_one(options, choice, posterior, scales)
         if choice.sampler.needs_closed_form and asked.groups is not None:
             choice = plan.fallback(
                 posterior,
@@ -328,12 +333,6 @@ def prepare(
             values, nothing = scales.of(posterior.prior)[None], np.zeros(scales.dim, bool)
             first = as_learned(anywhere, posterior.prior, values, nothing)
             estimate = PrecisionEstimate(first)
-        elif asked.groups is not None and not has_matrix(posterior.dim):
-            raise ValueError(
-                "prior_groups, and a prior of many scales, need a matrix of all parameters, "
-                f"and {posterior.dim} are too many for one; set prior_groups=None and "
-                "prior=None, or leave out columns"
-            )
         elif affordable(posterior):
             estimate = estimate_precision(scales, posterior)
         else:
@@ -482,6 +481,56 @@ def begin(
     length = options.length(sampler.run_length(states[0]))
     engine = Engine(sampler, reason + remark, states, length, passes, anchor, learned)
     return replace(engine, warnings=notes), target
+
+
+def _begin_one_by_one(
+    options: Options, choice: Choice, posterior: Posterior, scales: Scales
+) -> tuple[Engine, Target]:
+    """Chains in coordinates of one coefficient at a time, about where the posterior is.
+
+    There is no mode worth a search: under a sparse prior it is at zero, and with more columns than
+    rows it is far from where the posterior has its mass. Chains start from the prior, and each of
+    some rounds of burn-in tells where the coordinates of the next are to be taken.
+    """
+    if posterior.of_sample is not posterior:
+        raise RowsNeededError("a prior with a scale for each column or group takes all rows a step")
+    if not choice.given:
+        why = "columns or groups have scales of their own, and are too many for a matrix"
+        choice = Choice(HMC(structure="diag", single_gradients=True), why)
+    elif not choice.sampler.rejects:
+        raise ValueError(NOT_SAMPLED)
+    sampler, sample, prior = clone(choice.sampler), posterior.data.sample, posterior.prior
+    sampler.asked_for = choice.given
+    start_seed, *seeds = options.spawn(2 + _ROUNDS)
+    sampled = Sampled(scales, scales.start(prior)[0], np.ones(scales.dim))
+    theta = posterior.model.guess(sample.y, sample.weight, sample.offset)
+    target = OneByOneTarget(posterior, sampled, theta)
+    last, n_chains = options.last, 8 if options.n_chains == "auto" else int(options.n_chains)
+    if last is not None and last.shape[1] == target.dim:
+        points = last[np.arange(n_chains) % len(last)]
+    else:
+        points = target.cloud(np.repeat(theta, n_chains, axis=0), np.random.default_rng(start_seed))
+    passes = 0.0
+    for done, seed in enumerate(seeds):
+        states = start_chains(sampler, target, points, seed)
+        length = options.length(sampler.run_length(states[0]))
+        if done == _ROUNDS or length.burn_in < 2 or time_is_up():
+            cut_short("rounds of burn-in", done, _ROUNDS)
+            break
+        burn = partial(burn_chain, sampler, target, length.burn_in, keep=True)
+        chains: list[Chain] = in_parallel(
+            burn, states, options.n_jobs, elements_of_step(target, states)
+        )
+        passes += rows_touched(sampler, [chain.state for chain in chains]) / sample.n_rows
+        points = np.concatenate([chain.last for chain in chains])
+        seen = np.concatenate([chain.draws for chain in chains]).mean(axis=(0, 1))
+        sampled = sampled._replace(centre=seen[posterior.dim :])
+        target = OneByOneTarget(posterior, sampled, seen[None, : posterior.dim])
+    ell = scales.log_precisions(sampled.centre[None])
+    prior = scales.given(prior, ell[0])
+    learned = as_learned(sampled, prior, np.exp(ell), np.zeros(ell.size, dtype=bool))
+    anchor = posterior.with_prior(prior).expand(target.anchor.theta, DIAGONAL)
+    return Engine(sampler, choice.reason, states, length, passes, anchor, learned), target
 
 
 def _off_walls(target: Target, theta: NDArray, centre: NDArray) -> NDArray:

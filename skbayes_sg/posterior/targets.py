@@ -7,11 +7,12 @@ from skbayes_sg.posterior.full_data import FullDataTarget, WhitenedTarget
 from skbayes_sg.posterior.gaussian import Mode, NormalPath
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget, IntegratedTarget
 from skbayes_sg.posterior.non_centred import Sampled
+from skbayes_sg.posterior.one_by_one import OneByOneTarget, is_one_by_one
 from skbayes_sg.priors.scales import IntegratedPrior
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.target import Target
 
-_NOT_SAMPLED = (
+NOT_SAMPLED = (
     "prior_groups, and a prior of many scales, are sampled with the coefficients, which "
     'sampler=None and "hmc" can do where the posterior has a mode; set sampler=None, or '
     "prior_groups=None and prior=None"
@@ -40,11 +41,14 @@ def target_of(
     if sampled is not None and not (anchor is not None and sampler.follows_coordinates):
         integrated = sampled.scales.integrated
         if integrated is None:
-            raise ValueError(_NOT_SAMPLED)
+            raise ValueError(NOT_SAMPLED)
         posterior = posterior.with_prior(IntegratedPrior(posterior.prior, integrated))
         sampled = None
     if anchor is None:
         return posterior
+    many = sampled is not None and sampled.scales.integrated is None
+    if sampled is not None and many and is_one_by_one(posterior, sampled.scales):
+        return OneByOneTarget(posterior, sampled, anchor.theta)
     if sampler.needs_closed_form:
         return ClosedTarget(posterior, anchor, None if sampled is None else sampled.scales)
     if is_high_dimensional(posterior):

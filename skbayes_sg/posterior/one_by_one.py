@@ -1,0 +1,246 @@
+"""Coordinates in which each coefficient follows its own scale, without a matrix of all of them.
+
+Under a prior with a scale for each column, or for each group of thousands of levels, coefficients
+are known by the prior or by the rows, and which of the two changes with the scale. With lambda the
+prior precision of a coefficient beta, and the rows' normal likelihood N(b, s^2 / k) of it as if all
+others were known, where s is the noise standard deviation of a regression and 1 elsewhere,
+
+    beta = m + k b / (k + lambda) + s v / sqrt(k + lambda)
+
+This is the posterior of beta given lambda if v is standard normal. So v hardly depends on lambda: a
+coefficient in the spike is not centred, one that rows determine is centred, and one between the two
+moves from one to the other as its scale grows (partially non-centred parametrisations, Papaspilio-
+poulos, Roberts & Skold 2007). Any k and b are right, since chains move on the density of v and the
+hyperparameters; good ones make it nearly that of independent standard normal numbers. They are
+taken at the mean of the points that chains have been to (math/priors.md#one-by-one).
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data.columns import of_columns
+from skbayes_sg.data.minibatches import Rows
+from skbayes_sg.linalg import DIAGONAL, Diag
+from skbayes_sg.linalg.sizes import has_matrix
+from skbayes_sg.posterior import ChainTarget, Posterior
+from skbayes_sg.posterior.non_centred import Sampled
+from skbayes_sg.priors.scales import Scales
+from skbayes_sg.samplers.target import Anchor
+
+
+def is_one_by_one(posterior: Posterior, scales: Scales) -> bool:
+    """Whether hyperparameters of many scales are sampled in such coordinates.
+
+    Where rows are fewer than scales, no matrix of all parameters whitens the posterior of a
+    coefficient that is in the spike now and in the slab then; and of very many there is none.
+    """
+    return posterior.data.n_rows < len(scales.labels) or not has_matrix(posterior.dim)
+
+
+class _Point(NamedTuple):
+    """What a gradient needs of points of the chains."""
+
+    theta: NDArray
+    """(chains, D)"""
+    eta: NDArray
+    """(chains, K)"""
+    rest: NDArray
+    """Parameters that are no coefficients, with intercepts at the means of the columns."""
+    z: NDArray
+    """(chains, K)"""
+    root: NDArray
+    """T(z) / z."""
+    steepness: NDArray
+    """The derivative of T."""
+    noise: NDArray
+    """s, (chains, 1)."""
+    lam: NDArray
+    """Prior precision of each coefficient, (chains, P), in units of 1 / s^2."""
+    variance: NDArray
+    """1 / (k + lambda)."""
+    fixed: NDArray
+    """k b / (k + lambda)."""
+    moving: NDArray
+    """s v / sqrt(k + lambda)."""
+
+
+class OneByOneTarget(ChainTarget):
+    """A posterior with hyperparameters, in coordinates of one coefficient at a time.
+
+    A point x is (v, r, z): v in the place of the coefficients; other parameters r, in units of
+    about their standard deviations, with intercepts at the means of the columns; and z, of which
+    the hyperparameters are ``start + T(z)`` with ``T(z) = z sqrt(pi / 2 + z^2 / 4)``. That takes a
+    nearly standard normal z to the logarithm of a half-Cauchy number, whose density falls as slowly
+    as exp(-|log l|): a scale goes from spike to slab and back within one trajectory. Every step
+    takes all rows.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        With all rows in memory.
+    sampled : Sampled
+    theta : array of shape (1, D)
+        The point at which k and b are those of the rows.
+    """
+
+    samples_precision = True
+    anchor: Anchor
+
+    def __init__(self, posterior: Posterior, sampled: Sampled, theta: NDArray) -> None:
+        super().__init__(posterior, self)  # type: ignore[arg-type]
+        self.sampled, self.scales = sampled, sampled.scales
+        model, prior, data = posterior.predictor, posterior.prior, posterior.data.sample
+        n, dim = len(self.scales.block), posterior.dim  # coefficients come first in theta
+        self.dim, self._n = dim + self.scales.dim, n
+        self._start = self.scales.start(prior)
+        self._alone = np.array_equal(self.scales.group, np.arange(n))
+        self._rows = data.load(slice(None))
+        self._of_rest = posterior.normal_prior.restricted(np.arange(n, dim))
+        # whether intercepts have their prior at the means of the columns, as coordinates have them
+        self._centred = posterior.normal_prior.centre is not None or not model.fit_intercept
+
+        # The rows' information about each parameter, with the intercepts at the columns' means.
+        fisher = posterior.fisher(theta, slice(None), DIAGONAL)
+        information = fisher.squares() * self.n_total / self.n_rows
+        gradient = self._scores(theta)[0]
+        self._means = None
+        if model.fit_intercept:
+            self._means = means = of_columns(posterior.data).mean
+            at = model.unpack(np.arange(dim))
+            root, X = fisher.factors[0]
+            square = (root * root).reshape(-1, *root.shape[-2:]).sum(axis=0)
+            total = square.sum(axis=1)[:, None] * means - 2 * (square @ X)
+            information[at["coef"]] += total * means * self.n_total / self.n_rows
+            gradient[at["coef"]] -= gradient[at["intercept"]][:, None] * means
+        noise = 1.0 if prior.quadratic else np.exp(theta[0, -1])
+        known, pull = noise * np.maximum(information[:n], 0.0), noise * gradient[:n]
+        self._mean, self._unit = prior.mean[:n], prior.unit[:n]
+        self._known, self._pull = known, known * (theta[0, :n] - self._mean) + pull  # k, k b
+        self._centre = self._sheared(theta, 1.0)[0, n:]
+        fixed = information[n:] + self._of_rest.independent(theta[:, n:])
+        self._width = 1 / np.sqrt(fixed)
+        self.anchor = Anchor.of_all(theta, Diag(np.ones(self.dim)), self.n_rows, self.n_total)
+
+    @cached_property
+    def single(self) -> OneByOneTarget:
+        twin = copy.copy(self)
+        twin._rows = self.posterior.data.sample.single.load(slice(None))
+        for name in ("_start", "_known", "_pull", "_mean", "_unit", "_means", "_centre", "_width"):
+            value = getattr(self, name)
+            setattr(twin, name, None if value is None else value.astype(np.float32))
+        return twin
+
+    def _scores(self, theta: NDArray) -> NDArray:
+        """Gradient of the log likelihood of all rows, (chains, D)."""
+        X, y, weight, _ = self._rows
+        scores = self.posterior.model.scores(theta, X, y).scaled(weight)
+        return scores.total(theta.dtype) * (self.n_total / self.n_rows)
+
+    def _sheared(self, theta: NDArray, sign: float) -> NDArray:
+        """Parameters (n, D) with intercepts moved to the means of the columns, or back."""
+        if self._means is None:
+            return theta
+        n, sheared = self._n, theta.copy()
+        of_means = theta[:, :n].reshape(len(theta), -1, len(self._means)) @ self._means
+        sheared[:, n : n + of_means.shape[1]] += sign * of_means
+        return sheared
+
+    def _precisions(self, eta: NDArray) -> NDArray:
+        """Prior precision of each coefficient in units of 1 / noise variance, (n, P)."""
+        lam = self.scales.precisions(eta)
+        return (lam if self._alone else lam[:, self.scales.group]) * self._unit
+
+    # -- coordinates ---------------------------------------------------------------------------
+
+    def inverse_transform(self, x: NDArray) -> NDArray:
+        """(theta, eta) of x, (..., D + K)."""
+        at = self._point(x.reshape(-1, self.dim))
+        return np.concatenate([at.theta, at.eta], axis=1).reshape(x.shape)
+
+    def transform(self, theta: NDArray) -> NDArray:
+        """x of (theta, eta), (n, D + K)."""
+        theta, eta = np.split(theta, [self.posterior.dim], axis=1)
+        coef, rest = np.split(self._sheared(theta, 1.0), [self._n], axis=1)
+        variance = 1 / (self._known + self._precisions(eta))
+        noise = 1.0 if self.prior.quadratic else np.exp(0.5 * theta[:, -1:])
+        v = (coef - self._mean - self._pull * variance) / (noise * np.sqrt(variance))
+        u = eta - self._start  # T(z): a quadratic equation in z^2
+        z = np.sign(u) * np.sqrt(np.hypot(np.pi, 2 * u) - np.pi)
+        return np.concatenate([v, (rest - self._centre) / self._width, z], axis=1)
+
+    def _point(self, x: NDArray) -> _Point:
+        v, rest, z = np.split(x, [self._n, self.posterior.dim], axis=1)
+        square = z * z
+        root = np.sqrt(0.5 * np.pi + 0.25 * square)
+        steepness, eta = (0.5 * np.pi + 0.5 * square) / root, self._start + z * root
+        rest = self._centre + self._width * rest
+        noise = np.ones((len(x), 1), x.dtype)
+        if not self.prior.quadratic:
+            noise = np.exp(0.5 * rest[:, -1:])
+        lam = self._precisions(eta)
+        variance = 1 / (self._known + lam)
+        fixed, moving = self._pull * variance, noise * np.sqrt(variance) * v
+        theta = np.concatenate([self._mean + fixed + moving, rest], axis=1)
+        theta = self._sheared(theta, -1.0)
+        return _Point(theta, eta, rest, z, root, steepness, noise, lam, variance, fixed, moving)
+
+    def cloud(self, theta: NDArray, rng: np.random.Generator) -> NDArray:
+        """Draws from the prior of coefficients and scales, about the start."""
+        return self.inverse_transform(rng.standard_normal((len(theta), self.dim)))
+
+    # -- the density ---------------------------------------------------------------------------
+
+    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+        """From all rows."""
+        at = self._point(theta.astype(self._known.dtype, copy=False))
+        return self._pulled_back(at, self._scores(at.theta))
+
+    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        at, scale = self._point(theta), self.n_total / self.n_rows
+        X, y, weight, _ = self._rows
+        each, scores = self.posterior.model.value_and_scores(at.theta, X, y)
+        each = each if weight is None else each * weight
+        value = scale * each.sum(axis=1, dtype=np.float64)
+        value += self._of_rest.log_density(at.rest if self._centred else at.theta[:, self._n :])
+        away = (at.fixed + at.moving) / at.noise
+        # of the coefficients, whose factors of 1 / s are those of the Jacobian
+        value -= 0.5 * (np.log(self._known + at.lam) + at.lam * away * away).sum(axis=1)
+        value += self.scales.log_density(at.eta) + np.log(at.steepness).sum(axis=1)
+        return value, self._pulled_back(at, scale * scores.scaled(weight).total())
+
+    def _pulled_back(self, at: _Point, gradient: NDArray) -> NDArray:
+        """Gradient over x, from that of the log likelihood over theta, which it overwrites."""
+        n, z, noise = self._n, at.z, at.noise
+        of_coef, of_rest = gradient[:, :n], gradient[:, n:]
+        if not self._centred:
+            of_rest += self._of_rest.gradient(at.theta[:, n:])
+        if self._means is not None:
+            shape = len(z), -1, len(self._means)
+            of_coef.reshape(shape)[:] -= of_rest[:, : n // shape[2], None] * self._means
+        if self._centred:
+            of_rest += self._of_rest.gradient(at.rest)
+
+        # of the coefficients, and of their log precisions through b's part, v's part and the prior
+        away = (at.fixed + at.moving) / noise
+        pulled = at.lam * away
+        of_coef -= pulled / noise
+        known = at.lam * at.variance  # share of the prior in what is known
+        of_ell = (at.fixed + 0.5 * at.moving) * of_coef
+        of_ell += 0.5
+        of_ell *= -known
+        pulled *= away
+        of_ell -= 0.5 * pulled
+        of_eta = self.scales.slope(at.eta, of_ell if self._alone else self.scales.summed(of_ell))
+        if not self.prior.quadratic:
+            pulled += at.moving * of_coef
+            of_rest[:, -1] += 0.5 * pulled.sum(axis=1)
+        of_coef *= noise * np.sqrt(at.variance)
+        of_rest *= self._width
+        of_jacobian = z / (0.5 * np.pi + 0.5 * z * z) - 0.25 * z / at.root**2
+        return np.concatenate([gradient, of_eta * at.steepness + of_jacobian], axis=1)

@@ -1,0 +1,201 @@
+"""Coordinates of one coefficient at a time: their density, and the law of chains in them."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg.chains.run import Execution, Length, run_chains, start_chains
+from skbayes_sg.data.row_metadata import metadata_of_fit
+from skbayes_sg.inference.precision import Hyperprior
+from skbayes_sg.models import Linear, NegativeBinomial, Ordinal, Softmax, Student
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.non_centred import Sampled
+from skbayes_sg.posterior.one_by_one import OneByOneTarget
+from skbayes_sg.priors import Horseshoe, StudentT
+from skbayes_sg.priors.scales import Groups
+from skbayes_sg.samplers import HMC
+
+CERTAIN = 4.5  # Monte Carlo errors
+N_ROWS, N_COLUMNS = 20, 6
+MODELS = {
+    "linear": (Linear(N_COLUMNS, True, None, (0.5, 0.7)), lambda eta: eta),
+    "linear without intercept": (Linear(N_COLUMNS, False, None, (0.5, 0.7)), lambda eta: eta),
+    "known noise": (Linear(N_COLUMNS, True, 0.5), lambda eta: eta),
+    "two classes": (Softmax(N_COLUMNS, 2), np.sign),
+    "three classes": (Softmax(N_COLUMNS, 3), lambda eta: np.digitize(eta, [-0.5, 0.5])),
+    "grades": (Ordinal(N_COLUMNS, np.arange(4.0)), lambda eta: np.digitize(eta, [-1.0, 0.0, 1.0])),
+    "counts": (NegativeBinomial(N_COLUMNS), lambda eta: np.floor(np.exp(eta))),
+    "outliers": (Student(N_COLUMNS), lambda eta: eta),
+}
+
+
+def posterior_of(name, centred=False, weighted=False, as_csr=False):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N_ROWS, N_COLUMNS)) + np.eye(N_COLUMNS)[0] * 3
+    model, answer = MODELS[name]
+    weight = rng.random(N_ROWS) + 0.5 if weighted else None
+    rows = sparse.csr_matrix(X) if as_csr else X
+    posterior = Posterior.of(model, rows, answer(X[:, 0] - 3), sample_weight=weight)
+    n_coef = model.unpack(np.arange(model.dim))["coef"].size
+    precision, units = np.where(np.arange(model.dim) < n_coef, 1.0, 0.1), {}
+    if centred:
+        units = {"centre": X.mean(axis=0), "unit": np.linspace(0.5, 2, model.dim)}
+        if isinstance(model, Linear) and model.noise_variance is None:
+            units["unit"] = units["unit"][:-1]
+    return posterior.with_prior(model.prior(precision, **units))
+
+
+def scales_of(posterior, kind):
+    coef = posterior.model.unpack(np.arange(posterior.dim))["coef"]
+    group = np.broadcast_to(np.arange(N_COLUMNS), coef.shape)
+    if kind == "two groups":
+        return Groups(coef.ravel(), group.ravel() % 2, ["even", "odd"], 0.1)
+    columns = Groups(coef.ravel(), group.ravel(), list("abcdef"), 0.1)
+    return {"horseshoe": Horseshoe(2.0), "student_t": StudentT()}[kind].scales(columns, 10.0, 20)
+
+
+def target_of(posterior, scales):
+    theta = 0.1 * np.random.default_rng(1).standard_normal((1, posterior.dim))
+    start = scales.start(posterior.prior)[0]
+    return OneByOneTarget(posterior, Sampled(scales, start, np.ones(scales.dim)), theta)
+
+
+def check_density(posterior, scales):
+    """It is likelihood, priors and the Jacobian; and its gradient is its derivative."""
+    target = target_of(posterior, scales)
+    x = np.random.default_rng(2).standard_normal((3, target.dim))
+    value, gradient = target.slope(x)
+    np.testing.assert_allclose(target.transform(target.inverse_transform(x)), x, atol=1e-9)
+    np.testing.assert_allclose(target.noisy_gradient(x, slice(None)), gradient, atol=1e-9)
+    single = target.single.noisy_gradient(x, slice(None))
+    np.testing.assert_allclose(single, gradient, atol=1e-4 * np.abs(gradient).max())
+
+    step = 1e-5 * np.eye(target.dim)
+    wanted = []
+    for one in x:
+        ends = [target.slope(one + sign * step)[0] for sign in (1, -1)]
+        derivative = (ends[0] - ends[1]) / 2e-5
+        np.testing.assert_allclose(derivative, gradient[len(wanted)], rtol=1e-5, atol=1e-5)
+        ends = [target.inverse_transform(one + sign * step) for sign in (1, -1)]
+        jacobian = np.linalg.slogdet((ends[0] - ends[1]) / 2e-5)[1]
+        theta, eta = np.split(target.inverse_transform(one[None]), [posterior.dim], axis=1)
+        log_prob = posterior.log_prob(theta) - posterior.prior.log_density(theta)
+        log_prior = scales.log_prior(posterior.prior, theta, eta)
+        wanted.append(float((log_prob + log_prior)[0]) + jacobian)
+    assert np.ptp(value - wanted) < 1e-6
+
+
+@pytest.mark.parametrize("kind", ["horseshoe", "student_t", "two groups"])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_density_is_that_of_parameters_and_hyperparameters(name, kind):
+    posterior = posterior_of(name)
+    check_density(posterior, scales_of(posterior, kind))
+
+
+@pytest.mark.parametrize(
+    "options", [{"centred": True}, {"weighted": True}, {"as_csr": True}], ids=str
+)
+@pytest.mark.parametrize("name", ["linear", "two classes"])
+def test_the_density_is_right_for_any_rows_and_prior(name, options):
+    posterior = posterior_of(name, **options)
+    check_density(posterior, scales_of(posterior, "horseshoe"))
+
+
+def test_chains_follow_a_law_that_is_known(seed):
+    """A regression under one precision: beside independent draws of the same posterior.
+
+    The coordinates do not care how many coefficients a scale has; of one that all share, the joint
+    distribution with the noise variance is known in closed form.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((60, 20)) + 1.0
+    y = X[:, :5] @ [2.0, -1.0, 1.0, -1.0, 0.5] + rng.standard_normal(60)
+    exact = BayesianLinearRegressionSGFS(n_draws=400, random_state=seed).fit(X, y)
+    independent = np.append(exact.draws_, np.log(exact.prior_precision_draws_), axis=2)
+
+    posterior = exact._posterior_of(X, y, metadata_of_fit(exact, None, None, None))
+    scales = Hyperprior().of(posterior)
+    mean = independent.mean(axis=(0, 1))
+    sampled = Sampled(scales, mean[-1:], np.ones(1))
+    target = OneByOneTarget(posterior, sampled, mean[None, :-1])
+    sampler = HMC(structure="diag", single_gradients=True)
+    points = independent[:16, 0]  # from the posterior, so that nothing is on its way
+    states = start_chains(sampler, target, points, np.random.SeedSequence(seed))
+    chains = run_chains(sampler, target, states, Length(400, 100), Execution())
+    found = np.concatenate([chain.draws for chain in chains])
+
+    sd, n = independent.std(axis=(0, 1)), independent[..., 0].size
+    ess = np.minimum(diagnostics.ess_mean(found, np.ones(400)), found[..., 0].size)
+    assert ess.min() > 200
+    error = np.sqrt(1 / ess + 1 / n)
+    assert np.abs((found.mean(axis=(0, 1)) - mean) / sd / error).max() < CERTAIN
+    # of squared deviations, whose tails are heavier
+    squares = [((each - mean) / sd) ** 2 for each in (found, independent)]
+    ess = diagnostics.ess_mean(squares[0], np.ones(400))
+    spread = squares[1].std(axis=(0, 1)) * np.sqrt(1 / ess + 1 / n)
+    assert np.abs((squares[0].mean(axis=(0, 1)) - 1) / spread).max() < CERTAIN
+
+
+def few_that_matter(n_rows, n_columns, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_columns))
+    return X, X[:, :3] @ [3.0, -2.0, 2.0], rng
+
+
+def test_a_sparse_truth_is_found_among_more_columns_than_rows(seed):
+    X, mean, rng = few_that_matter(60, 90, seed)
+    y = mean + rng.standard_normal(60)
+    model = BayesianLinearRegressionSGFS(prior="horseshoe", random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y)
+    assert np.argsort(-np.abs(model.coef_))[:3].tolist() in ([0, 1, 2], [0, 2, 1])
+    assert (np.abs(model.coef_[:3] - [3.0, -2.0, 2.0]) < CERTAIN * model.coef_std_[:3]).all()
+    assert model.diagnostics_["r_hat_max"] < 1.05
+    assert "scales of their own" in model.sampler_reason_
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_more_columns_than_a_matrix_has_run_under_groups(seed):
+    """Random intercepts of more levels than columns of a matrix, in sparse rows."""
+    rng, n_levels = np.random.default_rng(seed), 1100
+    level = np.repeat(np.arange(n_levels), 4)
+    effects, x = 0.8 * rng.standard_normal(n_levels), rng.standard_normal(4 * n_levels)
+    one_hot = sparse.csr_matrix((np.ones(len(level)), (np.arange(len(level)), level)))
+    X = sparse.hstack([sparse.csr_matrix(x[:, None]), one_hot]).tocsr()
+    y = 1.5 * x + effects[level] + rng.standard_normal(len(level))
+    groups = {"slope": [0], "level": range(1, n_levels + 1)}
+    model = BayesianLinearRegressionSGFS(
+        prior_groups=groups, n_chains=4, n_draws=64, burn_in=32, random_state=seed
+    ).fit(X, y)
+    low, high = model.summary(groups=True, full=True).loc["level", ["eti95_lb", "eti95_ub"]]
+    assert low < effects.std() < high
+    assert np.corrcoef(model.coef_[1:], effects)[0, 1] > 0.75
+    assert model.coef_[0] == pytest.approx(1.5, abs=CERTAIN * model.coef_std_[0])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_warm_start_goes_on_where_the_chains_stopped():
+    X, mean, _ = few_that_matter(30, 40, 0)
+    model = BayesianLogisticRegressionSGFS(
+        prior="horseshoe", n_chains=4, n_draws=8, burn_in=16, warm_start=True, random_state=0
+    )
+    first = model.fit(X, mean > 0).draws_
+    second = model.fit(X, mean > 0).draws_
+    again = BayesianLogisticRegressionSGFS(
+        prior="horseshoe", n_chains=4, n_draws=16, burn_in=16, random_state=0
+    )
+    both = np.concatenate([first, second], axis=1)
+    np.testing.assert_array_equal(again.fit(X, mean > 0).draws_, both)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "said"), [("sgfs", "set sampler=None"), ("sgld", "set sampler=None")]
+)
+def test_samplers_that_cannot_are_refused(sampler, said):
+    X, mean, _ = few_that_matter(30, 40, 0)
+    with pytest.raises(ValueError, match=said):
+        BayesianLogisticRegressionSGFS(sampler, prior="horseshoe").fit(X, mean > 0)
