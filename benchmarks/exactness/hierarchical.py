@@ -5,7 +5,8 @@
 Mixed models: yields of barley (Fisher's field trials: random intercepts of varieties and sites),
 extramarital affairs (1,500 rows of Fair 1978: random intercepts of both occupations), and eight
 schools, made up, with few rows each. Sparse priors: 420 rows of 100 columns of which five matter,
-under the horseshoe and Student's t. The reference is NumPyro's NUTS in eight chains, whose density
+under the horseshoe and Student's t, and 100 rows of 150 columns of which three matter, as a
+regression and as two classes. The reference is NumPyro's NUTS in eight chains, whose density
 is written here anew, non-centred. "mean error" is the worst difference of means of coefficients and
 of log precisions of groups, in standard deviations of the reference, and "sd ratio" the standard
 deviation that is farthest from the reference's. "beyond" is what is beyond four Monte Carlo errors
@@ -96,6 +97,15 @@ def sparse(prior: Any) -> Problem:
     return Problem(StandardScaler().fit_transform(X[:420]), y[:420], False, {"prior": prior})
 
 
+def wide(linear: bool) -> Problem:
+    """Three of 150 columns matter, and there are 100 rows."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((100, 150))
+    outputs = X[:, :3] @ [3.0, -2.0, 1.0]
+    y = outputs + rng.standard_normal(100) if linear else outputs + rng.logistic(size=100) > 0
+    return Problem(X, y if linear else y.astype(int), linear, {"prior": Horseshoe(5)})
+
+
 SETS: dict[str, Callable[[], Problem]] = {
     "barley": barley,
     "affairs": affairs,
@@ -103,6 +113,8 @@ SETS: dict[str, Callable[[], Problem]] = {
     "horseshoe": lambda: sparse("horseshoe"),
     "horseshoe, five": lambda: sparse(Horseshoe(expected_nonzero=5)),
     "student_t": lambda: sparse("student_t"),
+    "wide, regression": lambda: wide(linear=True),
+    "wide, classes": lambda: wide(linear=False),
 }
 
 
@@ -110,9 +122,9 @@ def log_precisions(scales: Any, eta: Any) -> tuple[Any, Any]:
     """Of the groups, and the log density of eta (jax)."""
     import jax.numpy as jnp
 
-    if hasattr(scales, "tau"):
+    if hasattr(scales, "log_tau"):
         log_tau, log_slab, local = eta[0], eta[1], eta[2:]
-        value = log_tau - jnp.log(scales.tau**2 + jnp.exp(2 * log_tau))
+        value = log_tau - jnp.logaddexp(2 * scales.log_tau, 2 * log_tau)
         value += (local - jnp.log1p(jnp.exp(2 * local))).sum()
         value -= scales.half_df * log_slab + scales.rate * jnp.exp(-log_slab)
         slab = jnp.exp(log_slab)

@@ -309,6 +309,7 @@ class LinearModel(BayesianEstimator):
         reference=None,
         positive=None,
         rope=None,
+        most=None,
         groups=False,
         full=False,
     ):
@@ -329,7 +330,12 @@ class LinearModel(BayesianEstimator):
             Of two classes, the one whose odds coefficients are of; by default ``classes_[1]``.
         rope : float or (float, float), optional
             Region of practical equivalence: the coefficients that do not matter. A number is the
-            half width of one around 0. The table then has the posterior probability of it.
+            half width of one around 0. The table then has the posterior probability of it, and the
+            expected share of false discoveries.
+        most : int, optional
+            Only so many coefficients, those that matter most first: of the smallest probability of
+            `rope`, or without that of the largest mean over standard deviation. The rows of other
+            parameters follow. By default all coefficients, in the order of the columns.
         groups : bool, default=False
             A table of the groups of `prior_groups` instead: how far their coefficients spread.
         full : bool, default=False
@@ -353,6 +359,10 @@ class LinearModel(BayesianEstimator):
               from 0.5 where the sign is open to 1 where it is certain. Of a model with ratios if
               `full`.
             - ``p_rope``: probability of the region of practical equivalence, if `rope` is given.
+            - ``fdr``: expected share of false discoveries, of coefficients inside `rope`, among all
+              whose ``p_rope`` is at most that of the row: their mean ``p_rope``. The rows with fdr
+              below 0.05 are a list of which 5 % at most are expected to be wrong (Müller,
+              Parmigiani & Rice 2006).
 
             If `full`, also
 
@@ -373,8 +383,8 @@ class LinearModel(BayesianEstimator):
         ------
         ValueError
             If `scaler` does more than shift and stretch columns, if `reference` is not one of at
-            least three classes, if a stream has not drawn yet, or if `groups` is asked for where
-            the prior is given.
+            least three classes, if `most` is not a positive integer, if a stream has not drawn
+            yet, or if `groups` is asked for where the prior is given.
 
         Notes
         -----
@@ -402,7 +412,7 @@ class LinearModel(BayesianEstimator):
         """
         if groups:
             return of_groups(self, level, full)
-        asked = {"scaler": scaler, "reference": reference, "positive": positive}
+        asked = {"scaler": scaler, "reference": reference, "positive": positive, "most": most}
         return of_coefficients(self, level, rope=rope, full=full, **asked)
 
 

@@ -14,7 +14,12 @@ from skbayes_sg import diagnostics
 from skbayes_sg.inspection.names import feature_names, logit_names
 from skbayes_sg.inspection.table import table
 from skbayes_sg.inspection.under_draws import prior_sd_draws
-from skbayes_sg.validation import require_choice, require_level, require_positive
+from skbayes_sg.validation import (
+    require_choice,
+    require_integer,
+    require_level,
+    require_positive,
+)
 
 FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
 _FAR_PROBE = 2.0**30  # so far that the origin takes no digits of the unit
@@ -92,10 +97,13 @@ def of_coefficients(
     reference: Any,
     positive: Any,
     rope: Any,
+    most: int | None,
     full: bool,
 ):
     """The table of `LinearModel.summary`."""
     require_draws(estimator)
+    if most is not None:
+        require_integer("most", most, 1, " or None")
     found, features, logits = as_asked(estimator, Coefficients.of(estimator), scaler, reference)
     if is_turned(estimator, positive):
         found = Coefficients(-found.coef, None if found.intercept is None else -found.intercept)
@@ -106,6 +114,23 @@ def of_coefficients(
         beside = found.stacked().shape[2]  # from there on rows are no coefficients, as a dispersion
         for name in (name for name in columns if name.startswith(ratio)):
             columns[name][beside:] = np.nan
+    # Rows of coefficients, as opposed to intercepts and parameters of the family.
+    at = np.arange(len(labels))
+    per_logit = len(labels) // max(1, len(logits))
+    matters = at % per_logit < len(features) if logits else at < len(features)
+    if rope is not None:
+        p_rope, columns["fdr"] = columns["p_rope"][matters], np.full(len(labels), np.nan)
+        ranked = np.sort(p_rope)
+        of_lists = np.cumsum(ranked) / (1 + np.arange(len(ranked)))
+        columns["fdr"][matters] = of_lists[np.searchsorted(ranked, p_rope, side="right") - 1]
+    if most is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = np.abs(columns["mean"]) / columns["sd"]
+        least = columns["p_rope"] if rope is not None else -np.nan_to_num(size)
+        first = np.lexsort((-np.nan_to_num(size), least))
+        at = np.append(first[matters[first]][:most], at[~matters])
+        labels = [labels[i] for i in at]
+        columns = {name: column[at] for name, column in columns.items()}
     compared = compared_classes(estimator, reference, positive)
     attrs = {} if compared is None else {"quantity": compared}
     attrs |= {

@@ -117,7 +117,7 @@ class _Regularised(Scales):
         self.of_scale = np.append(1.0, np.zeros(self.dim - 1))
         self.half_df = 0.5 * horseshoe.slab_df
         self.rate = self.half_df * horseshoe.slab_scale**2
-        self._log_scale = float(np.log(tau))
+        self.log_tau = float(np.log(tau))
 
     def log_precisions(self, eta: NDArray) -> NDArray:
         return np.logaddexp(-2 * (eta[:, :1] + eta[:, 2:]), -eta[:, 1:2])
@@ -149,10 +149,10 @@ class _Regularised(Scales):
 
     def _cauchy(self, eta: NDArray) -> NDArray:
         """Log tau and log l over their scales, (n, 1 + q)."""
-        return np.concatenate([eta[:, :1] - self._log_scale, eta[:, 2:]], axis=1)
+        return np.concatenate([eta[:, :1] - self.log_tau, eta[:, 2:]], axis=1)
 
     def start(self, prior: Prior) -> NDArray:
-        shared = [self._log_scale, np.log(self.rate / self.half_df)]
+        shared = [self.log_tau, np.log(self.rate / self.half_df)]
         return np.append(shared, np.zeros(self.dim - 2))[None]
 
 

@@ -69,6 +69,7 @@ def test_columns_are_what_they_are_called(pair):
     ends = np.quantile(draws, [0.1, 0.9], axis=(0, 1))
     axes = {"chain_axis": 0, "draw_axis": 1}
     shortest = np.transpose([array_stats.hdi(draws[..., j].ravel(), 0.8) for j in range(4)])
+    inside = (np.abs(draws[..., :3]) <= 0.3).mean(axis=(0, 1))
     expected = {
         "mean": np.append(pair.coef_, pair.intercept_),
         "sd": draws.std(axis=(0, 1)),
@@ -85,6 +86,7 @@ def test_columns_are_what_they_are_called(pair):
         "ess_tail": array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes),
         "r_hat": array_stats.rhat(draws, method="rank", **axes),
         "mcse_mean": array_stats.mcse(draws, method="mean", **axes),
+        "fdr": [*(inside[inside <= one].mean() for one in inside), np.nan],
     }
     assert table.columns.tolist() == list(expected)
     for name, column in expected.items():
@@ -100,8 +102,43 @@ def test_by_default_there_are_the_main_columns_at_most_seven(pair, triple):
     line = BayesianLinearRegressionSGFS(**SHORT).fit(Z, NUMBERS)
     names = ["mean", "sd", "eti95_lb", "eti95_ub", "p_direction"]
     assert line.summary().columns.tolist() == names
-    assert line.summary(rope=1.0).columns.tolist() == [*names, "p_rope"]
+    assert line.summary(rope=1.0).columns.tolist() == [*names, "p_rope", "fdr"]
     assert [name for name in line.summary(groups=True) if name.startswith("p_")] == []
+
+
+def test_the_coefficients_that_matter_most_come_first(pair, triple):
+    """By the region of equivalence, or by their size; other rows follow."""
+    whole = pair.summary(rope=1.0)
+    assert whole["p_rope"].nunique() == 4
+    table = pair.summary(rope=1.0, most=2)
+    assert table.index.tolist() == [*whole["p_rope"].iloc[:3].nsmallest(2).index, "intercept"]
+    pd.testing.assert_frame_equal(table, whole.loc[table.index])
+    whole = triple.summary(full=True)
+    table = triple.summary(full=True, most=1)
+    size = (whole["mean"] / whole["sd"]).abs().drop("intercept", level="term")
+    assert table.index[0] == size.idxmax()
+    assert table.index.get_level_values("term").tolist()[1:] == ["intercept"] * 3
+    with pytest.raises(ValueError, match="most must be"):
+        pair.summary(most=0)
+
+
+def test_false_discoveries_are_as_many_as_expected(seed):
+    """Over data sets whose coefficients are drawn from the prior of the fit."""
+    rng, wrong, listed, expected = np.random.default_rng(seed), 0, 0, 0.0
+    for k in range(12):
+        X, coef = rng.standard_normal((40, 10)), 0.5 * rng.standard_normal(10)
+        y = X @ coef + rng.standard_normal(40)
+        model = BayesianLinearRegressionSGFS(
+            prior_precision=4.0, noise_variance=1.0, fit_intercept=False, random_state=k
+        ).fit(X, y)
+        table = model.summary(rope=0.3)
+        chosen = (table["fdr"] <= 0.2).to_numpy()
+        wrong += int((np.abs(coef[chosen]) <= 0.3).sum())
+        listed += int(chosen.sum())
+        expected += float(table["p_rope"][chosen].sum())
+        assert table["fdr"][chosen].max() == pytest.approx(table["p_rope"][chosen].mean())
+    assert listed > 30
+    assert abs(wrong - expected) < 4.5 * np.sqrt(expected)
 
 
 def test_the_region_of_equivalence_is_a_half_width_or_two_ends(pair):
