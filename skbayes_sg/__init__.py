@@ -15,6 +15,7 @@ from skbayes_sg.estimators import (
     BayesianRobustRegressor,
     DRBMClassifier,
     hyperparameter_path,
+    trusted_types,
 )
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection import (
@@ -51,4 +52,5 @@ __all__ = [
     "priors",
     "samplers",
     "theory",
+    "trusted_types",
 ]

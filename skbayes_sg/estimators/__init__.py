@@ -14,6 +14,7 @@ from skbayes_sg.estimators.ordinal import BayesianOrdinalClassifier
 from skbayes_sg.estimators.path import hyperparameter_path
 from skbayes_sg.estimators.poisson import BayesianPoissonRegressor
 from skbayes_sg.estimators.robust import BayesianRobustRegressor
+from skbayes_sg.estimators.trusted import trusted_types
 
 BayesianLinearRegression = BayesianLinearRegressionSGFS
 BayesianLogisticRegression = BayesianLogisticRegressionSGFS
@@ -32,4 +33,5 @@ __all__ = [
     "BayesianRobustRegressor",
     "DRBMClassifier",
     "hyperparameter_path",
+    "trusted_types",
 ]

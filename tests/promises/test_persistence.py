@@ -12,11 +12,17 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 
 from skbayes_sg import (
+    BayesianGammaRegressor,
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
+    BayesianNegativeBinomialRegressor,
+    BayesianOrdinalClassifier,
+    BayesianPoissonRegressor,
+    BayesianRobustRegressor,
     DRBMClassifier,
+    trusted_types,
 )
 from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
 from skbayes_sg.diagnostics import systematic
@@ -33,6 +39,7 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((200, 4))
 LABELS = np.where(X[:, 0] + RNG.logistic(size=200) > 0, "yes", "no")
 NUMBERS = X[:, 0] + RNG.standard_normal(200)
+COUNTS = np.floor(np.exp(NUMBERS))
 MODELS = [
     BayesianLogisticRegressionSGFS(**SHORT),
     BayesianLinearRegressionSGFS(**SHORT),
@@ -229,37 +236,43 @@ def test_systematic_resampling_keeps_each_share_to_one_draw(seed):
 # -- skops --------------------------------------------------------------------------------------
 
 
-def documented(model):
-    """The types that docs/persistence.md lists for a compact model."""
-    name = type(model).__name__
-    lines = PAGE.read_text().splitlines()
-    (row,) = [line for line in lines if line.startswith("|") and f".{name}`" in line]
-    return {f"skbayes_sg.{entry}" for entry in re.findall(r"`([\w.]+)`", row)}
+OTHERS = [
+    (BayesianPoissonRegressor(**SHORT), COUNTS),
+    (BayesianNegativeBinomialRegressor(**SHORT), COUNTS),
+    (BayesianGammaRegressor(**SHORT), np.exp(NUMBERS)),
+    (BayesianRobustRegressor(**SHORT), NUMBERS),
+    (BayesianOrdinalClassifier(**SHORT), np.digitize(NUMBERS, [-1, 1])),
+    (BayesianLogisticRegressionSGFS(prior="horseshoe", **SHORT), LABELS),
+    (BayesianLinearRegressionSGFS(prior_groups="feature", **SHORT), NUMBERS),
+]
 
 
-@EVERY
-def test_skops_loads_a_compact_model_by_the_documented_types(model):
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [*((model, LABELS if is_classifier(model) else NUMBERS) for model in MODELS), *OTHERS],
+    ids=lambda one: getattr(type(one), "__name__", "") if hasattr(one, "fit") else "y",
+)
+@pytest.mark.parametrize("compact", [True, False])
+def test_skops_loads_every_estimator_by_the_trusted_types(model, y, compact):
     io = pytest.importorskip("skops.io")
-    small = fitted(model).compact()
-    saved, sampler = io.dumps(small), type(small.sampler_)
-    types = documented(model) | {f"{sampler.__module__}.{sampler.__name__}"}
-    types |= {"skbayes_sg.inference.sample.Fit"}
-    found = io.get_untrusted_types(data=saved)
-    assert set(found) <= types
-    sampled = hasattr(small, "prior_precision_draws_")
-    assert len(found) == (8 + sampled if hasattr(small, "posterior_") else 6)
-    twin = io.loads(saved, trusted=sorted(types & set(found)))
-    np.testing.assert_array_equal(predicted(twin), predicted(small))
+    one = clone(model).fit(X, y)
+    one = one.compact() if compact else one
+    twin = io.loads(io.dumps(one), trusted=trusted_types())
+    np.testing.assert_array_equal(predicted(twin), predicted(one))
+
+
+def test_every_estimator_is_trusted_and_nothing_that_acts():
+    names = {name.rpartition(".")[2] for name in trusted_types()}
+    assert not [name for name in trusted_types() if "callbacks" in name or ".dask." in name]
+    assert {type(model).__name__ for model, _ in OTHERS} <= names
+    assert {type(model).__name__ for model in MODELS} <= names
 
 
 @EVERY
 def test_a_model_resumes_out_of_skops(model):
     io = pytest.importorskip("skops.io")
     one = fitted(clone(model).set_params(warm_start=True, sampler=SGFS(batch_size=20)))
-    saved = io.dumps(one)
-    types = io.get_untrusted_types(data=saved)
-    assert all(name.startswith("skbayes_sg.") for name in types)
-    twin = io.loads(saved, trusted=types)
+    twin = io.loads(io.dumps(one), trusted=trusted_types())
     y = LABELS if is_classifier(model) else NUMBERS
     for each in (one, twin):
         each.fit(X, y)
@@ -267,15 +280,14 @@ def test_a_model_resumes_out_of_skops(model):
 
 
 def test_the_example_of_the_page_runs(tmp_path, monkeypatch):
-    io = pytest.importorskip("skops.io")
+    pytest.importorskip("skops.io")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    first, safe, filtered = blocks
+    assert len(blocks) == 2
     names = {}
     monkeypatch.setattr(BayesianLogisticRegressionSGFS, "fit", short_fit)
-    for block in (first, safe, filtered):
+    for block in blocks:
         exec(compile(block, "persistence.md", "exec"), names)
-    assert names["types"] == io.get_untrusted_types(file="model.skops")
     assert names["model"].draws_.dtype == np.float32
 
 
@@ -283,5 +295,4 @@ FIT = BayesianLogisticRegressionSGFS.fit
 
 
 def short_fit(model, *data):
-    """The sampler is the default here, which the page's list names."""
     return FIT(model.set_params(n_draws=10, burn_in=20), *data)
