@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test kernels slow fuzz lint docs dist bench clean
+.PHONY: demo test coverage kernels slow fuzz lint docs dist bench clean
 
 demo: $(VENV)/plot
 	$(BIN)/python examples/plot_demo.py
@@ -40,6 +40,7 @@ docs: $(VENV)/docs
 dist: $(VENV)/dist
 	rm -rf dist
 	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
 
 # every script as a module; the loop goes on after a failure and fails in the end
 SCRIPTS := $(subst /,.,$(basename $(shell grep -rl --include=*.py '^if __name__' benchmarks)))
@@ -50,9 +51,21 @@ bench: $(VENV)/bench
 	done; \
 	test -z "$$failed" || { echo; echo "failed:$$failed"; exit 1; }
 
-# one environment; a stamp for each extra that is in it
-$(VENV)/%: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+# tests with the lines and branches that they reach
+coverage: $(VENV)/test
+	OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m pytest -q -n auto
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
+
+# one environment; a stamp for each extra, or group of dependencies, that is in it
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+$(VENV)/test $(VENV)/plot: $(VENV)/%: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[$*]'
+	@touch $@
+
+$(VENV)/lint $(VENV)/docs $(VENV)/dist $(VENV)/bench: $(VENV)/%: pyproject.toml | $(BIN)/python
+	$(PIP) --upgrade 'pip>=25.1' # the first that knows groups
+	$(PIP) --editable . --group $*
 	@touch $@
 
 $(BIN)/python:

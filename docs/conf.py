@@ -76,7 +76,7 @@ html_theme_options = {
     "footer_end": [],
 }
 
-PAGES = {"README.md": "readme", "CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog"}
+PAGES = {path.name: path.stem.lower() for path in ROOT.glob("[A-Z]*.md")}  # all but paper.md
 LINK = re.compile(r"\]\(\.\./([\w./-]+)")
 
 

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -28,6 +29,16 @@ def test_changelog_and_citation_are_of_this_version():
     headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
     assert next(name.rstrip(",") for name in headings if name != "Unreleased") == __version__
     assert f"version: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_authors_and_address_are_those_of_the_citation():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = (ROOT / "CITATION.cff").read_text()
+    authors = citation.partition("\nauthors:\n")[2].partition("\nreferences:")[0]
+    assert [line.strip() for line in authors.splitlines()] == [
+        f"- name: {each['name']}" for each in project["authors"]
+    ]
+    assert f"repository-code: {project['urls']['Repository']}\n" in citation
 
 
 def test_what_is_run_before_a_commit_is_what_lint_runs():
@@ -57,11 +68,21 @@ def test_the_wheel_holds_the_package_alone(built):
 
 
 @pytest.mark.slow
+def test_an_index_shows_the_readme_with_addresses(built):
+    archive = zipfile.ZipFile(built[0])
+    (name,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+    links = re.findall(r"\]\(([^)]+)\)", archive.read(name).decode())
+    assert len(links) >= 10
+    assert not [link for link in links if not link.startswith("https://")]
+
+
+@pytest.mark.slow
 def test_the_sdist_holds_what_tests_and_site_need(built):
     with tarfile.open(built[1]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    for name in ("README.md", "LICENSE", "Makefile", "tests/conftest.py", "docs/conf.py"):
-        assert name in names
+    needed = ("README.md", "LICENSE", "Makefile", "tests/conftest.py", "docs/conf.py")
+    needed += (".pre-commit-config.yaml", "noxfile.py", ".ci/run", "hatch_build.py", "paper.bib")
+    assert {*needed} <= names
     assert not [
         name for name in names if name.startswith(("docs/_build/", "docs/gallery/", ".venv/"))
     ]
