@@ -140,7 +140,7 @@ def test_links_between_pages_resolve():
 
 def test_the_readme_is_short_and_every_page_is_linked_by_it_or_by_the_lists_of_docs():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(readme.splitlines()) <= 120
+    assert len(readme.splitlines()) <= 140
     docs = ROOT / "docs"
     lists = "".join((docs / f"{name}.md").read_text() for name in ("index", "guide", "theory"))
     linked = {*re.findall(r"\(docs/([\w.]+)", readme), *re.findall(r"\(([\w.]+)\)", lists)}
