@@ -30,6 +30,7 @@ from skbayes_sg.data.row_metadata import RowMetadata, known_columns, metadata_of
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.estimators.new_levels import Levels, levels_of, with_new_levels
+from skbayes_sg.estimators.notebook import NotebookMixin
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
 from skbayes_sg.inference.engine import Choice, Options, RowsNeededError
@@ -66,7 +67,7 @@ _KILLED = (
 )
 
 
-class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
+class BayesianEstimator(CallbackSupportMixin, NotebookMixin, BaseEstimator):
     """An estimator that samples a posterior; a `Plan` of its kind says how its chains run.
 
     Every constructor has the parameters of a fit in this order: the sampler, the prior, length and

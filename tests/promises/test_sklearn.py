@@ -1,5 +1,6 @@
 """scikit-learn's own suite, and life in pipelines and searches."""
 
+import html
 import re
 import warnings
 
@@ -34,6 +35,7 @@ from skbayes_sg import (
     BayesianRobustRegressor,
     DRBMClassifier,
 )
+from skbayes_sg.estimators.notebook import DOCUMENTATION
 from skbayes_sg.samplers import SGFS, SGLD, UnderdampedLangevin
 
 pytestmark = pytest.mark.usefixtures("_short_searches")
@@ -41,7 +43,7 @@ SHORT = {"n_chains": 2, "n_draws": 50, "burn_in": 50, "random_state": 0}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_html_shows_what_was_fitted_and_links_to_no_page_of_scikit_learn():
+def test_html_shows_diagnostics_first_and_links_to_the_page_of_the_class():
     X = np.random.default_rng(0).standard_normal((200, 2))
     model = BayesianLogisticRegressionSGFS(**SHORT)
     pipeline = make_pipeline(StandardScaler(), model).fit(X, X[:, 0] > 0)
@@ -49,10 +51,15 @@ def test_html_shows_what_was_fitted_and_links_to_no_page_of_scikit_learn():
     assert "random_state" in alone
     assert 'href="https://scikit-learn.org' not in alone
     assert "StandardScaler.html" in within
-    assert "BayesianLogisticRegressionSGFS.html" not in within
+    page = f"{DOCUMENTATION}api/generated/skbayes_sg.BayesianLogisticRegressionSGFS.html"
+    assert f'href="{page}"' in alone
+    assert f'href="{page}"' in within
     if parse_version(sklearn.__version__) >= parse_version("1.9"):
-        for name in ("coef_std_", "sampler_reason_", "diagnostics_"):
-            assert name in alone
+        figures = f"{model.diagnostics_['r_hat_max']:.4g}", model.sampler_reason_
+        order = [alone.index(each) for each in ("Diagnostics</summary>", *figures, ">coef_std_")]
+        assert order == sorted(order)
+        assert "coef_samples_" not in alone  # hundreds of numbers
+        assert (model._warnings[0] if model._warnings else ">none<") in html.unescape(alone)
 
 
 TINY = {"n_chains": 2, "n_draws": 8, "burn_in": 10, "thin": 1}
