@@ -14,7 +14,9 @@ from sphinx.application import Sphinx
 import skbayes_sg
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "docs"))  # gallery_order
+sys.path.insert(0, str(ROOT / "docs"))
+
+import gallery_order  # noqa: E402, in the folder above
 
 project = "skbayes_sg"
 author = "The authors of skbayes_sg"
@@ -29,6 +31,7 @@ extensions = [
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
+    "sphinx_copybutton",
 ]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
@@ -51,7 +54,12 @@ suppress_warnings = ["myst.header"]  # errata are headings of the fourth level, 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
+    "subsection_order": [f"../examples/{name}" for name in gallery_order.SECTIONS],
     "within_subsection_order": "gallery_order.ByTopic",
+    "thumbnail_size": gallery_order.SIZE,
+    "doc_module": "skbayes_sg",  # pages of the reference say which examples use a class
+    "backreferences_dir": "api/generated/examples",
+    "reference_url": {"skbayes_sg": None},
     "image_scrapers": ("gallery_order.pictures",),
     "ignore_pattern": r"plot_demo",  # the demo is a program, `make demo`
     "download_all_examples": False,
@@ -62,7 +70,7 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
-html_title = "skbayes_sg"
+html_title = f"skbayes_sg {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
@@ -98,8 +106,8 @@ def on_the_site(app: Sphinx, docname: str, source: list[str]) -> None:
             return f"]({up}{'' if folder == 'repository' else 'repository/'}{PAGES[path]}.md"
         if path == "examples/README.rst":
             return f"]({up}gallery/index.rst"
-        if re.fullmatch(r"examples/plot_\w+\.py", path):
-            return f"]({up}gallery/{Path(path).stem}.rst"
+        if re.fullmatch(r"examples/\w+/plot_\w+\.py", path):
+            return f"]({up}gallery/{path.removeprefix('examples/').removesuffix('.py')}.rst"
         return match[0]
 
     source[0] = LINK.sub(page, source[0])
@@ -139,9 +147,15 @@ def explained(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             link += name
 
 
+def detailed(app: Sphinx) -> None:
+    """Thumbnails of the gallery are details of its pictures."""
+    gallery_order.thumbnails(Path(app.srcdir, "gallery"))
+
+
 def setup(app: Sphinx) -> None:
     """Connect the above."""
     app.connect("source-read", on_the_site)
+    app.connect("builder-inited", detailed, priority=900)  # after sphinx-gallery
     app.connect("autodoc-process-docstring", cited)
     app.connect("doctree-resolved", linked)
     app.connect("doctree-resolved", explained)

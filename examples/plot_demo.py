@@ -13,16 +13,26 @@ import matplotlib
 matplotlib.use("Agg")
 import numpy as np
 from matplotlib import pyplot as plt
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+)
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, RidgeCV
+from sklearn.linear_model import (
+    LogisticRegression,
+    LogisticRegressionCV,
+    RidgeCV,
+)
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
-
 PICTURE = Path(__file__).with_name("what_a_posterior_is_worth.png")
-POINT, VALIDATED, POSTERIOR = "LogisticRegression", "LogisticRegressionCV", "posterior"
+POINT, VALIDATED, POSTERIOR = (
+    "LogisticRegression",
+    "LogisticRegressionCV",
+    "posterior",
+)
 STYLE = {
     POINT: {"color": "#D55E00", "linestyle": "--"},
     VALIDATED: {"color": "0.45", "linestyle": ":"},
@@ -42,7 +52,7 @@ def models():
             max_iter=5000,
             use_legacy_attributes=False,
         ),
-        POSTERIOR: BayesianLogisticRegressionSGFS(random_state=0),
+        POSTERIOR: BayesianLogisticRegression(random_state=0),
     }
 
 
@@ -54,7 +64,10 @@ def probabilities(X_train, y_train, *others):
         begin = time.perf_counter()
         model.fit(scaler.transform(X_train), y_train)
         seconds = time.perf_counter() - begin
-        found[name] = seconds, *(model.predict_proba(scaler.transform(X)) for X in others)
+        found[name] = (
+            seconds,
+            *(model.predict_proba(scaler.transform(X)) for X in others),
+        )
     return found
 
 
@@ -65,13 +78,23 @@ def unseen_digits():
     X_train, X_test, y_train, y_test = train_test_split(
         X[known], y[known], train_size=100, stratify=y[known], random_state=0
     )
-    print("\nDigits: 100 threes and eights to learn from. Others come that are neither.")
-    print(f"{'':22}above 95 % sure  above 99 %   told apart from    accuracy    log loss  seconds")
-    print(f"{'':22}of a new digit   sure of it   known ones (AUC)   on known    on known")
+    print(
+        "\nDigits: 100 threes and eights to learn from. Others come that are neither."
+    )
+    print(
+        f"{'':22}above 95 % sure  above 99 %   told apart from    accuracy    log loss  seconds"
+    )
+    print(
+        f"{'':22}of a new digit   sure of it   known ones (AUC)   on known    on known"
+    )
     found = {}
-    for name, (seconds, p, q) in probabilities(X_train, y_train, X_test, X[~known]).items():
+    for name, (seconds, p, q) in probabilities(
+        X_train, y_train, X_test, X[~known]
+    ).items():
         sure, doubt = q.max(axis=1), 1 - np.concatenate([p, q]).max(axis=1)
-        wrong = np.concatenate([np.array([3, 8])[p.argmax(axis=1)] != y_test, np.ones(len(q))])
+        wrong = np.concatenate(
+            [np.array([3, 8])[p.argmax(axis=1)] != y_test, np.ones(len(q))]
+        )
         auc = roc_auc_score(np.repeat([0, 1], [len(p), len(q)]), doubt)
         accuracy, loss = 1 - wrong[: len(p)].mean(), log_loss(y_test, p)
         print(
@@ -90,10 +113,15 @@ def intervals():
         inside = np.array([covered(X, y, size, seed) for seed in range(10)])
         for name, share in zip(coverage, inside.T, strict=True):
             coverage[name].append(share)
-    print("\nDiabetes: share of new patients within their 90 % interval, by rows to learn from")
+    print(
+        "\nDiabetes: share of new patients within their 90 % interval, by rows to learn from"
+    )
     print(f"{'':22}" + "".join(f"{size:8}" for size in sizes))
     for name, shares in coverage.items():
-        print(f"{name:22}" + "".join(f"{np.mean(share):8.1%}" for share in shares))
+        print(
+            f"{name:22}"
+            + "".join(f"{np.mean(share):8.1%}" for share in shares)
+        )
     return sizes, coverage
 
 
@@ -101,11 +129,14 @@ def covered(X, y, size, seed):
     """Of one split: share within RidgeCV's interval by its residuals, and the posterior's."""
     split = train_test_split(X, y, train_size=size, random_state=seed)
     scaler = StandardScaler().fit(split[0])
-    X_train, X_test, y_train, y_test = *map(scaler.transform, split[:2]), *split[2:]
+    X_train, X_test, y_train, y_test = (
+        *map(scaler.transform, split[:2]),
+        *split[2:],
+    )
     ridge = RidgeCV(np.logspace(-3, 3, 13)).fit(X_train, y_train)
     half = 1.645 * np.sqrt(np.mean((y_train - ridge.predict(X_train)) ** 2))
     ends = (
-        BayesianLinearRegressionSGFS(random_state=0)
+        BayesianLinearRegression(random_state=0)
         .fit(X_train, y_train)
         .predict_interval(X_test, level=0.9)
     )
@@ -118,12 +149,18 @@ def covered(X, y, size, seed):
 def no_gain():
     """Breast cancer: many rows like those to come."""
     X, y = load_breast_cancer(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
-    print("\nBreast cancer, where it gains nothing: 426 rows, and test rows like them")
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, y, stratify=y, random_state=0
+    )
+    print(
+        "\nBreast cancer, where it gains nothing: 426 rows, and test rows like them"
+    )
     print(f"{'':22}accuracy  log loss  seconds")
     for name, (seconds, p) in probabilities(X_train, y_train, X_test).items():
         accuracy = accuracy_score(y_test, p.argmax(axis=1))
-        print(f"{name:22}{accuracy:8.3f}{log_loss(y_test, p):10.3f}{seconds:9.2f}")
+        print(
+            f"{name:22}{accuracy:8.3f}{log_loss(y_test, p):10.3f}{seconds:9.2f}"
+        )
 
 
 def draw(digits, sizes, coverage):
@@ -136,7 +173,9 @@ def draw(digits, sizes, coverage):
         kept = np.argsort(doubt, kind="stable")
         errors = np.cumsum(wrong[kept]) / np.arange(1, len(kept) + 1)
         answered = np.arange(1, len(kept) + 1) / len(kept)
-        axes[2].plot(answered[20:], errors[20:], label=name, linewidth=2, **STYLE[name])
+        axes[2].plot(
+            answered[20:], errors[20:], label=name, linewidth=2, **STYLE[name]
+        )
     axes[0].set(
         title="Digits never seen: how sure is the model?",
         xlabel="probability of the predicted class, at least",
@@ -151,7 +190,14 @@ def draw(digits, sizes, coverage):
         mean = np.mean(shares, axis=1)
         error = np.std(shares, axis=1, ddof=1) / np.sqrt(np.shape(shares)[1])
         axes[1].errorbar(
-            sizes, mean, error, label=label[name], marker="o", capsize=3, linewidth=2, **style[name]
+            sizes,
+            mean,
+            error,
+            label=label[name],
+            marker="o",
+            capsize=3,
+            linewidth=2,
+            **style[name],
         )
     axes[1].axhline(0.9, color="0.7", linewidth=1, zorder=0)
     axes[1].set(

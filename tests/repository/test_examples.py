@@ -13,9 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 DEMO = ROOT / "examples" / "plot_demo.py"  # a program, with a main()
-GALLERY = [path for path in EXAMPLES if path != DEMO]
+GALLERY = sorted((ROOT / "examples").glob("*/plot_*.py"))
 QUICK = [path for path in GALLERY if path.stem in ("plot_coefficients", "plot_uncertainty")]
 
 
@@ -31,6 +30,7 @@ def test_an_example_has_a_title_cells_and_names_that_exist(path):
     assert empty == ""
     assert len(prose) >= 2
     assert path.read_text().count("\n# %%\n") >= 2
+    assert max(map(len, path.read_text().splitlines())) <= 79  # else the site cuts it
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module.startswith("skbayes_sg"):
             module = importlib.import_module(node.module)
@@ -61,7 +61,9 @@ def run(path, monkeypatch, capsys):
             plt.figure(number).savefig(io.BytesIO())
     finally:
         plt.close("all")
-    assert capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert printed
+    assert max(map(len, printed.splitlines())) <= 88
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from skbayes_sg import __version__
+from skbayes_sg.estimators.notebook import DOCUMENTATION
 
 ROOT = Path(__file__).parents[2]
 FIT = """
@@ -39,6 +40,7 @@ def test_authors_and_address_are_those_of_the_citation():
         f"- name: {each['name']}" for each in project["authors"]
     ]
     assert f"repository-code: {project['urls']['Repository']}\n" in citation
+    assert project["urls"]["Documentation"] == DOCUMENTATION
 
 
 def test_what_is_run_before_a_commit_is_what_lint_runs():

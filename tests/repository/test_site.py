@@ -1,5 +1,6 @@
 """What the site is made of; `make docs` builds it and follows its links."""
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -62,9 +63,19 @@ def test_pictures_have_alternative_texts():
 
 
 def test_every_example_has_a_place_in_the_gallery():
-    order = re.findall(r'^    "(\w+)",$', (DOCS / "gallery_order.py").read_text(), re.MULTILINE)
-    examples = {path.stem for path in (DOCS.parent / "examples").glob("plot_*.py")}
-    assert sorted(f"plot_{name}" for name in order) == sorted(examples - {"plot_demo"})
+    tree = ast.parse((DOCS / "gallery_order.py").read_text())
+    named = {
+        node.targets[0].id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and node.targets[0].id in ("SECTIONS", "DETAIL")
+    }
+    sections, details = (ast.literal_eval(named[name]) for name in ("SECTIONS", "DETAIL"))
+    order = [f"{folder}/plot_{name}.py" for folder in sections for name in sections[folder]]
+    folder = DOCS.parent / "examples"
+    assert sorted(order) == sorted(
+        path.relative_to(folder).as_posix() for path in folder.glob("*/plot_*.py")
+    )
+    assert {name for names in sections.values() for name in names} >= {*details}
 
 
 @pytest.fixture

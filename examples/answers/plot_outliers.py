@@ -2,18 +2,18 @@
 Typing errors
 =============
 
-Somebody typed the decimal point in the wrong place in some rows. Linear regression takes these rows
-at their word: its line moves, and its intervals are wide everywhere.
-:class:`~skbayes_sg.BayesianRobustRegressor` has noise of Student's t, of which a few values far out
-are no surprise. Nobody has to find the rows, or to remove them.
+Somebody typed the decimal point in the wrong place in some rows. Linear
+regression takes these rows at their word: its line moves, and its intervals
+are wide everywhere. :class:`~skbayes_sg.BayesianRobustRegressor` has noise of
+Student's t, of which a few values far out are no surprise. Nobody has to find
+the rows, or to remove them.
 """
 
 import numpy as np
 from matplotlib import pyplot as plt
+from skbayes_sg import BayesianLinearRegression, BayesianRobustRegressor
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
-
-from skbayes_sg import BayesianLinearRegression, BayesianRobustRegressor
 
 # %%
 # Ten times too large
@@ -29,21 +29,28 @@ print(f"{(wrong != y).sum()} of {len(y)} rows are ten times too large")
 # %%
 # Three fits
 # ----------
-# The degrees of freedom are sampled. With the errors there are few of them; without, the noise of
-# these data is nearly normal, and robust regression is about what linear regression is.
+# The degrees of freedom are sampled. With the errors there are few of them;
+# without, the noise of these data is nearly normal, and robust regression is
+# about what linear regression is.
 
 fits = {
     "linear, right rows": BayesianLinearRegression(random_state=0).fit(X, y),
-    "linear, typing errors": BayesianLinearRegression(random_state=0).fit(X, wrong),
-    "robust, typing errors": BayesianRobustRegressor(random_state=0).fit(X, wrong),
+    "linear, typing errors": BayesianLinearRegression(random_state=0).fit(
+        X, wrong
+    ),
+    "robust, typing errors": BayesianRobustRegressor(random_state=0).fit(
+        X, wrong
+    ),
 }
 robust_of_right = BayesianRobustRegressor(random_state=0).fit(X, y)
-print(f"degrees of freedom with errors {fits['robust, typing errors'].degrees_of_freedom_:.1f}, ")
+robust = fits["robust, typing errors"]
+print(f"degrees of freedom with errors {robust.degrees_of_freedom_:.1f}, ")
 print(f"without {robust_of_right.degrees_of_freedom_:.0f}")
 right = fits["linear, right rows"]
 for name, model in fits.items():
     away = np.abs(model.coef_ - right.coef_).mean()
-    print(f"{name:24} mean error {away:5.2f}, standard deviation {model.coef_std_.mean():5.2f}")
+    sd = model.coef_std_.mean()
+    print(f"{name:24} mean error {away:5.2f}, standard deviation {sd:5.2f}")
 
 # %%
 # The picture
@@ -51,7 +58,12 @@ for name, model in fits.items():
 # Intervals of each coefficient, of posterior probability .9.
 
 figure, ax = plt.subplots(figsize=(8, 4.8), layout="constrained")
-styles = zip(fits.items(), ("0.45", "#D55E00", "#0072B2"), (-0.22, 0.0, 0.22), strict=True)
+styles = zip(
+    fits.items(),
+    ("0.45", "#D55E00", "#0072B2"),
+    (-0.22, 0.0, 0.22),
+    strict=True,
+)
 for (name, model), colour, shift in styles:
     draws = model.coef_samples_.reshape(-1, X.shape[1])
     low, high = np.quantile(draws, [0.05, 0.95], axis=0)
@@ -59,7 +71,10 @@ for (name, model), colour, shift in styles:
     ax.hlines(at, low, high, color=colour, lw=2.5, label=name)
     ax.plot(model.coef_, at, "o", color=colour, ms=4)
 ax.axvline(0, color="0.8", lw=1, zorder=0)
-ax.set(xlabel="progression per standard deviation of the column", yticks=range(X.shape[1]))
+ax.set(
+    xlabel="progression per standard deviation of the column",
+    yticks=range(X.shape[1]),
+)
 ax.set_yticklabels(X.columns)
 ax.invert_yaxis()
 ax.legend(frameon=False)

@@ -3,9 +3,9 @@ Schools that the fit never saw
 ==============================
 
 Pupils of 40 schools took a test after some hours of preparation. Schools
-differ in their level and in what an hour brings. Some have sent two pupils
-and some fifty. What is known of each school? And what is to be expected of
-the pupils of a school from which no result has come yet?
+differ in their level and in what an hour brings. Some have sent two pupils and
+some fifty. What is known of each school? And what is to be expected of the
+pupils of a school from which no result has come yet?
 
 Mixed models answer with random intercepts and slopes. Here these are two
 groups of columns, one column for each school in each, and the standard
@@ -16,7 +16,6 @@ simulated, so that the truth is known.
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
-
 from skbayes_sg import BayesianLinearRegression
 
 ORANGE, BLUE = "#D55E00", "#0072B2"
@@ -77,10 +76,10 @@ print(f"noise {noise:.2f}, slope of all {model.coef_[0]:.2f}")
 # %%
 # Shrinkage
 # ---------
-# By itself a school of two pupils has a line through two points, which may
-# go anywhere. In the posterior it is drawn towards the line of all schools, as
-# far as its pupils leave open, and a school of fifty stays where they are.
-# The dashed lines are the level and the slope of all schools.
+# By itself a school of two pupils has a line through two points, which may go
+# anywhere. In the posterior it is drawn towards the line of all schools, as
+# far as its pupils leave open, and a school of fifty stays where they are. The
+# dashed lines are the level and the slope of all schools.
 
 alone = np.full((len(sizes), 2), np.nan)
 for k in range(len(sizes)):
@@ -116,8 +115,8 @@ plt.show()
 # A new school
 # ------------
 # Its pupils have zeros in all columns of schools, and their hours in the
-# column of hours. That a school is new does not mean that it is average:
-# its intercept and its slope are drawn from the distributions of all schools,
+# column of hours. That a school is new does not mean that it is average: its
+# intercept and its slope are drawn from the distributions of all schools,
 # whose standard deviations the fit has sampled. The prediction is that of an
 # average school, and the interval is wide. With ``new_levels="zero"`` the
 # school would be taken for an average one.

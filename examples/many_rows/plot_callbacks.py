@@ -2,9 +2,9 @@
 Watch a fit, stop it early, go on after a crash
 ===============================================
 
-Callbacks look at a fit between blocks of draws. Here one of our own writes down how far the chains
-agree. ``ConvergenceStop`` ends the sampling when that is enough, and ``Checkpoint`` saves a fit
-that is interrupted.
+Callbacks look at a fit between blocks of draws. Here one of our own writes
+down how far the chains agree. ``ConvergenceStop`` ends the sampling when that
+is enough, and ``Checkpoint`` saves a fit that is interrupted.
 """
 
 import contextlib
@@ -14,12 +14,11 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
+from skbayes_sg import BayesianLogisticRegression, callbacks
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
-
-from skbayes_sg import BayesianLogisticRegressionSGFS, callbacks
 
 BLUE, ORANGE = "#0072B2", "#D55E00"
 X, y = load_wine(return_X_y=True)
@@ -38,10 +37,12 @@ class Record(callbacks.Callback):
         self.rows = []
 
     def after_block(self, progress):
-        """Of draws so far, R-hat and the smallest effective number of draws."""
+        """R-hat and the smallest effective number of the draws so far."""
         if progress.telling and progress.drawn % 40 == 0:
             figures = progress.fitted().diagnostics_
-            self.rows.append((progress.drawn, figures["r_hat_max"], figures["ess_min"]))
+            self.rows.append(
+                (progress.drawn, figures["r_hat_max"], figures["ess_min"])
+            )
         return False
 
 
@@ -49,20 +50,23 @@ class Record(callbacks.Callback):
 # Stop when it is enough
 # ----------------------
 
-model = BayesianLogisticRegressionSGFS(
+model = BayesianLogisticRegression(
     "hmc", prior_precision=1.0, n_chains=8, n_draws=1000, random_state=0
 )
 unbroken, stopped = Record(), Record()
 whole = clone(model).set_callbacks(unbroken).fit(X, y)
-early = clone(model).set_callbacks(stopped, callbacks.ConvergenceStop(ess=800)).fit(X, y)
+early = (
+    clone(model)
+    .set_callbacks(stopped, callbacks.ConvergenceStop(ess=800))
+    .fit(X, y)
+)
 for name, fit in (("whole", whole), ("early", early)):
     figures = fit.diagnostics_
-    print(
-        f"{name}: {fit.draws_.shape[1]} draws of each chain, "
-        f"R-hat {figures['r_hat_max']:.3f}, effective draws {figures['ess_min']:.0f}"
-    )
+    r_hat, ess = figures["r_hat_max"], figures["ess_min"]
+    print(f"{name}: {fit.draws_.shape[1]} draws of each chain, ", end="")
+    print(f"R-hat {r_hat:.3f}, effective draws {ess:.0f}")
 apart = np.abs(whole.coef_ - early.coef_) / whole.coef_std_
-print(f"their means differ by at most {apart.max():.2f} posterior standard deviations")
+print(f"their means differ by at most {apart.max():.2f} standard deviations")
 
 # %%
 # The picture
@@ -101,9 +105,9 @@ plt.show()
 # %%
 # After an interrupt
 # ------------------
-# Ctrl-C ends the fit. The estimator has the draws so far, with a warning, and the checkpoint keeps
-# the state of the chains. The same call goes on from there, and ends with the draws of the unbroken
-# fit.
+# Ctrl-C ends the fit. The estimator has the draws so far, with a warning, and
+# the checkpoint keeps the state of the chains. The same call goes on from
+# there, and ends with the draws of the unbroken fit.
 
 
 class Interrupt(callbacks.Callback):
@@ -123,6 +127,9 @@ with tempfile.TemporaryDirectory() as folder:
         part = clone(model).set_callbacks(checkpoint, Interrupt())
         with contextlib.suppress(KeyboardInterrupt):
             part.fit(X, y)
-    print(f"interrupted with {part.draws_.shape[1]} draws of each chain: {said[0].message}")
+    print(f"interrupted with {part.draws_.shape[1]} draws of each chain:")
+    print(str(said[0].message).partition(";")[0])
     again = clone(model).set_callbacks(checkpoint).fit(X, y)
-print(f"the same draws as unbroken: {np.array_equal(again.draws_, whole.draws_)}")
+print(
+    f"the same draws as unbroken: {np.array_equal(again.draws_, whole.draws_)}"
+)

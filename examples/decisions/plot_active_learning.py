@@ -2,44 +2,54 @@
 Active learning: ask where the model does not know
 ==================================================
 
-Labels are expensive, rows are cheap. A classifier may choose the rows that somebody labels next.
-Here it asks for those of the largest epistemic uncertainty, the part of its doubt that a label can
-remove (Houlsby et al. 2011 call it BALD), and is set beside random rows and beside the total
-uncertainty.
+Labels are expensive, rows are cheap. A classifier may choose the rows that
+somebody labels next. Here it asks for those of the largest epistemic
+uncertainty, the part of its doubt that a label can remove (Houlsby et al. 2011
+call it BALD), and is set beside random rows and beside the total uncertainty.
 """
 
 import numpy as np
 from matplotlib import pyplot as plt
+from skbayes_sg import BayesianLogisticRegression
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLogisticRegressionSGFS
-
-MODEL = BayesianLogisticRegressionSGFS(prior_precision=1.0, n_predict_draws=200, random_state=0)
+MODEL = BayesianLogisticRegression(
+    prior_precision=1.0, n_predict_draws=200, random_state=0
+)
 START, ROUNDS, RUNS = 10, 20, 6
-STYLES = {"random": ("0.45", ":"), "total": ("#D55E00", "--"), "epistemic": ("#0072B2", "-")}
+STYLES = {
+    "random": ("0.45", ":"),
+    "total": ("#D55E00", "--"),
+    "epistemic": ("#0072B2", "-"),
+}
 
 # %%
 # Two tasks
 # ---------
-# The classes of tumours are hardly noisy: with enough rows few errors remain. Whether diabetes
-# goes on faster than in half of the patients is noisy: many answers stay wrong however many rows
-# there are. In a round four labels are asked for in the first task, and eight in the second.
+# The classes of tumours are hardly noisy: with enough rows few errors remain.
+# Whether diabetes goes on faster than in half of the patients is noisy: many
+# answers stay wrong however many rows there are. In a round four labels are
+# asked for in the first task, and eight in the second.
 
 patients, progression = load_diabetes(return_X_y=True)
 tasks = {
     "breast cancer": (*load_breast_cancer(return_X_y=True), 4),
-    "diabetes": (patients, (progression > np.median(progression)).astype(int), 8),
+    "diabetes": (
+        patients,
+        (progression > np.median(progression)).astype(int),
+        8,
+    ),
 }
 
 # %%
 # The loop
 # --------
-# After each round ``partial_fit`` updates the posterior by the new labels alone. It takes
-# milliseconds, because it needs no sampler.
+# After each round ``partial_fit`` updates the posterior by the new labels
+# alone. It takes milliseconds, because it needs no sampler.
 
 
 def learn(X, y, step, chosen_by, seed):
@@ -56,13 +66,18 @@ def learn(X, y, step, chosen_by, seed):
     for _ in range(ROUNDS + 1):
         model.partial_fit(pool[asked], y_pool[asked], classes=[0, 1])
         proba = model.predict_proba(test)
-        figures.append((log_loss(y_test, proba), np.mean(proba.argmax(axis=1) != y_test)))
+        figures.append(
+            (log_loss(y_test, proba), np.mean(proba.argmax(axis=1) != y_test))
+        )
         if chosen_by == "random":
             worth = rng.random(len(unlabelled))
         else:
             worth = model.predict_uncertainty(pool[unlabelled])[chosen_by]
         best_first = np.argsort(-worth)
-        asked, unlabelled = unlabelled[best_first[:step]], unlabelled[best_first[step:]]
+        asked, unlabelled = (
+            unlabelled[best_first[:step]],
+            unlabelled[best_first[step:]],
+        )
     return figures
 
 
@@ -83,7 +98,8 @@ for task, (_, _, step) in tasks.items():
     for by in STYLES:
         losses, errors = found[task, by][:, rounds].mean(axis=0).T
         shown = "".join(
-            f"{loss:8.3f} {error:7.1%}" for loss, error in zip(losses, errors, strict=True)
+            f"{loss:8.3f} {error:7.1%}"
+            for loss, error in zip(losses, errors, strict=True)
         )
         print(f"  {by:12}{shown}")
 print("log loss, and share of errors")
@@ -91,19 +107,32 @@ print("log loss, and share of errors")
 # %%
 # The picture
 # -----------
-# Lines are means over six divisions into pool and test rows, bands their standard errors. Of
-# clean labels, those that the model asks for are worth several random ones, and the total
-# uncertainty finds them too. Of noisy labels no choice is much better than chance. There the
-# total uncertainty asks for rows whose labels say little.
+# Lines are means over six divisions into pool and test rows, bands their
+# standard errors. Of clean labels, those that the model asks for are worth
+# several random ones, and the total uncertainty finds them too. Of noisy
+# labels no choice is much better than chance. There the total uncertainty asks
+# for rows whose labels say little.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for ax, (task, (_, _, step)) in zip(axes, tasks.items(), strict=True):
     labels = START + step * np.arange(ROUNDS + 1)
     for by, (colour, line) in STYLES.items():
         losses = found[task, by][..., 0]
-        mean, error = losses.mean(axis=0), losses.std(axis=0, ddof=1) / np.sqrt(RUNS)
-        ax.fill_between(labels, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
-        ax.plot(labels, mean, color=colour, linestyle=line, linewidth=2, label=by)
+        mean, error = (
+            losses.mean(axis=0),
+            losses.std(axis=0, ddof=1) / np.sqrt(RUNS),
+        )
+        ax.fill_between(
+            labels,
+            mean - error,
+            mean + error,
+            color=colour,
+            alpha=0.15,
+            linewidth=0,
+        )
+        ax.plot(
+            labels, mean, color=colour, linestyle=line, linewidth=2, label=by
+        )
     ax.set(xlabel="labels asked for", ylabel="log loss, test rows")
     ax.set_title(task, loc="left")
 axes[0].set_ylim(bottom=0)

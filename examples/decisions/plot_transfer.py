@@ -2,28 +2,28 @@
 Transfer by prior
 =================
 
-Many patients of one group are known, and few of another. What was learned from the first group may
-be the prior of the second, in two ways. ``prior=`` takes the whole posterior, as if both groups
-were one. ``prior_mean=`` takes the coefficients only, and learns from the second group how far
-they can be trusted.
+Many patients of one group are known, and few of another. What was learned from
+the first group may be the prior of the second, in two ways. ``prior=`` takes
+the whole posterior, as if both groups were one. ``prior_mean=`` takes the
+coefficients only, and learns from the second group how far they can be
+trusted.
 """
 
 import warnings
 
 import numpy as np
 from matplotlib import pyplot as plt
+from skbayes_sg import BayesianLinearRegression
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLinearRegressionSGFS
-
 # %%
 # Two groups
 # ----------
-# The two sexes of the diabetes data, coded only by number there. The larger group is known, and
-# from 8 to 100 of the smaller one come to it.
+# The two sexes of the diabetes data, coded only by number there. The larger
+# group is known, and from 8 to 100 of the smaller one come to it.
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 small = X["sex"] > X["sex"].median()
@@ -31,23 +31,23 @@ X = X.drop(columns="sex")
 if small.mean() > 0.5:
     small = ~small
 X[:] = StandardScaler().fit(X[~small]).transform(X)
-source = BayesianLinearRegressionSGFS(random_state=0).fit(X[~small], y[~small])
+source = BayesianLinearRegression(random_state=0).fit(X[~small], y[~small])
 print(f"{(~small).sum()} patients known, {small.sum()} of the other group")
 sizes, n_splits = (8, 16, 32, 64, 100), 8
 
 # %%
 # Four ways to learn
 # ------------------
-# Eight patients hardly determine a prior precision, and a fit that learns one warns of it: its
-# intervals are too narrow. The picture is about predictions.
+# Eight patients hardly determine a prior precision, and a fit that learns one
+# warns of it: its intervals are too narrow. The picture is about predictions.
 
 warnings.filterwarnings("ignore", "precision_s", ConvergenceWarning)
 models = {
-    "from scratch": BayesianLinearRegressionSGFS(random_state=0),
-    "prior_mean, precision learned": BayesianLinearRegressionSGFS(
+    "from scratch": BayesianLinearRegression(random_state=0),
+    "prior_mean, precision learned": BayesianLinearRegression(
         prior_mean=source.coef_, random_state=0
     ),
-    "prior, the whole posterior": BayesianLinearRegressionSGFS(
+    "prior, the whole posterior": BayesianLinearRegression(
         prior=source.posterior_, random_state=0
     ),
 }
@@ -65,7 +65,9 @@ for seed in range(n_splits):
 
 print(f"{'root mean square error':32}" + "".join(f"{n:>8}" for n in sizes))
 for name, each in errors.items():
-    print(f"{name:32}" + "".join(f"{error:8.1f}" for error in each.mean(axis=1)))
+    print(
+        f"{name:32}" + "".join(f"{error:8.1f}" for error in each.mean(axis=1))
+    )
 print(f"{'the source as it is':32}{untouched.mean():8.1f}")
 
 # %%
@@ -74,11 +76,20 @@ print(f"{'the source as it is':32}{untouched.mean():8.1f}")
 # Lines are means over eight divisions, bands their standard errors.
 
 figure, ax = plt.subplots(figsize=(8, 4.6), layout="constrained")
-styles = zip(models, ("0.45", "#0072B2", "#D55E00"), (":", "-", "--"), strict=True)
+styles = zip(
+    models, ("0.45", "#0072B2", "#D55E00"), (":", "-", "--"), strict=True
+)
 for name, colour, line in styles:
     mean = errors[name].mean(axis=1)
     error = errors[name].std(axis=1, ddof=1) / np.sqrt(n_splits)
-    ax.fill_between(sizes, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
+    ax.fill_between(
+        sizes,
+        mean - error,
+        mean + error,
+        color=colour,
+        alpha=0.15,
+        linewidth=0,
+    )
     ax.plot(sizes, mean, color=colour, linestyle=line, linewidth=2, label=name)
 ax.axhline(untouched.mean(), color="0.2", linewidth=0.8)
 ax.annotate(

@@ -16,7 +16,6 @@ their counts are negative binomial.
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
-
 from skbayes_sg import BayesianNegativeBinomialRegressor
 from skbayes_sg.inspection import totals
 

@@ -2,15 +2,17 @@
 A classifier that may abstain
 =============================
 
-Some answers are better left to a human. Which ones follows from costs, if probabilities can be
-believed: ask wherever the risk of an error costs more than the question. Do they hold what they
-promise where a model has seen few rows?
+Some answers are better left to a human. Which ones follows from costs, if
+probabilities can be believed: ask wherever the risk of an error costs more
+than the question. Do they hold what they promise where a model has seen few
+rows?
 """
 
 import warnings
 
 import numpy as np
 from matplotlib import pyplot as plt
+from skbayes_sg import AbstentionDisplay, BayesianLogisticRegression
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
@@ -18,16 +20,14 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import AbstentionDisplay, BayesianLogisticRegressionSGFS
-
 COST = 20  # of an error, in units of the cost of asking
 
 # %%
 # Learn from 40 rows, in twelve splits
 # ------------------------------------
-# A plane separates the classes of 40 rows with 30 columns. Rows bound the size of the coefficients
-# from one side only then, chains are slow to explore the other, and some fits say so. Probabilities
-# are what counts here.
+# A plane separates the classes of 40 rows with 30 columns. Rows bound the size
+# of the coefficients from one side only then, chains are slow to explore the
+# other, and some fits say so. Probabilities are what counts here.
 
 warnings.filterwarnings("ignore", category=ConvergenceWarning)
 X, y = load_breast_cancer(return_X_y=True)
@@ -40,7 +40,7 @@ models = {
         max_iter=5000,
         use_legacy_attributes=False,
     ),
-    "posterior": BayesianLogisticRegressionSGFS(random_state=0),
+    "posterior": BayesianLogisticRegression(random_state=0),
 }
 styles = {
     name: {"color": colour, "linestyle": line, "linewidth": 2}
@@ -58,34 +58,42 @@ for seed in range(12):
         pipeline = make_pipeline(StandardScaler(), model).fit(X_train, y_train)
         probabilities[name].append(pipeline.predict_proba(X_test))
 labels = np.concatenate(labels)
-probabilities = {name: np.concatenate(each) for name, each in probabilities.items()}
+probabilities = {
+    name: np.concatenate(each) for name, each in probabilities.items()
+}
 
 # %%
 # The picture
 # -----------
-# On the left the surest rows are answered first: the lower the curve, the better a model knows
-# which of its answers are wrong. On the right a row is answered if the probability of the
-# predicted class is above a threshold. The vertical line is the threshold that follows from the
-# costs. The lines below the picture set what it costs beside the cost that the model's own
-# probabilities let one expect. Cross-validation in 40 rows often chooses a weak penalty, and then
-# expects too little. The posterior expects too much, and so asks more than it must. The default
-# penalty of ``LogisticRegression`` happens to suit these data.
+# On the left the surest rows are answered first: the lower the curve, the
+# better a model knows which of its answers are wrong. On the right a row is
+# answered if the probability of the predicted class is above a threshold. The
+# vertical line is the threshold that follows from the costs. The lines below
+# the picture set what it costs beside the cost that the model's own
+# probabilities let one expect. Cross-validation in 40 rows often chooses a
+# weak penalty, and then expects too little. The posterior expects too much,
+# and so asks more than it must. The default penalty of ``LogisticRegression``
+# happens to suit these data.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(10, 4.2), layout="constrained"
+)
 thresholds = 1 - np.logspace(np.log10(0.5), -3.5, 200)
 rule = 1 - 1 / COST
 for name, proba in probabilities.items():
-    AbstentionDisplay.from_predictions(labels, proba, name=name, ax=left, **styles[name])
+    AbstentionDisplay.from_predictions(
+        labels, proba, name=name, ax=left, **styles[name]
+    )
     sure, wrong = proba.max(axis=1), proba.argmax(axis=1) != labels
-    costs = [np.mean(np.where(sure > t, COST * wrong, 1.0)) for t in thresholds]
+    costs = [
+        np.mean(np.where(sure > t, COST * wrong, 1.0)) for t in thresholds
+    ]
     right.plot(1 - thresholds, costs, label=name, **styles[name])
     answered = sure > rule
     expected = np.mean(np.where(answered, COST * (1 - sure), 1.0))
     cost = np.mean(np.where(answered, COST * wrong, 1.0))
-    print(
-        f"{name:22} answers {answered.mean():.0%} at a cost of {cost:.3f} per row, expected "
-        f"{expected:.3f}; the best threshold costs {min(costs):.3f}"
-    )
+    print(f"{name:22}answers {answered.mean():.0%}, costs {cost:.3f}", end="")
+    print(f", expected {expected:.3f}, at best {min(costs):.3f}")
 left.set_title("answer the surest rows first", loc="left")
 right.axvline(1 / COST, color="0.6", linewidth=1, zorder=0)
 right.annotate(
