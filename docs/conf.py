@@ -97,7 +97,9 @@ def on_the_site(app: Sphinx, docname: str, source: list[str]) -> None:
     up = "../" if folder else ""
     if folder == "repository":
         source[0] = (ROOT / f"{name.upper()}.md").read_text(encoding="utf-8")
-        source[0] = re.sub(r"\]\((?!https?:|#)(?:docs/)?", "](../", source[0])
+        source[0] = re.sub(r"\]\(docs/", "](../", source[0])
+        source[0] = re.sub(r"\]\((?=\w+\.md)", "](../", source[0])
+        source[0] = re.sub(r"\]\((?!https?:|#|\.\./)", "](../../", source[0])  # a file to download
         up = ""
 
     def page(match: re.Match) -> str:

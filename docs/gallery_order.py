@@ -18,27 +18,28 @@ SECTIONS = {
 }
 ORDER = [name for names in SECTIONS.values() for name in names]
 
-# A whole figure cannot be read at the size of a thumbnail: which of its axes is shown, and what
-# part of it, left to right and bottom to top. The first figure and all of it, if not said.
+# A whole figure cannot be read at the size of a thumbnail: which of the axes of the first figure is
+# shown, or None for the figure, and what part of it, as left, low, right and high.
 DETAIL = {
     "effects": (0, (0.0, 0.0, 1.0, 1.0)),
     "coefficients": (0, (0.25, 0.72, 0.95, 1.0)),
     "intervals": (0, (0.0, 0.0, 1.0, 1.0)),
-    "model_choice": (0, (0.0, 0.0, 1.0, 1.0)),
-    "exposure": (1, (0.0, 0.0, 1.0, 1.0)),
+    "checks": (0, (0.0, 0.0, 1.0, 1.0)),
+    "model_choice": (0, (0.0, 0.5, 0.9, 1.0)),
+    "exposure": (1, (0.25, 0.0, 1.0, 0.7)),
     "answers": (0, (0.0, 0.0, 1.0, 0.78)),
     "outliers": (0, (0.15, 0.33, 0.8, 0.87)),
     "odds_ratios": (0, (0.1, 0.0, 1.0, 0.3)),
-    "new_levels": (0, (0.0, 0.0, 1.0, 1.0)),
+    "new_levels": (0, (0.0, 0.1, 0.7, 0.85)),
     "abstention": (0, (0.5, 0.0, 1.0, 0.5)),
     "active_learning": (0, (0.0, 0.0, 0.7, 1.0)),
-    "transfer": (0, (0.0, 0.0, 1.0, 1.0)),
+    "transfer": (0, (0.0, 0.0, 0.6, 0.7)),
     "horseshoe": (0, (0.0, 0.1, 0.42, 1.0)),
     "uncertainty": (0, (0.0, 0.1, 1.0, 1.0)),
     "unseen_digits": (1, (0.0, 0.0, 1.0, 1.0)),
-    "drbm": (10, (0.0, 0.0, 1.0, 1.0)),
+    "drbm": (None, (0.03, 0.0, 0.43, 0.62)),
     "on_disk": (0, (0.3, 0.0, 0.8, 1.0)),
-    "dask": (0, (0.0, 0.3, 0.5, 0.95)),
+    "dask": (0, (0.0, 0.6, 0.3, 1.0)),
     "stream": (0, (0.3, 0.3, 1.0, 1.0)),
     "callbacks": (0, (0.0, 0.0, 0.6, 0.7)),
     "mixing": (4, (0.0, 0.0, 1.0, 1.0)),
@@ -79,10 +80,10 @@ def thumbnails(gallery: Path) -> None:
         shutil.copyfile(detail, detail.parents[1] / "thumb" / name)
 
 
-def _save_detail(figure: Any, number: int, part: tuple, file: Path) -> None:
+def _save_detail(figure: Any, number: int | None, part: tuple, file: Path) -> None:
     """A part of the inside of some axes, in the shape of a thumbnail; lines grow with it."""
     figure.canvas.draw()
-    box = figure.axes[number].get_window_extent()
+    box = (figure if number is None else figure.axes[number]).get_window_extent()
     left, low, right, high = part
     x, width = box.x0 + left * box.width, (right - left) * box.width
     y, height = box.y0 + low * box.height, (high - low) * box.height

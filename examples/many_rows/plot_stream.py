@@ -13,9 +13,12 @@ learned should the desk forget, and what does it cost to get this wrong?
 are generated, because then the cost of the best decisions is known.
 """
 
+import warnings
+
 import numpy as np
 from matplotlib import pyplot as plt
 from skbayes_sg import BayesianLogisticRegression
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import log_loss
 
@@ -45,7 +48,8 @@ print(f"{y.mean():.1%} are frauds, {y.sum(axis=1).mean():.0f} a day")
 # A payment is reviewed if its expected loss, 15 times the probability of
 # fraud, exceeds the cost of the review. The probability is that of
 # ``predict_proba``, which averages over the posterior. Before the first day
-# nothing is known, and everything is reviewed.
+# nothing is known, and everything is reviewed. A posterior that forgets too
+# little for what it sees warns once, on the evening that is printed.
 
 
 def follow(model):
@@ -54,7 +58,11 @@ def follow(model):
     for t in range(DAYS):
         if t > 0:
             probability[t] = model.predict_proba(X[t])[:, 1]
-        model.partial_fit(X[t], y[t], classes=[0, 1])
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", ConvergenceWarning)
+            model.partial_fit(X[t], y[t], classes=[0, 1])
+        if said:
+            print(f"evening {t}, {model.forgetting_factor}: the truth moves")
         path.append(
             (model.coef_[0], getattr(model, "coef_std_", model.coef_)[0])
         )

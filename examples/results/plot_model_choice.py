@@ -1,6 +1,6 @@
 """
-Which model? Leave-one-out with ArviZ
-=====================================
+Which columns? Leave-one-out with ArviZ
+=======================================
 
 More columns fit better, and may predict worse. Cross-validation tells by
 fitting again and again. Pareto-smoothed importance sampling, as ArviZ has it,
