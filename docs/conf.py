@@ -135,20 +135,6 @@ def linked(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             link.children = [nodes.Text(title.astext()) for title in titles] or link.children
 
 
-def explained(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Names of parameters in the reference lead to the glossary, which says them once."""
-    if not docname.startswith("api/generated/"):
-        return
-    sections = app.env.get_doctree("glossary").findall(nodes.section)
-    terms = {section.next_node(nodes.title).astext(): section["ids"][0] for section in sections}
-    uri = app.builder.get_relative_uri(docname, "glossary")
-    for name in list(doctree.findall(nodes.strong)):
-        if isinstance(name.parent, nodes.term) and name.astext() in terms:
-            link = nodes.reference(refuri=f"{uri}#{terms[name.astext()]}", internal=True)
-            name.replace_self(link)
-            link += name
-
-
 def detailed(app: Sphinx) -> None:
     """Thumbnails of the gallery are details of its pictures."""
     gallery_order.thumbnails(Path(app.srcdir, "gallery"))
@@ -160,4 +146,3 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", detailed, priority=900)  # after sphinx-gallery
     app.connect("autodoc-process-docstring", cited)
     app.connect("doctree-resolved", linked)
-    app.connect("doctree-resolved", explained)
