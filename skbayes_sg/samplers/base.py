@@ -115,7 +115,7 @@ class Sampler(BaseEstimator, ABC):
 
     @property
     def shares_rows(self) -> bool:
-        """Whether the chains of a group see the same rows, so that one product serves many."""
+        """Whether the chains of a group use the same minibatch, in one matrix product."""
         return self.variance_reduction is not None
 
     @property
