@@ -73,6 +73,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"skbayes_sg {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(ROOT / "docs" / "search_scorer.js")
 html_show_sourcelink = False
 html_sidebars = {page: [] for page in ("index", "quickstart", "extending", "repository/*")}
 html_theme_options = {

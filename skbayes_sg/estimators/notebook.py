@@ -23,9 +23,10 @@ _TABLE = """
 
 
 class NotebookMixin:
-    """Diagnostics before fitted attributes, and a "?" that leads to the page of the class.
+    """Diagnostics before parameters, no draws, and a "?" that leads to the page of the class.
 
-    scikit-learn 1.9 asks for the table of fitted attributes; earlier versions show none.
+    The methods are those that scikit-learn asks for the parts of its diagram: its table of
+    parameters, before which the diagnostics stand, and from version 1.9 on that of attributes.
     """
 
     _doc_link_module = "skbayes_sg"
@@ -34,32 +35,26 @@ class NotebookMixin:
     sampler_reason_: str
     _warnings: list[str]
 
-    def _get_fitted_attr_html(self, doc_link: str = "") -> _Attributes:
+    def _get_params_html(self, *args: Any, **kwargs: Any) -> Any:
+        table = super()._get_params_html(*args, **kwargs)  # type: ignore[misc]
+        if hasattr(self, "diagnostics_"):
+            inner = table._repr_html_inner
+            table._repr_html_inner = lambda: self._diagnostics_html() + inner()
+        return table
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         attributes = super()._get_fitted_attr_html(doc_link)  # type: ignore[misc]
-        for name in [*attributes]:  # hundreds of numbers that nobody reads
-            if name.endswith(("draws_", "samples_", "states_", "path_")):
-                del attributes[name]
-        return _Attributes(self._diagnostics_html(), attributes)
+        for name in [*attributes]:
+            if name == "model_" or name.endswith(("draws_", "samples_", "states_", "path_")):
+                del attributes[name]  # hundreds of numbers that nobody reads
+        return attributes
 
     def _diagnostics_html(self) -> str:
-        figures = getattr(self, "diagnostics_", {})
+        figures = self.diagnostics_
         rows = [(text, f"{figures[k]:.4g}") for k, text in _FIGURES.items() if k in figures]
-        if hasattr(self, "sampler_reason_"):
-            rows.append(("sampler", self.sampler_reason_))
         rows += [("warning", each) for each in getattr(self, "_warnings", ())] or [
             ("warnings", "none")
         ]
+        if hasattr(self, "sampler_reason_"):
+            rows.append(("sampler", self.sampler_reason_))
         return _TABLE.format("".join(_ROW.format(*map(html.escape, row)) for row in rows))
-
-
-class _Attributes:
-    """A table before that of scikit-learn, with the two methods that it asks for."""
-
-    def __init__(self, before: str, attributes: Any) -> None:
-        self.before, self.attributes = before, attributes
-
-    def __len__(self) -> int:
-        return 1 + len(self.attributes)
-
-    def _repr_html_inner(self) -> str:
-        return self.before + self.attributes._repr_html_inner()

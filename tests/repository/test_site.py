@@ -58,6 +58,19 @@ def test_a_class_describes_its_parameters_on_its_own_page(name):
     assert not {*inspect.signature(cls).parameters} - described
 
 
+WORDS = (
+    "credible interval, HDI, ROPE, offset, exposure, random intercept, mixed model, lasso, "
+    "GridSearchCV, LaTeX, survey weights, marginal effect, missing values"
+)
+
+
+@pytest.mark.parametrize("word", WORDS.split(", "))
+def test_a_word_of_another_book_leads_to_a_page(word):
+    """Headings are what the search of the site lists first."""
+    entry = (DOCS / "glossary.md").read_text().partition(f"\n### {word}\n")[2].partition("\n#")[0]
+    assert "](" in entry or "`summary" in entry
+
+
 def test_pictures_have_alternative_texts():
     for page in (DOCS.parent / "README.md", *DOCS.rglob("*.md")):
         for text in re.findall(r"!\[([^\]]*)\]\(", page.read_text(encoding="utf-8")):
