@@ -32,6 +32,7 @@ class NotebookMixin:
     _doc_link_module = "skbayes_sg"
     _doc_link_template = DOCUMENTATION + "api/generated/skbayes_sg.{estimator_name}.html"
     diagnostics_: dict[str, float]
+    sampler_: Any
     sampler_reason_: str
     _warnings: list[str]
 
@@ -56,5 +57,5 @@ class NotebookMixin:
             ("warnings", "none")
         ]
         if hasattr(self, "sampler_reason_"):
-            rows.append(("sampler", self.sampler_reason_))
+            rows.append((type(self.sampler_).__name__, self.sampler_reason_))
         return _TABLE.format("".join(_ROW.format(*map(html.escape, row)) for row in rows))
