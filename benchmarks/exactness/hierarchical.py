@@ -98,12 +98,17 @@ def sparse(prior: Any) -> Problem:
 
 
 def wide(linear: bool) -> Problem:
-    """Three of 150 columns matter, and there are 100 rows."""
+    """Three of 150 columns matter, and there are 100 rows.
+
+    With ten times the draws of a default fit: the standard deviation of a column that is in the
+    spike is decided by its rare visits to the slab.
+    """
     rng = np.random.default_rng(1)
     X = rng.standard_normal((100, 150))
     outputs = X[:, :3] @ [3.0, -2.0, 1.0]
     y = outputs + rng.standard_normal(100) if linear else outputs + rng.logistic(size=100) > 0
-    return Problem(X, y if linear else y.astype(int), linear, {"prior": Horseshoe(5)})
+    how = {"prior": Horseshoe(5), "n_draws": 4096}
+    return Problem(X, y if linear else y.astype(int), linear, how)
 
 
 SETS: dict[str, Callable[[], Problem]] = {

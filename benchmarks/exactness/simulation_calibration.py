@@ -17,6 +17,9 @@ of three new rows, the log noise variance and the log likelihood.
 "learned" are default fits of data whose prior precision is drawn from the hyperprior. The fits
 sample it, and it is ranked too. "separable" are those data of which a plane separates the classes.
 
+"sparse" are default fits of more columns than rows under the horseshoe, from whose prior the
+coefficients are drawn.
+
 "families" are regressions of 60 rows with a log link, whose dispersion has its prior, and of
 ordered classes; and of Student's t.
 
@@ -53,6 +56,7 @@ from skbayes_sg import (
 from skbayes_sg.models import Gamma, GaussianMLP, NegativeBinomial, Ordinal, Poisson, Student
 from skbayes_sg.models.log_link import LogLink
 from skbayes_sg.models.predictor import Family
+from skbayes_sg.priors import Horseshoe
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
 
 SMALLEST_P = {"exact": 0.001, "learned": 0.01}
@@ -264,6 +268,53 @@ def linear(n_rows: int, n_columns: int = 4, learned: bool = False) -> Callable[[
     return one
 
 
+def sparse(linear: bool, n_rows: int = 20, n_columns: int = 30) -> Callable[[int], Ranked]:
+    """More columns than rows under the horseshoe, without an intercept, whose prior is about y.
+
+    Ranked are the first coefficients, the log noise variance of a regression, the log likelihood,
+    log tau and log c^2.
+    """
+    prior, few = Horseshoe(expected_nonzero=3.0), 5
+    # the mean information about a coefficient, where all are zero
+    tau = 3.0 / (n_columns - 3.0) / np.sqrt(n_rows if linear else n_rows / 4)
+    half_df = 0.5 * prior.slab_df
+
+    def one(replicate: int) -> Ranked:
+        rng = np.random.default_rng([n_rows, n_columns, linear, replicate])
+        X = _columns(rng, n_rows, n_columns)
+        noise = RATE / rng.gamma(SHAPE) if linear else 1.0
+        tau_drawn = tau * abs(rng.standard_cauchy())
+        slab = half_df * prior.slab_scale**2 / rng.gamma(half_df)
+        spike = (tau_drawn * np.abs(rng.standard_cauchy(n_columns))) ** 2
+        coef = np.sqrt(noise * spike * slab / (spike + slab)) * rng.standard_normal(n_columns)
+        how = {"prior": prior, "fit_intercept": False, "random_state": replicate}
+        if linear:
+            y = X @ coef + rng.normal(0, np.sqrt(noise), n_rows)
+            model = BayesianLinearRegressionSGFS(noise_prior=(SHAPE, RATE), **how)
+        else:
+            y = _labels((X @ coef)[:, None], rng)
+            if np.ptp(y) == 0:
+                return np.empty(0), np.empty((0, 0))
+            model = BayesianLogisticRegressionSGFS(**how)
+        model.fit(X, y)
+        draws = spaced(model.draws_.reshape(-1, n_columns + linear)).astype(float)
+        shared = spaced(model._fit.hyper_draws[..., :2].reshape(-1, 2))
+
+        def likelihood(theta: NDArray) -> float:
+            if not linear:
+                return _of_labels(np.append(theta, 0.0), X, y, 1)
+            residual = y - X @ theta[:-1]
+            return -0.5 * float(residual @ residual * np.exp(-theta[-1]) + n_rows * theta[-1])
+
+        truth = np.append(coef, np.log(noise)) if linear else coef
+        truth, draws = _with_likelihood(truth, draws, likelihood)
+        kept = np.append(np.arange(few), np.arange(n_columns, len(truth)))
+        truth = np.concatenate([truth[kept], np.log([tau_drawn, slab])])
+        return truth, np.column_stack([draws[:, kept], shared])
+
+    return one
+
+
 def network(n_rows: int = 50, n_units: int = 3) -> Callable[[int], Ranked]:
     """A small network at temperature 1, in longer chains than the default's."""
 
@@ -374,6 +425,11 @@ def cases(part: str) -> list[Case]:
             Case("linear, 60 columns", linear(50, 60, learned=True)),
         ]
         return [case._replace(claim="learned") for case in listed]
+    if part == "sparse":
+        return [
+            Case("horseshoe, linear, 20 x 30", sparse(linear=True), replicates=500),
+            Case("horseshoe, classes, 20 x 30", sparse(linear=False), replicates=500),
+        ]
     if part == "families":
         return [
             Case("Poisson", family_of(BayesianPoissonRegressor, Poisson(3), 60), replicates=400),
@@ -471,7 +527,7 @@ def main(report: Report, parts: list[str], divide: int) -> None:
 
 
 if __name__ == "__main__":
-    names = ["models", "networks", "learned", "families", "samplers"]
+    names = ["models", "networks", "learned", "sparse", "families", "samplers"]
     parts = {"nargs": "+", "choices": names, "default": names}
     fewer = {"type": int, "default": 1, "help": "divides the number of replicates"}
     benchmark(main, threads=1, parts=parts, divide=fewer)
