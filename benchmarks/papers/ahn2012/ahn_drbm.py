@@ -53,17 +53,17 @@ errors of HMC's. "HMC, half : half" is four HMC chains against the others: twice
 reference.
 
 The claims are the paper's order of the methods, and that SGFS-f draws the right variances. Three
-fail. SGFS-f at its best, alpha = 4, has variances up to four times too large, from rare excursions,
-and 85 % of the marginal ones within 3 standard errors. SGFS-f with alpha = 2 and 3, and SGFS-p with
-any alpha, leave the mode for good. In the many directions that the data say little of, W is the
-prior's alone and a step an independent draw of the prior, whatever alpha: presumably rows that
-matter only far out throw the chain from there. W = 100 times the identity makes these steps short:
-SGFS-B has ratios from .84 to 1.20, and 99 % of the variances within 3 standard errors.
+fail. SGFS-f at its best, alpha = 4, has some variances several times too large, from rare
+excursions, and too few of the marginal ones within 3 standard errors. SGFS-f with alpha = 2 and 3,
+and SGFS-p with any alpha, leave the mode for good. In the many directions that the data say little
+of, W is the prior's alone and a step an independent draw of the prior, whatever alpha: presumably
+rows that matter only far out throw the chain from there. W = 100 times the identity makes these
+steps short: the claims of SGFS-B hold.
 
 SGFS-d is not below SGLD because the time is short. A chain that stands still at the mode has E2
-near 1, and SGLD with steps of 1e-5 and less hardly moves (see its median variance ratios, .06 and
-.03). Of the steps at which it does move, 2e-3 is the best and has E2 = 4.0, against 1.4 of SGFS-d.
-Fig. 4 shows the SGLD of the least E2, hence such a chain.
+near 1, and SGLD with steps of 1e-5 and less hardly moves (see its median variance ratios). Of the
+steps at which it does move, 2e-3 is the best, and its E2 is twice that of SGFS-d. Fig. 4 shows the
+SGLD of the least E2, hence such a chain.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ SGLD has the published steps, eps = 1/(10^4 + t), and SGFS-d the published alpha
     first 2.2e5 of 10^7 steps;
 (2) the steps of SGLD, so that the two differ in noise alone;
 (3) the published 10^14 (2.2e5 + t)^-3, read as for the averaged loss. Of its 10^7 steps this is
-    only the beginning, which has not begun to overfit. Stopping early is a regularizer too, and
-    gave the smallest error of all. (As the sum of its steps is finite, it stops short of any
-    mode.)
+    only the beginning, which has not begun to overfit. Stopping early is a regularizer too: of all
+    runs without a prior this has the smallest error. (As the sum of its steps is finite, it stops
+    short of any mode.)
 
 The paper's alpha below 3 "did not work for this dataset due to the fact that many features had
 values 0". SGFS-d is run with alpha = 1 too. Here it stays finite: the step has the prior's
