@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import keep_parameters, require_choice
 
+_NOISE_KNOWN = 0.05  # sqrt(D / rows), a tenth of variances: gradient noise of fewer rows is said
 _MATRICES = ("full", "kron", "diag")  # structures with a step of its own for each direction
 
 
@@ -114,7 +116,30 @@ class ConstantStep(PreconditionedSampler):
                 f"minibatches of {state.rows.size:g} rows are nearly all); what is drawn there is "
                 "not the posterior's variance. Use SGFS"
             )
+        self._report_noise(state, report)
         return report
+
+    def _report_noise(self, state: State, report: Report) -> None:
+        """The error by chance of gradient noise that was measured from one row at a time.
+
+        With K = 2 / (Lam + measured M) the variance along a direction is that of the posterior
+        times M over the measured M. The eigenvalues of a sample covariance of normal rows over the
+        true one lie between (1 - a)^2 and (1 + a)^2, a = sqrt(D / rows) (Marchenko & Pastur 1967).
+        Heavier tails spread them farther.
+        """
+        memory = state.memory
+        if memory.over_steps is None and self.covariance != "single_row":
+            return
+        away = math.sqrt(state.theta.shape[1] / memory.count)
+        if away > _NOISE_KNOWN:
+            lowest = math.ceil(state.theta.shape[1] / _NOISE_KNOWN**2)
+            report.warnings.append(
+                f"{type(self).__name__}: the gradient noise is measured from {memory.count:.0f} "
+                f"single rows, by which variances are from {(1 + away) ** -2:.2f} to "
+                f"{(1 - away) ** -2 if away < 1 else math.inf:.2f} times what they should "
+                f"be, by direction, or farther off where rows have outliers; raise burn_in to "
+                f'{2 * lowest}, or use covariance="minibatch" with minibatches of several rows'
+            )
 
 
 class ConstantSGD(ConstantStep):

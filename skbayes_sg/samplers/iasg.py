@@ -71,7 +71,9 @@ class IASG(ConstantStep):
     a reshuffled epoch have almost no variance. ``thin="auto"`` records one draw per window; a
     smaller `thin` repeats draws. A scalar step can serve all directions only if (n/N) times the
     condition number of the curvature is small (Eq. 47). The fit warns with the condition number
-    otherwise.
+    otherwise. Iterates spread farther than their averages, the more the smaller the minibatches.
+    Where they leave the region in which the posterior is nearly normal, the covariance of the
+    averages is not known, and `predicted_covariance` refuses.
 
     Examples
     --------
@@ -169,9 +171,10 @@ class IASG(ConstantStep):
         return RunLength(max(burn_in, 2 * state.memory.window.length), state.memory.window.length)
 
     def stationary_distribution(self, state: State, target: Target) -> LinearStep:
-        return replace(
-            super().stationary_distribution(state, target), window=state.memory.window.length
-        )
+        """Averages hide how far the iterates go: the curvature that they met is compared."""
+        linear = super().stationary_distribution(state, target)
+        _, met = self._noise_and_curvature(state, target)
+        return replace(linear, window=state.memory.window.length, met=met)
 
     def report(self, state: State) -> Report:
         report, window = super().report(state), state.memory.window

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from skbayes_sg import theory
 from skbayes_sg.data.minibatches import rows_of
-from skbayes_sg.linalg import FULL, Operator, largest_eigenvalue
+from skbayes_sg.linalg import FULL, Dense, Operator, largest_eigenvalue
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.samplers.target import ClosedForm, State, Target
+
+_MOST_CURVED = 1.2
+"""Mean ratio of curvatures on the path and at the mean, beyond which no law is told."""
 
 
 class StationaryDistribution(Protocol):
@@ -27,7 +30,7 @@ class StationaryDistribution(Protocol):
         ------
         ValueError
             If there is no stationary distribution: the step changes, or is unstable under this
-            curvature.
+            curvature. Also if the curvature that the chain met is another.
         """
 
     def spectral_radius(self, state: State, target: Target) -> float:
@@ -56,6 +59,9 @@ class LinearStep:
         Whether the step is stable on any data.
     unknown : str
         Why there is no stationary distribution; empty if there is one.
+    met : Operator or None
+        The mean curvature over points of the chain, to be compared with that at one point; None
+        where the draws themselves tell whether the posterior is nearly normal.
     """
 
     preconditioner: Operator | None
@@ -64,10 +70,13 @@ class LinearStep:
     window: int = 1
     stable: bool = False
     unknown: str = ""
+    met: Operator | None = None
 
     def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
         if self.unknown or self.preconditioner is None:
             raise ValueError(self.unknown)
+        if self.met is not None:
+            self._require_linear(self.met, Lam)
         K = self.preconditioner.dense()
         if self.root is not None:
             root = self.root.dense()
@@ -77,6 +86,20 @@ class LinearStep:
         if self.window > 1:
             return theory.iasg_cov(Lam, M, K, self.window)
         return theory.stationary_cov(Lam, M, K)
+
+    def _require_linear(self, met: Operator, Lam: NDArray) -> None:
+        """The gradient is linear over the path only if the curvature is the same all along."""
+        if isinstance(met, Dense):
+            ratio = float(np.trace(np.linalg.solve(Lam, met.dense()))) / len(Lam)
+        else:
+            ratio = float(np.mean(met.diagonal() / Lam.diagonal()))
+        if not 1 / _MOST_CURVED < ratio < _MOST_CURVED:
+            raise ValueError(
+                f"the covariance of these averages is not known: along the path the curvature is "
+                f"{ratio:.2f} times that at the mean of the draws, so that the iterates leave the "
+                "region where the posterior is nearly normal, and the theory is linear; use larger "
+                "minibatches, or SGFS"
+            )
 
     def spectral_radius(self, state: State, target: Target) -> float:
         K = self.preconditioner

@@ -5,12 +5,14 @@ import warnings
 import numpy as np
 import pytest
 from conftest import z_scores
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, VariationalEM
 from skbayes_sg.inference.variational_em import DiagonalControlVariate, MatrixControlVariate
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import HMC, SGLD, ConstantSGD, MomentumSGD
+from skbayes_sg.samplers import HMC, IASG, SGLD, ConstantSGD, MomentumSGD
 
 MODELS = [Softmax(4, 3), MLP(4, 3, (5,)), DRBM(4, 3, 2)]
 CLASSES = np.random.default_rng(3).integers(0, 3, 300)
@@ -152,7 +154,6 @@ def test_a_sampler_without_noise_there_learns_what_hmc_learns(sampler, learned_b
 def test_predicted_covariance_of_averages_has_the_noise_at_the_iterates():
     """A scalar step spreads the iterates more than their averages."""
     from skbayes_sg import BayesianLinearRegressionSGFS
-    from skbayes_sg.samplers import IASG
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 4))
@@ -172,6 +173,24 @@ def test_predicted_covariance_of_averages_has_the_noise_at_the_iterates():
     draws = model.draws_.reshape(-1, 5)
     ratio = draws.var(axis=0) / model.predicted_covariance(X, y).diagonal()
     assert abs(ratio.mean() - 1) < 0.1
+
+
+@pytest.mark.parametrize("batch_size", [10, "auto"])
+def test_no_covariance_is_predicted_where_iterates_leave_the_normal_region(batch_size):
+    """One step for all directions and ten rows: the draws have a fraction of what theory says."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = scale(X)[:, :5]
+    model = BayesianLogisticRegressionSGFS(
+        IASG(structure="scalar", batch_size=batch_size), prior_precision=1.0, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    if batch_size == "auto":
+        assert np.linalg.eigvalsh(model.predicted_covariance(X, y))[0] > 0
+    else:
+        with pytest.raises(ValueError, match="times that at the mean of the draws"):
+            model.predicted_covariance(X, y)
 
 
 def test_chains_start_at_the_mode_where_a_start_is_never_forgotten():

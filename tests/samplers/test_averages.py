@@ -1,5 +1,7 @@
 """The running averages of noise and curvature: their weights, and what they converge to."""
 
+import re
+
 import numpy as np
 import pytest
 from conftest import KnownGaussian, logistic_data, noise_of, start, z_scores
@@ -196,6 +198,28 @@ def test_what_is_learnt_from_one_row_a_step_is_near_the_posterior(gaussian, samp
         gaussian.Lam, M
     )
     assert theory.kl_gauss(predicted, np.linalg.inv(gaussian.Lam)) < 0.005
+
+
+def test_noise_from_few_single_rows_is_said_with_the_error_of_variances():
+    """Along the axes of (M, Lam) variances are M over the measured M, of Marchenko and Pastur."""
+    known, ratios = KnownGaussian(dim=4), []
+    sampler = ConstantSGD(covariance="single_row", batch_size=20)
+    for seed in range(40):
+        state = start(sampler, known.posterior, 1, seed, known.mean[None])
+        state = run_chain(sampler, known.posterior, state, Length(1, 200)).state
+        (warning,) = sampler.report(state).warnings
+        measured = state.memory.I1.dense()
+        ratios.append(1 / np.linalg.eigvals(np.linalg.solve(known.I1, measured)).real)
+    said = re.search(r"from (\d+) single rows.* from ([\d.]+) to ([\d.]+) times", warning)
+    rows, low, high = (float(number) for number in said.groups())
+    assert rows == round(state.memory.count) == pytest.approx(100, abs=20)
+    # the mean extremes of four eigenvalues are inside their limits for many, but not far inside
+    lowest, highest = np.min(ratios, axis=1).mean(), np.max(ratios, axis=1).mean()
+    assert low < lowest < (1 + low) / 2
+    assert (1 + high) / 2 < highest < high
+    state = start(sampler, known.posterior, 1, 0, known.mean[None])
+    state = run_chain(sampler, known.posterior, state, Length(1, 3600)).state
+    assert not sampler.report(state).warnings
 
 
 def test_iasg_with_one_row_averages_over_a_pass():
