@@ -23,6 +23,7 @@ _SEGMENT = 5  # values fitted one after another; each fit starts where the last 
 _FIRST_BATCH, _LARGEST_BATCH = 20, 100  # bounds of the first size that is tried
 _SMALLEST_BATCH = 1
 _BATCHES_PER_PASS = 200
+_SGD_UPDATES = 1000  # of constant SGD by default: its scalar step forgets the start slowly
 _REFUSED = "constant SGD with a scalar step cannot run on these data; rely on em_precisions"
 
 
@@ -42,7 +43,8 @@ def hyperparameter_path(
 
     Variational EM learns the precision without the validation data. It runs twice: in the
     estimator's own sampler (``em_...``), and in constant SGD as Mandt et al. do (``sgd_em_...``).
-    Compare the two. The first is the one to rely on.
+    Compare the two. The first is the one to rely on. The second is right where the posterior is
+    nearly normal, whatever the step (math/constant_sgd.md#learning-the-prior-in-constant-sgd).
 
     As in `sklearn.linear_model.lasso_path`, the fits over the values go from the strongest prior
     down, and each starts where the last one stopped. They do so in runs of five.
@@ -58,7 +60,8 @@ def hyperparameter_path(
         The values, or the number of values between 1e-4 and 1e4 on a logarithmic scale
         (LogisticRegressionCV's ``1 / C``).
     em : VariationalEM, optional
-        How the prior is learned; by default ``VariationalEM()``.
+        How the prior is learned, in both fits. By default ``VariationalEM()``, and with 1,000
+        updates in constant SGD, whose step forgets its start slowly.
     sample_weight : array-like of shape (n_rows,), optional
         Of the training rows.
     n_jobs : int, optional
@@ -129,6 +132,8 @@ def hyperparameter_path(
     )
     learner = clone(model)
     own, labels = _learned(learner, data), list(learner.prior_precision_blocks_)
+    if em is None:
+        model.set_params(prior_precision=VariationalEM(n_updates=_SGD_UPDATES))
     by_sgd = _learned_by_sgd(model, data, len(labels))
     if by_sgd.warnings:  # one is said, as the rest concerns the estimator's own
         others = len(by_sgd.warnings) - 1

@@ -183,7 +183,8 @@ class ConstantSGD(ConstantStep):
     covariance : {"minibatch", "single_row"}, default="minibatch"
         Estimator of the gradient noise: all rows of the minibatch, or one of them, at random (Mandt
         et al. Eq. 25, bias removed), which needs n times as many steps. Minibatches of one row
-        measure it over steps (math/gradient_noise.md#minibatches-of-one-row).
+        measure it over steps (math/gradient_noise.md#minibatches-of-one-row). The fit warns where
+        the rows of burn-in are too few (math/constant_sgd.md#noise-that-is-measured-from-few-rows).
 
     Notes
     -----

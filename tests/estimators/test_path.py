@@ -54,6 +54,24 @@ def test_both_fits_find_the_maximum_of_the_evidence():
 
 
 @pytest.mark.slow
+def test_a_scalar_step_learns_the_evidence_of_a_normal_posterior_that_it_samples_wrongly():
+    """The control variate leaves nothing of the iterates but their mean, which is right."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 6)) @ (0.3 + rng.standard_normal((6, 6)))
+    X = X / X.std(axis=0)
+    y = X @ rng.standard_normal(6) / 2 + rng.standard_normal(500)
+    logs = []
+    for i in range(6):
+        model = regression(n_draws=250).set_params(random_state=i)
+        path = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0])
+        logs.append(np.log(path.sgd_em_precisions[0]))
+        assert any("sd_ratio" in warning for warning in path.sgd_em_warnings)
+    se = np.std(logs, ddof=1) / np.sqrt(6)
+    assert np.mean(logs) == pytest.approx(np.log(evidence_optimum(X, y)), abs=5 * se)
+    assert se < 0.02
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_constant_sgd_agrees_with_hmc_for_any_number_of_classes(n_classes, seed):
     """Uncorrected, the direction without data would make it 3/2 of HMC's for three classes."""
