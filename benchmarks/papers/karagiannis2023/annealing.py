@@ -6,8 +6,9 @@
 a Gaussian approximation; a large alpha mixes slowly and follows the posterior. Annealed, SGFS is to
 have three phases: an optimiser during burn-in; draws of the Gaussian approximation; draws that come
 nearer and nearer to the posterior. The posterior is a logistic regression with 400 rows, 33 events
-and 14 lognormal columns (15 parameters, prior precision 0.1); a Gaussian at its mode has E1 .17 and
-E2 .16 (Eq. 14). The reference is HMC, 64 chains of 12,000 draws. 48 chains of SGFS with full
+and 14 lognormal columns (15 parameters, prior precision 0.1); errors are E1 and E2 of Eq. 14, and
+"Laplace" has those of a Gaussian at its mode. The reference is HMC, 64 chains of 12,000 draws. 48
+chains of SGFS with full
 matrices start at zero, with 40 rows a step. alpha is 0, 1, 3 or 10, or grows so that the step falls
 as (1 + t / 1,000)^(-1/2): 1 + alpha^2 is its inverse. Matrices are measured in the first 3,000
 steps, which the averages leave out. Errors are those of the average over all chains and draws so

@@ -16,9 +16,9 @@ depend on s2, in the text it does, as here.
 Fig. 4.1: SGD against the maximum of the likelihood (MLE). Fig. 4.2: SGLD by batch size against the
 exact posterior. Fig. 4.3: SGLD with m = 100 by temperature. What they show: with these steps the
 noise of the minibatch is what spreads the draws. It makes the variance of b 4.6 times the
-posterior's at m = 1,000 and 36 times at m = 100, where a hundred times less temperature changes 4 %
-of it. Therefore Fig. 4.2 has a fourth column, m = 1,000 with a hundredth of the step and more
-steps, which does lie on the posterior.
+posterior's at m = 1,000 and nearly 40 times at m = 100, where a hundred times less temperature
+changes 4 % of it. Therefore Fig. 4.2 has a fourth column, m = 1,000 with a hundredth of the step
+and more steps, which does lie on the posterior.
 
 The table has, per coordinate, figures of 64 chains with the settings of the handout: the mean of
 the target (4.1: the MLE), mean and sd sampled with their Monte-Carlo errors, the sd that the
