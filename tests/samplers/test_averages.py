@@ -1,6 +1,7 @@
 """The running averages of noise and curvature: their weights, and what they converge to."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,11 +12,12 @@ from scipy.stats import binom, chi2
 from skbayes_sg import theory
 from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.data.minibatches import Partition
-from skbayes_sg.linalg import FULL
+from skbayes_sg.linalg import FULL, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import IASG, SGFS, ConstantSGD, MomentumSGD, PolynomialDecay
 from skbayes_sg.samplers.preconditioned import OverSteps
+from skbayes_sg.samplers.sgfs import exact
 
 
 class Recorded(SGFS):
@@ -198,6 +200,22 @@ def test_what_is_learnt_from_one_row_a_step_is_near_the_posterior(gaussian, samp
         gaussian.Lam, M
     )
     assert theory.kl_gauss(predicted, np.linalg.inv(gaussian.Lam)) < 0.005
+
+
+def test_a_row_that_is_measured_before_the_step_bounds_it():
+    """Its step along an empty direction, for any score (math/sgfs.md, Matrices that follow)."""
+    N, n, precision, alpha, t = 1e5, 100, 2.0, 3.0, 50
+    scores = np.geomspace(1e-6, 1e6, 2000)
+    prior, rows = Diag(np.full(2000, precision)), SimpleNamespace(noise_factor=N / n)
+    steps = []
+    for I1 in (Diag(scores**2 / n / t), Diag(np.zeros(2000))):
+        memory = SimpleNamespace(I1=I1, fisher=None, prior=prior, alpha=alpha)
+        P, W = exact(memory, N, rows, "fisher")
+        steps.append(2 * N / n * scores / (P + W).values)
+    follows, frozen = steps
+    bound = np.sqrt(t / (2 + 2 * alpha**2) / precision)
+    assert follows.max() == pytest.approx(bound, rel=0.01)
+    np.testing.assert_allclose(frozen, N / n * scores / precision)
 
 
 def test_noise_from_few_single_rows_is_said_with_the_error_of_variances():
