@@ -28,8 +28,9 @@ BELOW, AGREES = "below 1", "1"
 
 
 def command_of(file: str) -> str:
-    """The command in the first line of a table."""
-    return (RESULTS / file).read_text().splitlines()[0].removeprefix("# ").rpartition(",")[0]
+    """The command in the first line of a table, without what adds rows to an earlier run."""
+    command = (RESULTS / file).read_text().splitlines()[0].removeprefix("# ").rpartition(",")[0]
+    return command.partition(" --also")[0].removesuffix(" --nuts")
 
 
 def rows_where(file: str, wanted: Callable[[dict], bool]) -> list[dict]:
