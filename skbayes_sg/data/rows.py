@@ -183,7 +183,7 @@ class InMemory(Data):
         """All rows in pieces for a pass that holds so many numbers for each row, see `reduce`.
 
         They stay in the processor's cache with what is computed of them. If the sums have a number
-        for each pair of columns, they have four rows for each column, in 4 MB at most: otherwise
+        for each pair of columns, they have four rows for each column, in 16 MB at most: otherwise
         adding up would cost more than the rows. A pass over sparse rows holds few numbers for each,
         and every piece costs a vector of D.
         """
@@ -192,7 +192,7 @@ class InMemory(Data):
             return row_blocks(self.n_rows, row_bytes, 1 << 24)
         columns, itemsize = max(self.X.shape[1], row_size), self.X.dtype.itemsize
         of_pairs = 4 * columns**2 * itemsize if pairs else 0
-        return row_blocks(self.n_rows, columns * itemsize, min(max(of_pairs, _CACHED), 1 << 22))
+        return row_blocks(self.n_rows, columns * itemsize, min(max(of_pairs, _CACHED), 1 << 24))
 
     def some(self, rows: Rows) -> InMemory:
         """These rows alone, as a sample of the same population."""

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack
 
 
 class Identity:
@@ -54,12 +54,56 @@ class Whitened:
         S is lower triangular and the intercept comes last, so u is the same for columns that are
         shifted and scaled (by a positive number).
         """
-        rest = np.setdiff1d(np.arange(centre.size), columns)
-        mean = curvature[columns[:, :, None], columns[:, None, :]].mean(axis=0)
-        backwards = np.linalg.cholesky(mean[::-1, ::-1])
-        S = solve_triangular(backwards, np.eye(len(mean)), lower=True).T[::-1, ::-1]
-        S = np.ascontiguousarray(S)
-        return cls(centre, columns, rest, S, np.linalg.inv(S))
+        backwards = np.linalg.cholesky(_of_output(columns, curvature)[::-1, ::-1])
+        S = np.ascontiguousarray(_inverse_of_lower(backwards).T[::-1, ::-1])
+        inverse = np.ascontiguousarray(backwards.T[::-1, ::-1])
+        return cls(centre, columns, np.setdiff1d(np.arange(centre.size), columns), S, inverse)
+
+    @classmethod
+    def along(
+        cls,
+        columns: NDArray,
+        centre: NDArray,
+        curvature: NDArray,
+        weights: NDArray,
+        group: NDArray,
+    ) -> Whitened:
+        """Coordinates that belong to one group each, of parameters with a precision each.
+
+        A sum of squares ``sum(weights theta^2)`` of a group is such a sum of its coordinates. Of
+        one group all curvature is about the identity, as in `of`; of more that is so within each.
+
+        Parameters
+        ----------
+        columns, centre, curvature : arrays
+            As in `of`.
+        weights : array of shape (D,)
+            The same for all outputs; 0 for parameters of no group.
+        group : integer array of shape (D,)
+        """
+        mean, at = _of_output(columns, curvature), columns[0]
+        (own,), (free,) = np.nonzero(weights[at]), np.nonzero(weights[at] == 0)
+        lower = np.linalg.cholesky(mean[np.ix_(free, free)])
+        of_free = _inverse_of_lower(lower).T
+        shift = of_free @ of_free.T @ mean[np.ix_(free, own)]
+        rest = mean[np.ix_(own, own)] - mean[np.ix_(own, free)] @ shift
+        scale, members = 1 / np.sqrt(weights[at[own]]), group[at[own]]
+        # in units of the prior: the axes of each group, over the roots of their quadratic forms
+        scaled = rest * np.outer(scale, scale)
+        axes, form = np.zeros_like(scaled), np.empty(len(own))
+        for one in np.unique(members):
+            (some,) = np.nonzero(members == one)
+            block = np.ix_(some, some)
+            axes[block] = reproducible_eigh(scaled[block], apart=True)[1]
+            form[some] = np.sqrt(np.einsum("ij,ij->j", axes[block], scaled[block] @ axes[block]))
+        S, inverse = np.zeros_like(mean), np.zeros_like(mean)
+        S[np.ix_(own, own)] = scale[:, None] * axes / form
+        S[np.ix_(free, own)] = -shift @ S[np.ix_(own, own)]
+        S[np.ix_(free, free)] = of_free
+        inverse[np.ix_(own, own)] = form[:, None] * axes.T / scale
+        inverse[np.ix_(free, own)] = lower.T @ shift
+        inverse[np.ix_(free, free)] = lower.T
+        return cls(centre, columns, np.setdiff1d(np.arange(centre.size), columns), S, inverse)
 
     @property
     def rotates(self) -> bool:
@@ -68,41 +112,7 @@ class Whitened:
 
     def rotated(self, V: NDArray) -> Whitened:
         """The same coordinates turned by an orthogonal matrix (c, c)."""
-        S = self.S @ V
-        return replace(self, S=S, inverse=np.linalg.inv(S))
-
-    def along(self, weights: NDArray, group: NDArray) -> Whitened:
-        """Coordinates that belong to one group each, of parameters with a precision each.
-
-        A sum of squares ``sum(weights theta^2)`` of a group is such a sum of its coordinates. Of
-        one group all curvature is about the identity, as in `of`; of more that is so within each.
-
-        Parameters
-        ----------
-        weights : array of shape (D,)
-            The same for all outputs; 0 for parameters of no group.
-        group : integer array of shape (D,)
-        """
-        at = self.columns[0]
-        (own,), (free,) = np.nonzero(weights[at]), np.nonzero(weights[at] == 0)
-        curvature = self.inverse.T @ self.inverse
-        lower = np.linalg.cholesky(curvature[np.ix_(free, free)])
-        of_free = np.linalg.inv(lower).T
-        shift = of_free @ of_free.T @ curvature[np.ix_(free, own)]
-        rest = curvature[np.ix_(own, own)] - curvature[np.ix_(own, free)] @ shift
-        scale, members = 1 / np.sqrt(weights[at[own]]), group[at[own]]
-        # in units of the prior: the axes of each group, over the roots of their quadratic forms
-        scaled = rest * np.outer(scale, scale)
-        axes = np.zeros_like(scaled)
-        for one in np.unique(members):
-            block = np.ix_(members == one, members == one)
-            axes[block] = reproducible_eigh(scaled[block], apart=True)[1]
-        axes = axes / np.sqrt(np.einsum("ij,ij->j", axes, scaled @ axes))
-        S = np.zeros_like(self.S)
-        S[np.ix_(own, own)] = scale[:, None] * axes
-        S[np.ix_(free, own)] = -shift @ S[np.ix_(own, own)]
-        S[np.ix_(free, free)] = of_free
-        return replace(self, S=S, inverse=np.linalg.inv(S))
+        return replace(self, S=self.S @ V, inverse=V.T @ self.inverse)
 
     def inverse_transform(self, u: NDArray) -> NDArray:
         """theta of u, (..., D)."""
@@ -124,6 +134,10 @@ class Whitened:
         """T^T A T of a symmetric matrix in theta, (D, D)."""
         return self.pullback(self.pullback(A).T)
 
+    def pullback_diagonal(self, values: NDArray) -> NDArray:
+        """The diagonal in u of a diagonal quadratic form in theta, (D,)."""
+        return self._back(values, self.S**2)
+
     def covariance(self, C: NDArray) -> NDArray:
         """T C T^T: the covariance of theta from that of u, (D, D)."""
         once = self._mapped(C, self.S.T)
@@ -142,6 +156,8 @@ class Whitened:
 
     def _mapped(self, u: NDArray, matrix: NDArray) -> NDArray:
         """From the order of the model on columns to the other: each output times `matrix`."""
+        if self.rotates:
+            return u @ matrix
         k, c = self.columns.shape
         theta = np.empty(u.shape)
         blocks = u[..., : k * c].reshape(-1, c) @ matrix
@@ -151,6 +167,8 @@ class Whitened:
 
     def _back(self, theta: NDArray, matrix: NDArray) -> NDArray:
         """From the order of the model to that of the model on columns."""
+        if self.rotates:
+            return theta @ matrix
         k, c = self.columns.shape
         blocks = theta[..., self.columns.ravel()].reshape(-1, c) @ matrix
         return np.concatenate(
@@ -269,6 +287,19 @@ class LowRank:
 
 
 Coordinates = Identity | Whitened | LowRank
+
+
+def _of_output(columns: NDArray, matrix: NDArray) -> NDArray:
+    """The block of an output of a matrix (D, D), in the mean over outputs (outputs, c): (c, c)."""
+    if len(columns) == 1:
+        return matrix[np.ix_(columns[0], columns[0])]
+    return matrix[columns[:, :, None], columns[:, None, :]].mean(axis=0)
+
+
+def _inverse_of_lower(lower: NDArray) -> NDArray:
+    """Inverse of a triangular matrix."""
+    inverse, _ = lapack.dtrtri(lower, lower=1)
+    return inverse
 
 
 def reproducible_eigh(A: NDArray, apart: bool = False) -> tuple[NDArray, NDArray]:

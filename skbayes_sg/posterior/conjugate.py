@@ -50,12 +50,12 @@ class ClosedTarget(ChainTarget):
     def __init__(self, posterior: Posterior, mode: Mode, scales: Scales | None = None) -> None:
         model, prior = posterior.predictor, posterior.normal_prior
         self._mode, known = mode, known_at(posterior, mode)
-        whitened = Whitened.of(model.columns(), known.mean[None], known.operator.dense())
+        here = model.columns(), known.mean[None], known.operator.dense()
         if scales is None:
-            super().__init__(posterior, whitened)
+            super().__init__(posterior, Whitened.of(*here))
             self.closed_form: ClosedForm = known.standard()
             return
-        whitened = whitened.along(*scales.members(prior))
+        whitened = Whitened.along(*here, *scales.members(prior))
         super().__init__(posterior, _WithPrecision(whitened))  # type: ignore[arg-type]
         self.dim += 1
         self.closed_form = JointDistribution.along(whitened.S, known, prior, scales)
@@ -142,8 +142,8 @@ class QuadraticTarget(ChainTarget):
             phi = np.exp(-0.5 * gamma) * (distribution.mean - prior.mean)
             centre = (prior.mean + phi)[None]
             centre[0, -1] = 0.0
-        of = Whitened.of(model.columns(), centre, distribution.operator.dense())
-        of = of.along(*scales.members(prior))
+        members, precision = scales.members(prior), distribution.operator.dense()
+        of = Whitened.along(model.columns(), centre, precision, *members)
         n = distribution.operator.dim
         with_noise = np.pad(distribution.operator.dense(), (0, posterior.dim - n))
         self._curvature = of.pullback_matrix(with_noise)[:n, :n]

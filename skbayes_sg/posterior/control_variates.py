@@ -226,9 +226,11 @@ class ExpandedTarget(ChainTarget):
         at_anchor, X = model.expand_rows(model.outputs(at, X), y), model.features(X)
         coordinates: Identity | Whitened = Identity()
         if whiten:
-            coordinates = Whitened.of(model.columns(), at, curvature)
-            if along is not None:
-                coordinates = coordinates.along(*along.members(prior))
+            if along is None:
+                coordinates = Whitened.of(model.columns(), at, curvature)
+            else:
+                members = along.members(prior)
+                coordinates = Whitened.along(model.columns(), at, curvature, *members)
             model = model.on_columns(len(coordinates.S))
         X, m = coordinates.inputs(X), len(pool.weight)
         weight = pool.weight if weight is None else weight * pool.weight
@@ -289,11 +291,12 @@ class ExpandedTarget(ChainTarget):
         wide = isinstance(self._hessian, Diag) and self.dim**2 > 16 * m
         self._cancels = m == posterior.data.n_rows and not wide
         self._hessian_left: Callable[[NDArray], NDArray] = self._hessian.matvec
+        left = coordinates.pullback_matrix(prior.curvature(at).dense())
+        of_prior = _stored(left)
         if self._cancels and not prior.quadratic:
             self._hessian_left = np.zeros_like
         elif self._cancels:  # what is left is the precision of the prior
-            left = coordinates.pullback_matrix(prior.curvature(at).dense())
-            self._hessian_left = _stored(left).matvec
+            self._hessian_left = of_prior.matvec
             outputs, columns = rows.model.columns().shape
             if outputs > 1 and isinstance(coordinates, Whitened) and not len(coordinates.rest):
                 form = left[:columns, :columns]
@@ -302,7 +305,7 @@ class ExpandedTarget(ChainTarget):
                     self._hessian_left = partial(_of_each_output, form)
 
         if steepness is None:
-            steepness = self._measured_steepness(curvature)
+            steepness = self._measured_steepness(curvature, of_prior)
         self.anchor = Anchor(
             at,
             curvature,
@@ -316,7 +319,7 @@ class ExpandedTarget(ChainTarget):
             *steepness,
         )
 
-    def _measured_steepness(self, curvature: Operator) -> tuple[float, float]:
+    def _measured_steepness(self, curvature: Operator, prior: Operator) -> tuple[float, float]:
         """`steepness` of the gradient that the pool gives, and `column_steepness`.
 
         The latter is that of all parameters; 1 where the likelihood is quadratic.
@@ -344,9 +347,7 @@ class ExpandedTarget(ChainTarget):
         units = self.coordinates.pullback(np.eye(self.dim))
         directions = curvature.inverse().matvec(units)
         directions /= np.sqrt(np.sum(directions * units, axis=1, keepdims=True))
-        precision = self.prior.curvature(self._expansion.theta).dense()
-        precision = self.coordinates.pullback_matrix(precision)
-        of_prior = np.einsum("ld,de,le->l", directions, precision, directions, optimize=True)
+        of_prior = prior.squares(directions).sum(axis=1)
         n_parts = -(-self.dim * n_rows * rows.model.widest // elements_at_a_time())
         forces = partial(
             rows.model.forces_along,

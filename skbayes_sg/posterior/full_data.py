@@ -142,8 +142,8 @@ class WhitenedTarget(ChainTarget):
 
     def __init__(self, posterior: Posterior, mode: Mode, along: Scales) -> None:
         curvature = mode.curvature.dense()
-        coordinates = Whitened.of(posterior.predictor.columns(), mode.theta, curvature)
-        coordinates = coordinates.along(*along.members(posterior.prior))
+        columns, members = posterior.predictor.columns(), along.members(posterior.prior)
+        coordinates = Whitened.along(columns, mode.theta, curvature, *members)
         super().__init__(posterior, coordinates)
         whitened = Dense(coordinates.pullback_matrix(curvature))
         self.anchor = Anchor.of_all(mode.theta, whitened, self.n_rows, self.n_total)

@@ -99,7 +99,7 @@ class PartiallyNonCentred:
         # The prior's squared distances are sums of y^2, y = sqrt(j) u + origin, times lambda: in
         # these coordinates each belongs to one u.
         weights = scales.weights(prior)
-        self._j = np.maximum(whitened.pullback_matrix(np.diag(weights)).diagonal(), 0.0)
+        self._j = whitened.pullback_diagonal(weights)
         away = whitened.centre[0] - prior.mean
         self._linear = self.rotated(whitened.pullback(weights * away)[None])[0]
         self._root = np.sqrt(self._j)
