@@ -192,25 +192,43 @@ def _fisher_scoring(
 
 
 def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Diag | Dense | None) -> Mode:
-    """L-BFGS in whitened coordinates, where a gradient costs far less than a curvature."""
-    wide = is_high_dimensional(posterior)
+    """L-BFGS in whitened coordinates, where a gradient costs far less than a curvature.
+
+    Where a curvature is known at theta, that at the mode is not summed over the rows again. Their
+    information is scaled to the diagonal there, and what gradients say of it along the way from
+    theta is the update of BFGS (Nocedal & Wright 2006, equation 6.19).
+    """
+    wide, known, start = is_high_dimensional(posterior), curvature, theta
     if wide:
         finite(posterior.of_rows(slice(0, 1000)).expand(theta, DIAGONAL))
         coordinates: Coordinates = low_rank(posterior, theta, outliers=False)
     else:
-        curvature = curvature or finite(posterior.expand(theta, FULL)).curvature
+        curvature = known or finite(posterior.expand(theta, FULL)).curvature
         coordinates = Whitened.of(posterior.predictor.columns(), theta, curvature.dense())
 
     def objective(u: NDArray) -> tuple[float, NDArray]:
         value, gradient = posterior.slope(coordinates.inverse_transform(u[None]))
         return -float(value[0]), -coordinates.pullback(gradient)[0]
 
-    start = coordinates.transform(theta)[0]
     # until the largest entry of the gradient is a two hundredth of what it is one deviation off
     bound = {"maxiter": 300, "gtol": 0.005, "maxcor": 20}
-    result = minimize(objective, start, jac=True, method="L-BFGS-B", options=bound)
+    result = minimize(
+        objective, coordinates.transform(start)[0], jac=True, method="L-BFGS-B", options=bound
+    )
     theta = coordinates.inverse_transform(result.x[None])
-    here = posterior.expand(theta, DIAGONAL if wide else FULL)
+    here = posterior.expand(theta, DIAGONAL if wide or known else FULL)
+    if known and not wide:
+        prior = posterior.prior.curvature(theta)
+        information = (known + prior * -1.0).dense()
+        there = here.curvature.diagonal() - prior.diagonal()
+        ratio = np.sqrt(there / np.maximum(information.diagonal(), np.finfo(float).tiny))
+        scaled = Dense(information * np.outer(ratio, ratio)) + prior
+        way, change = theta - start, posterior.slope(start)[1] - here.gradient
+        before = scaled.matvec(way)
+        if min(np.sum(way * change), np.sum(way * before)) > 0:
+            update = change.T @ change / np.sum(way * change)
+            scaled += Dense(update - before.T @ before / np.sum(way * before))
+        here = here._replace(curvature=scaled)
     return here._replace(passes=result.nfev + 2.0)
 
 
@@ -262,7 +280,8 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     With very many parameters the mode stays: chains use all rows, so any anchor serves.
     A move of less than a fiftieth of a posterior standard deviation per parameter is not worth its
     cost, and the expansion says too little about a move of more than a quarter. Rows on disk are
-    expanded here for the first time.
+    expanded here for the first time; of more than 1,000 parameters the curvature at the mode may
+    be that of another one, scaled.
     """
     if is_high_dimensional(posterior):
         return mode
@@ -281,7 +300,7 @@ def posterior_mean(posterior: Posterior, mode: Mode) -> Mode:
     shift = mode.curvature.inverse().matvec(gradient)
     length = float(np.sqrt(max(0.0, np.sum(shift * gradient)) / posterior.dim))
     moves = 0.02 <= length <= 0.25
-    if not moves and posterior.of_sample is posterior:
+    if not moves and posterior.of_sample is posterior and has_matrix(posterior.dim):
         return mode
     centre = mode.theta + shift if moves else mode.theta
     return posterior.expand(centre, FULL)._replace(passes=mode.passes + 1)
