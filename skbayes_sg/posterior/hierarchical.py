@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Rows
-from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior import ChainTarget, Posterior
 from skbayes_sg.posterior.conjugate import QuadraticTarget
@@ -28,6 +28,8 @@ from skbayes_sg.posterior.gaussian import NormalPath
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred, Sampled
 from skbayes_sg.priors.scales import IntegratedPrecision, Scales
 from skbayes_sg.samplers.target import Anchor
+
+_MOST_LESS = 0.8  # of the curvature along a direction: then chains take far longer along it anyway
 
 
 def joint_gradient(posterior: Posterior, scales: Scales, theta: NDArray) -> NDArray:
@@ -142,13 +144,26 @@ class IntegratedTarget(ChainTarget):
         assert isinstance(coordinates, Whitened)
         super().__init__(given.posterior, coordinates)
         self.given, self._prior, scales = given, integrated, integrated.scales
-        self.anchor = given.anchor
         self._at = float(scales.of(prior)[0])
         weights = scales.weights(prior)
-        j = np.maximum(coordinates.pullback_matrix(np.diag(weights)).diagonal(), 0.0)
+        j = coordinates.pullback_diagonal(weights)
         pull = coordinates.pullback(weights * (coordinates.centre[0] - prior.mean))
         self._root = np.sqrt(j)
         self._origin = np.divide(pull, self._root, out=np.zeros_like(j), where=j > 0)
+
+        # Along root y the curvature is smaller by the variance of lambda given Q, at a typical Q:
+        # there all coefficients grow, and their precision falls. With steps that know it the
+        # precision forgets itself as fast as a coefficient.
+        curvature = given.anchor.curvature
+        y = coordinates.transform(given.anchor.theta)[0] * self._root + self._origin
+        covariance = curvature.inverse()
+        squares = np.array([y @ y + j @ covariance.diagonal()])
+        shape = scales.shape + 0.5 * scales.sizes[0]
+        less = integrated.mean_precision(squares) / np.sqrt(shape) * self._root * y
+        share = float(less @ covariance.matvec(less))
+        less *= np.sqrt(min(1.0, _MOST_LESS / share)) if share > 0 else 1.0
+        curvature = Dense(curvature.dense() - np.outer(less, less))
+        self.anchor = replace(given.anchor, curvature=curvature)
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         gradient = self.given.noisy_gradient(theta, rows)
