@@ -187,7 +187,9 @@ def start_chains(
     most = 64 if sampler.shares_rows else 4  # beyond, a step costs as much per chain
     # two groups, so that R-hat compares chains that have no minibatch in common, and two processes
     # have work; one if there are no minibatches, and most of a step on so short arrays is overhead
-    short = sampler.rejects and is_overhead(n_chains * target.n_rows * target.posterior.widest)
+    whole = target.anchor is not None and target.anchor.pool_size
+    short = sampler.rejects or (sampler.shares_rows and getattr(sampler, "batch_size", 0) == whole)
+    short &= is_overhead(n_chains * target.n_rows * target.posterior.widest)
     n_groups = min(n_chains, max(1 if short else 2, -(-n_chains // most)))
     states = []
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):

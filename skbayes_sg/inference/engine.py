@@ -137,8 +137,9 @@ class Options(NamedTuple):
         """Number of chains of a sampler; by default the largest that may be needed.
 
         One product serves many chains, but burn-in, and the draws from which R-hat is known, are
-        paid by each. So there are fewer where steps are long for their arithmetic, and with control
-        variates and very many parameters, where memory bounds the number of draws.
+        paid by each: eight long chains agree after fewer draws than sixteen. So there are fewer
+        where steps are long for their arithmetic, and with control variates and more than 1,000
+        parameters, where memory bounds the number of draws too.
         """
         if self.n_chains != "auto":
             return int(self.n_chains)
@@ -146,9 +147,11 @@ class Options(NamedTuple):
             return _MOST_CHAINS
         if not sampler.shares_rows:
             return 8
+        many = sampler.variance_reduction is not None and not has_matrix(target.posterior.dim)
+        if many and not sampler.rejects:
+            return 8
         n_outputs = _MOST_CHAINS * target.n_rows * target.posterior.widest
         long = sampler.rejects and not is_overhead(int(n_outputs))
-        many = sampler.variance_reduction is not None and not has_matrix(target.posterior.dim)
         return 16 if long or many else _MOST_CHAINS
 
     def spawn(self, n: int) -> list[np.random.SeedSequence]:

@@ -108,7 +108,8 @@ def test_columns_of_zeros_follow_the_prior(no_small_ones):
     assert abs(np.mean(within**2) * 4 - 1) < 5 * np.sqrt(2 / n)
     neighbours = np.corrcoef(within.T)[0, 1:]
     assert np.abs(neighbours).max() < 5 / np.sqrt(len(within))
-    np.testing.assert_allclose(model.coef_[0, 1100:], mean[1100:], atol=0.05)
+    error = 0.5 / np.sqrt(len(within))
+    np.testing.assert_allclose(model.coef_[0, 1100:], mean[1100:], atol=4.5 * error)
     assert model.prior_precision_.shape == (1301,)
 
 
@@ -156,7 +157,7 @@ def test_what_memory_does_not_hold_is_said_and_theory_of_so_much_refused(
         model = BayesianLogisticRegressionSGFS(
             prior_precision=1.0, burn_in=5, thin=1, random_state=0
         ).fit(X, y)
-    expected = "32 chains keep 10 draws each of 1201 parameters, and not 64"
+    expected = "32 chains keep 10 draws each of 1201 parameters, and not 32"
     assert any(expected in str(w.message) and "n_draws" in str(w.message) for w in said)
     assert model.draws_.shape == (32, 10, 1201)
     with pytest.raises(ValueError, match="1201 parameters"):
