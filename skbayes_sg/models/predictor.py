@@ -68,8 +68,9 @@ class Predictor(Model):
         self.axes |= dict.fromkeys(shared, (None,))
         self.fit_intercept, self._shared_names = fit_intercept, shared
         self._n_coef = n_etas * n_features
-        self.dim = self.row_size = self._n_coef + n_etas * fit_intercept + len(shared)
+        self.dim = self._n_coef + n_etas * fit_intercept + len(shared)
         self.widest = n_etas + len(self.own)
+        self.row_size = n_features + self.widest
         self.has_other_curvature = not self.canonical
         """Whether the observed information of a row differs from the expected one."""
 

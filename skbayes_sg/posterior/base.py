@@ -235,7 +235,8 @@ class Posterior(Target):
             scores = model.scores(theta, batch.X, batch.y).scaled(batch.weight)
             return scores.total()[0], scores.moment(FULL).dense()
 
-        total, moment = self.data.reduce(sums, self._row_size, pairs=True)
+        row_size = max(self.dim, self._row_size)
+        total, moment = self.data.reduce(sums, row_size, pairs=True)
         n_rows = self.data.n_rows
         return (moment - np.outer(total, total) / n_rows) / (n_rows - 1)
 
@@ -265,7 +266,8 @@ class Posterior(Target):
     def expand(self, theta: NDArray, layout: Layout) -> Expansion:
         """Value, gradient and curvature at one theta (1, D), in one pass over all rows."""
         sums, pairs = partial(_sums, self.model, theta, layout), not layout.diagonal
-        value, gradient, information = self.data.reduce(sums, self._row_size, pairs)
+        row_size = max(self.dim, self._row_size) if pairs else self._row_size
+        value, gradient, information = self.data.reduce(sums, row_size, pairs)
         value = self._scale * value + self.prior.log_density(theta)
         gradient = self._scale * gradient + self.prior.gradient(theta)
         curvature = information * self._scale + layout.keep(self.prior.curvature(theta))

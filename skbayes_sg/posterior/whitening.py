@@ -67,8 +67,9 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
     ratio = ratio[: posterior.data.n_features + ("intercept" in model.shapes)]
     leading = np.argsort(-ratio, kind="stable")[:most]
     leading = np.sort(leading[ratio[leading] > 1])
-    grams = _gram(turned, leading)
-    grams[:, range(len(leading)), range(len(leading))] += precision[:, leading]
+    grams, each = _gram(turned, leading), range(len(leading))
+    # of columns that are nearly equal, products in single precision need not be definite
+    grams[:, each, each] += precision[:, leading] + 1e-6 * grams[:, each, each]
     lower = np.linalg.cholesky(grams)
     none = np.zeros((posterior.dim, 0))
     found = LowRank(
@@ -95,7 +96,10 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
 
 
 def _gram(roots: list[Scores], leading: NDArray) -> NDArray:
-    """Second moment of the leading columns of each output, (outputs, m, m)."""
+    """Second moment of the leading columns of each output, (outputs, m, m).
+
+    Products are in single precision: coordinates need no more.
+    """
     m = len(leading)
     gram = np.zeros((roots[0].shapes[0][0], m, m))
     for root in roots:
@@ -106,7 +110,6 @@ def _gram(roots: list[Scores], leading: NDArray) -> NDArray:
         X = dense(right[:, leading[leading < right.shape[1]]])
         if X.shape[1] < m:  # the intercept's
             X = np.concatenate([X, np.ones((len(X), 1), X.dtype)], axis=1)
-        X = X.astype(np.float64, copy=False)
         for total, each in zip(gram, np.sqrt(weight), strict=True):
             scaled = X * each[:, None]
             total += scaled.T @ scaled  # NumPy sends A.T @ A to syrk
