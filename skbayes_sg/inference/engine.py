@@ -50,9 +50,16 @@ from skbayes_sg.inference.variational_em import (
     learned_in_chains,
 )
 from skbayes_sg.linalg import DIAGONAL
+from skbayes_sg.linalg.coordinates import LowRank
 from skbayes_sg.linalg.sizes import has_matrix, is_overhead
 from skbayes_sg.posterior import Posterior, affordable
-from skbayes_sg.posterior.gaussian import Mode, distance, expanded_twice, posterior_mean
+from skbayes_sg.posterior.gaussian import (
+    InitialPoint,
+    Mode,
+    distance,
+    expanded_twice,
+    posterior_mean,
+)
 from skbayes_sg.posterior.hierarchical import IntegratedTarget
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.one_by_one import OneByOneTarget, is_one_by_one
@@ -401,12 +408,14 @@ def begin(
     posterior: Posterior,
     plan: Plan,
     estimate: PrecisionEstimate | None = None,
+    initial: InitialPoint | None = None,
 ) -> tuple[Engine, Target]:
     """Start chains: mode, sampler, expansion, target, starting points.
 
-    `estimate` is of precisions that are sampled, and the posterior is taken under it.
+    `estimate` is of precisions that are sampled, and the posterior is taken under it. Else
+    `initial` may be known near the mode.
     """
-    learned, initial, path = estimate or (None, None, None)
+    learned, initial, path = estimate or (None, initial, None)
     sampled = None if learned is None else learned.sampled
     if learned is not None:
         posterior = posterior.with_prior(posterior.prior.with_precision(learned.precision))
@@ -599,8 +608,10 @@ def _learn(
                 length = options.length(engine.sampler.run_length(moved[0]))
                 engine, target = replace(engine, states=moved, length=length), posterior
                 break
-        before = engine.anchor
-        engine, target = begin(options, choice, posterior, plan)
+        before, near, initial = engine.anchor, target.coordinates, None
+        if before is not None and isinstance(near, LowRank):
+            initial = InitialPoint(before.theta, None, near)
+        engine, target = begin(options, choice, posterior, plan, initial=initial)
         passes += engine.passes
         now = engine.anchor
         # a move of the anchor in squared posterior standard deviations per parameter

@@ -98,7 +98,7 @@ class OneMode(Plan):
         )
         if last is not None:
             here = InitialPoint(last.mean(axis=0)[None], None)
-        mode = find_mode(posterior, here.theta, rng, here.curvature)
+        mode = find_mode(posterior, here.theta, rng, here.curvature, here.coordinates)
         # A diagonal ignores correlations. Twice its width starts chains too far out to learn
         # useful matrices.
         factor = 1.0 if isinstance(mode.curvature, Diag) else 2.0

@@ -38,7 +38,7 @@ from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.data.threads import total_of
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.linalg import Dense, Diag, Operator
-from skbayes_sg.linalg.coordinates import Coordinates, Whitened
+from skbayes_sg.linalg.coordinates import Coordinates, LowRank, Whitened
 from skbayes_sg.linalg.operators import DIAGONAL, FULL
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.posterior import Expansion, Posterior, is_high_dimensional
@@ -69,6 +69,8 @@ class InitialPoint(NamedTuple):
     """(1, D)"""
     curvature: Diag | Dense | None
     """Of the posterior near there; None where parameters are too many for a matrix."""
+    coordinates: LowRank | None = None
+    """In which it is about the identity, where they are too many."""
 
 
 # -- at a point -------------------------------------------------------------------------------
@@ -79,6 +81,7 @@ def find_mode(
     theta: NDArray,
     rng: np.random.Generator,
     curvature: Diag | Dense | None = None,
+    coordinates: LowRank | None = None,
 ) -> Mode:
     """Mode of a posterior whose model Fisher is its curvature, from theta (1, D).
 
@@ -86,7 +89,7 @@ def find_mode(
     the mode to about sqrt(N / m) posterior standard deviations. So all rows are read only in the
     last two or three iterations. Where a curvature costs as much as tens of gradients, L-BFGS runs
     in whitened coordinates. Where a `curvature` near the mode is known, theta is near it too: no
-    subsets are searched, and that curvature serves for the first steps.
+    subsets are searched, and that curvature serves for the first steps. So do `coordinates`.
 
     Accurate to a few hundredths of a posterior standard deviation. Nothing is raised when the
     iterations run out (separable data under a weak prior). Burn-in covers the remaining distance,
@@ -101,7 +104,7 @@ def find_mode(
     n_rows = sample.n_rows
     with np.errstate(over="ignore", invalid="ignore"):
         if not has_matrix(dim):
-            return _whitened_lbfgs(posterior, theta, curvature)
+            return _whitened_lbfgs(posterior, theta, curvature, coordinates)
 
         # 20 rows a parameter, then ten times more, up to all. A part is copied, so it has 2^25
         # numbers at most.
@@ -191,7 +194,12 @@ def _fisher_scoring(
     return theta, iteration
 
 
-def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Diag | Dense | None) -> Mode:
+def _whitened_lbfgs(
+    posterior: Posterior,
+    theta: NDArray,
+    curvature: Diag | Dense | None,
+    coordinates: Coordinates | None = None,
+) -> Mode:
     """L-BFGS in whitened coordinates, where a gradient costs far less than a curvature.
 
     Where a curvature is known at theta, that at the mode is not summed over the rows again. Their
@@ -199,10 +207,10 @@ def _whitened_lbfgs(posterior: Posterior, theta: NDArray, curvature: Diag | Dens
     theta is the update of BFGS (Nocedal & Wright 2006, equation 6.19).
     """
     wide, known, start = is_high_dimensional(posterior), curvature, theta
-    if wide:
+    if wide and coordinates is None:
         finite(posterior.of_rows(slice(0, 1000)).expand(theta, DIAGONAL))
-        coordinates: Coordinates = low_rank(posterior, theta, outliers=False)
-    else:
+        coordinates = low_rank(posterior, theta, outliers=False)
+    elif coordinates is None:
         curvature = known or finite(posterior.expand(theta, FULL)).curvature
         coordinates = Whitened.of(posterior.predictor.columns(), theta, curvature.dense())
 
@@ -552,7 +560,7 @@ class NormalPath:
             near = self.near(rho)
             if abs(near.rho - rho) <= within:
                 return near
-            theta, precision = self.initial(rho)
+            theta, precision, _ = self.initial(rho)
         normal: Distribution
         if not self.in_mean:
             normal = known_at(here, find_mode(here, theta, deterministic_rng("prior"), precision))
