@@ -363,14 +363,15 @@ def prepare(
             break
         if engine.length.burn_in < 2 or time_is_up():
             break
-        # the burn-in that the sampler asks for, and the points of its second half
+        # the burn-in that the sampler asks for, and the points of its last quarter
         n_steps = engine.sampler.run_length(engine.states[0]).burn_in
         n_steps = min(engine.length.burn_in, n_steps)
         burn = partial(burn_chain, engine.sampler, target, n_steps, keep=True)
         chains: list[Chain] = in_parallel(
             burn, engine.states, options.n_jobs, elements_of_step(target, engine.states)
         )
-        points = np.concatenate([chain.draws.reshape(-1, target.dim) for chain in chains])
+        latest = [chain.draws[:, chain.draws.shape[1] // 2 :] for chain in chains]
+        points = np.concatenate([draws.reshape(-1, target.dim) for draws in latest])
         burnt = engine.at(chains)
         cut_short("steps of burn-in", burnt.states[0].t - engine.states[0].t, n_steps)
         read = rows_touched(engine.sampler, burnt.states)

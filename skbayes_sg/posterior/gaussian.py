@@ -607,6 +607,12 @@ class NormalPath:
         mean = share @ grid
         return float(mean), float(np.sqrt(share @ (grid - mean) ** 2))
 
+    def widen(self, width: float) -> None:
+        """Take at least this standard deviation of log precision, unless chains found one."""
+        if self._found is None:
+            rho, found = self.moments()
+            self._found = rho, max(found, width)
+
     def found(self, rho: float, width: float) -> None:
         """Take mean and standard deviation of log precision from chains."""
         self._found = rho, width
