@@ -14,7 +14,7 @@ from skbayes_sg.models.base import Classification, NullDirections
 from skbayes_sg.models.predictor import Predictor, normal_nodes, symmetric_root
 
 _LEAST = {np.dtype(t): 0.9 * np.log(np.finfo(t).tiny) for t in (np.float32, np.float64)}
-"""Differences of logits whose exponentials are not subnormal."""
+"""The least numbers whose exponentials are taken; those are not subnormal."""
 
 
 class Categorical(Classification):
@@ -67,7 +67,7 @@ class Categorical(Classification):
         if self.n_logits > 1:
             return log_softmax(z, axis=1)
         z = np.concatenate([-z, z], axis=1)
-        return np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z)))
+        return np.minimum(z, 0) - _log1p_exp(-np.abs(z))
 
     def value(self, z: NDArray, y: NDArray) -> NDArray:
         """Log likelihoods (chains, n) at logits z, which it overwrites."""
@@ -80,7 +80,7 @@ class Categorical(Classification):
         """
         if self.n_logits == 1:
             right = y * z[:, 0]
-            return np.minimum(right, 0) - np.log1p(np.exp(-np.abs(right))), self.residual(z, y)
+            return np.minimum(right, 0) - _log1p_exp(-np.abs(right)), self.residual(z, y)
         value = z[_at(y, z)]
         top, total = exponentials(z)
         value -= top[:, 0]  # first, as the difference of large logits is small
@@ -250,7 +250,12 @@ class Softmax(Categorical, Predictor):
 def _log_cosh(x: NDArray) -> NDArray:
     """Up to a constant."""
     size = np.abs(x)
-    return size + np.log1p(np.exp(-2 * size))
+    return size + _log1p_exp(-2 * size)
+
+
+def _log1p_exp(x: NDArray) -> NDArray:
+    """log(1 + e^x) of numbers that are not positive, without subnormal numbers."""
+    return np.log1p(np.exp(np.maximum(x, _LEAST[x.dtype])))
 
 
 def _between(p: NDArray) -> NDArray:
