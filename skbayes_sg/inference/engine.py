@@ -408,15 +408,18 @@ def begin(
     choice: Choice,
     posterior: Posterior,
     plan: Plan,
-    estimate: PrecisionEstimate | None = None,
-    initial: InitialPoint | None = None,
+    estimate: PrecisionEstimate | InitialPoint | None = None,
 ) -> tuple[Engine, Target]:
     """Start chains: mode, sampler, expansion, target, starting points.
 
-    `estimate` is of precisions that are sampled, and the posterior is taken under it. Else
-    `initial` may be known near the mode.
+    `estimate` is of precisions that are sampled, and the posterior is taken under it; or of the
+    mode alone.
     """
-    learned, initial, path = estimate or (None, initial, None)
+    learned, initial, path = None, None, None
+    if isinstance(estimate, PrecisionEstimate):
+        learned, initial, path = estimate
+    else:
+        initial = estimate
     sampled = None if learned is None else learned.sampled
     if learned is not None:
         posterior = posterior.with_prior(posterior.prior.with_precision(learned.precision))
@@ -612,7 +615,7 @@ def _learn(
         before, near, initial = engine.anchor, target.coordinates, None
         if before is not None and isinstance(near, LowRank):
             initial = InitialPoint(before.theta, None, near)
-        engine, target = begin(options, choice, posterior, plan, initial=initial)
+        engine, target = begin(options, choice, posterior, plan, initial)
         passes += engine.passes
         now = engine.anchor
         # a move of the anchor in squared posterior standard deviations per parameter

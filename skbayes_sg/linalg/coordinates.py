@@ -55,7 +55,7 @@ class Whitened:
         shifted and scaled (by a positive number).
         """
         backwards = np.linalg.cholesky(_of_output(columns, curvature)[::-1, ::-1])
-        S = np.ascontiguousarray(_inverse_of_lower(backwards).T[::-1, ::-1])
+        S = np.ascontiguousarray(lapack.dtrtri(backwards, lower=1)[0].T[::-1, ::-1])
         inverse = np.ascontiguousarray(backwards.T[::-1, ::-1])
         return cls(centre, columns, np.setdiff1d(np.arange(centre.size), columns), S, inverse)
 
@@ -84,7 +84,7 @@ class Whitened:
         mean, at = _of_output(columns, curvature), columns[0]
         (own,), (free,) = np.nonzero(weights[at]), np.nonzero(weights[at] == 0)
         lower = np.linalg.cholesky(mean[np.ix_(free, free)])
-        of_free = _inverse_of_lower(lower).T
+        of_free = lapack.dtrtri(lower, lower=1)[0].T
         shift = of_free @ of_free.T @ mean[np.ix_(free, own)]
         rest = mean[np.ix_(own, own)] - mean[np.ix_(own, free)] @ shift
         scale, members = 1 / np.sqrt(weights[at[own]]), group[at[own]]
@@ -294,12 +294,6 @@ def _of_output(columns: NDArray, matrix: NDArray) -> NDArray:
     if len(columns) == 1:
         return matrix[np.ix_(columns[0], columns[0])]
     return matrix[columns[:, :, None], columns[:, None, :]].mean(axis=0)
-
-
-def _inverse_of_lower(lower: NDArray) -> NDArray:
-    """Inverse of a triangular matrix."""
-    inverse, _ = lapack.dtrtri(lower, lower=1)
-    return inverse
 
 
 def reproducible_eigh(A: NDArray, apart: bool = False) -> tuple[NDArray, NDArray]:

@@ -52,6 +52,7 @@ _MOST_STEPS = 25
 _NEARLY = 0.3  # the same, below which a whole step is tried
 _FEW_DRAWS = 8  # whose mean curvature is near that over all
 _CONVERGED = 0.1  # relative change of the curvature, and squared shift, that one step can make
+_WIDTH = 0.5  # of a log precision, before chains have found it
 CLOSE = 0.01  # the same of a last step, where steps go on from a distribution
 
 Means = Callable[[NDArray, NDArray], tuple[NDArray, Dense]]
@@ -607,12 +608,6 @@ class NormalPath:
         mean = share @ grid
         return float(mean), float(np.sqrt(share @ (grid - mean) ** 2))
 
-    def widen(self, width: float) -> None:
-        """Take at least this standard deviation of log precision, unless chains found one."""
-        if self._found is None:
-            rho, found = self.moments()
-            self._found = rho, max(found, width)
-
     def found(self, rho: float, width: float) -> None:
         """Take mean and standard deviation of log precision from chains."""
         self._found = rho, width
@@ -621,11 +616,17 @@ class NormalPath:
         """Three distributions, from about 1.5 standard deviations below the mean to as much above.
 
         One that is half a deviation off serves. They tell the mean more precisely, so it may take a
-        few rounds.
+        few rounds. Far from a normal posterior chains find the precision elsewhere: until they do,
+        the deviation is half at least, and they move in steps as long.
         """
+        told = self._found is not None
         for _ in range(4):
             rho, width = self.moments()
+            width = width if told else max(width, _WIDTH)
             nodes = [self.at(rho + k * width, 0.5 * width) for k in (-1.5, 0.0, 1.5)]
             if abs(self.moments()[0] - rho) < 0.5 * width:
                 break
+        if not told:
+            rho, width = self.moments()
+            self.found(rho, max(width, _WIDTH))
         return nodes

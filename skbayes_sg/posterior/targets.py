@@ -12,7 +12,6 @@ from skbayes_sg.priors.scales import IntegratedPrior
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.target import Target
 
-_WIDTH = 0.5  # of a log precision, at least, before chains have found it
 NOT_SAMPLED = (
     "prior_groups, and a prior of many scales, are sampled with the coefficients, which "
     'sampler=None and "hmc" can do where the posterior has a mode; set sampler=None, or '
@@ -81,14 +80,6 @@ def with_coordinates(
     sampled: Sampled,
     path: NormalPath | None,
 ) -> HierarchicalTarget:
-    """An expanded posterior with precisions as coordinates, which `path` bends.
-
-    Posteriors in whose funnel such coordinates serve are far from normal, and so is the precision
-    from where normal distributions have it, until chains tell. So it moves in longer steps at
-    first.
-    """
+    """An expanded posterior with precisions as coordinates, which `path` bends."""
     target = HierarchicalTarget(given, sampled)
-    if path is None:
-        return target
-    path.widen(_WIDTH)
-    return target.curved(path)
+    return target if path is None else target.curved(path)
