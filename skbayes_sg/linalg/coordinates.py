@@ -54,7 +54,8 @@ class Whitened:
         S is lower triangular and the intercept comes last, so u is the same for columns that are
         shifted and scaled (by a positive number).
         """
-        backwards = np.linalg.cholesky(_of_output(columns, curvature)[::-1, ::-1])
+        mean = curvature[columns[:, :, None], columns[:, None, :]].mean(axis=0)
+        backwards = np.linalg.cholesky(mean[::-1, ::-1])
         S = np.ascontiguousarray(lapack.dtrtri(backwards, lower=1)[0].T[::-1, ::-1])
         inverse = np.ascontiguousarray(backwards.T[::-1, ::-1])
         return cls(centre, columns, np.setdiff1d(np.arange(centre.size), columns), S, inverse)
@@ -81,7 +82,8 @@ class Whitened:
             The same for all outputs; 0 for parameters of no group.
         group : integer array of shape (D,)
         """
-        mean, at = _of_output(columns, curvature), columns[0]
+        mean = curvature[columns[:, :, None], columns[:, None, :]].mean(axis=0)
+        at = columns[0]
         (own,), (free,) = np.nonzero(weights[at]), np.nonzero(weights[at] == 0)
         lower = np.linalg.cholesky(mean[np.ix_(free, free)])
         of_free = lapack.dtrtri(lower, lower=1)[0].T
@@ -287,13 +289,6 @@ class LowRank:
 
 
 Coordinates = Identity | Whitened | LowRank
-
-
-def _of_output(columns: NDArray, matrix: NDArray) -> NDArray:
-    """The block of an output of a matrix (D, D), in the mean over outputs (outputs, c): (c, c)."""
-    if len(columns) == 1:
-        return matrix[np.ix_(columns[0], columns[0])]
-    return matrix[columns[:, :, None], columns[:, None, :]].mean(axis=0)
 
 
 def reproducible_eigh(A: NDArray, apart: bool = False) -> tuple[NDArray, NDArray]:
