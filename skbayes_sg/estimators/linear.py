@@ -88,8 +88,8 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
     forgetting_factor : float in (0, 1], default=1.0
     n_chains : int or "auto", default="auto"
         Independent chains: 32 by default, for HMC and with control variates (16 where steps of HMC
-        are long, 8 above 1,000 parameters), 8 otherwise. Of independent draws they are groups,
-        which the diagnostics compare as those of a chain.
+        are long, 8 or 16 above 1,000 parameters), 8 otherwise. Of independent draws they are
+        groups, which the diagnostics compare as those of a chain.
     n_draws : int or "auto", default="auto"
     burn_in : int or "auto", default="auto"
     thin : int or "auto", default="auto"

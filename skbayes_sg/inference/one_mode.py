@@ -109,13 +109,12 @@ class OneMode(Plan):
     def n_draws(self, options: Options, n_chains: int, dim: int) -> tuple[int, int, list[str]]:
         """By default 2,048 in all, and up to 16,384, or as many as 400 megabytes hold.
 
-        With over 1,000 parameters, where a step is dear, half as many are enough as a rule.
+        With over 1,000 parameters, where a step is dear, chains have 128 each at most.
         """
         if options.n_draws != "auto":
             return int(options.n_draws), int(options.n_draws), []
         held = max(_FEWEST, _MOST_BYTES // (4 * dim) // n_chains)
-        few = _DRAWS if has_matrix(dim) else _DRAWS // 2
-        share = max(_FEWEST, few // n_chains)
+        share = max(_FEWEST, _DRAWS // (n_chains if has_matrix(dim) else max(n_chains, 16)))
         n_draws, most = min(share, held), min(_MOST_DRAWS // n_chains, held)
         if held >= share:
             return n_draws, most, []

@@ -157,7 +157,7 @@ def test_what_memory_does_not_hold_is_said_and_theory_of_so_much_refused(
         model = BayesianLogisticRegressionSGFS(
             prior_precision=1.0, burn_in=5, thin=1, random_state=0
         ).fit(X, y)
-    expected = "32 chains keep 10 draws each of 1201 parameters, and not 32"
+    expected = "32 chains keep 10 draws each of 1201 parameters, and not 64"
     assert any(expected in str(w.message) and "n_draws" in str(w.message) for w in said)
     assert model.draws_.shape == (32, 10, 1201)
     with pytest.raises(ValueError, match="1201 parameters"):
