@@ -68,7 +68,10 @@ class Poisson(LogLink):
         return y - mu, mu[None]
 
     def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
-        return (y >= 0) * pdtr(np.maximum(np.floor(y), 0), self.mean(outputs))
+        mean = self.mean(outputs)
+        below = (y >= 0) * pdtr(np.maximum(np.floor(y), 0), mean)
+        # a step at the mean, of so large numbers, of which pdtr knows nothing from 1e306 on
+        return np.where(y > 1e300, mean <= y, below)
 
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
         return rng.poisson(self.mean(outputs))
