@@ -30,7 +30,7 @@ from skbayes_sg.data.row_metadata import RowMetadata, known_columns, metadata_of
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.estimators.new_levels import Levels, levels_of, with_new_levels
-from skbayes_sg.estimators.notebook import NotebookMixin
+from skbayes_sg.estimators.notebook import DOCUMENTATION, with_diagnostics, without_draws
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
 from skbayes_sg.inference.engine import Choice, Options, RowsNeededError
@@ -67,7 +67,7 @@ _KILLED = (
 )
 
 
-class BayesianEstimator(CallbackSupportMixin, NotebookMixin, BaseEstimator):
+class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     """An estimator that samples a posterior; a `Plan` of its kind says how its chains run.
 
     Every constructor has the parameters of a fit in this order: the sampler, the prior, length and
@@ -114,6 +114,17 @@ class BayesianEstimator(CallbackSupportMixin, NotebookMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    # -- what a notebook shows; scikit-learn asks for attributes from version 1.9 on -----------
+
+    _doc_link_module = "skbayes_sg"
+    _doc_link_template = DOCUMENTATION + "api/generated/skbayes_sg.{estimator_name}.html"
+
+    def _get_params_html(self, *args: Any, **kwargs: Any) -> Any:
+        return with_diagnostics(self, super()._get_params_html(*args, **kwargs))
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
+        return without_draws(super()._get_fitted_attr_html(doc_link))
 
     # -- methods of a family of estimators ----------------------------------------------------
 

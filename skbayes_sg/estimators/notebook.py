@@ -22,40 +22,27 @@ _TABLE = """
 """
 
 
-class NotebookMixin:
-    """Diagnostics before parameters, no draws, and a "?" that leads to the page of the class.
+def with_diagnostics(estimator: Any, table: Any) -> Any:
+    """scikit-learn's table of parameters, with the diagnostics of a fitted estimator before it."""
+    if hasattr(estimator, "diagnostics_"):
+        inner = table._repr_html_inner
+        table._repr_html_inner = lambda: _diagnostics(estimator) + inner()
+    return table
 
-    The methods are those that scikit-learn asks for the parts of its diagram: its table of
-    parameters, before which the diagnostics stand, and from version 1.9 on that of attributes.
-    """
 
-    _doc_link_module = "skbayes_sg"
-    _doc_link_template = DOCUMENTATION + "api/generated/skbayes_sg.{estimator_name}.html"
-    diagnostics_: dict[str, float]
-    sampler_: Any
-    sampler_reason_: str
-    _warnings: list[str]
+def without_draws(attributes: Any) -> Any:
+    """scikit-learn's table of attributes less the hundreds of numbers that nobody reads."""
+    for name in [*attributes]:
+        if name == "model_" or name.endswith(("draws_", "samples_", "states_", "path_")):
+            del attributes[name]
+    return attributes
 
-    def _get_params_html(self, *args: Any, **kwargs: Any) -> Any:
-        table = super()._get_params_html(*args, **kwargs)  # type: ignore[misc]
-        if hasattr(self, "diagnostics_"):
-            inner = table._repr_html_inner
-            table._repr_html_inner = lambda: self._diagnostics_html() + inner()
-        return table
 
-    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
-        attributes = super()._get_fitted_attr_html(doc_link)  # type: ignore[misc]
-        for name in [*attributes]:
-            if name == "model_" or name.endswith(("draws_", "samples_", "states_", "path_")):
-                del attributes[name]  # hundreds of numbers that nobody reads
-        return attributes
-
-    def _diagnostics_html(self) -> str:
-        figures = self.diagnostics_
-        rows = [(text, f"{figures[k]:.4g}") for k, text in _FIGURES.items() if k in figures]
-        rows += [("warning", each) for each in getattr(self, "_warnings", ())] or [
-            ("warnings", "none")
-        ]
-        if hasattr(self, "sampler_reason_"):
-            rows.append((type(self.sampler_).__name__, self.sampler_reason_))
-        return _TABLE.format("".join(_ROW.format(*map(html.escape, row)) for row in rows))
+def _diagnostics(estimator: Any) -> str:
+    figures = estimator.diagnostics_
+    rows = [(text, f"{figures[k]:.4g}") for k, text in _FIGURES.items() if k in figures]
+    said = getattr(estimator, "_warnings", ())
+    rows += [("warning", each) for each in said] or [("warnings", "none")]
+    if hasattr(estimator, "sampler_reason_"):
+        rows.append((type(estimator.sampler_).__name__, estimator.sampler_reason_))
+    return _TABLE.format("".join(_ROW.format(*map(html.escape, row)) for row in rows))
