@@ -70,7 +70,7 @@ class Horseshoe:
         """The scales, of columns with a precision each that rows inform by so much in the mean."""
         n = len(columns.labels)
         # A tenth of the columns are expected not to be zero unless the user says more; but rows
-        # cannot tell more coefficients than they are (python -m benchmarks.prediction.sparse).
+        # cannot tell more coefficients than they are.
         expected = self.expected_nonzero or min(max(1.0, 0.1 * min(n, n_rows)), 0.5 * n)
         known = information or 1.0  # no column varies: their coefficients are held at zero anyhow
         return _Regularised(columns, self, expected / (n - expected) / np.sqrt(known))

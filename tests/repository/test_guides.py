@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 RUN = ["../README", "index", "quickstart", "which_model", "counts", "amounts", "grades"]
-RUN += ["outliers", "groups", "posterior", "rows", "priors", "streams"]
+RUN += ["outliers", "groups", "which_prior", "posterior", "rows", "priors", "streams"]
 RUN += ["extending", "paper_table"]
 PAPERS = ["paper_ahn", "paper_mandt", "paper_handout"]
 CODE = re.compile(r"^```python\n(.*?)^```\n(?:\s*```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
