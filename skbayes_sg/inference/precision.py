@@ -84,8 +84,7 @@ class Hyperprior:
         found = kind(coef.ravel(), group.ravel(), labels, unit)
         if self.shrinkage is None:
             return found
-        information, n_rows = _mean_information(posterior, found), posterior.data.n_rows
-        return self.shrinkage.scales(found, information, n_rows)
+        return self.shrinkage.scales(found, _mean_information(posterior, found))
 
 
 def _mean_information(posterior: Posterior, scales: Scales) -> float:

@@ -29,8 +29,7 @@ class Horseshoe:
     ----------
     expected_nonzero : float, optional
         Columns that are expected to matter. It sets the scale of tau, so that a tenth or ten times
-        as many are no surprise. By default a tenth of all columns, or of the rows where these are
-        fewer, and at least one.
+        as many are no surprise. By default a tenth of all columns, and at least one.
     slab_scale : float, default=2.0
         c of coefficients that matter, in logits per unit of a column, or in noise standard
         deviations.
@@ -66,12 +65,11 @@ class Horseshoe:
                 f"{self.expected_nonzero}; where all columns matter use prior=None"
             )
 
-    def scales(self, columns: Scales, information: float, n_rows: int) -> Scales:
+    def scales(self, columns: Scales, information: float) -> Scales:
         """The scales, of columns with a precision each that rows inform by so much in the mean."""
         n = len(columns.labels)
-        # A tenth of the columns are expected not to be zero unless the user says more; but rows
-        # cannot tell more coefficients than they are.
-        expected = self.expected_nonzero or min(max(1.0, 0.1 * min(n, n_rows)), 0.5 * n)
+        # a tenth of the columns are expected not to be zero unless the user says more
+        expected = self.expected_nonzero or min(max(1.0, 0.1 * n), 0.5 * n)
         known = information or 1.0  # no column varies: their coefficients are held at zero anyhow
         return _Regularised(columns, self, expected / (n - expected) / np.sqrt(known))
 
@@ -101,7 +99,7 @@ class StudentT:
         """Raise if a parameter is impossible."""
         require_positive("prior: df", self.df, "4 has heavy tails, 100 is nearly normal")
 
-    def scales(self, columns: Scales, information: float, n_rows: int) -> Scales:
+    def scales(self, columns: Scales, information: float) -> Scales:
         """The scales, of columns with a precision each."""
         return _Outliers(columns, self.df)
 

@@ -25,8 +25,8 @@ def scales_of(hyperprior, coef):
     kind = OnePrecision if group.max() == 0 else Groups
     found = kind(coef.ravel(), group, ["a", "b", "c"][: group.max() + 1], 1.0)
     if hyperprior == "horseshoe":
-        return Horseshoe(expected_nonzero=1).scales(found, 50.0, 100)
-    return StudentT(3.0).scales(found, 50.0, 100) if hyperprior == "student_t" else found
+        return Horseshoe(expected_nonzero=1).scales(found, 50.0)
+    return StudentT(3.0).scales(found, 50.0) if hyperprior == "student_t" else found
 
 
 def moments_along(path, eta):

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, diagnostics
 from skbayes_sg.chains.run import Execution, Length, run_chains, start_chains
@@ -54,7 +55,7 @@ def scales_of(posterior, kind):
     if kind == "two groups":
         return Groups(coef.ravel(), group.ravel() % 2, ["even", "odd"], 0.1)
     columns = Groups(coef.ravel(), group.ravel(), list("abcdef"), 0.1)
-    return {"horseshoe": Horseshoe(2.0), "student_t": StudentT()}[kind].scales(columns, 10.0, 20)
+    return {"horseshoe": Horseshoe(2.0), "student_t": StudentT()}[kind].scales(columns, 10.0)
 
 
 def target_of(posterior, scales):
@@ -190,6 +191,21 @@ def test_a_warm_start_goes_on_where_the_chains_stopped():
     )
     both = np.concatenate([first, second], axis=1)
     np.testing.assert_array_equal(again.fit(X, mean > 0).draws_, both)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_are_repetitions_and_offsets_are_parts_of_y():
+    X, mean, rng = few_that_matter(30, 40, 0)
+    y, offset = mean + rng.standard_normal(30), rng.standard_normal(30)
+    model = BayesianLinearRegressionSGFS(
+        prior="horseshoe", n_chains=2, n_draws=8, burn_in=8, random_state=0
+    )
+    plain = clone(model).fit(X, y).draws_
+    np.testing.assert_allclose(clone(model).fit(X, y + offset, offset=offset).draws_, plain)
+    times = rng.integers(1, 4, 30)
+    weighted = clone(model).fit(X, y, sample_weight=times.astype(float)).draws_
+    repeated = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(y, times)).draws_
+    np.testing.assert_allclose(weighted, repeated)
 
 
 @pytest.mark.parametrize(
