@@ -523,8 +523,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         >>> tree = model.to_arviz(X, y, log_likelihood=True)
         >>> tree["posterior"]["coef"].dims
         ('chain', 'draw', 'class', 'feature')
-        >>> tree["log_likelihood"]["y"].shape
-        (32, 64, 150)
+        >>> tree["log_likelihood"]["y"].sizes["row"]
+        150
         """
         check_is_fitted(self, "model_")
         metadata = metadata_of_fit(self, sample_weight, offset, var_weights)
