@@ -368,22 +368,13 @@ def prepare(
         # the burn-in that the sampler asks for, and the points of its last quarter
         n_steps = engine.sampler.run_length(engine.states[0]).burn_in
         n_steps = min(engine.length.burn_in, n_steps)
-        burn = partial(burn_chain, engine.sampler, target, n_steps, keep=True)
-        chains: list[Chain] = in_parallel(
-            burn, engine.states, options.n_jobs, elements_of_step(target, engine.states)
-        )
-        latest = [chain.draws[:, chain.draws.shape[1] // 2 :] for chain in chains]
-        points = np.concatenate([draws.reshape(-1, target.dim) for draws in latest])
-        burnt = engine.at(chains)
-        cut_short("steps of burn-in", burnt.states[0].t - engine.states[0].t, n_steps)
-        read = rows_touched(engine.sampler, burnt.states)
-        read -= rows_touched(engine.sampler, engine.states)
-        passes = engine.passes + read / posterior.data.n_rows
+        burnt, draws = _burnt(engine, target, posterior, n_steps, options.n_jobs)
+        points = draws[:, draws.shape[1] // 2 :].reshape(-1, target.dim)
         scales, eta = sampled.scales, points[:, -sampled.scales.dim :]
         centre = eta.mean(axis=0)
         # 1.5 standard deviations are as far as the curves of a hyperparameter reach
         if time_is_up() or (np.abs(centre - sampled.centre) <= 1.5 * sampled.width).all():
-            engine = replace(burnt, burnt=n_steps, passes=passes)
+            engine = replace(burnt, burnt=n_steps)
             break
 
         found, path, initial = estimate.learned, estimate.path, None
@@ -398,7 +389,7 @@ def prepare(
         estimate = PrecisionEstimate(found, initial, path)
         options = options._replace(last=burnt.last)
         engine, target = begin(options, choice, posterior, plan, estimate)
-        engine = replace(engine, passes=engine.passes + passes)
+        engine = replace(engine, passes=engine.passes + burnt.passes)
     for state in engine.states:
         if engine.length.burn_in == 0 and state.t > 0:  # after pilots, or learning the prior
             engine.sampler.freeze(state, target)
@@ -532,23 +523,38 @@ def _begin_one_by_one(
     for done, seed in enumerate(seeds):
         states = start_chains(sampler, target, points, seed)
         length = options.length(sampler.run_length(states[0]))
+        engine = Engine(sampler, choice.reason, states, length, passes)
         if done == _ROUNDS or length.burn_in < 2 or time_is_up():
             cut_short("rounds of burn-in", done, _ROUNDS)
             break
-        burn = partial(burn_chain, sampler, target, length.burn_in, keep=True)
-        chains: list[Chain] = in_parallel(
-            burn, states, options.n_jobs, elements_of_step(target, states)
-        )
-        passes += rows_touched(sampler, [chain.state for chain in chains]) / sample.n_rows
-        points = np.concatenate([chain.last for chain in chains])
-        seen = np.concatenate([chain.draws for chain in chains]).mean(axis=(0, 1))
+        burnt, draws = _burnt(engine, target, posterior, length.burn_in, options.n_jobs)
+        points, passes = burnt.last, burnt.passes
+        if time_is_up():  # chains go on from there, in the same coordinates
+            continue
+        seen = draws.mean(axis=(0, 1))
         sampled = sampled._replace(centre=seen[posterior.dim :])
         target = OneByOneTarget(posterior, sampled, seen[None, : posterior.dim])
     ell = scales.log_precisions(sampled.centre[None])
     prior = scales.given(prior, ell[0])
     learned = as_learned(sampled, prior, np.exp(ell), np.zeros(ell.size, dtype=bool))
     anchor = posterior.with_prior(prior).expand(target.anchor.theta, DIAGONAL)
-    return Engine(sampler, choice.reason, states, length, passes, anchor, learned), target
+    return replace(engine, anchor=anchor, learned=learned), target
+
+
+def _burnt(
+    engine: Engine, target: Target, posterior: Posterior, n_steps: int, n_jobs: int | None
+) -> tuple[Engine, NDArray]:
+    """The engine after some steps of its burn-in, and where chains were: (n_chains, points, D)."""
+    burn = partial(burn_chain, engine.sampler, target, n_steps, keep=True)
+    chains: list[Chain] = in_parallel(
+        burn, engine.states, n_jobs, elements_of_step(target, engine.states)
+    )
+    burnt = engine.at(chains)
+    cut_short("steps of burn-in", burnt.states[0].t - engine.states[0].t, n_steps)
+    read = rows_touched(engine.sampler, burnt.states) - rows_touched(engine.sampler, engine.states)
+    fewest = min(chain.draws.shape[1] for chain in chains)  # groups differ where the time is up
+    draws = np.concatenate([chain.draws[:, :fewest] for chain in chains])
+    return replace(burnt, passes=engine.passes + read / posterior.data.n_rows), draws
 
 
 def _off_walls(target: Target, theta: NDArray, centre: NDArray) -> NDArray:

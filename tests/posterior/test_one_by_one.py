@@ -8,6 +8,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg.callbacks import TimeLimit
+from skbayes_sg.chains import run
 from skbayes_sg.chains.run import Execution, Length, run_chains, start_chains
 from skbayes_sg.data.row_metadata import metadata_of_fit
 from skbayes_sg.inference.precision import Hyperprior
@@ -176,6 +178,19 @@ def test_more_columns_than_a_matrix_has_run_under_groups(seed):
     assert low < effects.std() < high
     assert np.corrcoef(model.coef_[1:], effects)[0, 1] > 0.75
     assert model.coef_[0] == pytest.approx(1.5, abs=CERTAIN * model.coef_std_[0])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("looks", [1, 2, 9])
+def test_chains_go_on_from_where_the_time_is_up_in_a_round_of_burn_in(monkeypatch, looks):
+    """By a clock that stands until it has been looked at so many times."""
+    left = iter(range(looks))
+    monkeypatch.setattr(run, "wall_clock", lambda: 0.0 if next(left, None) is not None else 1e12)
+    X, mean, _ = few_that_matter(30, 40, 0)
+    model = BayesianLogisticRegressionSGFS(prior="horseshoe", random_state=0)
+    model.set_callbacks(TimeLimit(1.0)).fit(X, mean > 0)
+    assert next(left, None) is None
+    assert np.isfinite(model.draws_).all()
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
