@@ -5,7 +5,7 @@
 It runs nothing. It reads the tables that the benchmarks of the papers wrote and collects, for every
 figure and table, the number in print, the number found, their ratio, and the command of the table.
 Where the paper makes a comparison and prints no number, "printed" is what it says of a ratio: below
-1, or 1 for an agreement. docs/sources.md begins with this table.
+1, or 1 for an agreement. docs/sources.md begins with most of this table.
 
 Error rates of Table 1 of Ahn et al. are from 24,701 test rows in place of 244,921, in errors per
 10,000. Divergences of
