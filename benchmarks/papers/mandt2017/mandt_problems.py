@@ -5,7 +5,7 @@ All have prior precision 1, no intercept, and rows drawn with replacement (noise
 - wine: 4,898 x 11, linear regression, noise variance 1, columns divided by max |x|, not centred,
   S = 100;
 - skin: 245,057 x 3, logistic regression, columns centred, then divided by 255, the largest value
-  a pixel can have (mandt_scalings.py has other scales), S = 10,000;
+  a pixel can have (mandt_readings.py has other scales), S = 10,000;
 - protein: 45,730 x 9 (the paper: 8 features), linear regression as for wine, S = 100.
 """
 

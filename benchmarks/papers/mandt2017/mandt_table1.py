@@ -35,7 +35,7 @@ forms of constant SGD, and SGLD. The committed one has the paper's 165,000 steps
 of a CPU hour. SGLD then has effective draws enough to be simulated too, and the claim is that all
 chains have the closed form with their own K and the bias of a finite chain.
 
-On protein the published figures cannot be stationary: mandt_protein.py shows what they may be.
+On protein the published figures cannot be stationary: mandt_readings.py shows what they may be.
 """
 
 from __future__ import annotations
