@@ -12,7 +12,6 @@ from skbayes_sg import (
     diagnostics,
 )
 from skbayes_sg.chains.run import Length, iterate_steps, restarts, run_chain
-from skbayes_sg.inference import sample
 from skbayes_sg.linalg import FULL, Dense
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
@@ -104,21 +103,6 @@ def full_path(
 def learned_precisions(model) -> list[float]:
     """Prior precisions that variational EM learned, one for each block."""
     return list(model.prior_precision_blocks_.values())
-
-
-class SamplingWatch:
-    """Seconds that fits spend in their chains: burn-in and draws."""
-
-    def __init__(self) -> None:
-        self.seconds, run = 0.0, sample.run_chains
-
-        def timed(*args):
-            begin = time.perf_counter()
-            result = run(*args)
-            self.seconds += time.perf_counter() - begin
-            return result
-
-        sample.run_chains = timed
 
 
 class Stopwatch:

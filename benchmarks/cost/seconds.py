@@ -16,6 +16,8 @@ predictions   `predict_proba` of 5,000 digits, beside LogisticRegression's; of 2
               columns in a .npy file; `score` of 3,000,000 rows on two workers of dask over the fit.
 tables        `average_effects` of a factor of 60 levels, 1,200 rows and five classes; two-way
               `partial_dependence` on a grid of 20 x 20, breast cancer.
+a million     fits of 1,000,000 x 50, float32, by one process and by two, beside LogisticRegression
+              (fit_against_lbfgs.csv); cost_scaling.py has the parts of such a fit.
 
 "goal" is what the package set out for, in seconds or as a ratio. Those that fail are claims that
 print FAIL.
@@ -26,6 +28,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +46,7 @@ from sklearn.inspection import partial_dependence
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.common.datasets import million
 from benchmarks.common.harness import RESULTS, Claim, Report, benchmark
 from benchmarks.common.timing import in_turn, median
 from skbayes_sg import BayesianLogisticRegressionSGFS, inspection
@@ -224,6 +228,19 @@ def pair_averaged(repeats: int) -> dict:
     return beside("partial dependence of a pair", of_pair, None, repeats)
 
 
+def million_fitted(repeats: int) -> list[dict]:
+    """Seconds of each fit of a million rows, and over those of lbfgs."""
+    X, y = million()
+    jobs = {"lbfgs": partial(LogisticRegression().fit, X, y)}
+    for n_jobs in (None, 2):
+        model = BayesianLogisticRegressionSGFS(random_state=0, n_jobs=n_jobs)
+        jobs[f"n_jobs={n_jobs}"] = partial(model.fit, X, y)
+    found = {name: median(times) for name, times in in_turn(jobs, repeats).items()}
+    lbfgs = found.pop("lbfgs")
+    ours = [{"fit": name, "s": s, "times lbfgs": s / lbfgs} for name, s in found.items()]
+    return [{"fit": "lbfgs", "s": lbfgs}, *ours]
+
+
 def main(report: Report, only: list[str] | None = None, repeats: int = 5) -> None:
     """A row for each, and a claim for each goal."""
     warnings.simplefilter("ignore")
@@ -233,11 +250,24 @@ def main(report: Report, only: list[str] | None = None, repeats: int = 5) -> Non
     }
     for job in (digits_predicted, disk_predicted, workers_scored, levels_compared, pair_averaged):
         jobs[job.__name__] = lambda job=job: job(repeats)
+
+    def asked(name: str) -> bool:
+        return only is None or any(word in name for word in only)
+
+    if asked("million"):
+        rows = million_fitted(repeats)
+        claims = [
+            Claim(f"{row['fit']}: seconds over lbfgs", row["times lbfgs"], high=limit)
+            for row, limit in zip(rows[1:], (1.5, 3), strict=True)
+        ]
+        report.save(rows, claims, name="fit_against_lbfgs")
     rows = []
     for name, job in jobs.items():
-        if only is None or any(word in name for word in only):
+        if asked(name):
             rows.append(job())
             print(rows[-1], flush=True)
+    if not rows:
+        return
     if only is not None and (RESULTS / "seconds.csv").exists():
         new = {row["what"] for row in rows}
         rows += [row for row in report.earlier() if row["what"] not in new]
