@@ -9,6 +9,11 @@ regression: as one product of all rows and virtual labels, or as one for each pa
 "along rows" and "row by row" make the outer products of so many outputs of 2,000 rows. "merging"
 sorts the rows of a table of 20 columns, and "pass" is one with the curvature over a logistic
 regression of as many numbers.
+
+inverse_updates.csv has what it costs to keep the inverse of a D x D matrix up to date: n scores of
+a minibatch enter by a new factorisation, or as an update of rank n (Sherman-Morrison-Woodbury, the
+remark of Ahn et al. 2012). The last column is what remains of the former if it is made every D / 40
+steps, as the package does until all is frozen.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from benchmarks.common.harness import Report, benchmark
 from benchmarks.common.internals import posterior_of
@@ -29,6 +35,7 @@ COLUMNS = (20, 100, 250, 500, 900)
 ROWS, CHAINS = 5000, 32
 GRAMS = [(32, 4, 3), (150, 20, 3), (500, 20, 3), (500, 100, 3), (32, 20, 10), (1500, 64, 10)]
 OUTPUTS, NUMBERS = (2, 5, 8, 10, 26), (20_000, 200_000, 2_000_000, 20_000_000)
+UPDATES = [(dim, n_rows) for dim in (940, 2647) for n_rows in (100, 300, 1000)]
 
 
 def algebra(n: int) -> dict:
@@ -100,12 +107,39 @@ def passes(n_numbers: int) -> dict:
     return {"numbers": n_numbers} | {n: median(t) for n, t in in_turn(ways, repeats=3).items()}
 
 
+def inverse_cost(dim: int, n_rows: int) -> dict:
+    """Milliseconds of both ways to (A + G^T G)^-1 for n x D scores G, the smaller of three."""
+    rng = np.random.default_rng(0)
+    G = rng.standard_normal((n_rows, dim))
+    A = np.diag(rng.uniform(50, 100, dim))
+    inverse = np.diag(1 / A.diagonal())
+    result = {}
+
+    def factorised() -> None:
+        root = linalg.cholesky(A + G.T @ G, lower=True, check_finite=False)
+        result["factorised"] = linalg.lapack.dpotri(root, lower=True)[0]
+
+    def updated() -> None:
+        right = inverse @ G.T
+        small = linalg.cholesky(np.eye(n_rows) + G @ right, lower=True, check_finite=False)
+        half = linalg.solve_triangular(small, right.T, lower=True, check_finite=False)
+        result["rank n"] = inverse - half.T @ half
+
+    times = in_turn({"factorised ms": factorised, "rank n ms": updated}, repeats=3)
+    np.testing.assert_allclose(*map(np.tril, result.values()), atol=1e-10)
+    found = {name: 1000 * min(each) for name, each in times.items()}
+    amortised = found["factorised ms"] / max(1, dim // 40)
+    row = {"D": dim, "n": n_rows, **found}
+    return row | {"factorised every D/40 steps, ms a step": amortised}
+
+
 def main(report: Report) -> None:
     """One row per size."""
     report.save([algebra(n) for n in SIZES], name="sizes")
     report.save([gram(*sizes) for sizes in GRAMS], name="sizes_gram")
     report.save([outer(k) for k in OUTPUTS], name="sizes_outer")
     report.save([passes(n) for n in NUMBERS], name="sizes_passes")
+    report.save([inverse_cost(*size) for size in UPDATES], name="inverse_updates")
 
 
 if __name__ == "__main__":
