@@ -72,7 +72,7 @@ def has_cheap_gradients(n_products: float) -> bool:
 def has_many_columns(n_columns: int) -> bool:
     """Whether products with sparse rows are faster than with their dense copies.
 
-    ``python -m benchmarks.cost.sparse_rows`` times both.
+    ``python -m benchmarks.cost.wide`` times fits of both.
     """
     return n_columns > 1000
 
