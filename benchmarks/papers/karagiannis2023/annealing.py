@@ -1,4 +1,4 @@
-"""What annealing is for: SGFS on a skewed posterior, and SGLD between two modes.
+"""What annealing is for: SGFS on a skewed posterior, SGLD near one mode, and between two.
 
     python -m benchmarks.papers.karagiannis2023.annealing
 
@@ -18,20 +18,39 @@ steps, since these weigh most ("annealed, all draws"). A constant alpha that sui
 as good; annealing needs not know it. Early is after 600 passes of each chain, late
 is the end. Standard errors are those of a bootstrap over the chains.
 
-**SGLD** (Karagiannis' handout, Remarks 26 and 30 and the page of Figure 4.3): a large temperature
-at the beginning visits different modes, and temperature 1 samples later on. The posterior is that
-of Welling & Teh's mixture, x ~ N(a, s^2) / 2 + N(a + b, s^2) / 2, which has two modes. All 128
-chains start in one of them. The temperature is 1, or falls from 30 to 1 in the first half of the
-run. The share of chains that end in each mode must be its posterior mass (from a grid) within three
-binomial standard deviations with cooling; at temperature 1 no chain gets across. For Remark 30 the
-step decreases, and the table has the variance of a step that comes from gradient noise over that of
-the injected noise: above 1 at first (phase 1: as SGD), below .1 at the end (phase 2: Langevin
-dynamics). Two and a half minutes.
+**SGLD near one mode** (Condition 25 and Eq. 3.8 of the handout; section 3.1 of Ahn et al.). The
+model is linear regression with known noise variance, 2,000 rows and three columns, two of them
+correlated, so that the posterior is normal and known exactly. 128 chains start at its mean, with 20
+rows a step. The step is constant, or decreases from the same value as (1 + t / 100)^-.55, which
+satisfies Condition 25. sgld_decreasing.csv has the mean variance ratio over the posterior of the
+first and of the last tenth of 300,000 steps, and of all draws weighted by their steps; beside it,
+for the constant step and for the end of the decreasing ones, the stationary ratio by the exact
+noise of least squares. A constant step must stay as wide as theory says, decreasing ones must end
+as theory says and within a tenth of the posterior.
+
+**SGLD between two modes** (the handout, Remarks 26 and 30 and the page of Figure 4.3): a large
+temperature at the beginning visits different modes, and temperature 1 samples later on. The
+posterior is that of Welling & Teh's mixture, x ~ N(a, s^2) / 2 + N(a + b, s^2) / 2, which has two
+modes. All 128 chains start in one of them. The temperature is 1, or falls from 30 to 1 in the first
+half of the run. The share of chains that end in each mode must be its posterior mass (from a grid)
+within three binomial standard deviations with cooling; at temperature 1 no chain gets across. For
+Remark 30 the step decreases, and the table has the variance of a step that comes from gradient
+noise over that of the injected noise: above 1 at first (phase 1: as SGD), below .1 at the end
+(phase 2: Langevin dynamics).
+
+Small minibatches cross barriers as well: the page of Figure 4.2 says that on a posterior with
+several modes smaller batches "could have performed better", as their noise is larger. On 150 rows
+of the mixture the 128 chains make 5,000 steps of one size, at temperature 1; only the rows of a
+minibatch differ. sgld_barriers.csv has the share of chains that have been in the other mode, and
+the variance of b of those that have not, over the posterior's in that mode: what crosses also
+widens. The claim is that with 3 rows a chain is at least twice as likely to cross as with 100. A
+barrier that is much higher no size crosses in this time. Some five CPU minutes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -47,10 +66,10 @@ from benchmarks.common.internals import (
     logistic_posterior,
     posterior_of,
 )
-from skbayes_sg import diagnostics
+from skbayes_sg import diagnostics, theory
 from skbayes_sg.chains.run import Length, iterate_steps, run_chain
 from skbayes_sg.linalg.scores import Factor, Scores
-from skbayes_sg.models import Model
+from skbayes_sg.models import Linear, Model
 from skbayes_sg.samplers import HMC, SGFS, SGLD, PolynomialDecay
 from skbayes_sg.samplers.schedules import Schedule, value_at
 
@@ -58,6 +77,11 @@ BATCH, N_CHAINS, BURN_IN, N_STEPS, THIN = 40, 48, 3000, 60_000, 10
 ALPHAS = (0.0, 1.0, 3.0, 10.0)
 TWO_CHAINS, TWO_STEPS, TWO_BATCH = 128, 40_000, 50
 HOT = 30.0
+N, D, NEAR_BATCH = 2000, 3, 20  # of the regression
+NEAR_STEP, NEAR_STEPS, NEAR_THIN = 2e-5, 300_000, 50
+DECREASING = PolynomialDecay(NEAR_STEP * 100**0.55, 100.0, 0.55)
+SIZES, BARRIER_ROWS = (3, 10, 30, 100), 150  # of minibatches that cross, and of the mixture then
+BARRIER_STEP, BARRIER_STEPS, BARRIER_THIN = 15.0, 5_000, 10  # the step in units of that above
 
 
 # -- SGFS on a skewed posterior -----------------------------------------------------------------
@@ -207,6 +231,66 @@ def sgfs_claims(rows: list[dict]) -> list[Claim]:
     return found
 
 
+# -- SGLD near one mode -------------------------------------------------------------------------
+
+
+def regression() -> tuple[Posterior, NDArray, NDArray]:
+    """The posterior, its mean (1, D) and its precision."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((N, D))
+    X[:, 1] += X[:, 0]
+    y = X @ np.ones(D) + rng.standard_normal(N)
+    posterior = posterior_of(Linear(D, fit_intercept=False, noise_variance=1.0), X, y, 1.0)
+    Lam = X.T @ X + np.eye(D)
+    return posterior, np.linalg.solve(Lam, X.T @ y)[None], Lam
+
+
+def of_steps(label: str, step, given: tuple[Posterior, NDArray, NDArray]) -> list[dict]:
+    """Variance ratios of chains with constant or decreasing steps, by part of the run."""
+    posterior, mean, Lam = given
+    sampler = SGLD(step, batch_size=NEAR_BATCH)
+    state = begin(sampler, posterior, np.repeat(mean, TWO_CHAINS, axis=0), seed=1)
+    chain = run_chain(sampler, posterior, state, Length(NEAR_STEPS // NEAR_THIN, thin=NEAR_THIN))
+    values, axes = np.linalg.eigh(Lam)
+    each = (((chain.draws - mean) @ axes) ** 2 * values).mean(axis=2)
+    X, y = posterior.data.X, posterior.data.y
+    count = each.shape[1]
+    parts = {
+        "first tenth": slice(0, count // 10),
+        "last tenth": slice(-count // 10, None),
+        "all, weighted": slice(0, count),
+    }
+    rows = []
+    for part, chosen in parts.items():
+        weights = chain.weights[chosen] / chain.weights[chosen].sum()
+        of_chain = each[:, chosen] @ weights
+        at = np.arange(count)[chosen] * NEAR_THIN
+        eta = float(np.mean([step(t) for t in at])) if callable(step) else step
+        row = {"steps": label, "draws": part, "mean step": eta}
+        row |= {"variance ratio": float(of_chain.mean())}
+        row |= {"se": float(of_chain.std(ddof=1) / np.sqrt(TWO_CHAINS))}
+        if not callable(step) or part == "last tenth":  # elsewhere steps change while chains settle
+            law = partial(theory.sgld_cov, step_size=eta)
+            cov = law(*theory.lsq_noise(X, y, law, NEAR_BATCH, False))
+            row["theory"] = float(np.sum(Lam * cov) / D)
+        rows.append(row)
+    return rows
+
+
+def near_one_mode(report: Report) -> None:
+    """Constant and decreasing steps."""
+    given = regression()
+    rows = [*of_steps("constant", NEAR_STEP, given), *of_steps("decreasing", DECREASING, given)]
+    z = [(row["variance ratio"] - row["theory"]) / row["se"] for row in rows if "theory" in row]
+    constant, decreasing = rows[1], rows[4]
+    claims = [
+        Claim("variance ratio less theory's, in se", z, -5, 5),
+        Claim("constant step: variance ratio at the end", constant["variance ratio"], low=2),
+        Claim("decreasing step: variance ratio at the end", decreasing["variance ratio"], 0.9, 1.1),
+    ]
+    report.save(rows, claims, name="sgld_decreasing")
+
+
 # -- SGLD between two modes ---------------------------------------------------------------------
 
 
@@ -301,6 +385,20 @@ class TwoModes:
             row["variance in the mode over exact"] = float(each.mean())
             row["its se"] = float(each.std() / np.sqrt(len(each)))
         return row
+
+    def crossed(self, size: int) -> dict:
+        """Chains that leave the minor mode with so many rows of a minibatch."""
+        sampler = SGLD(BARRIER_STEP * self.step, batch_size=size)
+        theta = np.repeat(self.minor[None], TWO_CHAINS, axis=0)
+        state = begin(sampler, self.posterior, theta, seed=size)
+        length = Length(BARRIER_STEPS // BARRIER_THIN, thin=BARRIER_THIN)
+        b = run_chain(sampler, self.posterior, state, length).draws[..., 1]
+        crossed = (b < 0 if self.minor[1] > 0 else b > 0).any(axis=1)
+        row = {"rows of a minibatch": size, "share that crossed": float(crossed.mean())}
+        stayed = b[~crossed]
+        if len(stayed):
+            row["variance in the mode over exact"] = float(stayed.var() / self.variance)
+        return row | {"step": BARRIER_STEP * self.step}
 
     def noise(self) -> list[dict]:
         """Gradient noise over injected noise of a step, as the step decreases."""
@@ -398,7 +496,13 @@ def figure(
 
 
 def main(report: Report) -> None:
-    """SGFS, then SGLD."""
+    """SGLD near one mode and over a barrier, then what the figure has."""
+    near_one_mode(report)
+    low = TwoModes(BARRIER_ROWS)
+    crossed = [low.crossed(size) for size in SIZES]
+    few, many = (crossed[at]["share that crossed"] for at in (0, -1))
+    claim = Claim("share that crossed with 3 rows, twice that with 100", few, low=2 * many)
+    report.save(crossed, [claim], name="sgld_barriers")
     posterior = few_events()
     reference = Reference(posterior)
     print(f"largest skewness of a parameter {reference.skewness:.2f}")
