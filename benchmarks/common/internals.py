@@ -60,11 +60,13 @@ def exact_mode(
     return theta, posterior.expand(theta, FULL).curvature.dense()
 
 
-def low_rank_posterior(X, y: NDArray, precision: float) -> FullDataTarget:
-    """The posterior of the default logistic regression, in the coordinates of its chains."""
+def low_rank_posterior(X, y: NDArray, precision: NDArray) -> FullDataTarget:
+    """The posterior of the default logistic regression, in the coordinates of its chains.
+
+    precision : of each coefficient and the intercept, (D,)
+    """
     model = Softmax(X.shape[1], 2)
-    of_each = np.append(np.full(X.shape[1], precision), 0.01)
-    posterior = posterior_of(model, X, model.encode(y, X.dtype), of_each)
+    posterior = posterior_of(model, X, model.encode(y, X.dtype), precision)
     return FullDataTarget.at(posterior, mode_of(posterior))
 
 
