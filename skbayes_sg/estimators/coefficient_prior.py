@@ -91,7 +91,8 @@ def prior_of(
                 "mean, for example by StandardScaler, or leave out a column that has one value but "
                 "for rounding errors"
             )
-    size = np.where(columns.mean == 0, 1.0, np.abs(columns.mean))
+    # one value may be what StandardScaler's rounding leaves, where other rows have numbers near one
+    size = np.maximum(1.0, np.abs(columns.mean))
     held = 1.0 if streaming else _HELD * size
     square = (np.where(unit > 0, unit, held) / model.unit) ** 2
     # The first precision has as much information as one row, in units of 1 / noise variance for

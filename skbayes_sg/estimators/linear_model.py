@@ -63,6 +63,7 @@ from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import checked_weights, keep_parameters, require_choice, warn
 
+_ROUNDING = 1e-13  # of numbers up to some hundred, in double precision
 _CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
 
 
@@ -177,20 +178,31 @@ class LinearModel(BayesianEstimator):
         return prior_of(self, model, data, classes, streaming)
 
     def _notices(self, posterior: Posterior) -> list[str]:
-        """A warning about columns of one value, where the prior is learned."""
+        """Warnings about columns of one value, where the prior is in units of the columns."""
         if self._em() is None:
             return []
-        (same,) = np.nonzero(of_columns(posterior.data).unit == 0)
-        if not len(same):
-            return []
-        names = getattr(self, "feature_names_in_", range(posterior.data.n_features))
-        some = ", ".join(repr(names[column]) for column in same[:3])
-        more = f" and {len(same) - 3} more" if len(same) > 3 else ""
-        return [
-            f"column {some}{more} of X: one value in all rows, so the data say nothing about the "
-            "coefficient, which is held at zero; leave such columns out, or give prior_precision "
-            "a number"
-        ]
+        columns, found = of_columns(posterior.data), list[str]()
+        size = np.maximum(columns.unit, np.abs(columns.mean))
+        for which, what in (
+            (
+                columns.unit == 0,
+                "one value in all rows, so the data say nothing about the coefficient, which is "
+                "held at zero; leave such columns out, or give prior_precision a number",
+            ),
+            (
+                (columns.unit > 0) & (size < _ROUNDING),
+                f"numbers below {_ROUNDING:g}, as the rounding errors that are left of a column of "
+                "one value when its mean is taken off; leave such columns out, or scale them if "
+                "their differences mean something",
+            ),
+        ):
+            (those,) = np.nonzero(which)
+            if len(those):
+                names = getattr(self, "feature_names_in_", range(len(which)))
+                some = ", ".join(repr(names[column]) for column in those[:3])
+                more = f" and {len(those) - 3} more" if len(those) > 3 else ""
+                found.append(f"column {some}{more} of X: {what}")
+        return found
 
     def _read_off(self, fit: Fit) -> None:
         """Coefficients and intercepts from the draws, and the normal approximation."""

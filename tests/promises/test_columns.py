@@ -167,6 +167,30 @@ def test_a_column_of_one_value_is_held_at_zero_and_named():
 
 
 @pytest.mark.convergence_warnings
+def test_what_rounding_leaves_of_a_column_of_one_value_is_held_at_zero():
+    """StandardScaler makes -8e-16 of a column of .1: no unit, beside new rows with other values."""
+    X = StandardScaler().fit_transform(np.column_stack([DIABETES, np.full(len(DIABETES), 0.1)]))
+    assert 0 < np.abs(X[:, 10]).max() < 1e-14
+    model = BayesianLogisticRegressionSGFS(**SHORT)
+    with pytest.warns(ConvergenceWarning, match="column 10 of X: one value in all rows"):
+        model.fit(X, TARGETS["two classes"])
+    moved = X.copy()
+    moved[:, 10] = 2.0
+    assert np.abs(model.predict_proba(moved) - model.predict_proba(X)).max() < 1e-4
+
+
+@pytest.mark.convergence_warnings
+def test_a_column_of_rounding_errors_is_named():
+    """Shares that sum to one but for them, without the mean: a unit of 1e-16."""
+    shares = np.random.default_rng(0).random((len(DIABETES), 4))
+    total = (shares / shares.sum(axis=1, keepdims=True)).sum(axis=1)
+    X = StandardScaler().fit_transform(np.column_stack([DIABETES, total]))
+    assert len(np.unique(X[:, 10])) > 1
+    with pytest.warns(ConvergenceWarning, match="column 10 of X: numbers below 1e-13"):
+        BayesianLogisticRegressionSGFS(**SHORT).fit(X, TARGETS["two classes"])
+
+
+@pytest.mark.convergence_warnings
 @pytest.mark.parametrize("prior", ["horseshoe", "student_t"])
 def test_columns_of_one_value_alone_leave_the_intercept(prior):
     """Rows inform no coefficient, and the scale of the horseshoe is over their information."""
