@@ -29,6 +29,7 @@ from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, metadata_of_fit, with_known
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.diagnostics.limits import ENOUGH_ESS
+from skbayes_sg.estimators.descriptions import complete
 from skbayes_sg.estimators.new_levels import Levels, levels_of, with_new_levels
 from skbayes_sg.estimators.notebook import DOCUMENTATION, with_diagnostics, without_draws
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
@@ -74,6 +75,46 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     seed of a run. Parameters of the model stand where a user of scikit-learn expects them: hidden
     units first, as in MLPClassifier, and the rest after `prior_precision`. From `n_chains` on all
     go by keyword.
+
+    Parameters
+    ----------
+    warm_start : bool, default=False
+        `fit` goes on where the last fit stopped, without burn-in: the new draws are those that one
+        longer fit would have drawn next. With other data or parameters it keeps the positions of
+        the chains only, and burns in.
+    n_jobs : int, optional
+        Processes for the chains (joblib). By default they run in threads where steps are long, as
+        many as BLAS may use (OMP_NUM_THREADS). The draws do not depend on it.
+    random_state : int, RandomState, Generator or None
+        Seed of the draws: an integer gives the same ones in every fit.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Columns of X in the last fit.
+    feature_names_in_ : array of shape (n_features,), where X had string column names
+        Their names.
+    draw_weights_ : array of shape (n_draws,)
+        Weights of the draws of a chain, equal unless the sampler's step size decreases.
+    sampler_ : Sampler
+        The sampler that ran, with numbers in place of "auto".
+    sampler_reason_ : str
+        Why this sampler ran, or what its name stood for.
+    states_ : list of State
+        Where the chains stopped, for `warm_start`.
+    model_ : Model
+        The model whose parameters were drawn: ``model_.unpack(draws_)`` gives them by name.
+    prior_precision_ : array of shape (dim,)
+        Of the parameters in the order of `draws_`, in the units of X.
+    n_samples_seen_ : int
+        Rows of the last `fit`, and of all chunks that `partial_fit` has read since.
+    n_iter_ : int
+        Steps of each chain so far.
+    burn_in_, thin_ : int
+        Steps before the first kept draw, and for each, in the last fit.
+    n_passes_ : float
+        Rows read by the last fit, search for the mode included, over rows. Chains that share a
+        minibatch read it once.
     """
 
     sampler: Any
@@ -109,6 +150,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _fit: Fit | None = None
     _warnings: list[str]  # of the last fit
     _stream: Any = None  # of partial_fit
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        complete(cls)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -56,6 +56,21 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     """Classification by averaging a model's class probabilities over posterior draws.
 
     Averages are computed in double precision, and results are in that of X.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the classes' log likelihoods. "balanced": inverse to the shares of the classes.
+    n_predict_draws : int, "auto" or None, default="auto"
+        Number of evenly spaced draws that predict; None takes all. The time of a prediction is
+        proportional to it. The Monte Carlo error of a probability is its posterior standard
+        deviation (at most 1/2) over the square root of this number; see `predict_uncertainty`.
+        "auto" takes 400 to 800, every so many of all: as many as a fit has effective ones at least.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The labels, sorted: the order of the columns of probabilities.
     """
 
     n_predict_draws: int | str | None

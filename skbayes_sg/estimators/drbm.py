@@ -6,14 +6,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg.estimators.descriptions import OF_NETWORKS, described
 from skbayes_sg.estimators.multimodal_classifier import MultimodalClassifier
 from skbayes_sg.models import DRBM
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import keep_parameters, require_integer
 
 
-@described(OF_NETWORKS)
 class DRBMClassifier(MultimodalClassifier):
     """Discriminative restricted Boltzmann machine with a posterior instead of a point.
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.linear_model import LinearRegressor, dispersion, dispersion_samples
 from skbayes_sg.models import Gamma
 
 
-@described(OF_COEFFICIENTS)
 class BayesianGammaRegressor(LinearRegressor):
     """Regression of positive numbers with a constant coefficient of variation, with a posterior.
 

@@ -16,7 +16,6 @@ from skbayes_sg.data import Batch, Data, of_targets, row_blocks
 from skbayes_sg.data.row_metadata import offset_of
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.base import draws_that_predict
-from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_model import LinearRegressor
 from skbayes_sg.estimators.mixture_predictions import in_precision
@@ -39,7 +38,6 @@ _LEFT = 1.01  # rows beside those that coefficients take, of which one is always
 _BLOCK_BYTES = 1 << 18  # of a prediction block, which stays in cache
 
 
-@described(OF_COEFFICIENTS)
 class BayesianLinearRegressionSGFS(LinearRegressor):
     """Linear regression with a posterior instead of a point, drawn exactly.
 

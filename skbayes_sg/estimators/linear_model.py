@@ -94,6 +94,101 @@ class LinearModel(BayesianEstimator):
 
     Its posterior has one mode, near which a normal distribution can stand for it: `posterior_`.
     Streams update that distribution (`updating.update`).
+
+    Parameters
+    ----------
+    sampler : Sampler, str or None, default=None
+        A sampler, or "sgfs", "sghmc", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg", "hmc"
+        or "underdamped_langevin": with its own defaults up to 1,000 parameters, and without full
+        matrices above. None: "underdamped_langevin" where the posterior is near Gaussian enough for
+        control variates, HMC on the same pool of rows elsewhere. `sampler_reason_` says what ran.
+    prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
+        1 / variance of the prior of each coefficient: one number, or one per feature, in squared
+        units of its column of X. "learned": one for all coefficients, sampled with them under a
+        weak hyperprior (math/priors.md#a-sampled-precision); above 1,000 parameters it is learned
+        in the chains, and then fixed. Such a precision is relative to a unit of each column
+        (math/priors.md#units-of-the-columns), so a default fit does not change when columns are
+        shifted or scaled; a given one is in the units of X. A `VariationalEM` learns one per class
+        or feature, in the sampler.
+    fit_intercept : bool, default=True
+        Whether there is an intercept. Without one the response of a row of zeros is fixed.
+    prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
+        Mean of the prior of each coefficient; a learned precision is learned around it.
+    prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
+        In place of the normal prior: one for columns of which few matter (`priors.Horseshoe`), or
+        some matter much more (`priors.StudentT`). Or the `posterior_` of another fit of the same
+        kind, with the same features: then also in place of `prior_mean` and `intercept_precision`.
+    prior_groups : {"feature", "prefix"}, dict or callable, optional
+        Columns that share a learned precision; by default all do. "feature": each has its own. A
+        dict has columns, by name or number, by the label of their group; columns of no group are a
+        group "other". A function maps a column's name to a label. "prefix": the part of the name
+        before "__", as `ColumnTransformer` names the levels of a factor. Levels with a precision of
+        their own are random intercepts, and the model is a hierarchical one
+        (math/priors.md#groups).
+    new_levels : {"sample", "zero", "refuse"}, default="sample"
+        What is predicted for a level of a factor of `prior_groups` that the fit never saw, which is
+        a row of zeros in its columns where each row of the fit had a one. "sample": its effect is
+        drawn from the distribution of the levels' effects, whose standard deviation each draw has.
+        "zero": the effect is zero. "refuse": a ValueError (math/priors.md#new-levels).
+    forgetting_factor : float in (0, 1], default=1.0
+        For streams that drift: `partial_fit` multiplies the information of all earlier rows by it
+        before each chunk. The prior is not forgotten. 1 forgets nothing.
+    n_chains : int or "auto", default="auto"
+        Independent chains. "auto" is 32 where one product of matrices serves all chains of a group
+        (HMC, control variates), 16 where steps of HMC are long (4,000 outputs of rows or more), and
+        8 otherwise. With control variates and more than 1,000 parameters it is 8 of dense rows and
+        16 of sparse ones. Such groups have up to 64 chains, others four.
+    n_draws : int or "auto", default="auto"
+        Draws kept per chain by each `fit`. "auto" is 2,048 over the number of chains, at most 128
+        above 1,000 parameters, and half as many more each time, up to eight times, while R-hat is
+        above its limit or the effective draws of bulk or tails are fewer than 400 (Vehtari et al.
+        2021). It adds none that take more than a minute, and keeps at most what 400 MB hold, with a
+        warning where that is less. A fit that ends short of 400 warns, but not of more than 200
+        where time is the reason.
+    burn_in : int or "auto", default="auto"
+        Sampler steps before the first kept draw. "auto" is 64 for HMC, or 150 with fewer than 8
+        chains in a group, 25 or more for SGFS with control variates, and max(1000, 10 (1 + alpha^2)
+        rows / batch_size) without.
+    thin : int or "auto", default="auto"
+        Sampler steps per kept draw. "auto" is 1 for HMC, 2 or more for SGFS with control variates,
+        and (1 + alpha^2) rows / (5 batch_size), a fifth of the autocorrelation time, without.
+
+    Attributes
+    ----------
+    coef_, coef_std_ : arrays of shape (n_features,)
+        Posterior means and standard deviations, in double precision whatever that of X.
+    intercept_ : float
+        Posterior mean.
+    coef_samples_ : array of shape (n_chains, n_draws, n_features)
+        Draws of `coef_`, a view of `draws_`.
+    intercept_samples_ : array of shape (n_chains, n_draws)
+        Draws of `intercept_`.
+    posterior_ : FittedPosterior
+        Normal approximation of the posterior: `mean`, `covariance`, `precision`. It may be the
+        `prior` of another fit, and `partial_fit` goes on from it. It does not depend on the draws;
+        above 1,000 parameters it has their means and variances.
+    prior_precision_path_ : array of shape (updates, blocks), where the prior was learned
+        Path of the precisions: those on the way to the last, or geometric means over groups of
+        chains.
+    prior_precision_blocks_ : dict of str to float, where the prior was learned
+        Learned precision of each block, in the order of the columns of the path and in units of the
+        columns of X: that of standardised columns.
+    prior_precision_draws_ : array of shape (n_chains, n_draws, n_groups), where it was sampled
+        The precisions of each draw; `prior_precision_blocks_` are their geometric means.
+    log_loss_path_ : array of shape (n_chunks, 3), of a stream
+        Of the last 10,000 chunks: the log loss of a row before the chunk was learned, in the
+        weighted mean, at the posterior mean; its mean and its standard deviation if the model is
+        right. NaN for the first rows, before which there is only the prior.
+    diagnostics_ : dict of str to float
+        ``r_hat_max`` and ``r_hat_limit``, above which the fit warns
+        (math/diagnostics.md#many-chains). ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``.
+        ``sd_error``, the largest relative Monte Carlo error of a standard deviation.
+        ``stein_ratio`` (drawn over wanted variance, averaged over directions; 1 for exact draws of
+        any posterior) and its standard error ``stein_se``. ``mean_shift`` and ``sd_ratio`` with
+        standard errors ``mean_shift_se`` and ``sd_ratio_se``: how far the worst parameter's mean is
+        off, in posterior standard deviations, and its standard deviation drawn over wanted, by
+        gradients of all rows; NaN where these would cost more than a tenth of the fit
+        (math/diagnostics.md#moments-from-gradients). ``accept_rate`` for HMC.
     """
 
     _reads_blocks = True

@@ -6,7 +6,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_model import LinearClassifier
 from skbayes_sg.models import Softmax
@@ -15,7 +14,6 @@ from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import keep_parameters
 
 
-@described(OF_COEFFICIENTS)
 class BayesianLogisticRegressionSGFS(LinearClassifier):
     """Logistic regression with a posterior instead of a point, sampled from minibatches.
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg.estimators.descriptions import OF_NETWORKS, described
 from skbayes_sg.estimators.multimodal_classifier import MultimodalClassifier
 from skbayes_sg.models import MLP
 from skbayes_sg.models.mlp import ACTIVATIONS
@@ -16,7 +15,6 @@ from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import keep_parameters, require_choice, require_integer
 
 
-@described(OF_NETWORKS)
 class BayesianMLPClassifier(MultimodalClassifier):
     """Neural network with a posterior instead of a point, sampled from minibatches.
 

@@ -19,7 +19,6 @@ from skbayes_sg.estimators.base import (
     merged,
     require_same_offset,
 )
-from skbayes_sg.estimators.descriptions import OF_NETWORKS, described
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
 from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow, tempered
@@ -36,7 +35,6 @@ from skbayes_sg.validation import keep_parameters
 _LEAST = RunLength(burn_in=5000, thin=100)
 
 
-@described(OF_NETWORKS)
 class BayesianMLPRegressor(Multimodal, BayesianRegressor):
     """Neural network regression with a posterior instead of a point, sampled from minibatches.
 

@@ -39,6 +39,68 @@ class Multimodal(BayesianEstimator):
     Weights of hidden units have no meaning of their own: units can change places, and modes differ
     in other ways too. So R-hat and effective sizes are those of predictive probabilities and of the
     log posterior.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : int or sequence of int, default=(30,)
+        Units of each hidden layer.
+    activation : {"logistic", "tanh", "relu"}, default="logistic"
+        Of the hidden units.
+    sampler : Sampler, str or None, default=None
+        A sampler, or "sgfs", "sghmc", "sgld", "sgd", "constant_sgd", "momentum_sgd", "iasg" or
+        "hmc": in the form that suits a network, with diagonal matrices and short steps (see
+        `sampler_reason_`). None: SGHMC in single precision, from modes that its steps without noise
+        find first, at a temperature other than 1. At temperature 1 HMC, which is exact in each
+        mode, up to 1e7 rows times parameters (or times 20 of the exponentials of a row, if that is
+        larger). For more rows "sgfs": SGFS with diagonal matrices; the Stein ratio of short runs
+        chooses its alpha.
+    prior_precision : "scale", float, array (n_groups,) or VariationalEM, default="scale"
+        1 / variance of the normal prior: one number, or one per group of weights and biases, which
+        is a layer. "scale" follows the inputs, so that their unit does not matter. A priori the
+        weighted sum into a hidden unit has standard deviation 3, and the last layer has precision
+        0.01. ``VariationalEM()`` starts from "scale" and learns the precision of each group's
+        weights in the sampler; biases keep theirs.
+    prior_mean : float or array, default=0.0
+        Mean of the normal prior: one number, or one for each entry of `prior_precision`. Hidden
+        units can change places, so a mean other than 0 is of use where they are told apart.
+    temperature : float, optional
+        T: the likelihood counts to the power 1/T, each row as 1/T rows. 1 is Bayes. Any other T is
+        not, and below 1 probabilities are better on curated data (math/networks.md#temperature). By
+        default it is 0.05 with ``sampler=None``. It is 1 if a sampler is given, or a prior is
+        learned.
+    n_chains : int or "auto", default="auto"
+        Independent chains, each from a random point of its own. They find at most as many modes.
+        "auto" is 8 for the default sampler in modes, else 4.
+    n_draws : int or "auto", default="auto"
+        Draws kept per chain. A draw takes 4 bytes per parameter. "auto" is 20 for the default
+        sampler at a temperature other than 1, else 50, or fewer so that the draws of all chains
+        stay below 256 MB. At temperature 1 there are up to sixteen times as many, within these 256
+        MB and a minute, until averaged predictions are known (networks.md#at-temperature-1).
+    burn_in : int or "auto", default="auto"
+        Sampler steps before the first kept draw; see the sampler's `run_length`.
+    thin : int or "auto", default="auto"
+        Sampler steps per kept draw; see the sampler's `run_length`.
+
+    Attributes
+    ----------
+    draws_ : float32 array of shape (n_chains, n_draws, dim)
+        Posterior draws; ``model_.unpack(draws_)`` gives them by name.
+    prior_precision_path_ : array of shape (updates, blocks), where the prior was learned
+        Path of the precisions, as geometric means over groups of chains.
+    prior_precision_blocks_ : dict of str to float, where the prior was learned
+        Learned precision of each block, in the order of the columns of the path.
+    diagnostics_ : dict of str to float
+        ``r_hat_max``, ``ess_min``, ``ess_tail_min`` of the class probabilities of a hundred rows
+        and of the log posterior, because weights of hidden units have no meaning of their own.
+        ``between_chains``, the share of the probabilities' variance that lies between chains (near
+        1: each chain is in a mode of its own). ``prediction_error``, the standard error of averaged
+        probabilities by the choice of the chains. ``prediction_drift``, how far they are from those
+        over the second half of the draws. ``prediction_gain``, the log loss of the shares of the
+        classes minus theirs, on these rows of the fit. ``temperature``. ``ess_per_pass``.
+        ``stein_ratio`` (drawn over wanted variance of the weights about the mean of all chains) and
+        its standard error ``stein_se``. At temperature 1 ``information_ratio``, the same where rows
+        know the weights best, and ``information_ratio_se``, if there are some 30 draws.
+        ``accept_rate`` for HMC.
     """
 
     prior_precision: ArrayLike | str

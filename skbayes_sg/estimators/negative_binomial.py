@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.linear_model import LinearRegressor, dispersion, dispersion_samples
 from skbayes_sg.models import NegativeBinomial
 
 
-@described(OF_COEFFICIENTS)
 class BayesianNegativeBinomialRegressor(LinearRegressor):
     """Regression of counts that vary more than Poisson's, with a posterior.
 

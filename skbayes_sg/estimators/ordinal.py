@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.base import all_or_nothing
-from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_model import LinearClassifier
 from skbayes_sg.frames import ordered_levels
@@ -20,7 +19,6 @@ from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import keep_parameters, shown, warn
 
 
-@described(OF_COEFFICIENTS)
 class BayesianOrdinalClassifier(LinearClassifier):
     """Classification into ordered classes, such as grades, with a posterior.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from skbayes_sg.data import InMemory
-from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.linear_model import LinearRegressor
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.posterior import Posterior
@@ -18,7 +17,6 @@ _OF_WEIGHTS = (
 )
 
 
-@described(OF_COEFFICIENTS)
 class BayesianPoissonRegressor(LinearRegressor):
     """Regression of counts with a posterior.
 

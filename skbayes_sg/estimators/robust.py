@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.diagnostics import moments
-from skbayes_sg.estimators.descriptions import OF_COEFFICIENTS, described
 from skbayes_sg.estimators.linear_model import LinearRegressor
 from skbayes_sg.models import Student
 from skbayes_sg.posterior import Posterior
@@ -26,7 +25,6 @@ _TIED = (
 )
 
 
-@described(OF_COEFFICIENTS)
 class BayesianRobustRegressor(LinearRegressor):
     """Linear regression with the noise of Student's t, with a posterior.
 

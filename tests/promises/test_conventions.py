@@ -170,9 +170,9 @@ def test_a_search_in_processes_shows_its_progress(capsys, monkeypatch):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_docstring_describes_every_parameter_and_attribute(name):
     cls = getattr(skbayes_sg, name)
-    before, _, notes = cls.__doc__.partition("    Notes\n    -----\n")
+    before, _, notes = inspect.cleandoc(cls.__doc__).partition("Notes\n-----\n")
     assert notes
-    lines = inspect.cleandoc(before).splitlines()
+    lines = before.splitlines()
     for parameter in inspect.signature(cls).parameters:
         (at,) = [n for n, line in enumerate(lines) if line.startswith(f"{parameter} : ")]
         assert lines[at + 1].startswith("    "), parameter

@@ -52,8 +52,9 @@ ESTIMATORS = [name for name, each in vars(skbayes_sg).items() if hasattr(each, "
 @pytest.mark.parametrize("name", [*ESTIMATORS, *samplers.SAMPLERS])
 def test_a_class_describes_its_parameters_on_its_own_page(name):
     cls = getattr(skbayes_sg, name, None) or samplers.SAMPLERS[name]
-    section = cls.__doc__.partition("Parameters\n")[2].partition("\n\n    Attributes")[0]
-    entry = re.compile(r"^    (\w+(?:, \w+)*) : .+\n        \S", re.MULTILINE)
+    doc = inspect.cleandoc(cls.__doc__)
+    section = doc.partition("Parameters\n")[2].partition("\n\nAttributes")[0]
+    entry = re.compile(r"^(\w+(?:, \w+)*) : .+\n    \S", re.MULTILINE)
     described = {each for names in entry.findall(section) for each in names.split(", ")}
     assert not {*inspect.signature(cls).parameters} - described
 
