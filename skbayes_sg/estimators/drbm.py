@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from skbayes_sg.estimators.multimodal_classifier import MultimodalClassifier
 from skbayes_sg.models import DRBM
-from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import keep_parameters, require_integer
+from skbayes_sg.validation import require_integer
 
 
+@dataclass(eq=False, repr=False)
 class DRBMClassifier(MultimodalClassifier):
     """Discriminative restricted Boltzmann machine with a posterior instead of a point.
 
@@ -95,29 +95,9 @@ class DRBMClassifier(MultimodalClassifier):
     True
     """
 
+    n_hidden: int = 41
+
     _injected = "bounded"  # scores of a class vanish for most rows, and are large for a few
-
-    n_hidden: int
-
-    def __init__(
-        self,
-        n_hidden: int = 41,
-        *,
-        sampler: Sampler | str | None = None,
-        prior_precision: ArrayLike | str = "scale",
-        prior_mean: ArrayLike = 0.0,
-        temperature: float | None = None,
-        n_chains: int | str = "auto",
-        n_draws: int | str = "auto",
-        burn_in: int | str = "auto",
-        thin: int | str = "auto",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        class_weight: dict | str | None = None,
-        n_predict_draws: int | str | None = "auto",
-    ) -> None:
-        keep_parameters(self, locals())
 
     def _make_model(self, n_features: int, classes: NDArray) -> DRBM:
         require_integer("n_hidden", self.n_hidden, 1)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
@@ -16,7 +17,6 @@ from skbayes_sg.data import Batch, Data, of_targets, row_blocks
 from skbayes_sg.data.row_metadata import offset_of
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.base import draws_that_predict
-from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_model import LinearRegressor
 from skbayes_sg.estimators.mixture_predictions import in_precision
 from skbayes_sg.estimators.out_of_core import in_blocks
@@ -29,15 +29,14 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import OnePrecision
-from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
-from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import keep_parameters, require_positive
+from skbayes_sg.validation import require_positive
 
 _WEAK = 1e-6  # rows that the prior of the noise variance counts for, twice
 _LEFT = 1.01  # rows beside those that coefficients take, of which one is always left
 _BLOCK_BYTES = 1 << 18  # of a prediction block, which stays in cache
 
 
+@dataclass(eq=False, repr=False)
 class BayesianLinearRegressionSGFS(LinearRegressor):
     """Linear regression with a posterior instead of a point, drawn exactly.
 
@@ -146,35 +145,12 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
     ((2,), True)
     """
 
-    noise_variance: float | None
-    noise_prior: tuple[float, float] | None
-    noise_variance_: float
+    noise_variance: float | None = None
+    noise_prior: tuple[float, float] | None = None
+    _: KW_ONLY
+    intercept_precision: float = 1e-6
 
     _family = Linear
-
-    def __init__(
-        self,
-        sampler: Sampler | str | None = None,
-        prior_precision: ArrayLike = "learned",
-        noise_variance: float | None = None,
-        *,
-        noise_prior: tuple[float, float] | None = None,
-        fit_intercept: bool = True,
-        intercept_precision: float = 1e-6,
-        prior_mean: ArrayLike = 0.0,
-        prior: FittedPosterior | Horseshoe | StudentT | str | None = None,
-        prior_groups: Any = None,
-        new_levels: str = "sample",
-        forgetting_factor: float = 1.0,
-        n_chains: int | str = "auto",
-        n_draws: int | str = "auto",
-        burn_in: int | str = "auto",
-        thin: int | str = "auto",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        keep_parameters(self, locals())
 
     # -- the model ---------------------------------------------------------------------------
 

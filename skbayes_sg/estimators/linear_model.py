@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -61,7 +61,7 @@ from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import checked_weights, keep_parameters, require_choice, warn
+from skbayes_sg.validation import checked_weights, require_choice, warn
 
 _ROUNDING = 1e-13  # of numbers up to some hundred, in double precision
 _CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
@@ -89,6 +89,7 @@ class OfStream:
         return self._value(estimator)
 
 
+@dataclass(eq=False, repr=False)
 class LinearModel(BayesianEstimator):
     """An estimator whose response depends on coefficients times features plus intercept.
 
@@ -191,17 +192,25 @@ class LinearModel(BayesianEstimator):
         (math/diagnostics.md#moments-from-gradients). ``accept_rate`` for HMC.
     """
 
+    sampler: Sampler | str | None = None
+    prior_precision: ArrayLike | str = "learned"
+    _: KW_ONLY
+    fit_intercept: bool = True
+    intercept_precision: float = 0.01
+    prior_mean: ArrayLike = 0.0
+    prior: FittedPosterior | Horseshoe | StudentT | str | None = None
+    prior_groups: Any = None
+    new_levels: str = "sample"
+    forgetting_factor: float = 1.0
+    n_chains: int | str = "auto"
+    n_draws: int | str = "auto"
+    burn_in: int | str = "auto"
+    thin: int | str = "auto"
+    warm_start: bool = False
+    n_jobs: int | None = None
+    random_state: Any = None
+
     _reads_blocks = True
-    prior: FittedPosterior | Horseshoe | StudentT | str | None
-    prior_groups: Any
-    new_levels: str
-    prior_mean: ArrayLike
-    fit_intercept: bool
-    intercept_precision: float
-    forgetting_factor: float
-    n_features_in_: int
-    feature_names_in_: NDArray
-    _stream: updating.Stream | None = None
     _has_rows = False
     """Whether `coef_` has a row for each logit, and `intercept_` an entry, also for one."""
     draws_ = OfStream(updating.draws_of)
@@ -534,8 +543,13 @@ def coef_and_intercept(estimator: Any, draws: NDArray) -> tuple[NDArray, NDArray
     return (coef, intercept) if estimator._has_rows else (coef[..., 0, :], intercept[..., 0])
 
 
+@dataclass(eq=False, repr=False)
 class LinearClassifier(LinearModel, BayesianClassifier):
     """A classifier whose logits are linear in its coefficients. The model is the subclass's."""
+
+    _: KW_ONLY
+    class_weight: dict | str | None = None
+    n_predict_draws: int | str | None = "auto"
 
     _has_rows = True
 
@@ -684,28 +698,6 @@ class LinearRegressor(BayesianRegressor, LinearModel):
 
     _family: Any
     """The model."""
-
-    def __init__(
-        self,
-        sampler: Sampler | str | None = None,
-        prior_precision: ArrayLike = "learned",
-        *,
-        fit_intercept: bool = True,
-        intercept_precision: float = 0.01,
-        prior_mean: ArrayLike = 0.0,
-        prior: FittedPosterior | Horseshoe | StudentT | str | None = None,
-        prior_groups: Any = None,
-        new_levels: str = "sample",
-        forgetting_factor: float = 1.0,
-        n_chains: int | str = "auto",
-        n_draws: int | str = "auto",
-        burn_in: int | str = "auto",
-        thin: int | str = "auto",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        keep_parameters(self, locals())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numpy.typing import NDArray
 
-from numpy.typing import ArrayLike, NDArray
-
-from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_model import LinearClassifier
 from skbayes_sg.models import Softmax
-from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
-from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import keep_parameters
 
 
 class BayesianLogisticRegressionSGFS(LinearClassifier):
@@ -108,30 +102,6 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
     >>> bool(abs(model.diagnostics_["stein_ratio"] - 1) < 0.1)
     True
     """
-
-    def __init__(
-        self,
-        sampler: Sampler | str | None = None,
-        prior_precision: ArrayLike = "learned",
-        *,
-        fit_intercept: bool = True,
-        intercept_precision: float = 0.01,
-        prior_mean: ArrayLike = 0.0,
-        prior: FittedPosterior | Horseshoe | StudentT | str | None = None,
-        prior_groups: Any = None,
-        new_levels: str = "sample",
-        forgetting_factor: float = 1.0,
-        n_chains: int | str = "auto",
-        n_draws: int | str = "auto",
-        burn_in: int | str = "auto",
-        thin: int | str = "auto",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        class_weight: dict | str | None = None,
-        n_predict_draws: int | str | None = "auto",
-    ) -> None:
-        keep_parameters(self, locals())
 
     def _make_model(self, n_features: int, classes: NDArray) -> Softmax:
         return Softmax(n_features, len(classes), self.fit_intercept)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from skbayes_sg.estimators.multimodal_classifier import MultimodalClassifier
 from skbayes_sg.models import MLP
 from skbayes_sg.models.mlp import ACTIVATIONS
-from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import keep_parameters, require_choice, require_integer
+from skbayes_sg.validation import require_choice, require_integer
 
 
+@dataclass(eq=False, repr=False)
 class BayesianMLPClassifier(MultimodalClassifier):
     """Neural network with a posterior instead of a point, sampled from minibatches.
 
@@ -93,26 +94,8 @@ class BayesianMLPClassifier(MultimodalClassifier):
     True
     """
 
-    def __init__(
-        self,
-        hidden_layer_sizes: Sequence[int] = (30,),
-        activation: str = "logistic",
-        *,
-        sampler: Sampler | str | None = None,
-        prior_precision: ArrayLike | str = "scale",
-        prior_mean: ArrayLike = 0.0,
-        temperature: float | None = None,
-        n_chains: int | str = "auto",
-        n_draws: int | str = "auto",
-        burn_in: int | str = "auto",
-        thin: int | str = "auto",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        class_weight: dict | str | None = None,
-        n_predict_draws: int | str | None = "auto",
-    ) -> None:
-        keep_parameters(self, locals())
+    hidden_layer_sizes: Sequence[int] = (30,)
+    activation: str = "logistic"
 
     def _make_model(self, n_features: int, classes: NDArray) -> MLP:
         layers = hidden_layers(self, "BayesianLogisticRegressionSGFS")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from skbayes_sg.data import InMemory, row_blocks
@@ -28,13 +28,12 @@ from skbayes_sg.inference.online_chain import population
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.models import GaussianMLP
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import RunLength
-from skbayes_sg.validation import keep_parameters
 
 _LEAST = RunLength(burn_in=5000, thin=100)
 
 
+@dataclass(eq=False, repr=False)
 class BayesianMLPRegressor(Multimodal, BayesianRegressor):
     """Neural network regression with a posterior instead of a point, sampled from minibatches.
 
@@ -116,27 +115,10 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
     ((2,), True)
     """
 
-    noise_variance_: float | NDArray
-    _default_temperature = 1.0
+    hidden_layer_sizes: Sequence[int] = (30,)
+    activation: str = "logistic"
 
-    def __init__(
-        self,
-        hidden_layer_sizes: Sequence[int] = (30,),
-        activation: str = "logistic",
-        *,
-        sampler: Sampler | str | None = None,
-        prior_precision: ArrayLike | str = "scale",
-        prior_mean: ArrayLike = 0.0,
-        temperature: float | None = None,
-        n_chains: int | str = "auto",
-        n_draws: int | str = "auto",
-        burn_in: int | str = "auto",
-        thin: int | str = "auto",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        keep_parameters(self, locals())
+    _default_temperature = 1.0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

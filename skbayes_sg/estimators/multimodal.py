@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
+from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.validation import real_array, require_bounded, require_positive, warn
 
@@ -33,6 +35,7 @@ _CHAINS, _CHAINS_IN_MODES = 4, 8
 _CHAINS_OF_STREAM = 8  # one chain keeps as many draws as each of eight of a fit
 
 
+@dataclass(eq=False, repr=False)
 class Multimodal(BayesianEstimator):
     """Chains start from independent random points, and are compared by their predictions.
 
@@ -103,12 +106,19 @@ class Multimodal(BayesianEstimator):
         ``accept_rate`` for HMC.
     """
 
-    prior_precision: ArrayLike | str
-    prior_mean: ArrayLike
-    temperature: float | None
-    prior_precision_: NDArray
-    _input_square: float
-    _stream: ChainStream | None = None
+    _: KW_ONLY
+    sampler: Sampler | str | None = None
+    prior_precision: ArrayLike | str = "scale"
+    prior_mean: ArrayLike = 0.0
+    temperature: float | None = None
+    n_chains: int | str = "auto"
+    n_draws: int | str = "auto"
+    burn_in: int | str = "auto"
+    thin: int | str = "auto"
+    warm_start: bool = False
+    n_jobs: int | None = None
+    random_state: Any = None
+
     _injected = "precision"  # B of the default SGFS
     _default_temperature = _COLD
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -17,8 +18,13 @@ from skbayes_sg.inference.online_chain import population
 from skbayes_sg.posterior import Posterior
 
 
+@dataclass(eq=False, repr=False)
 class MultimodalClassifier(Multimodal, BayesianClassifier):
     """A classifier whose chains are compared by class probabilities."""
+
+    _: KW_ONLY
+    class_weight: dict | str | None = None
+    n_predict_draws: int | str | None = "auto"
 
     def _bind(
         self,

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.base import all_or_nothing
-from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.linear_model import LinearClassifier
 from skbayes_sg.frames import ordered_levels
 from skbayes_sg.models import Ordinal
-from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
-from skbayes_sg.samplers import Sampler
-from skbayes_sg.validation import keep_parameters, shown, warn
+from skbayes_sg.validation import shown, warn
 
 
+@dataclass(eq=False, repr=False)
 class BayesianOrdinalClassifier(LinearClassifier):
     """Classification into ordered classes, such as grades, with a posterior.
 
@@ -108,34 +107,11 @@ class BayesianOrdinalClassifier(LinearClassifier):
     ['x0', 'x1', 'low | middle', 'middle | high']
     """
 
-    fit_intercept = True
-    _has_rows = False
-    _order_of_column: Any = None
-    categories: ArrayLike | None
+    categories: ArrayLike | None = None
+    fit_intercept: ClassVar[bool] = True  # type: ignore[misc] # no parameter: thresholds are needed
 
-    def __init__(
-        self,
-        sampler: Sampler | str | None = None,
-        prior_precision: ArrayLike | str = "learned",
-        *,
-        categories: ArrayLike | None = None,
-        intercept_precision: float = 0.01,
-        prior_mean: ArrayLike = 0.0,
-        prior: FittedPosterior | Horseshoe | StudentT | str | None = None,
-        prior_groups: Any = None,
-        new_levels: str = "sample",
-        forgetting_factor: float = 1.0,
-        n_chains: int | str = "auto",
-        n_draws: int | str = "auto",
-        burn_in: int | str = "auto",
-        thin: int | str = "auto",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        class_weight: dict | str | None = None,
-        n_predict_draws: int | str | None = "auto",
-    ) -> None:
-        keep_parameters(self, locals())
+    _has_rows = False
+    _order_of_column: Any = field(default=None, init=False)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
